@@ -2,7 +2,7 @@
 BEFORE AFTER [NAME…]
 
 BEFORE and AFTER are two checkouts, each with its own .venv (`./run build` in each). For every case
-the program of the bench, as BEFORE has it, is run under callgrind at two sizes, first with the
+the program of the bench, as BEFORE contains it, is run under callgrind at two sizes, first with the
 headers and the package of BEFORE, then with those of AFTER. The difference of the two counts,
 divided by the difference in operations, is the count of one operation: start and end cancel out. A
 count does not depend on the load of the machine. It repeats to a tenth of a per cent; with threads
@@ -30,8 +30,8 @@ from pathlib import Path
 ALLOWED = 1.03  # the agreed limit for a change that should cost nothing
 FLAGS = ["-std=c++20", "-O2", "-DNDEBUG", "-pthread"]  # the same as in bench/CMakeLists.txt
 TIMEOUT = 900.0
-# The program runs without the cyclic collector: whether that would run once more, over all objects,
-# is a matter of chance.
+# The program runs without the cyclic collector: whether the collector would run once more, over all
+# objects, is a matter of chance.
 WITHOUT_COLLECTOR = """
 import gc, runpy, sys
 gc.disable()
@@ -112,7 +112,8 @@ def cases() -> list[Case]:
             Case(f"{py} select ready 10", f"{backend} stressedalt", "10 1 {}", (400, 1200), twice),
             Case(f"{py} select standing 10", f"{backend} standing", "10 1 {}", (400, 1200), twice),
         ]
-    # No benchmark of threads is here, because valgrind has no room for so many OS threads.
+    # The list contains no benchmark of threads, because valgrind has no room for so many OS
+    # threads.
     for backend in ("coroutines", "greenlets"):
         py = f"py {backend}"
         found += [

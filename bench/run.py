@@ -67,8 +67,8 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="with --report: measure nothing, use what is kept in out/bench",
     )
     parser.add_argument("--milestone", metavar="M", help="judge by the reach of this milestone")
-    # These options are for the harness's own tests: other definitions, and another place for the
-    # results.
+    # The following options are for the harness's own tests: other definitions, and another place
+    # for the results.
     parser.add_argument(
         "--targets", type=Path, default=BENCH / "targets.toml", help=argparse.SUPPRESS
     )
@@ -94,7 +94,8 @@ def say(text: str) -> None:
 def prepare(
     bench: targets.Bench, builder: Builder, available: Sequence[int]
 ) -> tuple[dict[str, Program], dict[str, list[int]], dict[str, str], dict[str, str]]:
-    """Returns the programs, their CPUs, and why the others are skipped or broken."""
+    """Returns the programs, their CPUs, and the reasons why candidates are skipped and why
+    candidates are broken."""
     programs: dict[str, Program] = {}
     cpus: dict[str, list[int]] = {}
     skipped: dict[str, str] = {}
@@ -168,9 +169,9 @@ def kept(folder: Path, names: Sequence[str]) -> dict[str, Result]:
 
 
 def publish(folder: Path, results: Path, names: Sequence[str]) -> dict[str, Result]:
-    """Returns all the results that RESULTS.md is written from. Results that were measured here, in
+    """Returns all the results from which RESULTS.md is written. Results that were measured here, in
     `folder`, go into `results`, which is under version control; a bench that was not measured here
-    keeps the result that is there.
+    keeps its earlier result.
     """
     results.mkdir(exist_ok=True)
     for name, result in kept(folder, names).items():

@@ -82,7 +82,7 @@ class Case:
 @dataclasses.dataclass
 class Found:
     """Times of a program in seconds: the first run of each round, the other runs, and the CPU time
-    of each of the other runs.
+    of each other run.
     """
 
     first: list[float] = dataclasses.field(default_factory=list)
@@ -152,8 +152,8 @@ def started(who: str, case: Case, runs: int) -> Found:
 
 
 def shares(runs: int, rounds: int) -> list[int]:
-    """Returns how many of the runs each round gets. The shares are as equal as possible, and at
-    least one."""
+    """Returns the number of runs in each round. The shares are as equal as possible, and at least
+    one."""
     rounds = min(runs, rounds)
     return [runs // rounds + (k < runs % rounds) for k in range(rounds)]
 
@@ -164,7 +164,8 @@ def measure(
     runs: Sequence[int],
     start: Callable[[str, Case, int], Found] = started,
 ) -> dict[str, Found]:
-    """Runs every program in every round, one at a time. Raises RunError as soon as one fails."""
+    """Runs every program in every round, one at a time. Raises RunError as soon as a program
+    fails."""
     found = {who: Found() for who in people}
     for share in runs:
         for who in people:
@@ -180,8 +181,8 @@ def number(value: float) -> str:
 
 
 def table(case: Case, found: Mapping[str, Found]) -> str:
-    """Returns a table with a line for each program: the thesis's own figures, if it has this count,
-    and below them the figures measured here.
+    """Returns a table with a line for each program: the thesis's own figures, if the thesis has
+    this count, and below them the figures that were measured.
     """
     lines = [
         f"**{case.workload}, {case.messages:,} messages to each worker**",
@@ -216,8 +217,8 @@ def table(case: Case, found: Mapping[str, Found]) -> str:
 
 
 def here(say: Callable[[str], None]) -> list[str]:
-    """Returns the programs that this machine can run. For each of the other programs, says what to
-    install.
+    """Returns the programs that this machine can run. For each other program, calls `say` with what
+    must be installed.
     """
     people = []
     for who, needs in NEEDS.items():
@@ -270,7 +271,7 @@ def main(words: Sequence[str]) -> int:
         f"./run thesis components{' --full' if options.full else ''} --runs {options.runs} --write"
     )
     for case in chosen:
-        # This is taken before the first run, so that it has the load of the machine.
+        # The load of the machine is recorded before the first run.
         where_measured = provenance(command)
         found = measure(case, people, runs)
         kept = {who: dataclasses.asdict(one) for who, one in found.items()}

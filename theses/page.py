@@ -1,4 +1,5 @@
-"""Writes results into a page that people wrote: only the lines between two marks are replaced.
+"""Writes results into a page that is otherwise written by hand: only the lines between two marks
+are replaced.
 
 <!-- ring: begin -->
 …
@@ -32,8 +33,8 @@ def filled(text: str, name: str, body: str) -> str:
 
 
 def provenance(command: str) -> str:
-    """Returns a line that says by which command, at which commit and on what machine the results
-    were measured.
+    """Returns a line with the command, the commit and the machine by which the results were
+    measured.
     """
     facts = ", ".join(f"{key} {value}" for key, value in machine().items() if value is not None)
     root = Path(__file__).resolve().parent.parent

@@ -61,8 +61,8 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
             sizes(doubling(4, 2**20 if full else 4096)),
             {kind: ["{x}", samples, "2"] for kind in KINDS},
             1e-3,
-            # The largest size that is tried. Beyond it the limit is the memory of the machine, or
-            # patience.
+            # The largest size that is tried. A larger size would be limited by the memory of the
+            # machine, or by patience.
             {} if full else {"processes": 256},
         ),
         *(
@@ -109,8 +109,7 @@ def tokens_of(n: int) -> list[int]:
 
 
 def speed_ups(values: Mapping[str, Mapping[int, float]]) -> str:
-    """Returns a table that says how many times as fast as with one worker each kind of process
-    is."""
+    """Returns a table of speed-ups: how many times as fast as with one worker each backend is."""
     points = sorted({x for data in values.values() for x in data})
     lines = ["| speed-up | " + " | ".join(values) + " |", "|---:|" + "---:|" * len(values)]
     for x in points:
@@ -122,8 +121,8 @@ def speed_ups(values: Mapping[str, Mapping[int, float]]) -> str:
 
 
 def sizes_of(found: Found) -> str:
-    """Says, for each kind of process, how many bytes a process takes in the largest ring, where
-    known, and where the curve ended.
+    """Returns, for each backend, the bytes of a process in the largest ring, if they are known, and
+    the size at which the curve ended.
     """
     lines = []
     for kind, data in found.bytes.items():
@@ -169,7 +168,7 @@ def run(e: Experiment, rounds: int) -> Found:
     def program(kind: str, x: int) -> Program:
         words = [word.format(x=x) for word in e.curves[kind]]
         argv = [weft, "run", str((HERE / "py" / e.source).resolve()), "--on", kind, *words]
-        # Each library gets one thread: threads of its own would spoil the speed-ups.
+        # Each library may use one thread: threads of its own would spoil the speed-ups.
         return Program(argv, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"})
 
     return measure(e, program, cpus, rounds, may_end=e.name == "ring", timeout=TIMEOUT)

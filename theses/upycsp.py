@@ -26,8 +26,8 @@ from micropython.tests import tiers  # noqa: E402
 
 BENCH = ROOT / "micropython" / "bench"
 
-# The thesis's minimum, mean and maximum in µs: tables 7.1, 7.3, 7.4; uaPyCSP² is its rescheduling
-# future.
+# The thesis's minimum, mean and maximum in µs: tables 7.1, 7.3, 7.4; uaPyCSP² is the thesis's
+# rescheduling future.
 COMMSTIME = {
     ("sequential", "PyCSP, CPython"): (12.000, 13.293, 17.941),
     ("sequential", "uPyCSP"): (17.622, 17.999, 18.396),
@@ -185,8 +185,8 @@ def limited(stack: int) -> int:
         env=tiers.environment("pure"),
         capture_output=True,
         text=True,
-        # If there is no room left, libc cannot end the threads either; the figure was printed
-        # before.
+        # If there is no room left, libc cannot end the threads either; the figure has been printed
+        # by then.
         check=False,
     )
     assert "threads" in done.stdout, done.stderr

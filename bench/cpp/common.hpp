@@ -2,8 +2,8 @@
 // several of them use.
 //
 // A network closes down by itself: when the process that measures returns, its ends are closed, and
-// the processes that wait at them end quietly (rules 2.3 and 3). So each of these programs ends as
-// a user's program does.
+// the processes that wait at them end quietly (rules 2.3 and 3). Therefore each of these programs
+// ends as a user's program does.
 #pragma once
 
 #include <vector>
@@ -29,7 +29,7 @@ weft::Process successor(weft::Reader<int, P> in, weft::Writer<int, P> out) {
   }
 }
 
-// Makes one process of a parallel, so that it can be placed beside others.
+// Makes one process of a parallel, so that the parallel can be placed beside other processes.
 template <weft::Startable S>
 weft::Process together(std::vector<S> all) {
   co_await weft::par(std::move(all));

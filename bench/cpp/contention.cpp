@@ -4,8 +4,8 @@
 // own, runs every other writer; both schedulers use the same channel at the same time.
 //
 // Only the network at work is measured: the reader warms up until every writer has been served, and
-// for one more stretch. A thread takes a while to start: without the warm-up a run with few samples
-// was over before the second scheduler took part.
+// for one more stretch. A thread takes a while to start: without the warm-up, a run with few
+// samples would be over before the second scheduler takes part.
 #include <string_view>
 #include <thread>
 

@@ -1,8 +1,9 @@
-// Measures what a second core brings.
+// Measures the gain by a second core.
 //
 //   rings N      N independent CommsTime rings, on one core or on two; a figure is the whole run ÷
 //                its communications
-//   apart N      as above, in two runs of half of them, each on one core, in a thread of its own
+//   apart N      the same rings in two runs of half of the rings, each run on one core, in a thread
+//                of its own
 //   compute      two processes that only compute, on a multi-core executor, beside two threads that
 //                do not communicate
 #include <cmath>
@@ -48,7 +49,7 @@ std::vector<weft::Process> rings(long n, long per) {
 }
 
 // Does some arithmetic that no compiler computes in advance or moves past the join of a thread that
-// does the same arithmetic; its result is checked.
+// does the same arithmetic; the result of the arithmetic is checked.
 [[gnu::noinline]] double work(long n) {
   asm volatile("" ::: "memory");
   double x = 1;

@@ -1,4 +1,4 @@
-// An echo server by weft::io: a process for each connection (echo.hpp has the rest).
+// An echo server by weft::io: a process for each connection (echo.hpp contains the other parts).
 //
 //   echo SAMPLES PER CONNECTIONS
 #include <weft/io.hpp>
@@ -15,7 +15,7 @@ weft::Process echoes(io::Stream s) {
   try {
     while (const std::size_t n = co_await s.read_some(b)) co_await s.write_all({b, n});
   } catch (const std::system_error&) {
-    // the clients have ended
+    // The clients have ended.
   }
 }
 

@@ -1,10 +1,10 @@
-// An echo server's clients, and the two processes of a bench: N connections over the loopback, on
-// each of which 64 bytes go and come back, again and again. The server has one CPU, the clients, an
-// OS process of their own, have another.
+// The clients of an echo server, and the two OS processes of a bench: N connections over the
+// loopback, on each of which 64 bytes go and come back, again and again. The server runs on one
+// CPU, and the clients, in an OS process of their own, on another.
 //
-// The clients measure: the CPU time of the server's process for each request, by its clock. They
-// keep all connections busy, so the server never waits for long. (Where there is one CPU only, both
-// share it; the figure is still the server's CPU time.)
+// The clients measure the CPU time that the server's OS process takes for each request, by the CPU
+// clock of that process. They keep all connections busy, so the server never waits for long. (Where
+// there is one CPU only, both share it; the figure is still the server's CPU time.)
 #pragma once
 
 #include <netinet/in.h>
@@ -60,7 +60,8 @@ inline double cpu_ns_of(clockid_t clock) {
   return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
-// The clients: prints the server's CPU time in ns a request, for each stretch of `per` requests.
+// Runs the clients. Prints the server's CPU time in ns a request, for each stretch of `per`
+// requests.
 inline void clients(pid_t server, int port, long connections, long samples, long per) {
   clockid_t clock{};
   if (clock_getcpuclockid(server, &clock) != 0) fail("echo: no clock of the server's");
@@ -113,8 +114,8 @@ inline void clients(pid_t server, int port, long connections, long samples, long
   std::printf("\n");
 }
 
-// Runs serve(listening socket, connections) here, and the clients in a process of their own. The
-// clients close all connections when they have measured.
+// Runs serve(listening socket, connections) here, and the clients in an OS process of their own.
+// The clients close all connections when they have measured.
 template <class F>
 int echo(long connections, long samples, long per, F&& serve) {
   rlimit r{};

@@ -1,4 +1,4 @@
-// What an event of the flight recorder costs (rule 14.14): CommsTime on local channels, as in
+// The cost of an event of the flight recorder (rule 14.14): CommsTime on local channels, as in
 // commstime.cpp, without a recorder and with one, by turns.
 //
 // In each communication one of the two parties has waited, and the recorder of C++ records only the

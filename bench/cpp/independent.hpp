@@ -1,6 +1,6 @@
 // The reference for a speed-up: the same work in N processes of the system that do not communicate.
-// They are released together. The time runs from the release until the last of them has finished
-// its work, so it includes neither starting nor ending them.
+// The processes are released together. The time runs from the release until the last of the
+// processes has finished its work, so the time includes neither their start nor their end.
 #pragma once
 
 #include <sched.h>
@@ -17,7 +17,7 @@
 namespace bench {
 
 // Runs work(0) … work(n - 1), each in a process of its own, and returns the nanoseconds from their
-// release to the end of the last. The program fails if work() returns false.
+// release to the end of the last process. The program fails if work() returns false.
 inline double independently(int n, const std::function<bool(int)>& work) {
   struct Board {
     std::atomic<int> ready;

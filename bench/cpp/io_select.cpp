@@ -1,5 +1,5 @@
 // A select of a socket that is ready and a channel, with the read that follows; or, as the floor, a
-// bare epoll_wait() and read. In both the byte has been written before, which is not timed.
+// bare epoll_wait() and read. In both cases the byte has been written before the time begins.
 //
 //   io_select SAMPLES PER weft|epoll
 #include <sys/epoll.h>
@@ -15,7 +15,7 @@ namespace {
 
 namespace io = weft::io;
 
-// Writes `n` bytes, so that so many reads of one byte find one each.
+// Writes `n` bytes, so that each of `n` reads of one byte finds its byte.
 void fill(int fd, long n) {
   const std::string bytes(static_cast<std::size_t>(n), 'x');
   if (::send(fd, bytes.data(), bytes.size(), 0) != n) bench::fail("io_select: cannot write");

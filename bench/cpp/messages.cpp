@@ -1,7 +1,8 @@
-// Measures what the size of a message costs: one hand-over between two coroutines, with messages of
-// N bytes sent by copy, by move, as a mobile (a unique_ptr to a vector), and as a flat object (an
-// array in the message itself, whose move is a copy). The received object goes back to the sender
-// in the cheapest way, so that only a copy allocates memory.
+// Measures how the cost of a hand-over depends on the size of the message: one hand-over between
+// two coroutines, with messages of N bytes sent by copy, by move, as a mobile (a unique_ptr to a
+// vector), and as a flat object (an array in the message itself, whose move is a copy). The
+// received object goes back to the sender in the cheapest way, so that only a copy allocates
+// memory.
 //
 // memcpy: the reference, N bytes copied from one place to another, again and again.
 #include <array>
@@ -36,7 +37,7 @@ unsigned char& first(Flat<N>& f) {
   return f.bytes[0];
 }
 
-// The receiver drops copies; a value that was moved returns to the sender.
+// The receiver drops a copy; a value that was moved returns to the sender.
 template <class Message>
 weft::Process send(weft::Writer<Message, Local> out, weft::Reader<Message, Local> back,
                    Message message, bool copy, long samples, long per) {

@@ -1,6 +1,7 @@
 // A ring of N processes over local or shared channels, each with a body of two lines; a token goes
 // round. With `exit` the program ends at once. Otherwise every process learns by an exception that
-// its channel has retired, one process after another, which takes some microseconds each.
+// its channel has retired, one process after another, which takes some microseconds for each
+// process.
 #include <cstdlib>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,7 @@ weft::Process token(weft::Writer<int, P> out, weft::Reader<int, P> in, int n, lo
     }
     if (k > 0)
       s.end(static_cast<double>(per) * n);
-    else  // the first lap: every process has run, and the ring is complete
+    else  // the first lap, after which every process has run and the ring is complete
       std::printf("bytes %.1f\n", static_cast<double>(bench::resident() - before) / n);
   }
   s.print();
@@ -39,7 +40,7 @@ void ring(int n, long samples, long per, bool leave) {
   all.reserve(static_cast<std::size_t>(n));
   weft::Channel<int, P> first;
   weft::Reader<int, P> in = first.reader();
-  for (int i = 1; i < n; ++i) {  // the token's process is the n-th
+  for (int i = 1; i < n; ++i) {  // process n of the ring is the one that makes the token
     weft::Channel<int, P> next;
     all.push_back(bench::successor<P>(std::move(in), next.writer()));
     in = next.reader();

@@ -41,7 +41,7 @@ inline long resident() {
 }
 
 // Times stretches of `operations` operations; begin() and end() enclose one stretch. `less` is the
-// time in ns of each operation that is work and is not counted.
+// part of each operation's time, in ns, that is work and is not counted.
 class Sampler {
  public:
   explicit Sampler(long samples) { ns_.reserve(static_cast<std::size_t>(samples)); }

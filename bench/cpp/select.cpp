@@ -5,9 +5,10 @@
 //           midst, one output that is always ready: the cost of checking and scanning guards of
 //           both directions.
 // ready:    a fair select, with two writers waiting at every channel.
-// standing: a standing alternative; one writer writes to a pseudo-random channel, but only once the
-//           alternative has blocked again. It makes sure of that by yielding: the woken process
-//           runs before yield() returns (rule 7.7), so it has selected, and has blocked again.
+// standing: a standing alternative; one writer writes to a pseudo-random channel, but only when the
+//           alternative has blocked again. The writer makes sure of that by yielding: the woken
+//           process runs before yield() returns (rule 7.7), so that process has selected, and has
+//           blocked again.
 #include <cstdint>
 #include <string_view>
 #include <type_traits>

@@ -2,8 +2,8 @@
 // local and shared channels and as OS threads; with a sequential delta and with a parallel one,
 // which starts two processes for every number.
 //
-// The bodies are written once for coroutines and once for threads; a style is only how a body
-// becomes a process.
+// The bodies are written once for coroutines and once for threads; a style only determines how a
+// body becomes a process.
 #include <string_view>
 
 #include "common.hpp"
@@ -231,7 +231,7 @@ struct ThreadConsumer {
   }
 };
 
-// The same bodies, as functions of their ends.
+// The bodies of the threads, as functions of their ends.
 void thread_prefix(const TIn& in, const TOut& out) {
   out(0);
   for (;;) out(in());

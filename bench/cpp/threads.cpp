@@ -1,5 +1,5 @@
-// Measures a rendezvous between two OS threads. They answer each other in turn over two shared
-// channels, and a hand-over is half a round trip.
+// Measures a rendezvous between two OS threads. The threads answer each other in turn over two
+// shared channels, and a hand-over is half a round trip.
 #include "common.hpp"
 #include "pin.hpp"
 

@@ -43,7 +43,7 @@ struct Word {
   }
 };
 
-// The ways of waiting. Each has wait(Word&), which returns once the word is set.
+// The ways of waiting. Each has wait(Word&), which returns when the word has been set.
 struct Sleep {
   void wait(Word& w) { w.sleep(); }
 };

@@ -1,7 +1,7 @@
 // Two or three programs, and channels between them over shared memory. Each is a process of its
 // own, with one thread that works and the threads of the wire.
 //
-//   wire int MICROSECONDS SAMPLES PER        the other program answers after so much work; ns a
+//   wire int MICROSECONDS SAMPLES PER        the other program answers after this much work; ns a
 //                                            round trip beyond that work
 //   wire relay SAMPLES PER                   the home is a third program; ns a round trip
 //   wire choice|spanning SAMPLES PER         the read is a choice of two channels, at one home or
@@ -42,8 +42,8 @@ std::pair<int, int> pair() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s) != 0) bench::fail("no socket pair");
   return {s[0], s[1]};
 }
-// Runs F in a process of its own on a CPU of its own. Of this program's data that process has only
-// what F holds.
+// Runs F in a process of its own on a CPU of its own. Of this program's data, that process contains
+// only the data that F holds.
 template <class F>
 pid_t start(const bench::Placement& place, std::size_t cpu, F&& f) {
   const pid_t p = ::fork();
@@ -71,8 +71,9 @@ void stretches(long samples, long per, F&& once, double less = 0) {
   s.print();
 }
 
-// How the other program reads. The home of the channel back is this program, its reader. The home
-// of the channel to the other program is that program; but if it reads from afar, the home is here.
+// The way in which the other program reads. The home of the channel back is this program, which
+// reads it. The home of the channel to the other program is the other program, except with
+// from_afar: then the home is here.
 enum class Reads { plainly, from_afar, by_choice, by_spanning_choice };
 void round_trips(const bench::Placement& place, Reads how, long us, long samples, long per) {
   const bool afar = how != Reads::plainly;
@@ -91,7 +92,8 @@ void round_trips(const bench::Placement& place, Reads how, long us, long samples
       for (;;) {
         w::FarSelect s;
         if (how == Reads::by_choice)
-          s.in(in).in(nothing);  // the home of both is the first program, which decides
+          s.in(in).in(nothing);  // the home of both channels is the first program, which commits
+                                 // the choice
         else
           s.in(in).in(here_too);  // the channels have two homes
         s();
@@ -171,7 +173,7 @@ void relay(const bench::Placement& place, long samples, long per) {
   join(other);
 }
 
-// `writers` threads of the other program write. This program reads, and is the home.
+// `writers` threads of the other program write. This program reads, and is the home of the channel.
 void one_way(const bench::Placement& place, long capacity, long writers, long samples, long per) {
   const auto [here, there] = pair();
   const pid_t other = start(place, 1, [&, fd = there] {
@@ -217,7 +219,7 @@ Number sum(std::span<const Number> a) {
 }
 constexpr Number sum_of(Number first) { return kNumbers * first + kNumbers * (kNumbers - 1) / 2; }
 
-// Measures a megabyte. The other program writes without a pause; this one reads.
+// Measures a megabyte. The other program writes without a pause; this program reads.
 void megabyte(const bench::Placement& place, bool in_place, long samples, long per) {
   const auto [here, there] = pair();
   const pid_t other = start(place, 1, [&, fd = there] {

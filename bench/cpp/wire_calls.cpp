@@ -4,9 +4,9 @@
 //   wire_calls MICROSECONDS SAMPLES PER      as `wire int`; calls for a communication, of both
 //                                            programs; two communications are a round trip
 //
-// Weft uses only syscall(2) to wait or wake, and sched_yield(2) to let others run. So the calls of
-// these two functions are counted, in both programs, in memory that they share. Calls that the
-// watching threads make at the beginning and at the end are not counted.
+// Weft uses only syscall(2) to wait or wake, and sched_yield(2) to let others run. Therefore the
+// calls of these two functions are counted, in both programs, in memory that they share. Calls that
+// the watching threads make at the beginning and at the end are not counted.
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -1,8 +1,8 @@
-"""Makes each candidate runnable: checks what it needs, and builds its program.
+"""Makes each candidate runnable: checks that everything it needs is here, and builds its program.
 
-Invariants: only what is asked for is built. A peer that is not on this machine is Missing (it is
-skipped); a program that does not build is Broken (an error). Programs are built in .build/bench, in
-a folder for each compiler.
+Invariants: only candidates that are asked for are built. A peer that is not on this machine is
+Missing (it is skipped); a program that does not build is Broken (an error). Programs are built in
+.build/bench, in a folder for each compiler.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Program:
 
 
 def need(what: str) -> None:
-    """Checks that `module:NAME`, `header:NAME` or a command is here. Raises Missing, which says
-    what to install.
+    """Checks that `module:NAME`, `header:NAME` or a command is here. Raises Missing, whose message
+    names what to install.
     """
     kind, _, name = what.rpartition(":")
     if kind == "module":

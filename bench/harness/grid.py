@@ -1,8 +1,8 @@
 """Curves over one variable: measured in interleaved rounds, drawn on logarithmic axes, and printed
 as a table.
 
-This serves the experiments of papers (theses/cppcsp.py, theses/pycsp.py), which are drawn over a
-whole grid; ./run bench judges ratios instead.
+This module serves the experiments of papers (theses/cppcsp.py, theses/pycsp.py), which are drawn
+over a whole grid; ./run bench judges ratios instead.
 
 Invariants
 - Each point is the least of its samples over all rounds.
@@ -51,7 +51,7 @@ class Experiment:
 @dataclass
 class Found:
     """The figures of a measurement: y by curve and point; the bytes of each process, if a program
-    reports them; and why a curve ended early.
+    reports them; and the reasons why curves ended early.
     """
 
     values: dict[str, dict[int, float]] = field(default_factory=dict)

@@ -1,5 +1,5 @@
-"""The beginning of RESULTS.md: the figures that most readers want, and a picture of them. In all of
-them smaller is better.
+"""The beginning of RESULTS.md: the figures that most readers want, and a picture of them. In all
+these figures smaller is better.
 """
 
 from __future__ import annotations

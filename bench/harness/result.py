@@ -4,8 +4,8 @@ The p99 is the median of the p99 of each run, so that one bad moment of the mach
 run.
 
 The result of a bench is one JSON object, which always has the keys of SCHEMA. `null` stands for a
-figure that could not be measured; `reasons` says why, by candidate or target. A bench in which a
-figure that the milestone asks for is missing has not met it.
+figure that could not be measured; `reasons` contains the reason, by candidate or target. A bench in
+which a figure that the milestone asks for is missing has not met it.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def evaluate(
     milestone: str,
     frame: Mapping[str, Any],
 ) -> Result:
-    """Returns the result object. `skipped` and `broken` say why candidates were not run at all;
-    `frame` holds command, machine, versions and quick.
+    """Returns the result object. `skipped` and `broken` contain the reasons why candidates were not
+    run at all; `frame` holds command, machine, versions and quick.
     """
     result: Result = {"bench": bench.name, **frame, "milestone": milestone, "rounds": bench.rounds}
     for key in ("ns", "p50", "p99", "bytes", "create", "ratio", "reach"):

@@ -1,7 +1,8 @@
 """Runs programs, pinned and in interleaved rounds, and collects their samples.
 
 Invariants
-- Rounds are interleaved: A B C, A B C, …; so a slow spell of the machine affects all alike.
+- Rounds are interleaved: A B C, A B C, …; so a slow spell of the machine affects all candidates
+  alike.
 - One program runs at a time, in a process group of its own, pinned from its first instruction.
   However the run ends (by itself, by the time-out, by Ctrl-C, for lack of memory), no process of
   that group is left.
@@ -31,12 +32,13 @@ LOOKS = 0.25  # seconds between two checks of the memory that is left
 
 
 class RunError(Exception):
-    """A program failed, hung or printed something other than samples; the message says which."""
+    """A program failed, hung or printed something other than samples; the message describes the
+    failure."""
 
 
 @dataclasses.dataclass
 class Samples:
-    """All samples of one candidate, by measure; if there are none, `error` says why."""
+    """All samples of one candidate, by measure; if there are none, `error` is the reason."""
 
     values: dict[str, list[float]] = dataclasses.field(default_factory=dict)
     runs: list[list[float]] = dataclasses.field(default_factory=list)  # the ns of each run
@@ -44,7 +46,7 @@ class Samples:
 
 
 def choose_cpus(available: Sequence[int], count: int) -> list[int]:
-    """Returns the CPUs a program is pinned to: the last ones, since the first serves most
+    """Returns the CPUs to which a program is pinned: the last ones, since the first serves most
     interrupts.
 
     Raises RunError if there are too few.
@@ -57,7 +59,7 @@ def choose_cpus(available: Sequence[int], count: int) -> list[int]:
 @contextmanager
 def _pinned(cpus: Sequence[int]) -> Iterator[None]:
     """Pins the calling thread to `cpus` while the block runs; a child that is started in the block
-    inherits this.
+    inherits the pinning.
     """
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
@@ -68,13 +70,13 @@ def _pinned(cpus: Sequence[int]) -> Iterator[None]:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived: the program that runs is ended, as after Ctrl-C."""
+    """SIGTERM arrived: the program that is running is ended, as after Ctrl-C."""
 
 
 def stopped_by(main: Callable[[], int], name: str, kept: str) -> int:
-    """Runs a command and returns its exit status: main()'s; 1 after a RunError, which is printed; 130
-    after Ctrl-C and 143 after SIGTERM. Either signal ends the program that runs, and a message with
-    `kept` says which results were kept.
+    """Runs a command and returns the exit status: that of main(); 1 after a RunError, which is
+    printed; 130 after Ctrl-C and 143 after SIGTERM. Either signal ends the program that runs, and a
+    message with the text `kept` describes which results were kept.
     """
 
     def terminated(*_: object) -> None:
@@ -102,7 +104,7 @@ def available() -> int:
 
 
 def _answer(child: subprocess.Popen[str], timeout: float, spare: int) -> tuple[str, str]:
-    """Returns what the child has written, once it has ended. Raises RunError."""
+    """Returns the output of the child when the child has ended. Raises RunError."""
     end = time.monotonic() + timeout
     while True:
         left = end - time.monotonic()
@@ -127,8 +129,8 @@ def _end(child: subprocess.Popen[str]) -> None:
 def run_once(
     program: Program, cpus: Sequence[int], timeout: float, spare: int = 0
 ) -> dict[str, list[float]]:
-    """Runs the program once and returns its samples by measure. With `spare`, it is ended when
-    fewer bytes of memory are left (0: never). Raises RunError.
+    """Runs the program once and returns its samples by measure. With `spare`, the program is ended
+    when fewer bytes of memory are left (0: never). Raises RunError.
     """
     with _pinned(cpus):
         try:
@@ -202,9 +204,9 @@ def interleave(
 ) -> dict[str, Samples]:
     """Runs all programs, round by round, in the order of `programs`.
 
-    `before(name, round)` is called before each run, and also in place of one that is left out
+    `before(name, round)` is called before each run, and also in place of a run that is left out
     because the program failed earlier. KeyboardInterrupt passes through, after the running program
-    was ended.
+    has been ended.
     """
     samples = {name: Samples() for name in programs}
     for round_ in range(rounds):

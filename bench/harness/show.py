@@ -129,8 +129,8 @@ def plain(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Shows a progress bar on stderr. The block gets a function that shows which program runs next,
-    and counts it.
+    """Shows a progress bar on stderr. The block receives a function that shows which program runs
+    next, and counts it.
 
     If stderr is not a terminal, plain text is printed instead: one line for each bench.
     """

@@ -2,7 +2,7 @@
 
 Invariant: a bench that load() returns is consistent: names are unique, every target names
 candidates that exist, and every argument can be filled in. A definition that is not consistent
-raises DefinitionError, which says where.
+raises DefinitionError, whose message tells the place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ MEASURES = ("ns", "bytes", "create")
 
 
 class DefinitionError(Exception):
-    """targets.toml has a definition that makes no sense; the message says where and what."""
+    """targets.toml contains a definition that makes no sense; the message tells the place and the
+    fault."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Candidate:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """One figure that has to be reached: `top` ÷ `bottom`, or `top` itself."""
+    """One figure that must be reached: `top` ÷ `bottom`, or `top` itself."""
 
     name: str
     top: str
@@ -59,7 +60,7 @@ class Target:
     of: str
     by: str
     reach: dict[str, float]
-    was: float | None = None  # the least value that was ever agreed, if the target was loosened
+    was: float | None = None  # the least value ever agreed, if the target was loosened
     why: str = ""
 
 
@@ -204,8 +205,8 @@ def _check_measured(where: str, candidates: list[str], figure: Target | Headline
 def _take(
     where: str, table: dict[str, Any], required: dict[str, Any], optional: dict[str, Any]
 ) -> dict[str, Any]:
-    """Checks the entries of a table and returns them: all required ones are there, none is unknown,
-    and each has its type.
+    """Checks that all required entries of a table are there, that none is unknown, and that each
+    has its type. Returns the entries.
     """
     for key in required:
         if key not in table:
@@ -222,8 +223,8 @@ def _take(
 
 
 def _one_each(where: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns one entry for each number of an entry whose n is a list, with {n} filled in in its
-    names.
+    """Returns one entry for each number of an entry whose n is a list, in whose names {n} is
+    replaced.
     """
     n = entry.get("n")
     if not isinstance(n, list):
@@ -240,8 +241,8 @@ def _one_each(where: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _alike(name: str, table: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
-    """Returns the table of a bench. Fields that a bench which is `like` another one does not give
-    are taken from the other one's table.
+    """Returns the table of a bench. If the bench is `like` another bench, fields that it does not
+    give are taken from the table of the other bench.
     """
     if "like" not in table:
         return table

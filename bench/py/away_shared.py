@@ -7,7 +7,7 @@ dict: 1,000 items, names to numbers; array: 1 MB of float64; bytes: 1 MB.
 import os
 import time
 
-# This clock is the system's, not that of one process (Linux: CLOCK_MONOTONIC).
+# perf_counter_ns() reads a clock of the whole system, not of one process (Linux: CLOCK_MONOTONIC).
 now = time.perf_counter_ns
 MEGABYTE = 1 << 20
 

@@ -1,5 +1,6 @@
-"""N hosts are started, run a call each and are closed: ns a host, the whole time ÷ N. Each is a
-fresh interpreter; with a third argument, a fork of a server that has imported this program.
+"""N hosts are started, run one call each and are closed: ns a host, the whole time ÷ N. Each host
+is a fresh interpreter, or, with a third argument, a fork of a server that has imported this
+program.
 
 usage: away_start.py N SAMPLES [1]
 """
@@ -19,7 +20,7 @@ def nothing():
 def main(n, samples, forks=0):
     how = {"start": "forkserver", "preload": ["away_start"]} if forks else {}
     if forks:
-        with Hosts(1, **how) as hosts:  # this starts the server, which keeps running
+        with Hosts(1, **how) as hosts:  # the first host starts the server, which keeps running
             run(nothing.on(hosts)())
     sampler = Sampler()
     for _ in range(samples):

@@ -3,7 +3,7 @@ results are added up.
 
 mandelbrot: PER lines of PER points, 200 steps, numpy; the result is the sum of the steps.
 montecarlo: PER million points for π, numpy. wordcount: PER megabytes of text made of 20,000 words;
-the result is how often each word occurs.
+the result is the number of times that each word occurs.
 """
 
 import random
@@ -67,11 +67,12 @@ class Work:
 
 
 def wrong(kind, per, totals):
-    """Returns what is wrong with the results of all workers, or None if no mistake is known."""
+    """Returns a description of the fault in the results of all workers, or None if no fault is
+    found."""
     if kind == "montecarlo":
         pi = 4 * sum(totals) / (len(tasks_of(kind, per)) * POINTS)
         return None if abs(pi - 3.14159) < 0.02 else f"π is {pi}"
-    # The limits are the set's share of this part of the plane, with some points near it.
+    # The limits enclose the set's share of this part of the plane, with some points near the set.
     if kind == "mandelbrot":
         share = sum(totals) / (per * per * STEPS)
         return None if 0.2 < share < 0.35 else f"{share} of all steps"

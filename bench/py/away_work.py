@@ -1,5 +1,5 @@
-"""KIND of away_tasks by WORKERS processes on hosts that are warm; they take tasks from one channel.
-ns a whole run.
+"""KIND of away_tasks by WORKERS processes on hosts that are warm; the workers take tasks from one
+channel. ns a whole run.
 """
 
 import sys
@@ -22,7 +22,7 @@ def worker(tasks, done, kind, per):
 
 @threads.process
 def source(out, ready, go, kind, per):
-    """Hands out the tasks once all workers are ready."""
+    """Hands out the tasks when all workers are ready."""
     ready.read()
     go.write(None)
     for task in tasks_of(kind, per):

@@ -1,4 +1,4 @@
-"""What the flight recorder costs (rule 14.14; ../../python/docs/flight.md): flight.py WHAT SAMPLES PER
+"""The flight recorder's cost (rule 14.14; ../../python/docs/flight.md): flight.py WHAT SAMPLES PER
 
 event     ns for an event of CommsTime of coroutines: the time with the recorder, less the least
           time without it. They are measured by turns. A communication is two events

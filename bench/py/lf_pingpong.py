@@ -1,4 +1,5 @@
-"""PingPong in Lingua Franca, compiled by this checkout's lf/: the program measures itself."""
+"""PingPong in Lingua Franca, compiled by this checkout's lf/: the program prints its own
+figures."""
 
 import os
 import shutil

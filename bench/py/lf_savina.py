@@ -1,5 +1,5 @@
-"""A program of bench/lf/savina, compiled by this checkout's lf/: each run of it is a sample and
-prints its own figure.
+"""A program of bench/lf/savina, compiled by this checkout's lf/: each run of the program is a
+sample and prints its own figure.
 """
 
 import os

@@ -1,5 +1,5 @@
 """N processes with bodies of two lines are made, each with its channel and both ends, and are not
-run: for instructions.py. By on.py.
+run. instructions.py runs this program, by on.py.
 """
 
 import os
@@ -24,4 +24,4 @@ def elements(n):
 
 
 made = list(elements(*numbers("N")))
-os._exit(0)  # nothing is freed, because only making is counted
+os._exit(0)  # nothing is freed, because only the making is counted

@@ -30,7 +30,7 @@ void summing(Reader<Array<double>> in, Writer<double> sums, Writer<Array<double>
     back.write(std::move(a));
   }
 }
-// Measures `samples` sums, and writes the ns of each.
+// Measures `samples` sums, and writes the ns that each takes.
 void sums_alone(Writer<double> ns, std::size_t samples, std::size_t size) {
   Array<double> a(size);
   for (std::size_t i = 0; i < size; ++i) a[i] = static_cast<double>(i);
@@ -45,8 +45,8 @@ void sums_alone(Writer<double> ns, std::size_t samples, std::size_t size) {
   }
 }
 
-// For each number read, runs that many rounds of a xorshift, each of which depends on the previous
-// one.
+// For each number that is read, runs that many rounds of a xorshift, each of which depends on the
+// previous one.
 void burn(Reader<std::int64_t> rounds, Writer<std::int64_t> results) {
   for (const std::int64_t n : rounds) {
     std::uint64_t x = 88172645463325252ull;

@@ -5,11 +5,12 @@
 
 using namespace weft::native;
 using thesis::Number;
-using Signed = std::int64_t;  // the type that a channel carries: the bits are the same
+using Signed = std::int64_t;  // the type that a channel carries; its bits are those of the unsigned
+                              // number
 
 namespace {
 
-// The worker writes first; it ends when there are no more numbers.
+// The worker writes first, and ends when there are no more numbers.
 void worker(Reader<Signed> numbers, Writer<Signed> values, std::string workload) {
   const thesis::Work work = thesis::work_of(workload);
   values.write(0);

@@ -40,7 +40,7 @@ def measure(samples, per, one):
 
 
 def home(url, keys, relay):
-    """Reads 0, 1, 2, … PER times, again and again, until there is no more."""
+    """Reads 0, 1, 2, … PER times, again and again, until the channel ends."""
     with net.join(url, keys=keys, relay=relay) as network:
         c = Channel("numbers")
         reader = c.reader()

@@ -102,7 +102,7 @@ if __name__ == "__main__":
         other(address, keys, kind, *map(int, rest))
     else:
         kind = sys.argv.pop(1)
-        # This CPU is for the second program, which inherits the CPUs that pin() leaves.
+        # `last` is for the second program, which inherits the CPUs that pin() leaves.
         last = max(os.sched_getaffinity(0))
         pin(0)
         main(str(last), kind, *numbers("SAMPLES PER"))

@@ -50,7 +50,7 @@ def elements(source, sink, n):
 @process
 async def main(n, samples, per):
     before = in_use()
-    # This is one long stretch, which other programs interrupt, so the CPU time counts.
+    # The CPU time is measured, because other programs interrupt such a long stretch.
     began = time.process_time_ns()
     first, last = Channel(), Channel()
     ring = list(elements(first.reader(), last.writer(), n))

@@ -23,7 +23,7 @@ def fail(message: str) -> NoReturn:
 
 def numbers(usage: str, words: int = 0) -> list[int]:
     """Returns the program's arguments after `words` others, each a whole number of at least 1; as
-    many as `usage` says.
+    many as `usage` names.
     """
     names = usage.split()[words:]
     try:
@@ -46,7 +46,8 @@ def in_use() -> int:
     """Returns resident() and the private memory of the other OS processes of this session, in
     bytes.
 
-    The harness gives each program a session of its own, so the others are the program's hosts.
+    The harness gives each program a session of its own, so the other processes are the program's
+    hosts.
     """
     me, mine, total = os.getpid(), os.getsid(0), resident()
     for folder in Path("/proc").glob("[0-9]*"):

@@ -1,4 +1,4 @@
-"""What a look from outside costs (rules 14.9, 14.10): seen.py WHAT SAMPLES PER
+"""The cost of a look from outside (rules 14.9, 14.10): seen.py WHAT SAMPLES PER
 
 alone     ns for a communication of CommsTime of coroutines that nobody looks at, with the socket
 attached  the same while another OS process takes a look of 100 ms each second

@@ -1,5 +1,5 @@
 """A standing alternative over N channels that blocks each time: a writer writes to a pseudo-random
-channel only once the alternative has blocked. By on.py.
+channel only when the alternative has blocked. By on.py.
 """
 
 from sampler import Sampler, fail, numbers

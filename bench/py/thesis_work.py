@@ -37,7 +37,7 @@ WORK = {
 
 def expected(workload, messages):
     """Returns the sum of a worker's results for the numbers 1 to `messages`, modulo 2 to the 64th;
-    it avoids the recursion, which takes long.
+    without the recursion, which takes long.
     """
     work = fibonacci if workload == "recursive" else WORK[workload]
     return sum(work(n) for n in range(1, messages + 1)) & MASK
@@ -48,8 +48,8 @@ def figures(workload, messages, samples, once):
     prints ns a pair of messages.
 
     With THESIS_FIRST in the environment it also prints the first run, which warms up: `first NS`;
-    and the CPU time that this program used in each of the other runs, for all its threads together:
-    `cpu NS…`. Other programs on the machine affect that time little.
+    and the CPU time that this program has used in each of the other runs, for all its threads
+    together: `cpu NS…`. Other programs on the machine affect that time little.
     """
     right = [expected(workload, messages)] * WORKERS
     ns, cpu = [], []

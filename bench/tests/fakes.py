@@ -1,4 +1,4 @@
-"""Fakes for the tests of the harness: definitions and programs that are made on the spot."""
+"""Fakes for the tests of the harness: definitions and programs that a test makes itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from harness import targets
 
 
 def bench_text(name: str, candidates: list[str], target: str = "", **entries: object) -> str:
-    """Returns a [bench.NAME] for targets.toml; `candidates` has the lines of each candidate."""
+    """Returns a [bench.NAME] for targets.toml; `candidates` contains the lines of each
+    candidate."""
     values = {"cpus": 1, "rounds": 2, "samples": 3, "per": 5, "timeout": 20, **entries}
     lines = [f"[bench.{name}]", 'title = "t"', 'counts = "c"', 'features = "f"']
     lines += [f"{key} = {value}" for key, value in values.items()]
@@ -30,7 +31,7 @@ def bench_text(name: str, candidates: list[str], target: str = "", **entries: ob
 
 
 def candidate(name: str, source: str | None = None, more: str = "") -> str:
-    """Returns a peer written in Python: it runs with the Python that runs the tests."""
+    """Returns a peer written in Python: the peer runs with the Python that runs the tests."""
     return (
         f'name = "{name}"\nkind = "py"\nsource = "{source or name + ".py"}"\n'
         f'args = ["{{samples}}", "{{per}}"]\npeer = true\n{more}'
@@ -59,7 +60,7 @@ class Folder(unittest.TestCase):
         return targets.load(self.define(*benches))
 
     def run_bench(self, *args: str) -> tuple[int, str, str]:
-        """Runs `./run bench ARGS` here; returns exit status, stdout and stderr."""
+        """Runs `./run bench ARGS` in this checkout; returns exit status, stdout and stderr."""
         out, err = io.StringIO(), io.StringIO()
         argv = ["--targets", str(self.bench / "targets.toml"), "--root", str(self.root), *args]
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

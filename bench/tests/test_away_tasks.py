@@ -1,5 +1,5 @@
 """Tests that the work that OS processes share in the benches is the same whichever process does it,
-and that missing work is noticed.
+and that missing work is detected.
 """
 
 import sys

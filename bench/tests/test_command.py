@@ -1,4 +1,5 @@
-"""Tests the command as a whole, over fake programs: what it prints, keeps and returns."""
+"""Tests the command as a whole, over fake programs: its output, the results that it keeps, and its
+status."""
 
 from __future__ import annotations
 
@@ -357,7 +358,7 @@ class Report(Folder):
         results = self.bench / "results"
         self.assertEqual(sorted(p.name for p in results.iterdir()), ["x.json", "y.json"])
         for path in (self.root / "out/bench").iterdir():
-            path.unlink()  # a fresh checkout does not have this file either
+            path.unlink()  # this file is missing in a fresh checkout too
         self.program("a", "print('ns 4 5')")
         self.run_bench("x", "--report")
         self.assertIn("| x | a ÷ b | min | 0.4 | ≤ 0.5 | met |", self.text())

@@ -1,5 +1,5 @@
-"""Tests the counting of instructions, with a valgrind made on the spot: which programs are run, and
-what follows from the counts.
+"""Tests the counting of instructions, with a fake valgrind: which programs are run, and the
+conclusions from the counts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from unittest import mock
 
 import instructions
 
-# Prints a count: a base for the checkout's program, and so much for every operation of the size.
+# Prints a count: a base for the checkout's program, and a fixed number for every operation of the
+# size.
 VALGRIND = """\
     #!/bin/sh
     for last; do :; done
@@ -53,8 +54,8 @@ class Counting(unittest.TestCase):
         return str(root)
 
     def count(self, *names: str, slower: int, cases: list[instructions.Case]) -> tuple[int, str]:
-        """Returns the exit status and what was printed, with `slower` instructions for each step of
-        the size after the change, and 100 before.
+        """Returns the exit status and the output, with `slower` instructions for each step of the
+        size after the change, and 100 before.
         """
         valgrind = self.tools / "valgrind"
         text = VALGRIND.format(after=self.roots[1] + "/.venv", slower=slower)

@@ -65,7 +65,7 @@ class Evaluation(Folder):
         self.assertEqual(result["ratio"], {"a ÷ b": 0.5})
 
     def test_the_p99_is_the_median_of_the_runs(self):
-        # One bad run of three does not decide the p99; two do.
+        # One bad run of three does not spoil the p99; two bad runs do.
         target = RATIO.replace('"min"', '"p99"')
         b = sampled([10.0, 20.0], [20.0, 10.0], [10.0, 20.0])
         result = self.judge(sampled([1.0, 6.0], [5.0, 100.0], [1.0, 4.0]), b, target)

@@ -28,8 +28,8 @@ ANY = sorted(os.sched_getaffinity(0))[-1:]
 
 
 def gone(pid: int) -> bool:
-    """Returns whether there is no such process, or only one that has ended and that nobody has
-    waited for yet.
+    """Returns whether there is no such process, or only a process that has ended and for which no
+    program has waited yet.
     """
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
@@ -175,7 +175,7 @@ class OneRun(unittest.TestCase):
             with self.assertRaisesRegex(runner.RunError, "gave no result within 2 s and was ended"):
                 runner.run_once(python(text), ANY, 2)
             for pid in map(int, pids.read_text(encoding="ascii").split()):
-                while not gone(pid):  # SIGKILL was sent; that it takes effect is up to the kernel
+                while not gone(pid):  # SIGKILL was sent; when it takes effect is up to the kernel
                     os.sched_yield()
 
 
@@ -231,7 +231,7 @@ class Memory(unittest.TestCase):
                     1 << 60,
                 )
             pid = pid_file.read_text(encoding="ascii") if pid_file.exists() else ""
-            while pid and not gone(int(pid)):  # "": the program was ended before it began
+            while pid and not gone(int(pid)):  # "": the program was ended before it began to run
                 os.sched_yield()
 
     def test_who_leaves_enough_is_not(self):

@@ -1,5 +1,5 @@
-"""Tests targets.toml and its files: the project's own files require everything that was agreed, and
-wrong ones are refused with a clear message.
+"""Tests targets.toml and its files: the project's own files require everything that has been
+agreed, and wrong files are refused with a clear message.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from harness import targets
 BENCH = Path(__file__).resolve().parent.parent
 
 # Every reach that was agreed: bench → (top, bottom, of, by, the least value). A target may only be
-# loosened together with this table, and then says in targets.toml what was agreed before (`was`)
-# and why; those targets are in LOOSENED, with the former value.
+# loosened together with this table, and then gives in targets.toml the value that was agreed before
+# (`was`) and the reason; such targets are in LOOSENED, with the former value.
 AGREED = {
     "see-off": [
         ("Python", "Python, no socket", "ns", "min", 1.0),
@@ -400,7 +400,7 @@ class Ours(unittest.TestCase):
 
     def test_peers_are_like_ours(self):
         """Coroutines are compared with peers that run many processes in a thread, and threads with
-        threads; all use channels that threads may share.
+        threads; all of them use channels that threads may share.
         """
         threads = {"threads", "crossbeam", "JCSP"}
         peers = self.targets.benches["cpp-peers"]

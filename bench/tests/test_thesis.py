@@ -1,5 +1,5 @@
-"""Tests the thesis's workloads: right results are known, wrong ones are noticed, and Weft's workers
-agree with Python's.
+"""Tests the thesis's workloads: right results are accepted, wrong results are detected, and Weft's
+workers agree with Python's.
 """
 
 import contextlib

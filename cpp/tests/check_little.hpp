@@ -79,8 +79,7 @@ class Machine {
   struct Process {
     int number = 0;
     std::size_t at = 0;
-    bool over = false;  // whether the process's operation is over although the process has not
-                        // resumed
+    bool over = false;  // whether the operation has committed although the process has not resumed
     int chosen = -1;
     std::vector<int> taken;
     Waits waits;

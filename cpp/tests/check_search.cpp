@@ -1,5 +1,5 @@
 // Tests the searches of `weft check` on little networks (rules 17.7 to 17.9): how few schedules
-// represent all schedules, and that these few have every outcome that all schedules have.
+// represent all schedules, and that these few schedules produce every outcome.
 #include <random>
 #include <unordered_map>
 
@@ -185,13 +185,13 @@ TEST_CASE("rule 17.9: a program that is not the same twice is noticed") {
   CHECK(run.why() == wc::Stopped::different);
   CHECK_FALSE(run.difference.empty());
 }
-// Without forgotten numbers the record of a run could take one place for another.
+// If no number were forgotten, the record of a run could confuse two places.
 TEST_CASE("rule 17.9: numbers by key, which are forgotten all at once") {
   wc::Numbers numbers;
   std::unordered_map<std::uint64_t, int> expected;
   std::mt19937 random(1);
   for (int i = 0; i < 20000; ++i) {
-    const std::uint64_t key = random() % 300 * 64;  // Addresses are like this: many end in zeros.
+    const std::uint64_t key = random() % 300 * 64;  // like addresses, many of which end in zeros
     if (random() % 3 == 0) {
       numbers.erase(key);
       expected.erase(key);

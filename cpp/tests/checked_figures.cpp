@@ -1,5 +1,5 @@
-// Tests weft::check as its user calls it: how many runs represent all runs, what fails and how it
-// is reported, tokens, and what is refused (rule 17).
+// Tests weft::check as its user calls it: the number of runs that represent all runs, failures and
+// their reports, tokens, and the programs that are refused (rule 17).
 #include <set>
 #include <stdexcept>
 
@@ -97,8 +97,7 @@ void hidden(bool mended) {
             hop(h[1].reader(), h[2].writer()), hop(h[2].reader(), h[3].writer()));
 }
 
-// Makes a search that must come to its end. The time limit is generous, since the machine may be
-// busy.
+// Runs a search that must end. The time limit is generous, since the machine may be busy.
 template <class F>
 std::size_t runs(F f, bool fails = false) {
   const auto r = weft::check(f, {.search = Search::reduced, .seconds = 250, .keep_going = true});
@@ -135,14 +134,15 @@ TEST_CASE("rule 17.8: a failure is made short, told, and replayed by its token")
     CAPTURE(part);
     CHECK_MESSAGE(r.text.find(part) != std::string::npos, r.text);
   }
-  // This runs the token alone: the search has no schedule to run.
+  // This check runs the token alone: the search has no schedule to run.
   weft::CheckOptions only{.seconds = 0, .replay = {f.token}};
   const auto again = weft::check([] { hidden(false); }, only);
   REQUIRE(again.failures.size() == 1);
   CHECK(again.failures[0].kind == "deadlock");
   CHECK(again.failures[0].token == f.token);
   CHECK(again.schedules == 0);
-  // The token does not fail in a program that was fixed. A token that does not fit is reported.
+  // The token does not fail in a program whose bug has been fixed. A token that does not fit is
+  // reported.
   CHECK(weft::check([] { hidden(true); }, only).passed());
   only.replay = {"w1:nobody@3=par"};
   const auto other = weft::check([] { hidden(true); }, only);

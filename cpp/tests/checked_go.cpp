@@ -1,8 +1,9 @@
-// Bugs in the manner of Go programs, each with its fix: a check finds the bug, and finds nothing
-// once it is fixed (rules 17.5 and 17.7). The bugs are those of programs with channels alone: a
-// channel that is closed twice, a signal that nobody waits for yet, locks in two orders, a select
-// with a default, a group that is counted too late, a cancellation that nobody takes, a first
-// answer that leaves the others behind, an answer after the time limit, one stop for two workers.
+// Bugs in the manner of Go programs, each with its fix: a check finds the bug, and finds nothing in
+// the fixed program (rules 17.5 and 17.7). The bugs are those of programs with channels alone: a
+// channel that is closed twice, a signal for which no process waits yet, locks in two orders, a
+// select with a default, a group that is counted too late, a cancellation that no process receives,
+// a first answer whose rivals stay behind, an answer after the time limit, one stop for two
+// workers.
 #include <array>
 #include <stdexcept>
 
@@ -90,7 +91,7 @@ void lock_order(bool mended) {
   weft::run(moves(Lock(a), Lock(b)), mended ? moves(Lock(a), Lock(b)) : moves(Lock(b), Lock(a)));
 }
 
-// --- a result that is given by a select with a default is lost if nobody waits yet ---
+// --- a result that is given by a select with a default is lost if no process waits yet ---
 
 Process works(Reader<int> jobs, Writer<int> results, bool mended) {
   const int job = co_await jobs.read();
@@ -219,7 +220,7 @@ TEST_CASE("rule 17.7: every schedule of the fixed ones passes") {
   }
 }
 TEST_CASE("rule 17.8: a token tells the selects of one step apart") {
-  // With the grain park a step goes on until its process parks. It has two selects here.
+  // With the grain park a step goes on until its process parks. Here a step has two selects.
   std::string taken;
   const auto network = [&] {
     taken.clear();

@@ -1,7 +1,8 @@
 // Five bugs of Go programs from GoBench's GoKer, each with its fix: a check finds the bug, and
-// finds nothing once it is fixed (rules 17.5 and 17.7). A goroutine is a process, a mutex is a
+// finds nothing in the fixed program (rules 17.5 and 17.7). A goroutine is a process, a mutex is a
 // buffer of one place, and `close(c)` is the retirement of the writer's end. A process that a bug
-// leaves behind ends quietly in Weft when its partner's ends are closed; complete() finds it.
+// leaves behind ends quietly in Weft when its partner's ends are closed; complete() finds that
+// process.
 #include <optional>
 #include <stdexcept>
 
@@ -32,7 +33,7 @@ struct Mutex {
   explicit Mutex(const Channel<int>& place) : take(place.writer()), put(place.reader()) {}
 };
 
-// --- etcd/6857: a client asks a node for its status while it is being stopped --------------------
+// --- etcd/6857: a client asks a node for its status while the node is stopped --------------------
 
 Ends node(Reader<Writer<int>> requests, Reader<int> stops, Writer<int> stopped) {
   for (;;) {
@@ -77,7 +78,7 @@ void etcd_6857(bool mended) {
            stopper(stops.writer(), stopped.reader()));
 }
 
-// --- cockroach/2448: two loops, each of which waits until the other takes what it has ------------
+// --- cockroach/2448: two loops, each of which waits until the other takes its value --------------
 
 Ends store(Reader<int> events, Writer<int> callbacks) {
   try {
@@ -119,7 +120,7 @@ void cockroach_2448(bool mended) {
            raft(events.writer(), callbacks.reader(), mended));
 }
 
-// --- cockroach/35073: a consumer goes, and its buffer is full ------------------------------------
+// --- cockroach/35073: a consumer ends, and its buffer is full ------------------------------------
 
 Ends pushes(Writer<int> rows, Reader<int> gone, int n) {
   for (int i = 0; i < n; ++i) {
@@ -148,7 +149,7 @@ void cockroach_35073(bool mended) {
   rows.poison();  // No process wants the values that are left in the channel.
 }
 
-// --- moby/33781: a health check is stopped while its probe runs, whose result nobody takes -------
+// --- moby/33781: a health check is stopped during its probe, whose result nobody takes -----------
 
 Ends probe(Writer<int> results) {
   co_await results.write(1);
@@ -181,7 +182,7 @@ void moby_33781(bool mended) {
   complete(health(stop.reader(), mended), stops_health(stop.writer()));
 }
 
-// --- kubernetes/1321: a watcher goes while an event is sent to it, under two locks ---------------
+// --- kubernetes/1321: a watcher leaves while an event is sent to it, under two locks -------------
 
 using Watchers = std::optional<std::pair<Writer<int>, Reader<int>>>;
 

@@ -1,8 +1,8 @@
 // Random little networks in C++: the reduced search has the outcomes of all schedules (rule 17.7).
 //
-// A process is a list of operations. An outcome says what each process has met: the values that it
-// took, the guards that its selects took, and how its channels and the process itself ended. It
-// also says whether the network was deadlocked.
+// A process is a list of operations. An outcome contains, for each process, the values that it
+// took, the guards that its selects chose, and how its channels and the process itself ended. It
+// also contains whether the network was deadlocked.
 #include <cstdlib>
 #include <random>
 #include <set>
@@ -33,7 +33,7 @@ enum class What : std::uint8_t {
   sleep,
   limit,  // a read within a time limit
   yield,
-  retire,  // retirement of the reader's end, if the process has it
+  retire,  // retirement of the reader's end, if the process holds one
   poison,
   copy,  // another end is made, and closed at once
   par,   // a read and a write by two processes that run in parallel
@@ -119,7 +119,8 @@ weft::Process acts(const std::vector<Act>& all, Ends ends, weft::Barrier barrier
   }
 }
 
-// Returns whether a process with these operations needs that end of the channel.
+// Returns whether a process with these operations needs the writer's or the reader's end of the
+// channel.
 bool has(const std::vector<Act>& all, int channel, bool writer) {
   for (const Act& a : all) {
     const bool choice = a.what >= What::select && a.what <= What::first;

@@ -292,7 +292,8 @@ TEST_CASE_TEMPLATE("rule 3.2: the last blocked reader withdraws: waiting writers
   c.drop_reader();
   Task v, w;
   CHECK(v.write(d, 1) == Status::ok);       // s has committed at d and has not left c yet.
-  CHECK(w.write(c, 2) == Status::retired);  // The stale place of s is skipped.
+  CHECK(w.write(c, 2) == Status::retired);  // The place of s in the waiting queue of c is stale,
+                                            // and is skipped.
   CHECK(s.finish() == 1);
   CHECK(s.value(1) == 1);
 }
@@ -309,7 +310,7 @@ TEST_CASE_TEMPLATE(
   f.c.drop_reader();
   CHECK(v.wakes == 1);
   CHECK(v.status == Status::retired);
-  CHECK(v.item->v == 2);  // The value came back.
+  CHECK(v.item->v == 2);  // The value has come back.
   CHECK(f.ring.dropped == 1);
   CHECK(w.write(f.c, 3) == Status::retired);
   CHECK(w.item->v == 3);
@@ -499,7 +500,7 @@ TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and take
   Task f, r, w;
   CHECK(f.foreign(c) == Status::pending);
   CHECK(r.read(c) == Status::pending);
-  CHECK(w.write(c, 1) == Status::pending);  // No value was handed over.
+  CHECK(w.write(c, 1) == Status::pending);  // No value has been handed over.
   CHECK(f.tells == 1);
   CHECK(f.told == 1);
   CHECK(r.wakes == 0);  // The reader waits for the decision.
@@ -526,7 +527,7 @@ TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and take
   }
   SUBCASE("poison: it is told, and decides") {
     c.poison(1);
-    CHECK(f.tells == 1);  // The undecided choice has not decided yet.
+    CHECK(f.tells == 1);  // The undecided choice has not committed yet.
     CHECK(r.status == Status::poisoned);
     CHECK(c.take(f, core::Free{}) == core::Attempt::ended);
     CHECK(f.status == Status::poisoned);
@@ -567,7 +568,7 @@ TEST_CASE_TEMPLATE("rule 6.6: those behind wait while the undecided ones are as 
   CHECK(g.tells == 1);
   CHECK(r.wakes == 0);
   CHECK(s.read(c) == Status::pending);
-  // The write waits behind the two writers that the undecided readers hold.
+  // The write waits behind the two writers that are reserved for the undecided readers.
   CHECK(x.write(c, 3) == Status::pending);
   CHECK(r.wakes == 1);
   CHECK(r.value() == 1);
@@ -676,7 +677,7 @@ TEST_CASE_TEMPLATE(
   CHECK(r.read(q.c, NodeFlags::extended) == Status::ok);
   CHECK(r.value() == 1);
   CHECK(f.foreign(q.c, NodeFlags::extended) == Status::pending);
-  CHECK(v.write(q.c, 2) == Status::pending);  // The read has the only slot.
+  CHECK(v.write(q.c, 2) == Status::pending);  // The extended read holds the only slot.
   CHECK(f.tells == 0);
   q.c.end_extended(r);
   CHECK(f.tells == 1);

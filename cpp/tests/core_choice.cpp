@@ -208,7 +208,7 @@ TEST_CASE_TEMPLATE("rule 5.7: a ready guard beats an expired timer; skip in its 
     Selecting s;
     s.timer(9).in(a).timer(5);
     s.clock = 10;
-    CHECK(s.go() == 2);  // This is the earliest timer.
+    CHECK(s.go() == 2);  // Guard 2 is the earliest timer.
     CHECK(s.status() == Status::timed_out);
   }
   SUBCASE("not yet; then a timer competes for the word") {

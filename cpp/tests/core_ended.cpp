@@ -1,5 +1,6 @@
-// Tests ended channels, and guards that are off, in a choice (rules 5.2, 5.5, 5.6). Every small set
-// of guards is compared with a second statement of the rule, for every engine, without threads.
+// Tests ended channels, and guards that are off, in a choice (rules 5.2, 5.5, 5.6). For every small
+// set of guards the select is compared with a second statement of the rule, for every engine,
+// without threads.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -32,7 +33,7 @@ std::vector<Spec> all_specs() {
   return all;
 }
 
-// Rule 5.6, as it is written. `held` says, for each kind, whether a guard that is off was open when
+// Rule 5.6, as it is written. For each kind, `held` is whether a guard that is off was open when
 // the select began.
 struct Rule {
   std::vector<Spec> g;
@@ -60,7 +61,7 @@ struct Rule {
                return (x.kind == Kind::timer || x.kind == Kind::skip) && x.on;
              }));
   }
-  // Returns whether the select is ready with Retired at guard i, whichever guards decide it.
+  // Returns whether the select is ready with Retired at guard i, whichever guards cause that.
   bool retired_at(std::size_t i) const {
     const Spec& s = g[i];
     return of_channel(s) && s.on && !s.open && (s.ends || (over() && decides(s)));
@@ -110,8 +111,7 @@ struct Bench {
   }
 };
 
-// Runs, in every order, the steps in which the guards that wait end one after another. `step`
-// checks what the engine did.
+// Calls `run` with each order in which the open guards may end.
 template <class F>
 void each_order(const Rule& begun, F&& run) {
   std::vector<std::size_t> open;
@@ -139,8 +139,8 @@ void each_set(std::size_t most, F&& f) {
 
 constexpr int kNone = Select::none;
 
-// Returns the index that a fair or a priority select must choose when it begins, the index of skip
-// included; kNone if the select must wait.
+// Returns the index that a fair select or a priority select must choose when it begins, the index
+// of skip included; kNone if the select must wait.
 int expected(const Rule& r, Mode m, std::size_t start) {
   const std::size_t n = r.g.size();
   bool placed = false;

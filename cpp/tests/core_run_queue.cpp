@@ -58,7 +58,7 @@ TEST_CASE("who was taken may go while others are pushed: nothing is written to i
   auto goes = std::make_unique<Waker>();
   q.push(goes.get());
   CHECK(q.pop() == goes.get());
-  goes.reset();  // AddressSanitizer notices a write to its link.
+  goes.reset();  // AddressSanitizer reports a later write to the link of `goes`.
   q.push(&stays);
   goes = std::make_unique<Waker>();
   q.push(goes.get());
@@ -101,7 +101,7 @@ TEST_CASE("a queue behind another: all in order, and the other is empty and of u
   a.append(b);
   CHECK(a.empty());
   b.push(&ws[0]);
-  a.append(b);  // The queue is empty.
+  a.append(b);  // Queue a is empty.
   CHECK(b.empty());
   b.push(&ws[1]);
   b.push(&ws[2]);
@@ -120,7 +120,7 @@ TEST_CASE("all at once, as a list that ends, also if a link was in use before") 
   q.push(&ws[2]);
   q.push(&ws[1]);
   q.push(&ws[0]);
-  all_of(q);  // Now ws[2] leads to ws[1], and so on.
+  all_of(q);  // Now the link of ws[2] leads to ws[1], and so on.
   q.push(&ws[0]);
   q.push(&ws[2]);
   std::vector<Waker*> r;
@@ -132,7 +132,7 @@ TEST_CASE("all at once, as a list that ends, also if a link was in use before") 
 }
 
 // Compares the queue with a std::deque, for all operations in any order, including the ways in
-// which the loop takes processes.
+// which the scheduler's loop takes processes.
 TEST_CASE("rule 15.2: as a deque would, whatever is done") {
   for (unsigned seed = 1; seed <= 200; ++seed) {
     INFO("seed ", seed);
@@ -164,7 +164,8 @@ TEST_CASE("rule 15.2: as a deque would, whatever is done") {
         case 2:
           if (!q.empty()) taken(q.pop());
           break;
-        // This is a turn of the loop: the process that runs pushes others, and may be pushed again.
+        // One step of the scheduler's loop: the process that runs pushes others, and may be pushed
+        // again.
         case 3: {
           Waker* w = q.front();
           for (unsigned n = one_of(8); w && n > 0; --n) {
@@ -222,7 +223,7 @@ TEST_CASE("rule 1.6: slots whose values may come back are counted to 65,535, and
   CHECK(ring.kept == 65'535);
   CHECK(ring.held == 65'536);
   CHECK(!beyond.is(weft::core::NodeFlags::kept));
-  slots.free_slot(beyond);  // This place was not counted.
+  slots.free_slot(beyond);  // The place `beyond` has not been counted.
   CHECK(ring.kept == 65'535);
   slots.free_slot(last);
   CHECK(ring.kept == 65'534);

@@ -7,4 +7,5 @@
 #endif
 #include <doctest/doctest.h>
 
-#include "../explorer/progress.hpp"  // needs doctest.h above, since it has a listener for doctest
+#include "../explorer/progress.hpp"  // needs doctest.h above, because it contains a listener for
+                                     // doctest

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Tests that bad use which the compiler finds gets a message that says what to do: each case below
-must fail to compile with its message, under g++ and clang++, or under the compiler that is named as
-an argument.
+"""Tests that the compiler reports bad use with a message that says what to do. Each case below must
+fail to compile with its message, under g++ and clang++, or under the compiler that is named as an
+argument.
 
-Every case is a function of one source, on a line of its own. The source is compiled once
-(-fsyntax-only, no limit on errors), and a case has passed if its message is in an error that
-names its line. For forgotten co_awaits and values that do not fit the compiler only warns: they
-are in a second source, with -Werror for those warnings. The warning for a value that does not
-fit must be at the line of the program that gives the value. In a header of Weft's, which may be
-a system header, it would not be shown. Some functions of each source are correct, and no error
-may name them. Last line: `N passed, N failed`.
+All cases are functions of one source file, each on a line of its own. The source is compiled once
+(-fsyntax-only, no limit on errors), and a case passes if its message is in an error that names the
+line of the case. The compiler only warns about a forgotten co_await and about a value that does not
+fit: these cases are in a second source, with -Werror for those warnings. The warning for a value
+that does not fit must be at the line of the program that gives the value. A warning in a header of
+Weft would not be shown, since that may be a system header. Some functions of each source are
+correct, and no error may name them. Last line: `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ sys.path.insert(0, str(CPP.parent / "tools"))
 
 import progress  # noqa: E402
 
-# The fault, the statement, and what the compiler must say. "" means that the compiler must say
-# nothing, because the statement is correct.
+# The fault, the statement, and the message that the compiler must give. "" means no message,
+# because the statement is correct.
 CASES = [
     (
         "a correct network",
@@ -241,7 +241,8 @@ using S = const weft::Channel<std::string>&;
 """
 
 
-# Forgotten co_awaits: the statement in a coroutine, and what the warning must say ("" for nothing).
+# Forgotten co_awaits: the statement in a coroutine, and the text that the warning must contain (""
+# for no warning).
 FORGOTTEN = [
     (
         "all of them awaited",
@@ -334,7 +335,8 @@ NARROWED = [
     ("an output of a component", "(void)weft::native::output(native, 3.7);", True),
     ("written by a coroutine of a component", "(void)task.write(3.7);", True),
     ("an output of a coroutine of a component", "(void)tasks::output(task, 3.7);", True),
-    # The compiler warns of these in a header of Weft's, and names the line of the program.
+    # The compiler warns of the following values in a header of Weft, and names the line of the
+    # program.
     (
         "parallel writes of pairs",
         "co_await weft::par_write(std::pair(i, x), std::pair(i, 1));",
@@ -391,7 +393,8 @@ WARNINGS = [
 # Matches an error at the line of the case.
 HERE = re.compile(r"cases\.cpp:\d+:\d+: error: .*conver")
 
-# These match a diagnostic; a note that follows it; and a line that g++ prints before it.
+# The three patterns match a diagnostic, a note that follows a diagnostic, and a line that g++
+# prints before a diagnostic.
 ERROR = re.compile(r": (?:fatal )?error: ")
 WARNING = re.compile(r": warning: ")
 NOTE = re.compile(r": note: ")
@@ -418,8 +421,8 @@ def diagnostics(text: str) -> list[str]:
 
 
 def errors_of(compiler: str, flags: list[str], head: str, functions: list[str]) -> list[str]:
-    """Returns the errors about each function, which is one line: all errors that name the function,
-    together."""
+    """Returns the errors about each function, which is one line of the source: all errors that name
+    the function, joined into one text."""
     with tempfile.TemporaryDirectory() as where:
         path = pathlib.Path(where) / "cases.cpp"
         path.write_text(head + "".join(f + "\n" for f in functions))

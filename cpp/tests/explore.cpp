@@ -1,5 +1,5 @@
-// Exploration of the core: every file below is a group of scenarios. The program explores the code
-// as it is or, with --mutant N, the code with a defect.
+// Exploration of the core: each file that is included below is a group of scenarios. The program
+// explores the code as it is or, with --mutant N, the code with a defect.
 #include "engine.hpp"
 #include "parties.hpp"
 
@@ -14,7 +14,7 @@ void name(T& x, const char* n) {
 }
 inline std::uint32_t choose(std::uint32_t n) { return engine().choose(n); }
 
-// Checks that every value has been destroyed exactly once.
+// Checks, when it is destroyed, that every value has been destroyed exactly once.
 struct Balance {
   Balance() { Item::alive = 0; }
   void check() const {

@@ -1,6 +1,6 @@
 // The lock of a worker's queue (runtime/asymmetric.hpp): its owner and its visitors, with light
-// stores that may arrive late. The owner passes prim::own_fences (2 here) fences of its own after a
-// visit, then none.
+// stores that may arrive late. After a visit the owner executes prim::own_fences (2 here) fences
+// itself, and then none.
 #pragma once
 #include "weft/runtime/asymmetric.hpp"
 

@@ -4,8 +4,8 @@
 
 namespace weft::test {
 
-// Enters the lock n times and checks that no other thread is inside; the sum is plain data under
-// the lock.
+// Enters the lock n times and checks that no other thread is inside; the sum is plain data that the
+// lock protects.
 struct Guarded {
   core::BiasedLock lock;
   prim::atomic<std::uint32_t> inside{0};

@@ -1,5 +1,5 @@
-// Buffered channels: the four overflow policies, and buffers meeting cancellation, ends, extended
-// reads and computed outputs.
+// Buffered channels: the four overflow policies, and buffers together with cancellation, ends,
+// extended reads and computed outputs.
 #pragma once
 
 namespace weft::test {
@@ -99,7 +99,7 @@ SCENARIO("buffer, unbounded: a write never waits, everything arrives in order (r
   {
     Buf f{1, Overflow::unbounded};
     f.ring.grow = [](core::Ring<Item>& r) noexcept {
-      // The test's storage is large enough and never wraps.
+      // The test's storage is large enough, so the ring never wraps.
       if (r.head + r.size > r.capacity) return false;
       r.capacity = 8;
       return true;

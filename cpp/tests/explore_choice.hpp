@@ -31,8 +31,8 @@ SCENARIO("choice meets choice: 2 processes, 2 channels, input and output in each
   b.check();
 }
 
-// Three processes could meet in a ring. Two of them meet; the third is cancelled at the end or
-// meets no party; a fourth party takes the remaining value.
+// Three processes could meet in a ring. Two of the processes meet; the third process is cancelled
+// at the end or meets no party; a fourth process takes the remaining value.
 SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each (rules 5.1, 5.3)",
          2) {
   Balance b;
@@ -46,7 +46,8 @@ SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each
     REQUIRE_THAT(x.status == Status::ok || x.status == Status::cancelled);
     if (x.status == Status::ok && x.index == 1) sent += v;
     if (x.status == Status::ok && x.index == 0) received += x.value;
-    // Two of the three can meet; the second of them to finish cancels the third.
+    // Two of the three processes can meet; the second of the two to finish cancels the third
+    // process.
     if (++done == 2)
       for (Process* o : {&p, &q, &r})
         if (o != &me) o->cancel();
@@ -61,8 +62,8 @@ SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each
 }
 
 // P's word is LOCKED while P tries to claim Q, Q is cancelled, and R comes: R must wait for P's
-// word, not skip it. Only this scenario, with an input and an output guard in every process,
-// notices a skip.
+// word, not skip P. Only this scenario, with an input and an output guard in every process, detects
+// a skip.
 SCENARIO("a locked peer is waited for: 3 choices, one cancelled (rules 5.1, 5.3, 6.4)", 2) {
   Balance b;
   Chan c, d;
@@ -154,7 +155,8 @@ SCENARIO("choice meets plain reader and plain writer (rules 5.1, 5.10)", 2) {
   std::uint32_t in = 0, out = 0;
   spawn("P", [&] {
     for (int k = 0; k < 2; ++k) {
-      // Each guard is chosen once: after the input only the output is left, and vice versa.
+      // Each guard is chosen once: when the input has been chosen only the output is left, and vice
+      // versa.
       if (!in) p.in(c);
       if (!out) p.out(d, 7);
       const bool had_in = !in;
@@ -325,8 +327,8 @@ SCENARIO("retire meets choice: input and output guards both end (rules 3.1, 3.3,
 }
 
 SCENARIO("retire: a choice that withdraws was the last blocked party (rules 3.2, 5.10)", 2) {
-  // The reader is a select whose end is closed while it waits. When it commits elsewhere, the
-  // writer must be told.
+  // The reader is a select whose end is closed while it waits. When the select commits at another
+  // channel, the writer must be notified.
   Balance b;
   Chan c, d;
   c.first_reader();

@@ -27,21 +27,21 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
  public:
   using Base = runtime::Crew<Crew>;
   prim::atomic<std::int32_t> active;
-  // How many jobs are ready. While there is one, no worker may find that there is nothing to do.
+  // The number of ready jobs. While a job is ready, no worker may find that there is nothing to do.
   int ready_jobs = 0;
   bool over = false;
   prim::atomic<std::int64_t> alarm{prim::forever};
   Job* at_alarm = nullptr;
   std::vector<Job*> jobs;
   bool looks_at_rest = false;
-  prim::atomic<int> withdrawing{0};  // counted if looks_at_rest
+  prim::atomic<int> withdrawing{0};  // counted if `looks_at_rest` is set
 
   Crew(unsigned workers, unsigned others, bool long_steps)
       : Base(workers, this, long_steps), active(static_cast<std::int32_t>(workers + others)) {
     engine().expiry_costs = true;
   }
 
-  // Makes a thread of the explorer worker i, until `over`.
+  // Makes the calling thread of the explorer act as worker i, until `over` is set.
   void help(unsigned i) {
     work(worker(i), [this] { return over; });
     deactivated();
@@ -58,7 +58,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
     ++ready_jobs;
     ready_from_elsewhere(&j);
   }
-  // Wakes the job if it waits, or as soon as it waits.
+  // Wakes the job if the job waits, or else as soon as the job waits.
   template <class Go>
   bool wake(Job& j, std::uint32_t to, Go&& go) {
     std::uint32_t waits = 1;
@@ -67,7 +67,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
     return true;
   }
 
-  // --- what a run does ---
+  // --- the functions of a run ---
   void activated() noexcept override { active.fetch_add(1); }
   std::uint32_t deactivated() noexcept override {
     if (active.fetch_sub(1) == 1 && ready_jobs != 0)
@@ -76,7 +76,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   }
   std::int64_t wake_time() noexcept override { return alarm.load(); }
 
-  // --- what a host does ---
+  // --- the functions of a host ---
   void step(Worker& w, runtime::ProcessBase* p) {
     auto& j = static_cast<Job&>(*p);
     --ready_jobs;
@@ -94,7 +94,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
       if (j->cancel().load() != 0)
         withdraw(*j, [&](runtime::ProcessBase&) {
           if (looks_at_rest) withdrawing.store(1);
-          static_cast<void>(j->word.load());  // This gives other threads time to begin.
+          static_cast<void>(j->word.load());  // This load gives other threads time to begin.
           if (j->inside) engine().fail("a process is withdrawn while it runs (rule 6.1)");
           wake(*j, 3, [&](Job& x) { go(w, x); });
           if (looks_at_rest) withdrawing.store(0);
@@ -114,8 +114,8 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   void asleep(Worker&) noexcept {}
   void awake(Worker&) noexcept {}
 
-  // Returns the worker that called the step which has just begun; it must be read before anything
-  // else.
+  // The worker that called the step which has just begun; a step must read this variable before
+  // anything else.
   Worker* on = nullptr;
 };
 
@@ -168,7 +168,7 @@ SAMPLED("crew: woken while it is being suspended, by another worker (rule 15.5)"
   crew::Job p, q;
   p.step = [&](crew::Job& me) {
     if (me.steps == 1) {
-      // From here on the job can be woken, but it is suspended only when its step has ended.
+      // From here on the job can be woken, although it is suspended only when its step has ended.
       me.word.store(1);
       return;
     }

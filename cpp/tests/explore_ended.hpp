@@ -1,5 +1,6 @@
-// Ended channels in a choice (rule 5.6): a party that ends a channel counts down, and the last such
-// party claims the choice; standing and foreign choices look for themselves.
+// Ended channels in a choice (rule 5.6): a party that ends a channel decrements the choice's count,
+// and the last such party claims the choice; standing and foreign choices look at their channels
+// themselves.
 #pragma once
 #include "foreigner.hpp"
 
@@ -146,7 +147,7 @@ SCENARIO("a standing merge ends with its last source, and is not over before (ru
       }
       sum += x.value;
     }
-    REQUIRE_THAT(t.p.next().status == Status::retired);  // The select stays over.
+    REQUIRE_THAT(t.p.next().status == Status::retired);  // The select stays ended.
     t.p.unstand();
   });
   t.c_ends();
@@ -184,7 +185,7 @@ SCENARIO("a foreign select is told, and decides itself (rules 5.6, 6.6)", 2) {
   spawn("C", [&] { c.drop_writer(); });
   spawn("D", [&] { d.drop_reader(); });
   run();
-  REQUIRE_THAT(x.status == Status::retired && x.index == 1);  // The outputs decide.
+  REQUIRE_THAT(x.status == Status::retired && x.index == 1);  // The outputs determine the outcome.
   REQUIRE_THAT(empty(c) && empty(d));
   b.check();
 }

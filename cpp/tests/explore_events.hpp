@@ -1,4 +1,4 @@
-// The events that the explorer schedules in a world of links.
+// The events that the explorer schedules on a set of links.
 #pragma once
 #include <functional>
 #include <vector>
@@ -8,23 +8,23 @@
 
 namespace weft::test {
 
-// This must be the first member: then nothing that a scenario builds comes from the pool of another
+// This object must be the first member: then no object of a scenario comes from the pool of another
 // scenario.
 struct FreshPooled {
   runtime::FreshPool fresh;
 };
 
-// The events that can happen; one() makes one of them happen.
+// The events that can happen next; one() makes one of them happen.
 class Events {
  public:
   void may(bool now, std::function<void()> f) {
     if (now) can_.push_back(std::move(f));
   }
-  // Runs every order of `most` events that have an alternative, except the first `before` of these.
-  // Before and after them the first possible event happens.
+  // Runs every order of `most` events that have an alternative, after the first `before` such
+  // events. Before and after these `most` events the first possible event happens.
   Events() = default;
   explicit Events(unsigned most, unsigned before = 0) : before_(before), left_(most) {}
-  // Makes one event happen. Returns false if none can.
+  // Makes one event happen. Returns false if no event can happen.
   bool one() {
     if (can_.empty()) return false;
     const std::size_t n = can_.size();

@@ -1,5 +1,5 @@
-// Foreign readers (rule 6.6), which are woken, keep their place, and take values themselves; and
-// foreign selects.
+// Foreign readers (rule 6.6), which are woken, keep their place in the waiting queue, and take
+// values themselves; and foreign selects.
 #pragma once
 #include "foreigner.hpp"
 
@@ -370,8 +370,8 @@ SAMPLED("foreign select told by two channels at once (rules 5.1, 6.6)", 1) {
   Foreigner f;
   Process w, v, x;
   std::uint32_t sum = 0;
-  // Both writers of a select with two inputs tell the reader. The reader takes one value, and the
-  // other value goes to a later reader.
+  // Both writers at a select with two inputs notify the reader. The reader takes one value, and a
+  // later reader receives the other value.
   spawn("F", [&] {
     const auto y = f.select(c, d, 9);
     REQUIRE_THAT(y.status == Status::ok);

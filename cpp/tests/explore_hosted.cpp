@@ -1,6 +1,6 @@
 // Exploration of the hosted library on the multi-core executor: coroutines, groups, choices,
-// barriers, timers, ends that are dropped. The threads of the explorer are the workers; everything
-// else is the production code, down to the trampoline. (explore.cpp explores the primitives.)
+// barriers, timers, ends that are dropped. The threads of the explorer are the workers; all other
+// code is the production code, including the trampoline. (explore.cpp explores the primitives.)
 #include <cxxabi.h>
 
 #include "engine.hpp"
@@ -165,7 +165,8 @@ SAMPLED("hosted: a member fails as its block goes on, waits or has ended (rule 7
       what = e.what();
     }
     if (what == "cancelled") co_return;  // The group is left, and its owner fails.
-    co_await yield();                    // The request was withdrawn when the block ended.
+    co_await yield();                    // The request to cancel was withdrawn when the block
+                                         // ended.
     later = true;
   };
   const std::string what = net.run(block(fails, waits, never.reader(), goes_on, raised, again));
@@ -458,7 +459,7 @@ SAMPLED(
   REQUIRE_THAT(!net.deadlocked());
 }
 
-// An executor that runs on a thread process for a time, and counts the nudges.
+// An executor that runs for a time on the thread of a thread process, and counts the nudges.
 struct Hosted final : runtime::Executor {
   prim::atomic<int> nudges{0};
   prim::atomic<int> gone{0};

@@ -1,5 +1,5 @@
-// A latch (rule 7.11): plain and choosing parties, before and after it is set, and choices that
-// commit elsewhere.
+// A latch (rule 7.11): plain and choosing parties, before and after the latch is set, and choices
+// that commit at another guard.
 #pragma once
 
 namespace weft::test {

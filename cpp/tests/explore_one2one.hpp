@@ -1,4 +1,4 @@
-// The one-to-one ring: its two sides without a lock, and everything that makes one of them wait.
+// The one-to-one ring: its two sides without a lock, and everything that makes one side wait.
 #pragma once
 #include "weft/core/one2one.hpp"
 
@@ -62,8 +62,8 @@ SAMPLED("one-to-one: cancel meets commit, nothing is lost or doubled (rules 1.8,
   b.check();
 }
 
-// The reader's first sleep ends the writer's light writes. Its second sleep comes while the writer
-// may not have noticed that yet (invariant 3).
+// The reader's first sleep ends the writer's light writes. The reader's second sleep comes while
+// the writer may not have noticed this yet (invariant 3).
 SCENARIO(
     "one-to-one: a reader sleeps, is cancelled and sleeps again while a light write is under way "
     "(rules 1.8, 6.4)",

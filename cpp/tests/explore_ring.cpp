@@ -35,7 +35,7 @@ struct Ring {
     if (done) wake(w::knock(d.bell));
     return done;
   }
-  // Takes the bytes in the ring. Returns true if the writer must be told that there is room.
+  // Takes the bytes in the ring. Returns true if the writer must be notified that there is room.
   bool take() {
     bool any_starved = false;
     while (in.any()) {
@@ -75,7 +75,7 @@ SCENARIO(
       looks.store(false);
     }
     if (r.got < 8) return;
-    r.d.bell.service.fetch_add(1);  // This ends the test.
+    r.d.bell.service.fetch_add(1);  // ends the test
     prim::unpark(r.d.bell.service);
   });
   // Serves like Attendant::serve().

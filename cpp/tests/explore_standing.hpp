@@ -1,5 +1,5 @@
-// Standing alternatives (rule 5.9): the two re-reads, other readers beside them, standing parties
-// at both sides, ends.
+// Standing alternatives (rule 5.9): the second look at each of the two words, other readers beside
+// a standing one, standing parties at both sides, ends.
 #pragma once
 
 namespace weft::test {

@@ -11,7 +11,7 @@ class Several : public runtime::ProcessBase {
  public:
   using All = runtime::Together<Chan, S, N, true>;
   std::array<Status, N> status{};
-  std::array<std::uint32_t, N> value{};  // the value read; 0 if none came
+  std::array<std::uint32_t, N> value{};  // the value that was read, or 0 if there was none
 
   Several() {
     ops = &kOps;
@@ -73,7 +73,7 @@ SCENARIO("together: reads of two channels, written in either order by two (rule 
   b.check();
 }
 
-// This is a demultiplex process with a par_read behind it.
+// W stands for a demultiplex process, R for the par_read behind it.
 SCENARIO(
     "together: reads of two channels, written by one in either order, twice over (rules 1.2, 7.10)",
     3) {
@@ -230,7 +230,7 @@ SCENARIO(
   Several<Side::in, 2> r;
   Process w, again;
   spawn("R", [&] {
-    if (r.go({&c, &d})) {  // The request comes too late.
+    if (r.go({&c, &d})) {  // The request to cancel came too late.
       REQUIRE_THAT(r.value[0] == 1 && r.value[1] == 2 && again.read(e).value == 3);
       return;
     }

@@ -15,7 +15,7 @@ namespace {
 
 using explorer::engine;
 
-// A home and up to three spaces, which have greeted each other.
+// A home and up to three other spaces; the home and each of them have greeted each other.
 struct Net {
   std::shared_ptr<w::Space> home = w::Space::make("home", 1);
   std::array<std::shared_ptr<w::Space>, 3> far{w::Space::make("a", 2), w::Space::make("b", 3),
@@ -83,16 +83,17 @@ SCENARIO(
                second.status() != Status::retired);
   if (&victim == &n.a) {
     REQUIRE_THAT(write.is_over && (write.ok() ? taken == 1 : write.outcome.in_doubt));
-    // If the value was not received, the other side learns that the writer died.
+    // If the value has not been received, the reader's side learns that the writer died.
     REQUIRE_THAT(first.is_over && second.is_over);
   } else {
-    // There is a second reader. No reader that could be served may be left waiting.
+    // There is a second reader. Neither reader may be left waiting while a value could be given to
+    // it.
     REQUIRE_THAT(first.is_over && write.ok());
     if (known_before) REQUIRE_THAT(second.ok());
   }
 }
 
-// Records the frames that the home's links flush, in their order over all links.
+// Records the frames that the home's links flush, in one order over all links.
 struct Flushed final : w::Link {
   struct Sent {
     Wire* to;
@@ -108,7 +109,7 @@ struct Flushed final : w::Link {
     all.push_back({&wire, w::Buffer(out.begin(), out.end())});
     wire.at_home.session.went(out.size());
   }
-  // Delivers the first `count` frames: the home died after it had sent these.
+  // Delivers the first `count` frames, as if the home had died after it had sent these frames.
   static void deliver(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const w::Space::Step step(*all[i].to->at_party.space);
@@ -236,7 +237,7 @@ SCENARIO(
 using OutEnd = w::WriterEnd<int>;
 
 // Space 0 is the home of `c`, whose only writer end is at space 1, which sends the end to space 2;
-// space 2 drops it or keeps it.
+// space 2 drops the end or keeps it.
 struct MovingNet {
   runtime::FreshPool fresh;
   std::shared_ptr<World> world = World::of(3);
@@ -300,8 +301,8 @@ SCENARIO(
     0) {
   MovingNet n;
   n.write.begin(n.cb.at_party);
-  const std::uint32_t victim = 1 + engine().choose(2);  // Space 1 sends, and space 2 receives.
-  const std::uint64_t dead = victim + 1;                // This is the victim's incarnation.
+  const std::uint32_t victim = 1 + engine().choose(2);  // 1: the sender, 2: the receiver
+  const std::uint64_t dead = victim + 1;                // the incarnation of `victim`
   bool killed = false;
   std::vector<w::Peer*> to_tell;
   Events e;
@@ -323,8 +324,8 @@ SCENARIO(
         e.may(true, [&, i] { std::exchange(to_tell[i], nullptr)->session.lost("it died"); });
   } while (e.one());
   if (!killed) return;
-  // Either no living space has the end, or the space that has the end lives; the home says which.
-  // `kept`: the end has come back to the sender.
+  // Either no living space holds the end, or the space that holds the end lives; the home's outcome
+  // shows which. `kept` is whether the end has come back to the sender.
   const bool kept = victim == 2 && n.write.is_over && !n.write.ok();
   if (kept) {
     REQUIRE_THAT(n.seen() == Status::ok);
@@ -334,7 +335,7 @@ SCENARIO(
   } else if (victim == 2) {
     REQUIRE_THAT(n.seen() == Status::died);
   } else {
-    // The receiver got the end in time, or the end died with the sender.
+    // The receiver took the end in time, or the end died with the sender.
     REQUIRE_THAT(n.seen() == Status::ok || n.seen() == Status::died);
   }
 }
@@ -348,7 +349,7 @@ SCENARIO(
   n.cb.pump();
   n.write.forget();
   Wire& ca = *n.world->between(0, 2);
-  REQUIRE_THAT(ca.up() && ca.down());  // The greetings pass.
+  REQUIRE_THAT(ca.up() && ca.down());  // The greetings pass first.
   const bool home_first = engine().choose(2) != 0;
   const auto leave = [&](Wire& l) {
     w::Peer& p = l.at_home.space == n.world->spaces[2] ? l.at_home : l.at_party;
@@ -414,8 +415,8 @@ SCENARIO(
   dc.pump();
   second.forget();
   {
-    // Both spaces have an end, and the home knows of neither.
-    for (const std::size_t i : {2, 3}) {  // The greetings pass.
+    // Both spaces hold an end, and the home knows of neither end.
+    for (const std::size_t i : {2, 3}) {  // The greetings pass first.
       Wire& l = *world->between(0, i);
       REQUIRE_THAT(l.up() && l.down());
     }

@@ -11,7 +11,8 @@ namespace {
 using explorer::engine;
 using Parties = w::FarGuard::Parties;
 
-// A home with a barrier and a channel of its own, and three spaces that have a share of it.
+// A home with a barrier and a channel of its own, and three spaces, each of which holds a share of
+// the barrier.
 struct BarrierNet {
   runtime::FreshPool fresh;
   std::shared_ptr<w::Space> home = w::Space::make("home", 1);
@@ -93,14 +94,14 @@ SCENARIO(
   Op enrol, first, second, resign;
   enrol.say(n.at_a, Parties::enrol).begin(n.a.at_party);
   bool one = false, two = false, leaves = false;
-  bool counts = false;  // the second party is enrolled, as its place knows
+  bool counts = false;  // whether the second party is enrolled, as far as its place knows
   Events e;
   do {
     e.frames(n.a);
     e.frames(n.b);
     e.frames(n.c);
     counts = counts || enrol.ok();
-    // b learns in another way that c is enrolled.
+    // b learns by another path that c is enrolled.
     e.may(enrol.ok() && !one, [&] { one = true, first.arrive(n.at_b).begin(n.b.at_party); });
     e.may(enrol.ok() && !two && !leaves,
           [&] { two = true, second.arrive(n.at_c).begin(n.c.at_party); });
@@ -173,8 +174,8 @@ SCENARIO(
     e.may(n.a.cut && !knows, [&] { knows = true, n.a.tell(n.a.at_home); });
   } while (e.one());
   REQUIRE_THAT(first.times == 1 && second.times == 1);
-  // A frame under way is lost with its sender. Then the barrier dies, unless all parties had met
-  // before.
+  // A frame under way is lost with its sender. Then the barrier dies, unless all parties had
+  // already met.
   if (arrived) REQUIRE_THAT(first.ok() && second.ok());
   REQUIRE_THAT(first.ok() ? second.ok() : first.died() && second.died());
   REQUIRE_THAT(n.bar.core()->has_died() == !arrived);

@@ -11,7 +11,7 @@ namespace {
 
 using explorer::engine;
 
-// A buffer at its home. The far space has written once, so that the home lends.
+// A buffer at its home. The far space has written once, and since then the home lends slots.
 struct Lending : FreshPooled, Written {
   std::vector<int> read;
 
@@ -45,7 +45,7 @@ SCENARIO(
   const auto reading = n.b.give(n.c.reader());
   const auto second = n.b.give(n.c.writer());
   n.b.pump();
-  // A reader may wait already. A value that comes straight to that reader keeps the order too.
+  // A reader may already wait. The order also holds for a value that goes straight to that reader.
   Op first_read, theirs;
   if (engine().choose(2) == 1) {
     first_read.read(reading).begin(n.b.at_party);
@@ -66,7 +66,7 @@ SCENARIO(
   REQUIRE_THAT(begun == 2 && n.ops[1].ok() && n.ops[2].ok() && theirs.ok());
   std::vector<int> all(n.read.begin() + 1, n.read.end());
   if (first_read.ok()) {
-    REQUIRE_THAT(first_read.value() == 1);  // This read was there first.
+    REQUIRE_THAT(first_read.value() == 1);  // This read began before all writes.
     all.insert(all.begin(), 1);
   }
   REQUIRE_THAT(all.size() == 3 && all[0] == 1 && all[1] + all[2] == 11);

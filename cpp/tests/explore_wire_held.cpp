@@ -76,8 +76,8 @@ SCENARIO(
   } while (e.one());
   REQUIRE_THAT(n.write.ok() && n.write.times == 1);
   const bool taken = n.first.ok() || n.second.ok();
-  // The session of the first reader is cut in every order. The value may have been under way to
-  // that reader then.
+  // The session of the first reader is cut in every order. When the session was cut, the value may
+  // have been under way to that reader.
   if (keeps && !(over && !back)) REQUIRE_THAT(n.second.ok() && n.second.value() == 7);
   if (!n.second.ok()) REQUIRE_THAT(!n.second.is_over && (taken || !keeps));
   REQUIRE_THAT(!n.d.at_home.session.is_over() && n.a.at_home.home.open() == 0);
@@ -112,7 +112,8 @@ SCENARIO(
   last.read(n.s).begin(n.d.at_party);
   n.d.pump(), n.a.pump(), n.d.pump();
   REQUIRE_THAT(last.ok() && last.value() == 3 - got && n.write.ok() && later.ok());
-  // Otherwise the first reader was still in its block when another reader asked.
+  // If the value did not come back, the first reader was still in its block when another reader
+  // asked.
   if (came_back) REQUIRE_THAT(got == 1);
 }
 

@@ -1,7 +1,7 @@
 // Exploration of choices over several homes that ask each home once (WIRE.md 5.3, 5.9, 5.11):
-// guards of one home with another home's guard between them, a timer at the place, a choice that
-// only looks, and guards that are off. The mutants are those of conformance/models/wire_looks.pml,
-// and some of wire_spans.pml.
+// two guards of one home with a guard of another home between them, a timer at the place, a choice
+// that only looks, and guards that are off. The mutants are those of
+// conformance/models/wire_looks.pml, and some of wire_spans.pml.
 #include "engine.hpp"
 #include "explore_events.hpp"
 #include "wire_choice.hpp"
@@ -12,7 +12,7 @@ namespace {
 using explorer::engine;
 
 // The homes must not ask each other for ever: a choice may cost only a few frames for each party
-// that comes.
+// that arrives.
 struct Bounded {
   int steps = 0;
   bool one(Events& e) {
@@ -21,13 +21,13 @@ struct Bounded {
   }
 };
 
-// A choice that reads two channels of one home, with a channel of the other home between them. A
-// writer of one of them has come before the choice, or none has.
+// A choice that reads two channels of one home, with a channel of the other home between them. One
+// writer waits at one of the three channels before the choice begins, or no writer waits.
 struct Between {
   Channel<int> c, d, e;
   Square s;
   std::uint32_t ends[3];  // the writers' ends
-  std::uint32_t who;      // the writer that has come, or 3 if none has
+  std::uint32_t who;      // the index of the channel whose writer has come, or 3 if none has
   Op there;
   Spanning x;
   Between() {
@@ -43,7 +43,7 @@ struct Between {
   }
 };
 
-// --- what is kept, and who is told again (wire 5.2 to 5.4) ---------------------------------------
+// --- what is kept, and which home is told again (wire 5.2 to 5.4) --------------------------------
 
 SCENARIO(
     "wire: a writer comes while another home is asked, and a guard between retires: the READY is "
@@ -104,7 +104,7 @@ SCENARIO(
   } while (b.one(e));
   REQUIRE_THAT(first.ok() && x.ok() && x.times == 1);
   const int got = x.value();
-  // The choice has met the reader, and the two parties that are left cannot meet.
+  // The choice has met the reader, and the two parties that remain cannot meet each other.
   if (elsewhere && got == 1) return;
   REQUIRE_THAT(second.ok() && reads.ok() && got + reads.value() == 3 && s.quiet());
 }
@@ -131,14 +131,13 @@ SCENARIO(
   while (b.one(e));
   REQUIRE_THAT(y.ok() && writes.ok() == (y.outcome.guard == 1));
   REQUIRE_THAT(y.value() == (writes.ok() ? 9 : 1));
-  if (!writes.ok()) return;  // The two have met.
+  if (!writes.ok()) return;  // The writer and the choice have met.
   reads.read(dr).begin(s.b1.at_party);
   s.settle();
   REQUIRE_THAT(x.ok() && x.times == 1 && reads.ok() && reads.value() == 2);
 }
 
-// --- a timer, and a choice that only looks (wire 5.9)
-// ---------------------------------------------
+// --- a timer, and a choice that only looks (wire 5.9) --------------------------------------------
 
 SCENARIO(
     "wire: a timer comes at any step: whoever was there when the choice began is chosen before it "

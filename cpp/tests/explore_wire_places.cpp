@@ -10,7 +10,7 @@
 namespace weft::test {
 namespace {
 
-// A rendezvous at its home. The far space has written once, so that the home lends.
+// A rendezvous at its home. The far space has written once, and since then the home lends places.
 struct Places : FreshPooled, Written {
   std::deque<Here> readers;
 
@@ -25,7 +25,8 @@ struct Places : FreshPooled, Written {
   }
   Here& read() { return readers.emplace_back(*r.core()); }
   bool reads() const { return !readers.back().done(); }
-  // Checks that the values of all writes that are over were read, once and in this order.
+  // Checks that the values of all writes that are over were read, each once and in the order of the
+  // writes.
   void all_are_read() {
     std::vector<int> written, got;
     for (std::size_t v = 0; v < ops.size(); ++v) {
@@ -61,7 +62,7 @@ SCENARIO(
   } while (e.one());
   REQUIRE_THAT(n.sessions_are_good());
   REQUIRE_THAT(begun == 2 && n.ops[1].is_over && n.ops[2].is_over);
-  if (n.reads()) {  // The last reader is closed too.
+  if (n.reads()) {  // The last reader end is closed too.
     n.readers.back().withdraw();
     n.a.pump();
   }
@@ -118,7 +119,7 @@ SCENARIO(
       n.b.pump();
       theirs.write(second, 100).begin(n.b.at_party);
       n.b.pump();
-      REQUIRE_THAT(!promised || n.reads());  // This waits until `a` has answered.
+      REQUIRE_THAT(!promised || n.reads());  // The read waits until `a` has answered.
     });
     e.may(!n.reads() && n.readers.size() < 3, [&] { n.read(); });
   } while (e.one());

@@ -1,12 +1,12 @@
 // Exploration of rounds (wire 10.3, 10.6; conformance/models/wire_rounds.pml): two and three
 // programs whose processes go on, wait and end, while one program, or two at once, asks. The code
-// is that of the sessions, of the questions (asking.hpp) and of what follows from the answers
-// (everywhere.hpp); the processes are simulated here, since a link's code knows none. Every order
-// of frames, of processes that go on and of looks is run. The following is checked, as in the
-// model. When a deadlock is declared there was a moment between its rounds at which no process
-// could go on and no frame was under way, and that is still so, unless a program was killed since.
-// A program that learns of the deadlock waits. A deadlock that exists at the end is declared, in
-// every program.
+// is that of the sessions, of the questions (asking.hpp) and of the conclusions from the answers
+// (everywhere.hpp); the processes are simulated here, since the code of a link knows no processes.
+// Every order of frames, of processes that go on and of looks is run. The following is checked, as
+// in the model. When a deadlock is declared, there was a moment between the two rounds at which no
+// process could go on and no frame was under way; and still no process can go on and no frame is
+// under way, unless a program has been killed meanwhile. A program that learns of the deadlock
+// waits. A deadlock that exists at the end is declared, in every program.
 #include <deque>
 #include <optional>
 
@@ -37,7 +37,7 @@ void Here::woken(core::Waker* w) noexcept { static_cast<Here*>(w)->over = true; 
 const core::WakerOps Here::kOps{&Here::woken, nullptr, nullptr, 0, nullptr};
 
 // A process. It performs its operations one after the other, at ends here or in another program,
-// and ends with the last of them, or with the first that fails.
+// and ends with the last operation, or with the first operation that fails.
 class Proc {
  public:
   struct End {
@@ -47,7 +47,7 @@ class Proc {
     Reader<int> r{};
     Writer<int> w{};
   };
-  // Keeps those objects of the explored programs that cannot be destroyed at once.
+  // The objects of the explored programs that cannot be destroyed at once.
   static inline std::vector<std::unique_ptr<Here>>* leaving = nullptr;
 
   Proc() = default;
@@ -59,7 +59,7 @@ class Proc {
   void may_read(Reader<int> r) { ends_.push_back({nullptr, 0, false, std::move(r)}); }
   void may_write(Writer<int> w) { ends_.push_back({nullptr, 0, true, {}, std::move(w)}); }
   // Gives the process its operations. Channels are identified by their ends, in the order in which
-  // these were given.
+  // the ends were given.
   void does(std::vector<std::size_t> acts) { acts_ = std::move(acts); }
 
   bool has_ended() const { return ended_; }
@@ -122,7 +122,7 @@ class Says final : public w::Asking {
   }
   bool has_answers() const { return answers_.has_value(); }
   bool is_asking() const { return asking_; }
-  // Does what Rounds::look() does.
+  // Concludes from the answers of a round, and begins the second round, as Rounds::look() does.
   void go_on();
 
  private:
@@ -139,8 +139,8 @@ class Says final : public w::Asking {
   const std::size_t which_;
   bool asking_ = false;
   std::optional<w::Everywhere> first_, answers_;
-  // Whether everything stood still when the answers of the program's last first round had come, or
-  // a deadlock had been declared by then.
+  // Whether everything stood still, or a deadlock had been declared, when the answers of the
+  // program's latest first round had come.
   bool was_still_ = false;
 };
 
@@ -149,7 +149,7 @@ struct Program {
   std::optional<Says> says;  // nullopt if the program answers no rounds
   std::deque<Proc> procs;
   std::vector<std::pair<Wire*, w::Peer*>> links;
-  bool point = false;  // whether another program may connect
+  bool point = false;  // whether another program may connect at this program's meeting point
   bool left = false, killed = false, struck = false;
   bool was_due = false;  // whether the program waited when a deadlock was declared
 
@@ -212,7 +212,7 @@ struct Programs {
     }
     return true;
   }
-  // The program's sessions end with it, and so do all ends that it still has.
+  // The program's sessions end with it, and so do all ends that the program still holds.
   void leave(Program& p) {
     p.left = true;
     for (const auto& [wire, mine] : p.links) {
@@ -244,8 +244,8 @@ struct Programs {
           e.may(true, [wire = wire, mine = mine] { wire->tell(*mine); });
     }
   }
-  // Lets each program that waits look again, once every event has happened. `answers` says whether
-  // all programs that wait answer.
+  // Lets each program that waits look again when every event has happened. `answers` is whether all
+  // programs that wait answer.
   void last_look(bool answers = true) {
     for (const Program& p : all)
       if (p.says && p.is_here()) REQUIRE_THAT(!p.says->is_asking());
@@ -261,7 +261,7 @@ struct Programs {
     }
     REQUIRE_THAT(!told_who_ran);
     for (const Program& p : all) {
-      // A killed process may be the one that would have passed the news on.
+      // A killed program may be the one that would have passed the news of the deadlock on.
       REQUIRE_THAT(!p.was_due || p.struck || killed);
       for (const Program& q : all)
         for (const auto& [wire, mine] : p.links)
@@ -290,8 +290,8 @@ void Says::found(std::uint32_t, w::Bytes all, bool whole) {
 void Says::go_on() {
   const w::Everywhere now = *std::exchange(answers_, {});
   if (!now.stands_still()) return first_.reset();
-  // The counters of the first round are checked too: they would suffice if only frames woke
-  // processes.
+  // The counters of the first round are checked too: these counters would suffice if only frames
+  // woke processes.
   REQUIRE_THAT(was_still_ || all_.killed);
   if (!first_) {
     first_ = now;
@@ -314,7 +314,7 @@ void Says::told(w::Bytes) {
   p.struck = p.struck || p.waits();
 }
 
-// Runs every order of this many events, from different steps on.
+// Runs every order of this number of events, beginning at different steps.
 Events some(unsigned orders, unsigned steps) { return Events(orders, 3 * engine().choose(steps)); }
 
 // --- two programs --------------------------------------------------------------------------------
@@ -380,8 +380,8 @@ SCENARIO(
 // --- three programs ------------------------------------------------------------------------------
 
 // A chain of programs: `a` begins, or does not; `b`, in the middle, has all homes and a process for
-// each direction; `c` answers, ends, or waits for more. Or `a` and `b` wait for each other, and no
-// process waits for `c`.
+// each direction; `c` answers, ends, or waits for another question. Or `a` and `b` wait for each
+// other, and no process waits for `c`.
 struct Line : Programs {
   enum class Way : std::uint32_t { at_once, later, apart, well, one_ends };
   explicit Line(Way way, bool deaf = false) : Programs(3, deaf) {
@@ -463,8 +463,8 @@ SCENARIO(
   in_a_line(false, true);
 }
 
-// Each program has a session with both others, so each program that is asked is asked again by
-// another way.
+// Each program has a session with both others, so each program that is asked is asked again over
+// another session.
 SCENARIO(
     "wire: rounds: three programs in a triangle, each of which waits for the one before it: told "
     "once, and whoever ends by it wakes nobody who has not heard (wire 10.6)",
@@ -518,7 +518,7 @@ SCENARIO(
   also.may_read(l.at_party, r);
   also.does({1});
   a.point = true;
-  c.left = true;  // This program has not connected yet.
+  c.left = true;  // `c` has not connected yet.
   const bool stays = engine().choose(2) == 1;
   std::uint32_t end = 0;
   Wire* new_one = nullptr;

@@ -1,6 +1,6 @@
 // Exploration of leased slots (wire 9.2; conformance/models/wire_slots.pml): the code of the maker
 // and of two receivers, in every order in which values are lent, taken, sent on and dropped, and in
-// which a receiver drops what it has mapped.
+// which a receiver drops its mappings.
 #include <array>
 #include <cstring>
 #include <optional>
@@ -13,7 +13,7 @@
 namespace weft::test {
 namespace {
 
-// One receiving space, with the bytes under way to it, and the slots that it looks at.
+// One receiving space, with the bytes that are under way to it, and the slots at which it looks.
 struct Receives {
   Pipe pipe;
   std::deque<std::pair<w::Buffer, int>> under_way{};
@@ -23,7 +23,7 @@ struct Receives {
   };
   std::optional<View> view{};
 
-  w::Traffic session{};  // The session is open while a message may come.
+  w::Traffic session{};  // The session is open while a message may arrive.
 
   explicit Receives(std::uint64_t name) : pipe{1, name} {}
   void lend(const w::Slot& s, int value) {
@@ -35,7 +35,7 @@ struct Receives {
     const auto [description, value] = std::move(under_way.front());
     under_way.pop_front();
     auto slot = w::Slot::take(description, pipe);
-    REQUIRE_THAT(slot);  // A slot that comes without a descriptor is known.
+    REQUIRE_THAT(slot);  // A slot that comes without a descriptor has been mapped before.
     view.emplace(View{std::move(slot), value});
     look();
   }

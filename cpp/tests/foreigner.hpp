@@ -1,10 +1,10 @@
 // A foreign party (rule 6.6) for the tests: a thread or fiber that plays the task of another event
 // loop.
 //
-// A foreign party is told to look again, any number of times (Node::told counts them), and woken
-// once if another party commits its operation. If no other object keeps its waker alive, it must
-// have received all of these calls before it is destroyed. The foreign party below checks that
-// exactly these calls come.
+// A foreign party is told to look again, any number of times (Node::told counts these calls), and
+// is woken once if another party commits its operation. If no other object keeps the party's waker
+// alive, the party must have received all of these calls before it is destroyed. The foreign party
+// below checks that it receives exactly these calls.
 #pragma once
 #include <functional>
 
@@ -14,11 +14,11 @@ namespace weft::test {
 
 class Foreigner : public core::Waiter {
  public:
-  // Set if writers in this scenario compute their values. Only then may a value arrive while the
-  // task sleeps.
+  // Whether writers in this scenario compute their values. Only if they do may a value arrive while
+  // the task sleeps.
   bool computed = false;
-  bool was_told = false;  // the party was told during its last read
-  // Called when the party's task is told, before the task looks again.
+  bool was_told = false;  // whether the party was told to look again during its last read
+  // Called when the party's task has been told to look again, before the task looks.
   std::function<void()> before_deciding;
 
   Foreigner() { ops = &kOps; }
@@ -55,7 +55,7 @@ class Foreigner : public core::Waiter {
     return {s, s == Status::ok ? room.take() : 0};
   }
 
-  // A select of one input and one output.
+  // A foreign select of one input and one output.
   template <class C>
   Process::Chosen select(C& in, C& out, std::uint32_t v) {
     Process::Chosen c;

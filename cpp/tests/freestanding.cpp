@@ -1,5 +1,5 @@
 // The core without a standard library: it is compiled with -ffreestanding -fno-exceptions
-// -fno-rtti, and the only undefined symbols are the four functions that every C compiler may call.
+// -fno-rtti, and its only undefined symbols are the four functions that every C compiler may call.
 // `tests/run` checks the symbols, links the file to a main() and runs it.
 #include "weft/core/barrier.hpp"
 #include "weft/core/channel.hpp"

@@ -1,4 +1,4 @@
-// What the hosted tests share: the policies, small processes, and the text of an exception.
+// Shared by the hosted tests: the policies, small processes, and the text of an exception.
 // Processes are lambdas without captures, since a coroutine refers to the captures of its lambda,
 // which are destroyed before it runs; its parameters are copied into its frame.
 #pragma once

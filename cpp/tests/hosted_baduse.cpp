@@ -85,9 +85,9 @@ TEST_CASE("rule 11.2: a local channel used from a second scheduler, while somebo
   int got = 0;
   auto waits = [](weft::Reader<int, weft::Local> r, int& n) -> Process { n = co_await r.read(); };
   auto at_home = [](weft::Writer<int> w, weft::Reader<End> b) -> Process {
-    co_await w.write(1);  // `waits` is parked by now.
+    co_await w.write(1);  // By now `waits` has parked.
     End end = co_await b.read();
-    co_await end.write(7);  // No state has changed.
+    co_await end.write(7);  // The bad use has changed no state.
   };
   auto elsewhere = [](weft::Reader<int> r, weft::Writer<End> b, End w) -> Process {
     co_await r.read();
@@ -110,7 +110,7 @@ TEST_CASE("rule 11.2: what cannot raise (an end of a local channel that goes) st
   REQUIRE(child >= 0);
   if (child == 0) {
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) close(fd);
-    signal(SIGABRT, SIG_DFL);  // This replaces the test framework's handler.
+    signal(SIGABRT, SIG_DFL);  // Replaces the test framework's handler.
     weft::core::RunQueue here, home;
     weft::core::WakerOps ops{nullptr, nullptr, &home, 0};
     weft::core::Waker w;

@@ -81,11 +81,11 @@ TEST_CASE_TEMPLATE("rules 6.1, 6.2: a parked operation is withdrawn, nothing has
   weft::run(virtually, cancelled_after(1, sync(b, cancelled)));
   weft::run(virtually, cancelled_after(1, extended(r, cancelled)));
   CHECK(cancelled == 6);
-  // No place in a waiting queue was kept, so a new reader and a new writer meet each other.
+  // No place in a waiting queue has been kept, so a new reader and a new writer meet each other.
   std::vector<int> got;
   weft::run(collect<P>(r, got, 2), send_all<P>(w, {1, 2}));
   CHECK(got == std::vector<int>{1, 2});
-  // Rule 8.3: the phase needs another arrival.
+  // Rule 8.3: the cancelled arrival does not count, so two parties must arrive.
   weft::run(weft::par([](weft::Barrier x) -> Process { co_await x.sync(); }(b),
                       [](weft::Barrier x) -> Process { co_await x.sync(); }(b)));
   CHECK(b.phases() == 1);
@@ -173,8 +173,8 @@ TEST_CASE_TEMPLATE("rules 6.3, 1.6: a held writer cannot be cancelled", P, POLIC
 
 TEST_CASE_TEMPLATE("rule 6.4: whenever a cancellation comes, nothing is lost or doubled", P,
                    POLICIES) {
-  // Readers are cancelled after every possible number of steps. The next reader gets the value from
-  // which one reader withdrew.
+  // Readers are cancelled after every possible number of steps. The next reader receives the value
+  // from which a cancelled reader withdrew.
   for (std::uint32_t capacity : {0u, 1u, 2u})
     for (bool choosing : {false, true})
       for (int steps = 0; steps < 12; ++steps) {
@@ -252,7 +252,7 @@ TEST_CASE(
     throw std::runtime_error("member");
   };
   // The member fails after the write has committed and before its owner goes on, so the owner never
-  // meets that request.
+  // meets the request to cancel that the failure makes.
   auto owner = [](auto f, weft::Reader<int> n, weft::Reader<int> r, weft::Writer<int> w,
                   weft::Writer<int> d, std::vector<std::string>& l) -> Process {
     try {
@@ -270,7 +270,7 @@ TEST_CASE(
         l.push_back("member");
       }
     }
-    co_await d.write(1);  // The request is not pending any more.
+    co_await d.write(1);  // The request to cancel is not pending any more.
     l.push_back("on");
   };
   SUBCASE("by its group") {
@@ -326,7 +326,8 @@ TEST_CASE(
     throw std::runtime_error("outer");
   };
   auto fails_first = [](weft::Writer<int> w, weft::Writer<int> v) -> Process {
-    // The other member runs next, and after it their owner, whose read has committed.
+    // The other member of the group runs next, and after it the owner of both, whose read has
+    // committed.
     co_await w.write(1);
     co_await v.write(1);
     throw std::runtime_error("inner");
@@ -372,7 +373,7 @@ TEST_CASE(
     i = id;
     CHECK(i == id);
     CHECK(i.is_uncancelled(id));
-    // This includes 0, the id of an end that no process has used.
+    // Other ids are not, among them 0, the id of an end that no process has used.
     CHECK_FALSE(i.is_uncancelled(id - 1));
     i.cancel().store(1);
     CHECK(i == id);

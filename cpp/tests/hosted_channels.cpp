@@ -79,7 +79,7 @@ TEST_CASE_TEMPLATE(
   auto reader = [](weft::Reader<int, P> r, int& n, std::vector<int>& g) -> Process {
     for (int i = 0; i < 3; ++i) co_await weft::yield();
     CHECK(n == 2);
-    // Rule 1.5: the waiting writer's value enters in the same step.
+    // Rule 1.5: the waiting writer's value enters the buffer in the same step.
     g.push_back(co_await r.read());
     for (int i = 0; i < 3; ++i) co_await weft::yield();
     CHECK(n == 3);
@@ -240,7 +240,7 @@ TEST_CASE_TEMPLATE("rule 1.6: an extended read holds the writer until its block 
     l.push_back("written");
   };
   auto reader = [](weft::Reader<int, P> r, bool late, std::vector<std::string>& l) -> Process {
-    if (late) co_await weft::yield();  // Either the writer waits first, or the reader does.
+    if (late) co_await weft::yield();  // When `late`, the writer waits first, else the reader.
     {
       auto x = co_await r.extended();
       CHECK(*x == 7);
@@ -327,7 +327,7 @@ TEST_CASE("rule 1.7: a channel has a name, as given or where it was born") {
   CHECK(named.name() == "'orders'");
   weft::Channel<int> both{weft::buffer(2).called("orders")};
   CHECK(both.name() == "'orders'");
-  both.writer()(1);  // The write does not wait, so the capacity is the same.
+  both.writer()(1);  // The write does not wait, so the name has not changed the capacity.
   weft::Channel<int> born;
   CHECK(born.name() == "hosted_channels.cpp:" + std::to_string(__LINE__ - 1));
 }

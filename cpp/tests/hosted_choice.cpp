@@ -343,7 +343,7 @@ TEST_CASE_TEMPLATE(
       CHECK_THROWS_WITH_AS(co_await weft::select(weft::out_with(
                                w, []() -> int { throw std::runtime_error("no value"); })),
                            "no value", std::runtime_error);
-      co_await w.write(2);  // The channel lives on.
+      co_await w.write(2);  // The channel is still usable.
     };
     auto q = [](weft::Reader<int, P> r, bool late) -> Process {
       if (late) co_await weft::yield();

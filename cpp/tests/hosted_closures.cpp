@@ -1,5 +1,6 @@
 // Tests closures that return processes, wherever a process is expected: their captures live as long
-// as the process does (rule 2.3: in C++ a process holds what its frame or closure contains).
+// as the process does (rule 2.3: in C++ a process holds the ends that its frame or closure
+// contains).
 #include <functional>
 #include <optional>
 
@@ -38,7 +39,7 @@ ProcessOf<int> counts(weft::Reader<int> r) {
   co_return n;
 }
 
-// Starts such closures by `start`, and counts how many of them have ended normally.
+// Starts closures of waits() by `start`, and counts how many of them have ended normally.
 template <class Start>
 int ended(Start start) {
   auto all = std::make_shared<int>(0);
@@ -64,9 +65,9 @@ TEST_CASE("rule 7.1: run takes closures") {
   CHECK(weft::run(virtually, gives(text)) == text + "!");
   CHECK(weft::run({.cores = 2}, gives(text)) == text + "!");
   auto named = gives(text);
-  CHECK(weft::run(named) == text + "!");  // This runs a copy.
+  CHECK(weft::run(named) == text + "!");  // runs a copy
   CHECK(weft::run(virtually, named) == text + "!");
-  CHECK(weft::run([s = text] { return s.size(); }) == text.size());  // This runs on a thread.
+  CHECK(weft::run([s = text] { return s.size(); }) == text.size());  // runs on a thread
   CHECK_THROWS_AS(weft::run([]() -> Process { throw weft::BadUse("no"); }), weft::BadUse);
 }
 
@@ -77,11 +78,11 @@ TEST_CASE("rule 7.5: a group starts closures, in coroutines, threads and on seve
     g.start(w.of(std::move(counting)));
     {
       auto first = closure();
-      g.start(first);  // This starts a copy.
+      g.start(first);  // starts a copy
       g.start(std::move(first));
       g.start(closure());
     }
-    g.start([s = text] { CHECK(s == text); });  // This runs on a thread.
+    g.start([s = text] { CHECK(s == text); });  // runs on a thread
     co_await g.wait();
     n = *w.get().result;
   };
@@ -121,7 +122,8 @@ TEST_CASE("rules 7.1, 7.3: par and seq take closures, in any number") {
                     std::move(counting)}();
         }) == 6);
   auto p = [](auto make) -> Process {
-    // g++ 12 accepts no closure with such captures in a co_await, so the block is made before that.
+    // g++ 12 accepts no closure with such captures in a co_await, so the block is made before the
+    // co_await.
     auto block = weft::par(make(text), make(text));
     auto [a, b] = co_await std::move(block);
     CHECK(*a == text + "!");

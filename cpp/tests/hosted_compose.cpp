@@ -22,10 +22,10 @@ Process fail_when_cancelled(const char* text) {
 }
 ProcessOf<std::unique_ptr<int>> owner(int v) { co_return std::make_unique<int>(v); }
 
-// These are process objects: their members are what the process needs, and their operator() returns
-// the process. A block takes the object itself and keeps it as long as the object's process lives.
-// If the program calls operator() by hand, the object must live on by itself: run() moves it into
-// the process.
+// Process objects: their members are the ends and values that the process needs, and their
+// operator() returns the process. A block takes the object itself and keeps it as long as the
+// object's process lives. If the program calls operator() by hand, the object must live on by
+// itself: run() moves it into the process.
 struct Producer {
   weft::Writer<int> out;
   int from, count;
@@ -59,7 +59,7 @@ struct Adder {
     co_return sum;
   }
 };
-class ByHand {  // moves into its own process
+class ByHand {  // an object that moves into its own process
  public:
   ByHand(weft::Reader<int> in, weft::Writer<int> out) : scaler_(std::move(in), std::move(out), 2) {}
   Process operator()() && { return work(std::move(*this)); }
@@ -117,7 +117,7 @@ TEST_CASE("rule 7.2: the first failure cancels the others; when all have ended i
       co_await weft::sleep(1h);
     } catch (const weft::Cancelled&) {
     }
-    co_await weft::yield();  // This process takes a long time.
+    co_await weft::yield();  // Clean-up takes some time.
     c = true;
   };
   CHECK_THROWS_WITH_AS(weft::run(virtually, weft::par(other(cleaned), fail("broken", 1))), "broken",
@@ -127,7 +127,7 @@ TEST_CASE("rule 7.2: the first failure cancels the others; when all have ended i
 
 TEST_CASE("rule 7.2: several failures come as one, in the order of the processes, not of failing") {
   weft::Channel<int> c;
-  // The middle process holds an end, so it got its number when it was made, before the other
+  // The middle process holds an end, so it received its number when it was made, before the other
   // processes were started.
   auto with_end = [](weft::Reader<int>) -> Process {
     try {

@@ -37,7 +37,7 @@ std::vector<int> first(int n) {
   std::iota(v.begin(), v.end(), 0);
   return v;
 }
-// Computes without waiting until it is told to stop.
+// Computes without waiting until `stop` is set.
 Process until(std::atomic<bool>& stop) {
   while (!stop.load()) std::this_thread::yield();
   co_return;
@@ -62,8 +62,7 @@ TEST_CASE(
 
 TEST_CASE(
     "rule 15.5: a process goes on on other threads, and what it did before has happened before") {
-  // Two processes take turns without any help. A third process computes in between, so that the two
-  // are moved.
+  // Eight processes yield again and again on two cores, so that they are moved between the cores.
   weft::Channel<int> c;
   auto mover = [](int rounds, std::set<std::thread::id>& seen) -> Process {
     std::vector<int> mine;
@@ -148,7 +147,8 @@ TEST_CASE("rules 5.1, 5.3: selects meet selects on two cores") {
       (x.index == 0 ? in : out)++;
     }
   };
-  // Each of the two reads what the other writes: 400 transfers, with two parties each.
+  // Each of the two processes reads the values that the other writes: 400 transfers, with two
+  // parties each.
   std::atomic<int> in{0}, out{0};
   weft::run(two_cores, chooser(c.reader(), d.writer(), 400, in, out),
             chooser(d.reader(), c.writer(), 400, in, out));
@@ -182,7 +182,7 @@ TEST_CASE("rule 8: barriers and standing alternatives on two cores") {
     co_return sum;
   };
   std::vector<weft::Reader<int>> rs;
-  std::vector<weft::Writer<int>> open;  // A guard whose channel has ended would be chosen too.
+  std::vector<weft::Writer<int>> open;  // keeps the channels from ending
   std::vector<Process> ws;
   for (auto& c : cs) {
     rs.push_back(c.reader());
@@ -373,8 +373,8 @@ TEST_CASE("rule 15.9: 64 blocking calls are under way at a time; others wait the
     });
     ++ended;
   };
-  // Waits until all calls have been requested and the maximum number of them runs. The other calls
-  // also get time to begin.
+  // Waits until all calls have been requested and the maximum number of calls runs. The other calls
+  // are also given time to begin.
   const auto opens = [&]() -> Process {
     while (most < 64) co_await weft::yield();
     for (int i = 0; i < 1000 && most == 64; ++i) {
@@ -412,7 +412,7 @@ TEST_CASE("rule 15.9: a cancelled blocking call: taken back before it begins, co
   CHECK(thrown([&] { weft::run(call(begun, go, completed), fails(begun, go)); }) == "boom");
   CHECK(completed);
 
-  // All helpers are busy, so the call does not begin.
+  // All helper threads are busy, so the call does not begin.
   begun = go = false;
   std::atomic<int> busy{0};
   std::atomic<bool> called{false};
@@ -504,7 +504,7 @@ TEST_CASE(
     weft::Core core(cpu);
     weft::run(with_child(cpu, &m).on(core));
     CHECK(m == 3);
-    // This thread is the executor's core while the process runs.
+    // The test's thread is the executor's core while the process runs.
     weft::run(weft::on(core), with_child(cpu, &n));
     CHECK(allowed() == before);
     CHECK(n == 6);
@@ -515,7 +515,7 @@ TEST_CASE("rule 15.5: each thread of a multi-core executor is held on its CPU") 
   const Cpus two = two_cpus();
   if (two.empty()) return;
   const Cpus before = allowed();
-  // Two processes that compute until both have begun, so that no core has both.
+  // Each of two processes computes until both have begun, so that they run on different cores.
   auto note = [](std::atomic<int>& begun, std::map<std::thread::id, Cpus>& where,
                  std::mutex& m) -> Process {
     for (++begun; begun < 2;) std::this_thread::yield();

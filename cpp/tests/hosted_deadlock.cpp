@@ -165,8 +165,8 @@ TEST_CASE(
   auto p = [](weft::Reader<int> r, weft::Writer<int> w) -> Process {
     co_await w.write(co_await r.read());
   };
-  // The process is told that it was cancelled; or, if the coroutine met its own Cancelled first,
-  // that it has closed its end.
+  // The thread process gets Cancelled, or, if the coroutine met its own Cancelled first, Retired,
+  // because the coroutine has closed its end.
   bool told = false;
   const auto d = deadlock_of([&] {
     weft::run(p(a.reader(), b.writer()).named("coroutine"),
@@ -300,7 +300,7 @@ TEST_CASE("rule 10.1: who is held by an extended read that nobody ends is told o
   } catch (const weft::Deadlock& d) {
     report = d.what();
   }
-  dup2(before, STDERR_FILENO);  // This closes the end of the pipe.
+  dup2(before, STDERR_FILENO);  // closes the end of the pipe
   frees.join();
   close(ends[0]);
   close(before);

@@ -1,7 +1,7 @@
 // Tests depth (rules 3.4, 4.3, 6.2, 7.1, 7.2): long chains of processes, each of which is started
 // or woken by the process before it. If coroutines were resumed from within one another, the chain
 // would need stack for all of them: g++ at -O0 makes no tail calls, and the tests must not need
-// any.
+// tail calls.
 #include "hosted.hpp"
 
 namespace {
@@ -85,7 +85,7 @@ TEST_CASE("rules 6.2, 7.2: a cancellation reaches the bottom") {
   const auto keep = never.writer();
   int ended = 0;
   const auto fail = []() -> Process {
-    co_await weft::sleep(1s);  // All processes are at the bottom by then.
+    co_await weft::sleep(1s);  // By then all processes are at the bottom.
     throw std::runtime_error("beside it");
   };
   CHECK(thrown([&] {

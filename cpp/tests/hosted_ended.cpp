@@ -18,7 +18,7 @@ Process merge(Way way, std::vector<weft::Reader<int, P>> ins, std::vector<int>& 
   weft::Alternative kept(ins);
   weft::StandingAlternative standing(ins);
   for (;;) {
-    // g++ 12 does not compile a selection that has no name.
+    // g++ 12 does not compile a selection that is not stored in a variable.
     switch (way) {
       case Way::ad_hoc: {
         const auto s = co_await weft::select(ins);
@@ -152,7 +152,7 @@ TEST_CASE_TEMPLATE(
       CHECK(co_await guard_of(standing.select()) == 1);
     }
     CHECK_THROWS_WITH_AS(kept.ends(), doctest::Contains("before the first select"), weft::BadUse);
-    // Without ends() the guards fall silent, and the open guard decides.
+    // Without ends() the guards fall silent, and the open guard alone determines the outcome.
     CHOSEN(weft::select(y, x, weft::skip()), 2);
     CHOSEN(weft::select(y, x, weft::after(1s)), 2);
   };
@@ -202,7 +202,7 @@ TEST_CASE_TEMPLATE(
     weft::Group g;
     g.start(std::move(p));
     co_await weft::yield();
-    w.retire();  // The process is woken, and has not run.
+    w.retire();  // The process has been woken, and has not run yet.
     g.cancel();
     co_await g.wait();
   };
@@ -257,7 +257,7 @@ TEST_CASE_TEMPLATE("rules 5.2, 5.5: a guard that is off takes no part at all", P
     CHECK_THROWS_WITH_AS(co_await weft::select(b, b, weft::skip()),
                          doctest::Contains("same barrier"), weft::BadUse);
 
-    // enable() checks the same things.
+    // enable() makes the same checks.
     weft::Alternative kept(Mode::priority, weft::in(r),
                            weft::out_with(w, [] { return 1; }).when(false), b,
                            weft::meet(b).when(false), weft::in(closed).when(false), weft::skip());

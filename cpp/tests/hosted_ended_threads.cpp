@@ -33,7 +33,7 @@ std::string aborts(void (*f)()) {
   REQUIRE(child >= 0);
   if (child == 0) {
     ::dup2(ends[1], STDERR_FILENO);
-    ::signal(SIGABRT, SIG_DFL);  // This replaces the test framework's handler.
+    ::signal(SIGABRT, SIG_DFL);  // Replaces the test framework's handler.
     f();
     ::_exit(0);
   }
@@ -63,7 +63,7 @@ TEST_CASE(
       } catch (const weft::Retired&) {
         ++n;
         throw;
-      } catch (const weft::Cancelled&) {  // The failure came first.
+      } catch (const weft::Cancelled&) {  // The failure of the other thread came first.
         ++n;
       }
     };

@@ -19,7 +19,7 @@ TEST_CASE_TEMPLATE("rule 2.1: ends are counted; copies count, moves do not", P, 
   CHECK(c.core()->reader_ends() == 1);
   r.retire();
   CHECK(c.core()->reader_ends() == 0);
-  r.retire();  // The end is closed already.
+  r.retire();  // The end is already closed.
   CHECK(c.core()->reader_ends() == 0);
   auto v = w;
   v = std::move(w);
@@ -137,7 +137,7 @@ TEST_CASE_TEMPLATE("rule 2.5: a side that has ended is ended for good", P, POLIC
   auto r = c.reader();
   c.writer().retire();
   CHECK_THROWS_AS(c.writer(), weft::Retired);
-  CHECK_THROWS_AS(c.reader(), weft::Retired);  // A read there would raise the same.
+  CHECK_THROWS_AS(c.reader(), weft::Retired);  // A read would raise the same.
   CHECK_THROWS_AS(weft::run([](weft::Reader<int, P> x) -> Process {
                     CHECK_THROWS_AS(co_await x.read(), weft::Retired);
                     throw 1;
@@ -202,7 +202,7 @@ TEST_CASE_TEMPLATE("rules 3.2, 11.3: who waits by an end that another process cl
   auto closes = [](Ends& shared, std::unique_ptr<weft::Channel<int, P>> c) -> Process {
     const void* const was = c->core();
     c.reset();
-    shared.first.retire();  // The reader waits, and counts as an end.
+    shared.first.retire();  // The reader that waits counts as an end.
     shared.second.retire();
     const weft::Channel<int, P> another;
     CHECK(another.core() != was);
@@ -273,7 +273,7 @@ TEST_CASE_TEMPLATE(
   auto r = c.reader();
   auto writer = [](weft::Writer<Token, P> w) -> Process {
     for (int i = 0; i < 2; ++i) co_await w.write(Token(i));
-    for (int i = 2; i < 4; ++i) {  // First the operation waits, then it completes at once.
+    for (int i = 2; i < 4; ++i) {  // The first write waits, the second completes at once.
       try {
         co_await w.write(Token(i));
         CHECK(false);
@@ -475,7 +475,7 @@ TEST_CASE_TEMPLATE(
     } catch (const weft::Poisoned&) {
       e = std::current_exception();
     }
-    co_await weft::yield();  // The other process fails here.
+    co_await weft::yield();  // Meanwhile the other process fails.
     throw std::runtime_error("later");
   };
   auto other = [](weft::Channel<int, P> c) -> Process {

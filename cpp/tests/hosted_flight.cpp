@@ -153,6 +153,6 @@ TEST_CASE("rule 14.14: threads have lanes of their own, and there is one recorde
     CHECK(found_in(file.bytes()).whole);
   }
   CHECK(found_in(file.bytes()).places.size() >= 1);
-  weft::flight again(file.path);  // after the first one has ended
+  weft::flight again(file.path);  // The first recorder has ended before this one begins.
   CHECK_THROWS_AS(weft::flight("/none", 1), weft::BadUse);
 }

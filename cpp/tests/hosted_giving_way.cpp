@@ -16,10 +16,12 @@ constexpr int kOthersRunAfter = 1001;
 
 struct Seen {
   int done = 0;    // how many operations are done
-  int others = 0;  // how many were done when another process first ran; 0 if none has run
+  int others = 0;  // how many operations were done when another process first ran; 0 if none has
+                   // run
 };
 
-// Does one operation again and again, until another process has run, or for a long time.
+// Does one operation again and again, until another process has run, or until three times the usual
+// number of operations is done.
 template <class F, class... A>
 Process again(Seen& seen, F operation, A... with) {
   while (seen.others == 0 && seen.done < 3 * kOthersRunAfter) {
@@ -69,7 +71,7 @@ TEST_CASE_TEMPLATE("rule 7.7: writes that never wait, and reads of a full buffer
   };
   weft::run(reads(std::move(r), read, seen), notes(seen));
   CHECK(seen.others == kOthersRunAfter - 1);
-  // This includes the value of the read after which the others ran.
+  // `read` includes the value of the read after which the others ran.
   for (int i = 0; i < static_cast<int>(read.size()); ++i)
     CHECK(read[static_cast<std::size_t>(i)] == i);
 }
@@ -124,7 +126,8 @@ TEST_CASE("rules 3.3, 7.7: a process that meets an end again and again lets othe
       try {
         co_await x.write(s.done);
       } catch (const weft::Retired& e) {
-        // This includes the value of the write after which the others ran.
+        // The exception returns the value of every write, including the one after which the others
+        // ran.
         CHECK(*e.value<int>() == s.done);
       }
       ++s.done;
@@ -181,7 +184,8 @@ TEST_CASE(
 }
 
 TEST_CASE("rule 7.7: a process that waits now and then is not held up") {
-  // There are 600 operations at once, then one that waits. No other process runs in between.
+  // Each round has 600 operations that complete at once, then one that waits. No other process runs
+  // in between.
   weft::Channel<int> c, d{weft::buffer(8, weft::Overflow::unbounded)};
   const auto r = d.reader();
   std::vector<int> order;

@@ -1,5 +1,5 @@
-// Tests rule 15.8 by the system's counts for a thread: how often the thread was switched, and how
-// much time it has used.
+// Tests rule 15.8 by the system's counts for a thread: how often the thread has been switched, and
+// how much CPU time it has used.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ std::string spent(long thread) {
   std::getline(stat, line);
   std::istringstream fields(line.substr(line.rfind(')') + 1));
   for (int i = 3; i <= 15 && fields >> word; ++i)
-    if (i >= 14) all += word + "\n";  // these fields are utime and stime
+    if (i >= 14) all += word + "\n";  // fields 14 and 15: utime, stime
   return all;
 }
 
@@ -42,7 +42,7 @@ TEST_CASE(
   weft::Core one;
   weft::Channel<int> gate;
   std::mutex m;
-  std::map<long, std::string> idle;  // the threads of the executors
+  std::map<long, std::string> idle;  // the threads of the executors, each with its spent()
   std::atomic<int> here{0};
 
   // Each process occupies a thread before it waits.
@@ -54,8 +54,8 @@ TEST_CASE(
     for (++here; here < threads;) std::this_thread::yield();
     co_await weft::select(r, weft::after(1h));
   };
-  // While this thread sleeps and wakes fifty times, none of those threads may wake. Before that,
-  // these threads get time to fall asleep.
+  // While this thread sleeps and wakes fifty times, no thread of an executor may wake. Before that,
+  // the executors' threads are given time to fall asleep.
   bool slept = false;
   auto looks = weft::thread([&, w = gate.writer()] {
     while (here < threads) std::this_thread::yield();

@@ -1,4 +1,4 @@
-// Rules 14.9 to 14.11: what a look from outside sees, and how the door answers what is sent to it.
+// Rules 14.9 to 14.11: the contents of a look from outside, and how the door answers messages.
 #include <atomic>
 #include <map>
 #include <random>

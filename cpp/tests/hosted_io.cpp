@@ -1,5 +1,5 @@
-// Section 18: descriptors as operations, and as guards of a select. All connections are within this
-// program, by the loopback, Unix sockets and pipes.
+// Section 18: descriptors as operations, and as guards of a select. All connections are within the
+// test program: over loopback, Unix sockets and pipes.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -27,7 +27,7 @@ using io::Stream;
 
 const io::Address kAnywhere("127.0.0.1:0");
 
-// What the function throws, as the system's number; 0: nothing.
+// Returns the system's number of the error that f throws, or 0 if f throws none.
 template <class F>
 int error_of(F f) {
   try {
@@ -79,7 +79,7 @@ void thread_client(io::Address to, unsigned seed, std::size_t bytes, std::atomic
   while (const std::size_t n = s.read_some(b)()) got.append(b, n);
   if (got == sent) ++good;
 }
-// Writes from a thread that is no process, when told.
+// A thread that is no process, and that writes after a given time.
 struct Later {
   int fd;
   std::string what;
@@ -112,7 +112,8 @@ TEST_CASE("rule 18.1: bytes go both ways whole, on one core, on two, and by thre
   io::Listener door(kAnywhere);
   const io::Address at = door.address();
   std::atomic<int> good = 0;
-  // a thread writes all before it reads: no more than the sockets hold
+  // A thread client writes everything before it reads, so it may write no more than the sockets
+  // hold.
   weft::run(serve(std::move(door), 2), weft::thread([&] { thread_client(at, 1, 50'000, good); }),
             weft::thread([&] { thread_client(at, 2, 50'000, good); }));
   CHECK(good == 2);
@@ -142,7 +143,7 @@ TEST_CASE("rule 18.1: a limit, a cancellation and a stop end a read, and take no
     CHECK(std::string_view(buffer, 5) == "hello");
   };
   weft::run(reads(a, b));
-  // a limit of a thread
+  // A limit also ends an operation of a thread process.
   weft::run(weft::thread([&] {
     char buffer[10];
     {
@@ -187,7 +188,7 @@ TEST_CASE("rule 18.2: a wait for a descriptor is outside: no deadlock until it i
     const Later later(b.fd(), "x", 5ms);
     CHECK_THROWS_AS(weft::run(waits(a), reads(c.reader())), weft::Deadlock);
   }
-  // the guard too
+  // A guard of a select is served in the same way.
   weft::Channel<int> d;
   auto keeps = d.writer();
   const auto selects = [](Stream s, weft::Reader<int> r) -> Process {
@@ -208,24 +209,24 @@ TEST_CASE("rule 18.3: a select of a descriptor, a channel and a time; who loses 
     co_await w.write(7);
     CHOSEN(weft::select(weft::Mode::priority, r, io::readable(s)), 0);
     CHOSEN(weft::select(weft::Mode::priority, r, io::readable(s)), 1);
-    CHOSEN(weft::select(weft::Mode::random, r, io::readable(s)), 1);  // it has moved no byte
+    CHOSEN(weft::select(weft::Mode::random, r, io::readable(s)), 1);  // No byte has moved so far.
     CHECK(co_await s.read_some(buffer) == 3);
     CHOSEN(weft::select(io::readable(s).when(false), io::writable(s)), 1);
     CHOSEN(weft::select(io::readable(s), weft::skip()), 1);
     co_await io::writable(s);
     other.shutdown_write();
-    co_await io::readable(s);  // the end is ready
+    co_await io::readable(s);  // The end of the stream is ready.
     CHECK(co_await s.read_some(buffer) == 0);
     CHECK(co_await s.read_some(buffer) == 0);
     s.close();
-    CHOSEN(weft::select(r, io::readable(s)), 1);  // so is what is closed
+    CHOSEN(weft::select(r, io::readable(s)), 1);  // A closed stream is ready too.
   };
   for (const unsigned cores : {1u, 2u}) {
     auto [x, y] = Stream::pair();
     weft::Channel<int> c(weft::buffer(1));
     weft::run({.cores = cores}, selects(x, y, c.reader(), c.writer()));
   }
-  // an alternative, and a thread
+  // An alternative and a thread process wait for a stream in the same way.
   weft::Channel<int> d(weft::buffer(1));
   weft::run(weft::thread([&, r = d.reader(), w = d.writer()] {
     for (int i = 0; i < 3; ++i) {
@@ -255,7 +256,7 @@ TEST_CASE("rule 18.3: a descriptor of the program's own, by its number") {
   const Later later(fds[1], "xyz", 3ms);
   weft::run(waits(fds[0]));
   close(fds[0]);
-  // what is not open is ready at once, as with poll()
+  // A descriptor that is not open is ready at once, as with poll().
   weft::run([](int fd) -> Process { co_await io::readable(fd); }(fds[0]));
   CHECK_THROWS_AS(static_cast<void>(io::readable(-1)), weft::BadUse);
 }
@@ -289,8 +290,8 @@ TEST_CASE("rule 18.4: several wait for one stream, on several executors") {
 TEST_CASE("rule 18.4: the descriptor's home moves when those who wait there have gone") {
   auto ends = Stream::pair();
   Stream &a = ends.first, &b = ends.second;
-  // The thread waits first, so its engine is the home; it goes away by its limit, while a process
-  // of another executor waits on.
+  // The thread waits first, so its engine is the descriptor's home. The thread leaves by its limit,
+  // while a process of another executor still waits.
   const auto waits = [](Stream s, weft::Writer<int> there) -> Process {
     co_await there.write(1);
     char c[1];
@@ -338,7 +339,7 @@ TEST_CASE("rule 18.5: to close a stream ends the waits for it") {
     char c[1];
     CHECK(error_of([&] { a.read_some(c)(); }) == EBADF);
     CHECK(error_of([&] { a.write_all("x")(); }) == EBADF);
-    CHECK(weft::run(receives(b)).empty());  // the peer reads the end
+    CHECK(weft::run(receives(b)).empty());  // The peer reads the end of the stream.
   }
   io::Listener door(kAnywhere);
   const auto accepts = [](io::Listener l) -> Process {
@@ -391,7 +392,7 @@ TEST_CASE("rule 18.6: no SIGPIPE, and a reset has its number") {
   to = Stream();
   char c[1];
   CHECK(error_of([&] { from.read_some(c)(); }) == ECONNRESET);
-  // nobody listens
+  // No program listens there.
   const io::Address was = door.address();
   door = io::Listener(kAnywhere);
   CHECK(error_of([&] { io::connect(was)(); }) == ECONNREFUSED);
@@ -422,7 +423,7 @@ TEST_CASE("rule 18.6: accept waits while no descriptor is left") {
           for (const int fd : fds) close(fd);
         }(taken, limit));
   };
-  // an engine is there before all descriptors are gone
+  // An engine exists before all descriptors are used up.
   weft::run([](Stream s) -> Process {
     weft::Timeout limit(1ms);
     char c[1];
@@ -440,7 +441,7 @@ TEST_CASE("rule 18.6: accept waits while no descriptor is left") {
 TEST_CASE("rule 18.6: signals interrupt nothing") {
   struct sigaction counts {
   }, was{};
-  counts.sa_handler = [](int) {};  // without SA_RESTART
+  counts.sa_handler = [](int) {};  // SA_RESTART is not set.
   sigaction(SIGUSR1, &counts, &was);
   std::atomic<bool> over = false;
   const pthread_t here = pthread_self();
@@ -463,7 +464,7 @@ TEST_CASE("rule 18.6: signals interrupt nothing") {
 TEST_CASE("rule 18.6: a descriptor that another process has too") {
   auto ends = Stream::pair();
   Stream &a = ends.first, &b = ends.second;
-  const pid_t child = fork();  // has copies of both
+  const pid_t child = fork();  // The child has copies of both descriptors.
   if (child == 0) {
     pause();
     _exit(0);
@@ -482,7 +483,7 @@ TEST_CASE("rule 18.6: a descriptor that another process has too") {
   const int number = a.fd();
   a = Stream();
   b = Stream();
-  // what the child holds makes no events here for whoever has the number now
+  // The child's copies make no events here for the streams that now have these numbers.
   auto [d, e] = Stream::pair();
   CHECK((d.fd() == number || e.fd() == number));
   weft::run(uses(d, e));
@@ -525,7 +526,7 @@ TEST_CASE("rule 18.8: a process that never waits does not hold up what a descrip
     const Later later(b.fd(), "x", 3ms);
     if (cores == 1)
       weft::run(spins(over), waits(a, over));
-    else  // what computes on and on holds up one core, not both
+    else  // A process that computes without end holds up one core, not both.
       weft::run({.cores = 2}, waits(a, over), [](const bool& there) -> Process {
         for (const auto until = weft::now() + 20'000'000; weft::now() < until;) {
         }
@@ -575,7 +576,7 @@ TEST_CASE("rules 18.1, 18.5: datagrams, Unix sockets, a child process") {
   in = out = Stream();
   const auto feeds = [](Stream w, Stream r, io::Child c) -> Process {
     co_await w.write_all("through a child");
-    w = Stream();  // the child reads the end
+    w = Stream();  // The child reads the end of its input.
     auto [all] = co_await weft::par(receives(std::move(r)));
     CHECK(all == "through a child");
     CHOSEN(weft::select(io::readable(c), weft::after(10s)), 0);
@@ -598,7 +599,8 @@ TEST_CASE("rule 18.6: addresses that are none") {
   CHECK_THROWS_AS(io::Address("unix:" + std::string(108, 'x')), weft::BadUse);
 }
 
-// A proxy that passes bytes on in pieces of any size, waits at any place, and cuts there.
+// A proxy that passes bytes on in pieces of any size, waits at any place, and cuts the connection
+// there.
 TEST_CASE("rules 18.1, 18.5, 18.6: whatever a peer does, what arrives is how the stream begins") {
   const auto seed =
       static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());

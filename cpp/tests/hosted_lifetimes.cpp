@@ -12,7 +12,7 @@ using namespace test;
 
 namespace {
 
-// Notices if its bits were copied, or if it was destroyed twice.
+// Counts in `wrong` each object whose bits were copied or that was destroyed twice.
 struct Whole {
   static inline int alive = 0, wrong = 0;
   const Whole* self = this;
@@ -42,7 +42,7 @@ struct Found {  // an aggregate
   Whole what;
   int depth;
 };
-struct Made {  // the same with a constructor
+struct Made {  // the same members, with a constructor
   Whole what;
   int depth;
   Made(Whole w, int d) : what(std::move(w)), depth(d) {}

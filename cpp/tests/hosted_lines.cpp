@@ -10,7 +10,8 @@ using namespace test;
 
 std::string at(unsigned line) { return "hosted_lines.cpp:" + std::to_string(line); }
 
-// Checks that f, in a process on a thread, ends in a deadlock whose report contains `part`.
+// Runs f in a process on a thread, and checks that f ends in a deadlock whose report contains
+// `part`.
 void tells(const std::function<void()>& f, const std::string& part) {
   try {
     weft::run([&] { f(); });

@@ -1,5 +1,5 @@
-// Tests the parts of reports, pairs.hpp and text.hpp. The seeds are fixed, and are shown with a
-// failure.
+// Tests the parts of which reports are made: pairs.hpp and text.hpp. The seeds are fixed, and a
+// failure shows its seed.
 #include <doctest/doctest.h>
 
 #include <map>

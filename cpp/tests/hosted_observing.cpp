@@ -23,7 +23,8 @@ template <class P>
 Process relay(weft::Reader<int, P> r, weft::Writer<int, P> w) {
   for (;;) co_await w.write(co_await r.read());
 }
-// Lets the other processes come to rest, looks at them, and lets them resume.
+// Lets the other processes come to rest, stores the result of deadlocks() in `found`, and poisons
+// `ends` so that the processes resume.
 template <class P, class... C>
 Process look(weft::PartialDeadlock& found, C... ends) {
   for (int i = 0; i < 5; ++i) co_await weft::yield();
@@ -258,11 +259,11 @@ TEST_CASE("rule 14.3: selects, several at once, vectors of ends, barriers, child
             release(barrier), either_or_late(readers(f), f.writer()).named("has a timer"),
             parent(reads, g.reader(), g.writer()).named("parent"),
             look<weft::Shared>(d, a, b, c, f, g));
-  // "either" and "both" met at a and b, so "either" has gone, and c's writer with it. None of these
-  // processes is stuck. The reader of g waits for itself.
+  // "either" and "both" met at a and b, so "either" has ended, and its end of c is closed. None of
+  // these processes is stuck. The reader of g waits for itself.
   CHECK(paths(d) == Paths{"main/parent/child"});
 
-  // This is the same, but the processes have no party to meet.
+  // The network is similar, but its processes have no party to meet.
   weft::Channel<int> h, i, j;
   weft::run(either(readers(h, i), j.writer()).named("either"),
             reads(j.reader(), h.writer()).named("one"), reads(j.reader(), i.writer()).named("two"),
@@ -323,7 +324,7 @@ TEST_CASE("rules 10.5, 15.6: on several cores, while others go on there and else
     weft::Channel<int> a, b, round, back, kept, away;
     weft::PartialDeadlock d;
     auto looks = [](weft::PartialDeadlock& found, auto... channels) -> Process {
-      for (int i = 0; i < 1'000'000 && !found; ++i) {  // This waits until both have come to rest.
+      for (int i = 0; i < 1'000'000 && !found; ++i) {  // until both processes have come to rest
         co_await weft::yield();
         found = weft::deadlocks();
       }
@@ -379,8 +380,8 @@ TEST_CASE("rule 10.5: looked for whenever a scheduler falls idle, and each told 
   }
   CHECK(told == std::vector<Paths>{{"main/left", "main/right"}});
 
-  // The ends are not closed, so the partial deadlock is reported once, although the scheduler falls
-  // idle many times.
+  // The ends stay open. The partial deadlock is reported once, although the scheduler falls idle
+  // many times.
   told.clear();
   weft::Channel<int> x, y;
   auto ends = [](weft::Channel<int> c) -> Process {
@@ -395,7 +396,7 @@ TEST_CASE("rule 10.5: looked for whenever a scheduler falls idle, and each told 
                         relay<weft::Shared>(y.reader(), x.writer()).named("right"), ends(x)));
   }
   CHECK(told.size() == 1);
-  // Once no object watches, nothing more is reported.
+  // When no object watches any more, nothing is reported.
   weft::Channel<int> p, q;
   weft::run(virtually, weft::par(relay<weft::Shared>(p.reader(), q.writer()),
                                  relay<weft::Shared>(q.reader(), p.writer()), ends(p)));
@@ -410,7 +411,7 @@ TEST_CASE("rule 14.1: a process that keeps its scheduler is named, once, while i
                 std::vector<weft::Hog>& list) -> Process {
     co_await r.read();
     std::unique_lock g(mutex);
-    told.wait(g, [&] { return !list.empty(); });  // This stands for work that takes a long time.
+    told.wait(g, [&] { return !list.empty(); });  // The wait stands for long work.
   };
   const auto run = [&](weft::RunOptions o) {
     hogs.clear();
@@ -478,7 +479,7 @@ TEST_CASE_TEMPLATE("rule 14.4: who waited where, and how often", P, POLICIES) {
           "[{\"name\": \"'a \\\"name\\\"'\", \"channels\": 1, \"transfers\": 4, \"dropped\": 0, "));
   CHECK(has(m.json(), "}]"));
 
-  // Once measuring has stopped, no more is added, and a new measurement begins at zero.
+  // When measuring has stopped, nothing more is counted, and a new measurement begins at zero.
   weft::Channel<int, P> more{weft::named("more")};
   weft::run(send_all<P>(more.writer(), {1}), collect<P>(more.reader(), got));
   CHECK(m.rows().size() == 1);

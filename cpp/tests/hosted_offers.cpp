@@ -18,7 +18,7 @@ enum class Way {
   limit,
   cancelled,
   stopped,  // its group was cancelled before it began
-  loud,     // the channel has retired, and its guard says ends()
+  loud,     // the channel has retired, and its guard has ends()
   loud_later,
   all_retired,
   poisoned,
@@ -33,8 +33,7 @@ enum class Way {
   last,
 };
 
-// Names the exception of a select that has chosen another guard, or that has thrown an E that
-// carries no value.
+// Checks that the exception carries no value.
 template <class E>
 void has_no_value(const E& e) {
   CHECK_FALSE(e.template value<U>());
@@ -56,8 +55,8 @@ Process after_a_moment(std::function<void()> f) {
   f();
 }
 
-// Makes a select that offers a value end in that way. Afterwards the value must still be in its
-// place.
+// Makes a select that offers a value end in the way `way`. Afterwards the value must still be in
+// its place.
 template <class P>
 Process offers(Way way, U& v) {
   weft::Channel<U, P> c;
@@ -319,7 +318,7 @@ TEST_CASE("rule 5.10: what is copied or converted is a value of the select's own
     CHOSEN(weft::select(weft::out(w, "converted"), weft::skip()), 1);
     CHOSEN(weft::select(weft::out(w, text + " and more"), weft::skip()), 1);
     CHECK(own == text);
-    auto kept = weft::out(w, own);  // The guard may be kept, since it has a copy.
+    auto kept = weft::out(w, own);  // `kept` may be kept, since it holds a copy.
     CHOSEN(weft::select(std::move(kept), weft::skip()), 1);
     try {
       co_await weft::select(weft::out(w, own).ends(), weft::after(1h));
@@ -357,7 +356,7 @@ TEST_CASE_TEMPLATE("rule 5.10: in a list of guards the values are the list's", P
     }
     CHECK(value_of(gs[0]));
     CHECK(value_of(gs[1]));
-    co_await weft::sleep(10ms);  // Now another process reads a, and no process reads b any more.
+    co_await weft::sleep(10ms);  // Now another process reads a, and no process can read b any more.
     CHOSEN((weft::select_among<U, P>(gs, weft::Mode::priority)), 0);
     CHECK_FALSE(value_of(gs[0]));
     CHECK(value_of(gs[1]));

@@ -12,7 +12,7 @@ using weft::runtime::Parking;
 
 namespace {
 
-// Counts active executors as a run does.
+// Counts the active executors, as a run does.
 struct Count final : weft::runtime::Activity {
   std::atomic<int> active{1};
   std::int64_t until = weft::prim::forever;
@@ -24,12 +24,12 @@ struct Count final : weft::runtime::Activity {
   std::int64_t wake_time() noexcept override { return until; }
 };
 
-// Records what the runtime saw, and what the signal does at the moment under test.
+// The calls that the language runtime has received, and the effects that the next calls shall have.
 struct Seen {
   Parking* by = nullptr;
   int looked = 0, ended = 0;
   bool go_on = true;      // the result of disturbed()
-  int stir_in_looks = 0;  // how many looks are disturbed again
+  int stir_in_looks = 0;  // how many more looks are disturbed
 } seen;
 
 void* begin_stirred(Parking& p) {  // Called after the last look for signals, before the sleep.
@@ -114,7 +114,8 @@ TEST_CASE("rule 6.7: a stirred sleeper is still asleep to whoever wakes it, and 
   Count count;
   Parking p;
   p.activity = &count;
-  // Another thread stirs and wakes; meanwhile the result of disturbed() keeps the sleeper asleep.
+  // Another thread stirs and wakes; the sleeper sleeps until then, because disturbed() returns
+  // false.
   seen.go_on = false;
   std::thread other([&] {
     while (count.active != 0) std::this_thread::yield();
@@ -140,13 +141,13 @@ TEST_CASE("rule 6.7: a sleeper whose time is up although it is stirred") {
 }
 
 namespace {
-// The sleeper's time is up just when another thread is about to signal it. That thread has seen the
-// sleeper asleep and has counted it, and the sleeper counts itself too.
+// The sleeper's time is up just when another thread is about to signal the sleeper. The signaller
+// has seen the sleeper asleep and has counted it as active, and the sleeper counts itself too.
 struct Meeting final : weft::runtime::Activity {
   Parking p;
   std::atomic<int> active{1};
   std::atomic<bool> asleep{false}, counted{false}, awake{false};
-  bool late = false;  // the signaller called this after the sleeper could have gone
+  bool late = false;  // whether the signaller called activated() when the sleeper might have left
   const std::thread::id sleeper = std::this_thread::get_id();
   static void until(const std::atomic<bool>& b) {
     while (!b) std::this_thread::yield();
@@ -227,7 +228,7 @@ TEST_CASE("who yielded to another program, which kept the CPU, sleeps at once fo
   Parking p;
   p.activity = &count;
   const Around around(&begin_woken, p, 200'000);
-  for (int forgone : {0, 128, 256, 512}) {  // There are twice as many each time.
+  for (int forgone : {0, 128, 256, 512}) {  // how often p sleeps before it tries a yield again
     for (int i = 0; i < forgone; ++i) CHECK(p.sleep() == Parking::woken);
     CHECK(seen.ended == forgone);
     seen.ended = 0;
@@ -241,7 +242,7 @@ TEST_CASE("who yielded to another program, which kept the CPU, sleeps at once fo
 }
 
 namespace {
-// Returns true: what is waited for is here, but the CPU was elsewhere for longer than a yield may
+// Returns true, as if the awaited thing were there, but only after a longer time than a yield may
 // take.
 bool comes_late() {
   for (const std::int64_t end = weft::prim::now() + 200'000; weft::prim::now() < end;) {

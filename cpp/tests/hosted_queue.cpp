@@ -1,5 +1,5 @@
-// Tests the queue of a worker of a multi-core executor (runtime/deque.hpp): what its owner takes,
-// and what a thief gets (rules 15.5, 15.7).
+// Tests the queue of a worker of a multi-core executor (runtime/deque.hpp): which processes its
+// owner takes, and which a thief takes (rules 15.5, 15.7).
 #include <algorithm>
 #include <initializer_list>
 #include <memory>
@@ -15,8 +15,8 @@ using runtime::StealQueue;
 
 struct Job : runtime::ProcessBase {};
 
-// Jobs 0, 1, 2, … of the groups named by letters; '.' stands for no group. The queue never looks
-// into a group.
+// Jobs 0, 1, 2, …; the letter at a job's place names the job's group, and '.' stands for no group.
+// The queue never looks into a group.
 class Jobs {
  public:
   explicit Jobs(std::string_view groups) : jobs_(groups.size()) {
@@ -109,7 +109,7 @@ TEST_CASE("queue of a worker: the group of which one was taken last is left to i
   StealQueue q;
   jobs.push_all(q);
   CHECK(jobs.number(q.take(1)) == 0);
-  CHECK(jobs.stolen(q) == Numbers{2, 3});  // Three jobs would be half; group c is not split.
+  CHECK(jobs.stolen(q) == Numbers{2, 3});  // Half would be three jobs; group c is not split.
   CHECK(jobs.taken(q) == Numbers{1, 4, 5});
 }
 

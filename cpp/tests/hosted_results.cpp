@@ -6,7 +6,7 @@ using namespace test;
 
 namespace {
 
-// Each of these ends by an exception before it has a result.
+// Each of the following processes ends by an exception before it has a result.
 ProcessOf<double> average(weft::Reader<int> in) {
   double sum = 0;
   int n = 0;
@@ -100,7 +100,7 @@ TEST_CASE("rule 7.1: of a vector, a sequence and a block within a block") {
   CHECK_FALSE(first);
   CHECK(second == 7);
   const auto [inner, own] = weft::par{weft::par{average(t.in), seven()}, seven()}();
-  CHECK(inner.has_value());  // The block ended well; one of its processes did not.
+  CHECK(inner.has_value());  // The inner block ended well, although one of its processes did not.
   CHECK_FALSE(std::get<0>(*inner));
   CHECK(std::get<1>(*inner) == 7);
   CHECK(own == 7);
@@ -123,7 +123,7 @@ TEST_CASE(
   CHECK_THROWS_AS(weft::run(weft::thread(average(r.in))), weft::Retired);
   CHECK_THROWS_AS(weft::run(cancelled()), weft::Cancelled);
   CHECK(weft::run(seven()) == 7);
-  // This is the same within a thread process, which ends in the same way.
+  // A run within a thread process ends in the same way, and so does the thread process.
   bool met = false;
   auto both = [](Process q, bool& m) {
     return weft::thread([q = std::make_shared<Process>(std::move(q)), &m]() mutable {
@@ -187,7 +187,7 @@ TEST_CASE(
   weft::Channel<int> local, given;
   const auto of_local = local.reader(), of_given = given.reader();
   const auto asks = [](weft::Reader<int> in, weft::Channel<int> l, weft::Writer<int> w) -> Process {
-    // This end is not among the process's arguments, and is closed when the poison passes.
+    // `mine` is not among the process's arguments, and is closed when the poison passes.
     const auto mine = l.writer();
     co_await w.write(static_cast<int>(co_await average(in)));
   };

@@ -1,7 +1,7 @@
 // Twins of conformance/scenarios/rules_07_11_the_end_of_a_process.py and rules_07_12_limits.py:
 // each twin has the name of its scenario, and states the same in C++.
-// conformance/tests/test_scenarios.py checks that no twin is missing; a scenario without a twin
-// says why.
+// conformance/tests/test_scenarios.py checks that no twin is missing;
+// conformance/tests/test_scenarios.py gives the reason for each scenario without a twin.
 #include <algorithm>
 #include <limits>
 
@@ -401,7 +401,7 @@ TEST_CASE("scenario of_two_that_ask_before_it_is_met_the_outermost_is_told") {
       }
     }
     CHECK(outer.expired());
-    co_await weft::sleep(1s);  // This happens once.
+    co_await weft::sleep(1s);  // The limit raises TimedOut only once.
     CHECK(weft::now() == kSecond);
   };
   weft::run(virtually, p());

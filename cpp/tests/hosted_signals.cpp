@@ -116,7 +116,7 @@ TEST_CASE("rules 7.12, 10.3: a run waits for a signal, and is deadlocked once no
 
 TEST_CASE("rule 10.3: signals that nobody waits for keep no deadlock from being told") {
   weft::signals stop{SIGUSR1, SIGUSR2};
-  const weft::Reader<int> mine = stop.reader();  // The end is held, but not read.
+  const weft::Reader<int> mine = stop.reader();  // `mine` is held, but not read.
   weft::Channel<int> a(weft::named("a")), b(weft::named("b"));
   auto relay = [](weft::Reader<int> in, weft::Writer<int> out, weft::Reader<int>) -> Process {
     co_await out.write(co_await in.read());
@@ -175,8 +175,8 @@ class ToldChannels {
   std::vector<std::string> places_;
 };
 
-// Waits until another run, begun now, stands still and this is reported. By then enough time has
-// passed for the first run to be reported.
+// Starts another run, and waits until its standstill is reported. By then enough time has passed
+// for the first run to be reported.
 void another_is_told(ToldChannels& told) {
   weft::Channel<int> c(weft::named("another"));
   std::thread ends([outside = weft::Outside(), w = c.writer(), &told] {
@@ -226,7 +226,7 @@ void counts(int) {
 void wait_until_came(int n) {
   for (int c = came.load(); c < n; c = came.load()) came.wait(c);
 }
-// Records the effect of SIGUSR1 outside any `signals`, for the time of a scope.
+// Records the effect that SIGUSR1 has outside any `signals`, while this object lives.
 class Before {
  public:
   Before() : before_(std::signal(SIGUSR1, &counts)) { came = 0; }
@@ -269,7 +269,7 @@ TEST_CASE("rule 7.12: when all readers have gone a signal does what it did befor
       std::raise(SIGUSR1);
       wait_until_came(n);
     }
-    // The next reader has signals as values again.
+    // The next reader receives signals as values again.
     auto again = stop.reader();
     std::raise(SIGUSR1);
     CHECK(again() == SIGUSR1);

@@ -51,7 +51,7 @@ TEST_CASE_TEMPLATE("rule 5.9: nothing is lost between selects, and an end is see
         alt.enable(static_cast<std::uint32_t>(e.guard), false);
       }
     }
-    CHECK_THROWS_AS(co_await alt.select(), weft::BadUse);  // Rule 5.5: this is bad use.
+    CHECK_THROWS_AS(co_await alt.select(), weft::BadUse);  // Rule 5.5: all guards are off.
   };
   int sum = 0;
   weft::run(server(a.reader(), b.reader(), sum), send_all<P>(a.writer(), {1, 2, 3, 4, 5, 6}),
@@ -193,7 +193,8 @@ TEST_CASE_TEMPLATE("rules 2.6, 5.2: guards that are kept outlast their ends, and
     c.reset();
     r.retire();  // The guard is off, so its end may be closed.
     const weft::Channel<int, P> another;
-    CHECK(another.core() != was);  // The alternative is enrolled there, or may be later.
+    CHECK(another.core() != was);  // The alternative is, or may later be, enrolled at the first
+                                   // channel.
     CHOSEN(alt->select(), 1);
     alt->enable(0, true);  // No process is left that could write.
     CHOSEN(alt->select(), 1);

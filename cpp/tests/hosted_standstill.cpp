@@ -13,8 +13,8 @@ using namespace test;
 
 namespace {
 
-// Collects reports of standstills. While this object lives, they are made as soon as no process
-// runs.
+// Collects reports of standstills. While this object lives, a standstill is reported as soon as no
+// process runs.
 class Told {
  public:
   explicit Told(std::chrono::nanoseconds after = 1ms) {
@@ -31,7 +31,7 @@ class Told {
   Told& operator=(const Told&) = delete;
   ~Told() { weft::on_standstill(nullptr, 2s); }
 
-  // Waits until n standstills were reported.
+  // Waits until n standstills have been reported.
   void wait(int n) {
     for (int c = count_.load(); c < n; c = count_.load()) count_.wait(c);
   }
@@ -52,7 +52,7 @@ Process holds(weft::Reader<int> r, weft::Writer<int> w) {
 }
 
 // Runs the process while a thread that Weft did not start holds the writer, and uses the writer
-// once the standstill was reported.
+// when the standstill has been reported.
 template <class Run>
 weft::Standstill stands_still(Run&& run) {
   Told told;

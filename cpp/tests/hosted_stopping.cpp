@@ -15,7 +15,7 @@ TEST_CASE_TEMPLATE("rule 7.12: what waits within a Timeout throws TimedOut, and 
       CHECK_FALSE(limit.expired());
       CHECK_THROWS_AS(co_await r.read(), weft::TimedOut);
       CHECK(limit.expired());
-      co_await weft::sleep(1s);  // One expiry asks once.
+      co_await weft::sleep(1s);  // A limit that expires cancels only once.
     }
     CHECK(weft::now() == 2'000'000'000);
     try {
@@ -276,5 +276,5 @@ TEST_CASE("rule 7.12: signals are read, selected on, and given back") {
     CHECK(weft::run(one(stop)) == SIGUSR1);
   }
   CHECK((std::signal(SIGUSR1, before) == SIG_IGN));
-  weft::signals again{SIGUSR2};  // The signal is free again.
+  weft::signals again{SIGUSR2};  // The signal can be taken again.
 }

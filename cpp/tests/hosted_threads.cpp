@@ -140,7 +140,7 @@ TEST_CASE("rules 6.1, 7.2: a failure cancels threads that are parked in every ki
 TEST_CASE(
     "rules 6.1, 7.2: a thread that is cancelled before it runs a network in it does not run it") {
   for (const bool inside : {false, true}) {
-    // The request comes before run() is called, or while it goes on.
+    // The request comes before run() is called, or during the call.
     for (const unsigned cores : {1U, 2U}) {
       CAPTURE(inside);
       CAPTURE(cores);
@@ -390,7 +390,8 @@ TEST_CASE("rule 7.1: a run that makes threads again and again joins them as they
   int n = 0;
   weft::run(weft::thread([&n] {
     for (int i = 0; i < 300; ++i) weft::run(weft::thread([&n] { ++n; }));
-    // The three threads are this thread, the last one, and the one before that.
+    // At most three threads are kept: the one of this process, the last that was made, and the one
+    // before it.
     CHECK(weft::detail::current_run()->threads_kept() <= 3);
   }));
   CHECK(n == 300);
@@ -403,7 +404,7 @@ TEST_CASE("rule 7.7: a busy scheduler hears within 64 steps what another thread 
   int steps = 0, told_at = -1;
   auto asks = [](weft::Writer<int, weft::Local> out, weft::Reader<int, weft::Local> in,
                  weft::Writer<int> w, int* n, const int* told) -> Process {
-    for (int i = 0; i < 100; ++i) {  // This waits until the others have begun and the reader waits.
+    for (int i = 0; i < 100; ++i) {  // until the other processes have begun and the reader waits
       co_await out.write(i);
       co_await in.read();
     }
@@ -425,5 +426,5 @@ TEST_CASE("rule 7.7: a busy scheduler hears within 64 steps what another thread 
             answers(there.reader(), back.writer()), hears(from_thread.reader(), &steps, &told_at));
   CAPTURE(told_at);
   CHECK(told_at >= 0);
-  CHECK(told_at <= 64);  // Each turn of `asks` is at least one step.
+  CHECK(told_at <= 64);  // Each round of `asks` is at least one step.
 }

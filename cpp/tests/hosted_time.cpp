@@ -98,7 +98,7 @@ TEST_CASE(
   };
   auto q = [](int i, std::vector<int>& o) -> Process {
     co_await weft::sleep(1s);
-    co_await weft::sleep(2s);  // This is due with the others at 3 s, but was set later.
+    co_await weft::sleep(2s);  // due with the other sleeps at 3 s, but set later
     o.push_back(i);
   };
   weft::run(virtually, weft::par(q(9, order), p(0, 3s, order), p(1, 3s, order), p(2, 2s, order),
@@ -210,7 +210,7 @@ TEST_CASE("rule 7.7: a loop of yields hears of timers and of threads") {
 }
 
 namespace {
-// Checks what `run` throws on either clock when a process waits for a time that never comes.
+// Checks the exception of `run` on either clock when a process waits for a time that never comes.
 template <class Make>
 void never_comes(Make&& make) {
   for (const weft::RunOptions& o : {weft::RunOptions{}, virtually}) {

@@ -1,6 +1,6 @@
 // Tests rule 11.2: operations that are awaited twice, by two processes at once, or after they were
-// moved away; and numbers and times that are out of range. Each of these is an error, and is not
-// taken for something else.
+// moved away; and numbers and times that are out of range. Each of these is reported as an error,
+// and has no other effect.
 #include <array>
 #include <functional>
 #include <limits>
@@ -85,7 +85,7 @@ TEST_CASE("rule 11.2: an output that a select has not chosen is there for the ne
   CHECK(got == std::vector{text});
 }
 
-// Makes two processes await one select: the second gets the error, and the first goes on.
+// Makes two processes await one select: the second process gets the error, and the first goes on.
 template <class Select>
 Process in_it(Select& s, int& told) {
   try {
@@ -223,7 +223,7 @@ TEST_CASE("rule 11.2: a number that is out of range is told as it was given") {
   const auto same = sk::each([](int x) { return x; });
   says([] { (void)sk::workers(-1); }, "workers: their number must be from 0 to 4294967295, not -1");
   says([&] { (void)sk::feedback(-1, same, [](int) { return false; }); }, "feedback: the values");
-  // Correct numbers of any type stay correct.
+  // Correct numbers are accepted in any type.
   enum { kSome = 3 };
   CHECK(weft::Channel<int>(weft::buffer(kSome)).name() != "");
   CHECK(weft::Channel<int>(weft::buffer(std::uint8_t{3})).name() != "");

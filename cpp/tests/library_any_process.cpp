@@ -15,7 +15,7 @@ Process puts(weft::Writer<int> out, int v) { co_await out.write(v); }
 void puts_in_thread(weft::Writer<int> out, int v) { out(v); }
 ProcessOf<int> gives(int v) { co_return v; }
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wreturn-type"  // The missing co_return is meant.
+#pragma GCC diagnostic ignored "-Wreturn-type"  // The missing co_return is intended.
 ProcessOf<int> forgets(int v) {
   if (v > 0) co_return v;
 }
@@ -25,7 +25,7 @@ ProcessOf<int> forgets_after_read(weft::Reader<int> in) {
   if (v > 0) co_return v;
 }
 #pragma GCC diagnostic pop
-// Reads all values.
+// Reads all values, and returns them sorted.
 ProcessOf<std::vector<int>> all(weft::Reader<int> in) {
   std::vector<int> got;
   while (auto v = co_await in.next()) got.push_back(*v);
@@ -66,7 +66,7 @@ TEST_CASE("rules 7.1, 11.2: it runs once; an empty one is refused; ten thousand 
   std::atomic<int> ran{0};
   weft::AnyProcess<> one(weft::thread([&] { ++ran; }));
   weft::run(std::move(one));
-  CHECK_THROWS_AS(weft::run(std::move(one)), weft::BadUse);  // NOLINT: that is the test
+  CHECK_THROWS_AS(weft::run(std::move(one)), weft::BadUse);  // NOLINT: a second run is tested
   weft::AnyProcess<> first(weft::thread([&] { ++ran; }));
   weft::AnyProcess<> second(std::move(first));
   CHECK_THROWS_AS(weft::run(std::move(first)), weft::BadUse);  // NOLINT
@@ -129,7 +129,7 @@ TEST_CASE("rule 7.1: thread(f, args…) binds its arguments, as proc does") {
   CHECK(sum == 20);
   CHECK(weft::run(weft::thread([](const char* text) { return std::string(text); }, "text")) ==
         "text");
-  CHECK(weft::run(weft::thread(gives, 3)) == 3);  // The coroutine runs on that thread.
+  CHECK(weft::run(weft::thread(gives, 3)) == 3);  // The coroutine runs on the new thread.
   CHECK(weft::run(weft::thread([](std::unique_ptr<int> p) { return *p; },
                                std::make_unique<int>(4))) == 4);
 }

@@ -176,7 +176,7 @@ TEST_CASE_TEMPLATE(
       const auto* got = e.template value<std::vector<std::optional<int>>>();
       ok = got && got->size() == 3 && (*got)[0] == 1 && !(*got)[1] && !(*got)[2];
     }
-    const int after = co_await z.read();  // The read was withdrawn, so a later value comes whole.
+    const int after = co_await z.read();  // The last read was withdrawn, so z has lost no value.
     CHECK(after == 7);
   };
   auto writer = [](weft::Writer<int, P> x, weft::Writer<int, P> y,
@@ -256,7 +256,7 @@ TEST_CASE_TEMPLATE("rule 1.8: a side of one has one end at a time", P, POLICIES)
   CHECK_THROWS_WITH_AS(c.reader(), doctest::Contains("channel 'single' has a reader end already"),
                        weft::BadUse);
   CHECK_THROWS_AS((weft::Reader<int, P>(r)), weft::BadUse);
-  auto moved = std::move(r);  // This is the same end.
+  auto moved = std::move(r);  // `moved` is the same end.
   auto w = c.writer();
   CHECK_THROWS_WITH_AS((weft::Writer<int, P>(w)), doctest::Contains("writer end already"),
                        weft::BadUse);

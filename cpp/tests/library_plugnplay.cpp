@@ -204,10 +204,10 @@ TEST_CASE_TEMPLATE("plug and play: dynamic_delta adds and takes out outputs; new
   weft::Channel<End, P> config;
   Ints got_b, got_c;
   auto driver = [](End w, weft::Writer<End, P> conf, weft::Channel<int, P> to) -> Process {
-    co_await w.write(1);  // This value goes to b alone.
+    co_await w.write(1);  // The value 1 goes to b alone.
     co_await conf.write(to.writer());
     co_await w.write(2);
-    co_await conf.write(to.writer());  // A known writer is taken out; c retires here.
+    co_await conf.write(to.writer());  // The delta knows this writer, so it drops it; c retires.
     conf.retire();
     co_await w.write(3);
   };
@@ -361,7 +361,7 @@ TEST_CASE_TEMPLATE("plug and play in virtual time: fixed_delay, regular, regulat
   weft::run(virtually, weft::par{Form::as(pnp::regular<int>(c, 1, 7ms)), stamps(c, &regular, 4)});
   CHECK(delayed == Ints{11, 21, 40});
   CHECK(regular == Ints{0, 7, 14, 21});
-  // The reader is late once; the later values are not sent faster to make up for it.
+  // The reader is late once; the later values are not sent faster to make up for the delay.
   weft::Channel<int, P> g;
   Ints late;
   auto sluggish = [](weft::Reader<int, P> r, Ints* at) -> Process {

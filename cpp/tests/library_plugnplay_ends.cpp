@@ -10,8 +10,8 @@ namespace pnp = weft::plugnplay;
 
 namespace {
 
-// The other side of one channel of the process under test. It runs in virtual time, so that a
-// process with a pause lets the others go first.
+// The other side of one channel of the process under test. It runs in virtual time, so that a port
+// that waits for a time lets the other processes go first.
 struct Port {
   bool input;
   bool optional;  // whether the process goes on without this port
@@ -28,7 +28,7 @@ Process poisoning(E end) {
   co_await weft::yield();
   end.poison(3);
 }
-// Says how a channel ended.
+// Names the way in which a channel ended.
 std::string how(std::exception_ptr failure) {
   try {
     std::rethrow_exception(std::move(failure));
@@ -228,8 +228,8 @@ std::vector<Subject<P>> all_processes() {
        }},
   };
 }
-// Runs each process with `role(port, index, heard)` at its channels; `check` gets the outcome at
-// each port.
+// Runs each process with `role(port, index, heard)` at its channels; calls `check` with the outcome
+// at each port.
 template <class Form, class Role, class Check>
 void with(const Subject<typename Form::P>& s, Role role, Check check) {
   Network<typename Form::P> n;
@@ -302,7 +302,8 @@ TEST_CASE_TEMPLATE(
             CHECK(heard == (i == k ? "" : i == last ? "enough" : "retired"));
           });
     }
-    // All inputs of the process end. The process ends, even if it can do without some of them.
+    // All inputs of the process end. The process ends, even if it could go on without some of its
+    // inputs.
     if (!ports.front().input) continue;
     with<Form>(
         s,

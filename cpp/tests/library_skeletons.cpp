@@ -129,7 +129,7 @@ TEST_CASE_TEMPLATE("skeletons: map, reduce, map_reduce mean what loops mean", St
     CHECK(weft::run(sk::map(crew<Start>(n), items, square)) == squares);
     CHECK(weft::run(sk::map_reduce(crew<Start>(n), items, square, 5L, std::plus())) ==
           std::accumulate(squares.begin(), squares.end(), 5L));
-    // The operation is associative, but not commutative.
+    // The operation on strings is associative, but not commutative.
     std::vector<std::string> words;
     for (int x : items) words.push_back(std::to_string(x) + " ");
     CHECK(weft::run(sk::reduce(crew<Start>(n), words, ">", std::plus())) ==
@@ -196,11 +196,10 @@ TEST_CASE_TEMPLATE(
     std::sort(got.begin(), got.end());
     CHECK(got == Ints{2, 3, 4, 5, 6});
     CHECK(seen == Counts{1, 2, 3, 4, 5});
-    weft::run(sk::apply(net, Ints{1, 2}));  // Another process of the same stage counts for itself.
+    weft::run(sk::apply(net, Ints{1, 2}));  // Another process of the same stage has its own count.
     CHECK(seen == Counts{1, 2, 3, 4, 5, 1, 2});
 
-    // A reader that leaves after three values: no process is told of the fourth, and the source
-    // ends.
+    // A reader that leaves after three values: the fourth is not reported, and the source ends.
     seen.clear();
     weft::Channel<int> a, b;
     auto endless = [](weft::Writer<int> w) -> Process {
@@ -238,7 +237,7 @@ TEST_CASE("skeletons: what is told takes one number or two; none at all is no ma
   weft::run(sk::map(sk::workers(2).told(one), Ints(6), same));
   CHECK(done == 6);
   CHECK(weft::run(sk::map_reduce(sk::workers(1).told(one), Ints(3, 1), same, 0, std::plus())) == 3);
-  CHECK(done == 3);  // The runs of neighbours have one item each here.
+  CHECK(done == 3);  // Here each run of neighbours has one item.
   CHECK(weft::run(sk::reduce(sk::workers(1).told(one), Ints(2, 1), 0, std::plus())) == 2);
   CHECK(done == 2);
   const auto found = weft::run(
@@ -346,7 +345,7 @@ TEST_CASE_TEMPLATE("rule 6: cancelling what awaits a skeleton cancels its worker
   auto waits = [](weft::Channel<int> c) -> Process {
     auto stuck = sk::farm(crew<Start>(2), sk::each([](int x) { return x; }));
     weft::Channel<int> out;
-    const auto open = c.writer();  // Nobody writes.
+    const auto open = c.writer();  // No process writes.
     const auto reader = out.reader();
     co_await stuck(c.reader(), out.writer());
     CHECK(false);
@@ -412,7 +411,7 @@ TEST_CASE("skeletons: with Order::any results come as they are ready") {
   };
   auto sink = [](weft::Reader<int> r, weft::Writer<int> go, Ints& into) -> Process {
     into.push_back(co_await r.read());
-    co_await go.write(0);  // Only now the first worker resumes.
+    co_await go.write(0);  // Only now does the first worker resume.
     into.push_back(co_await r.read());
   };
   weft::par{source(a), net(a, b), sink(b, gate, got)}();
@@ -441,7 +440,7 @@ TEST_CASE(
       auto first = [](weft::Reader<int> from, weft::Writer<int, weft::Local> to,
                       auto* at) -> Process {
         while (auto v = co_await from.next()) {
-          at->push_back(std::this_thread::get_id());  // All run on one thread, one at a time.
+          at->push_back(std::this_thread::get_id());  // All processes run on one thread.
           co_await to.write(*v);
         }
       };
@@ -479,8 +478,8 @@ TEST_CASE_TEMPLATE("rule 15.5: workers on threads and on two cores compute at th
 
 TEST_CASE(
     "skeletons: feedback keeps its width, ends with its stage, and has room for one at least") {
-  // The stage takes two values and lets all others run before it gives the values back. No third
-  // value is taken in meanwhile.
+  // The stage takes two values and lets all others run before it gives the values back. Meanwhile
+  // the skeleton takes no third value in.
   int taken_in = 0, given_back = 0, most = 0;
   auto pairs = [&](weft::Reader<int> in, weft::Writer<int> out) -> Process {
     for (;;) {
@@ -509,8 +508,8 @@ TEST_CASE(
   CHECK(got.size() == 8);
   CHECK(most == 2);
 
-  // A stage that ends by itself ends the whole network: its results retire, as do those of any
-  // process.
+  // A stage that ends by itself ends the whole network: the channel of its results retires, as
+  // after the end of any process.
   auto once = [](weft::Reader<int> in, weft::Writer<int>) -> Process { co_await in.read(); };
   CHECK(weft::run(sk::apply(sk::feedback(2, Stage(once), [](int) { return false; }), Ints{1, 2, 3}))
             .empty());

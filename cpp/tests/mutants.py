@@ -33,7 +33,8 @@ from mutants_lettered import TEXT, Text  # noqa: E402
 from mutants_numbered import NUMBERED  # noqa: E402
 from mutated import pattern  # noqa: E402
 
-# The explorations on which a lettered mutant is tried; a numbered mutant is tried on all.
+# The explorations on which lettered mutants are tried; a numbered mutant is tried on all
+# explorations.
 SOURCES = (
     "explore.cpp",
     "explore_hosted.cpp",
@@ -95,7 +96,7 @@ def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
 
 
 def place(t: Text, cpp: pathlib.Path) -> pathlib.Path:
-    """Returns the mutant's file: src/FILE, or one under include/weft/ or include/weft/core/."""
+    """Returns the mutant's file: src/FILE, or a file under include/weft/ or include/weft/core/."""
     include = cpp / "include/weft"
     return next(
         p for p in (cpp / t.file, include / "core" / t.file, include / t.file) if p.exists()
@@ -137,7 +138,8 @@ def check() -> int:
 
 
 def work_directory(usage: str | None) -> pathlib.Path:
-    """Makes the directory of the first argument. Exits with the usage if there is none."""
+    """Makes the directory that the first argument names, and returns it. Exits with the usage if
+    there is no such argument."""
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         print(usage)
         raise SystemExit(2)
@@ -149,8 +151,8 @@ def work_directory(usage: str | None) -> pathlib.Path:
 def each_dies(
     usage: str | None, mutants: list[Text], killed_by: Callable[[Text, pathlib.Path], str]
 ) -> int:
-    """Runs the program for a list of mutants, or for those that are named: prints a table of what
-    killed each mutant, then the counts."""
+    """Tries the mutants of the list, or those that are named on the command line. Prints a table of
+    what killed each mutant, then the counts."""
     work = work_directory(usage)
     todo = [m for m in mutants if not sys.argv[2:] or m.name in sys.argv[2:]]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

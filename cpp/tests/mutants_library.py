@@ -248,10 +248,10 @@ MUTANTS = [
 
 
 def killed_by(m: Text, work: pathlib.Path) -> str:
-    """Returns what noticed the mutant, or "" if nothing did."""
+    """Returns what detected the mutant, or "" if nothing did."""
     copy = mutate(m, work)
     exe = work / f"mutant_{m.name}"
-    # A program that starts itself has a main() of its own.
+    # wire_rounds.cpp starts itself again, and has a main() of its own.
     sources = [m.killer] if m.killer == "wire_rounds.cpp" else [m.killer, "doctest_main.cpp"]
     built = subprocess.run(
         [

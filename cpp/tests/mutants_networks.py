@@ -23,12 +23,12 @@ MESSAGES = "400000"
 
 
 def judged(name: str, what: str, file: str, old: str, new: str) -> Text:
-    """Makes a mutant that the model's verdict on the twin's histories kills."""
+    """Makes a mutant that is killed by the model's verdict on the twin's histories."""
     return Text(name, what, file, old, new, "twin/main.cpp")
 
 
 def told(name: str, what: str, file: str, old: str, new: str) -> Text:
-    """Makes a mutant that a relay, a checksum or a deadlock in `networks` kills."""
+    """Makes a mutant that is killed by a relay, a checksum or a deadlock in `networks`."""
     return Text(name, what, file, old, new, "networks.cpp")
 
 
@@ -118,7 +118,7 @@ MUTANTS = [
 
 
 def killed_by(m: Text, work: pathlib.Path) -> str:
-    """Returns what noticed the mutant, or "" if nothing did."""
+    """Returns what detected the mutant, or "" if nothing did."""
     copy = mutate(m, work)
     exe = work / f"mutant_{m.name}"
     source = CPP / "tests" / m.killer

@@ -1,4 +1,4 @@
-"""The numbered mutants (explorer/mutated.py): what each of them breaks, and the scenario that kills
+"""The numbered mutants (explorer/mutated.py): what each mutant breaks, and the scenario that kills
 it first, by a part of the scenario's name. Mutants of the Promela models have the same numbers
 there (conformance/models/MUTANTS.md).
 

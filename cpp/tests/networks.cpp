@@ -54,9 +54,9 @@ struct Ends {
   std::vector<weft::Writer<Value, P>> out;
   Take take = Take::plain;
   bool choose_output = false;
-  bool loud = false;        // a merge that asks for the end of each input
-  bool leaving = false;     // its outputs may end before it does: it is a relay, or has no outputs
-  std::uint64_t stays = 0;  // a relay leaves after this number of values
+  bool loud = false;        // whether the worker selects with ends() on each input
+  bool leaving = false;     // whether its outputs may end first: a relay, or no outputs
+  std::uint64_t stays = 0;  // a relay leaves after this number of values, if it is not 0
   std::uint64_t seed = 0;
 };
 template <class P>
@@ -96,8 +96,8 @@ weft::Process source(Ends<P> e, Books& books, std::uint64_t seed, long n) {
   books.sent.add(static_cast<std::uint64_t>(i), sum);
 }
 
-// Called when a merge got Retired with this guard: returns how many of the merge's inputs must have
-// ended for that (rule 5.6), and checks that these inputs report it at once.
+// Called when a select of a merge threw Retired with this guard. Marks in `over` the inputs that
+// must have ended then (rule 5.6), and checks that each of these inputs reports its end at once.
 template <class P>
 weft::Process have_ended(const Ends<P>& e, int guard, std::vector<bool>& over) {
   for (std::size_t i = 0; i < e.in.size(); ++i) {
@@ -113,8 +113,8 @@ weft::Process have_ended(const Ends<P>& e, int guard, std::vector<bool>& over) {
   }
 }
 
-// A worker without outputs is a sink. It ends with the last of its inputs; a loud sink is told of
-// each end, and switches the guard of that input off.
+// A worker without outputs is a sink. A sink ends with the last of its inputs; the select of a loud
+// sink throws Retired for each input that ends, and the sink switches the guard of that input off.
 template <class P, class Inputs>
 weft::Process choosing(Ends<P> e, Books& books, Inputs& inputs) {
   std::uint64_t count = 0, sum = 0;
@@ -198,8 +198,8 @@ struct ThreadWorker {
 // Chooses how a worker reads. A worker that may find its outputs ended is a relay.
 template <class P>
 void take_at_random(Ends<P>& e, Random& random) {
-  // Reading one input to its end before the next may block a cycle of merges for ever. So a worker
-  // does that only if it has one input.
+  // Reading one input to its end before the next may block a cycle of merges for ever. Therefore a
+  // worker reads plainly only if it has one input.
   e.take = e.in.size() == 1 && random.below(2) == 0 ? Take::plain
                                                     : static_cast<Take>(1 + random.below(5));
   if (e.leaving && !e.out.empty()) e.take = Take::relay;
@@ -236,8 +236,8 @@ std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, lon
             channel.reader());
       channels.push_back(std::move(channel));
     }
-    // Every worker gets an input and, in the layer before, an output. Those without one share the
-    // first channel of this layer.
+    // Every worker needs an input, and every worker of the layer before needs an output. Workers
+    // without one share the first channel of this layer.
     auto& shared = channels[channels.size() - static_cast<std::size_t>(between)];
     for (auto& e : before)
       if (e.out.empty()) e.out.push_back(shared.writer());
@@ -320,7 +320,7 @@ int main(int argc, char** argv) {
   const auto start = Steady::now();
   auto said = start;
   std::uint64_t messages = 0, networks = 0, ended = 0;
-  // The number of values of all sources of a network together.
+  // The number of values that all sources of a network send together.
   const long base = values ? static_cast<long>(values) : wanted >= 10'000'000 ? 100'000 : 5'000;
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   while (messages < wanted && Steady::now() - start < std::chrono::seconds(seconds)) {

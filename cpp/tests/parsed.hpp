@@ -1,5 +1,5 @@
 // The headers that nearly every test includes, parsed once for all of them (CMakeLists.txt,
-// parsed_once). A test still includes what it needs.
+// parsed_once). A test still includes the headers that it needs.
 #pragma once
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// The basis of the tests of the core: a value whose loss or duplication is noticed, and processes
+// The basis of the tests of the core: a value whose loss or duplication is detected, and processes
 // that wait by a Parker.
 //
 // The same code runs under the explorer, under the sanitizers with real threads, and alone. The
@@ -30,7 +30,7 @@ using core::Select;
 using core::Side;
 using core::Standing;
 
-// A move-only value that counts how many are alive. An Item that has been moved from has the value
+// A move-only value; `alive` counts the living ones. An Item that has been moved from has the value
 // 0.
 struct Item {
   static inline std::atomic<long> alive{0};
@@ -41,7 +41,7 @@ struct Item {
   ~Item() { --alive; }
 };
 
-// Room for one value that may or may not arrive.
+// Memory for one value that may or may not arrive.
 struct Room {
   alignas(Item) unsigned char raw[sizeof(Item)];
   std::uint32_t take() noexcept {
@@ -104,14 +104,14 @@ class Process {
     const Status s = operate<Side::in>(c, room.raw, 0);
     return {s, s == Status::ok ? room.take() : 0};
   }
-  // Writes, and returns the status. If the write fails, the value stays in this function and is
-  // destroyed with it.
+  // Writes, and returns the status. If the write fails, the value is destroyed when this function
+  // returns.
   template <class C>
   Status write(C& c, std::uint32_t v) noexcept {
     Item i{v};
     return operate<Side::out>(c, &i, 0);
   }
-  // Makes an extended read. The block of the read is the function, which gets the value.
+  // Makes an extended read. The function is the block of the read, and receives the value.
   template <class C, class F>
   Status extended(C& c, F&& block) noexcept {
     Room room;
@@ -121,7 +121,8 @@ class Process {
     c.end_extended(parker);
     return s;
   }
-  // Makes a write whose value is made after the commit; the value 0 makes this fail.
+  // Makes a write whose value is made after the commit; the value 0 stands for a failure of the
+  // computation.
   template <class C, class F>
   Status compute(C& c, F&& make) noexcept {
     const Status s = operate<Side::out>(c, nullptr, NodeFlags::compute);
@@ -143,7 +144,7 @@ class Process {
     return await([&] { return l.withdraw(parker); });
   }
 
-  // Waits, without taking part, until a party can be met at its side of c
+  // Waits, without taking part, until a party could be met at the side S of c
   // (core::ChannelEngine::watch()).
   template <Side S, class C>
   Status watch(C& c) noexcept {
@@ -164,7 +165,8 @@ class Process {
     item_[n_ - 1].emplace(v);
     g.node.slot = &*item_[n_ - 1];
   }
-  // Adds an output whose value go() makes after the commit; the value 0 makes this fail.
+  // Adds an output whose value go() makes after the commit; the value 0 stands for a failure of the
+  // computation.
   template <class C>
   void out_computed(C& c, std::uint32_t v) noexcept {
     Guard& g = add(Kind::output, &c, &core::channel_ops<C, Side::out>);
@@ -205,7 +207,8 @@ class Process {
   }
   std::uint32_t next_start = 0;
 
-  // Makes a standing alternative over the guards added so far. There is one at a time.
+  // Makes a standing alternative over the guards added so far. A process has at most one standing
+  // alternative.
   void stand() noexcept { standing_.emplace(g_, n_, &parker); }
   Chosen next() noexcept {
     if (asked_.exchange(0)) return {};
@@ -215,7 +218,7 @@ class Process {
     return outcome(r, s.status());
   }
   Standing& standing() noexcept { return *standing_; }
-  // Gives guard i, an output that was sent, a new value.
+  // Gives a new value to guard i, an output whose value has been sent.
   void refill(int i, std::uint32_t v) noexcept {
     item_[i].emplace(v);
     g_[i].node.slot = &*item_[i];

@@ -1,5 +1,5 @@
-// What the tests of the plug-and-play processes share: running such a process, random streams and
-// channels, and processes that feed and gather a stream.
+// Shared by the tests of the plug-and-play processes: functions that run a process, random streams
+// and channels, and processes that feed and gather a stream.
 #pragma once
 #include "hosted.hpp"
 
@@ -11,7 +11,7 @@ namespace test {
 
 using Ints = std::vector<int>;
 
-// These say how the process under test runs.
+// The following types determine how the process under test runs.
 struct OnLocal {
   using P = weft::Local;
   static Process as(Process p) { return p; }

@@ -4,7 +4,8 @@
 
 namespace weft::test {
 
-// This is splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+// The generator is splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+// generators", 2014).
 class Random {
  public:
   explicit Random(std::uint64_t seed) noexcept : x_(seed) {}

@@ -47,7 +47,7 @@ FUNCTION = re.compile(
 )
 WORDS = {
     "WEFT_POINT",  # a statement
-    "converted",  # clang-format 14 lays a private member of blocks.hpp out like a function
+    "converted",  # because clang-format 14 lays out a private member of blocks.hpp like a function
     "reserve",
     "if",
     "for",
@@ -75,11 +75,11 @@ def public_names(text: str) -> set[str]:
     owner = ""
     for line in text.replace("::inline WEFT_ABI", "").splitlines():
         if re.match(r"^namespace [\w:]+ \{.*\}", line):
-            continue  # the whole definition is on one line
+            continue  # The line contains the whole definition.
         if m := re.match(r"^(?:inline )?namespace ?([\w:]*) ?(?:\{|$)", line):
             inside = [m[1]] if m[1].split("::")[0] == "weft" else [*inside, m[1]]
         elif (m := re.match(r"^\}  // namespace ?(.*)", line)) and m[1] != "weft":
-            inside = inside[:-1]  # (clang-format 14 writes "namespace weft" after some classes)
+            inside = inside[:-1]  # clang-format 14 writes "namespace weft" after some classes
         elif inside != ["weft"]:
             continue
         elif m := TYPE.match(line):

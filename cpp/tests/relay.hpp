@@ -8,14 +8,14 @@
 //              └───────────────────────────────────────────────────────┘
 //
 // Relay is the state of such a worker, without any waiting: a coroutine and a thread drive it
-// alike. The outcomes of its selects are checked exactly. A retired channel stays retired, so when
-// a select throws Retired, each channel that it may have meant is asked again, beside a skip, and
-// must be found retired at once. The network checks that a select hears of an end in time:
-// otherwise there would be a deadlock. Most guards whose channels have ended stay in the select,
-// and are silent.
+// alike. The outcomes of its selects are checked exactly. A retired channel stays retired.
+// Therefore, when a select throws Retired, each channel whose end may be the reason is asked again,
+// beside a skip, and must be found retired at once. That a select is woken by an end in time is
+// checked by the network as a whole: otherwise there would be a deadlock. Most guards whose
+// channels have ended stay in the select, and are silent.
 //
 // Invariants: a value is in `held` or has been handed on; a value that is still held when no output
-// is left counts as kept (kept()); an end counts as over only once it was asked.
+// is left counts as kept (kept()); an end counts as over only when it has been asked.
 #pragma once
 #include <chrono>
 #include <deque>
@@ -41,8 +41,8 @@ class Relay {
  public:
   using Guards = std::vector<AnyGuard<Value, P>>;
 
-  // Makes a worker. `stays` says that the worker leaves after this number of values; 0 means that
-  // it leaves with the last of its inputs.
+  // Makes a worker. `stays` is the number of values after which the worker leaves; with 0 it leaves
+  // with the last of its inputs.
   Relay(const std::vector<Reader<Value, P>>& in, const std::vector<Writer<Value, P>>& out,
         std::uint64_t seed, std::uint64_t stays)
       : random_(seed), stays_(stays) {
@@ -62,7 +62,7 @@ class Relay {
     return held_.empty() && !left(true);
   }
 
-  // The guards of a select for this turn. Inputs are off while there is no room for a value,
+  // Returns the guards of the next select. Inputs are off while there is no room for a value,
   // outputs while there is no value. Now and then other guards are off too; then the select has a
   // time limit, because the network may need just those guards.
   Guards guards() {
@@ -108,8 +108,8 @@ class Relay {
     }
   }
 
-  // Called when the select threw Retired with guard i. Returns the channels that must have ended if
-  // this was right.
+  // Called when the select has thrown Retired with guard i. Returns the guards whose channels must
+  // have ended if the select was right.
   std::vector<int> suspects(int i) {
     const End& e = at(i);
     if (!e.on) throw Wrong("a guard that is off was told of its end");
@@ -123,7 +123,7 @@ class Relay {
       if (ends_[k].on && ends_[k].input == !outputs) all.push_back(static_cast<int>(k));
     return all;
   }
-  // Asks one of these channels, beside a skip: the select must throw Retired.
+  // Returns a select over the channel of guard i and a skip; the select must throw Retired.
   auto probe(int i) const {
     const End& e = at(i);
     Guards two;
@@ -141,7 +141,8 @@ class Relay {
     e.loud = false;  // The guard is silent from now on.
   }
 
-  // Returns the values that were read and could not be sent any more; this process keeps them.
+  // Returns the number of values that were read and could not be sent any more; the worker keeps
+  // them.
   std::uint64_t kept() const { return outputs_ ? held_.size() : count; }
   std::uint64_t kept_sum() const {
     if (!outputs_) return sum;
@@ -182,7 +183,8 @@ class Relay {
   throw Wrong("Retired, and a channel that decides has not ended");
 }
 
-// The two drivers of a Relay. Afterwards `r` has the values that it has given or kept.
+// The two drivers of a Relay. Afterwards `r` contains the numbers of values that the worker has
+// given and kept.
 template <class P>
 Process drive(Relay<P>& r) {
   while (!r.done()) {

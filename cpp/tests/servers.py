@@ -1,8 +1,8 @@
-"""The example servers, with clients that are sockets of Python.
+"""Tests the example servers, with clients that are sockets of Python.
 
     servers.py FOLDER       the folder has the programs echo and chat; last line `N passed, N failed`
 
-No client waits for a time: each reads what must come.
+No client waits for a time: each reads the data that must come.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 
-WAIT = 280  # seconds; only a hang takes as long
+WAIT = 280  # seconds; only a hang takes so long
 
 
 @contextlib.contextmanager
 def server(
     program: pathlib.Path, told: bool = False
 ) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
-    """Runs the server at a port of its own. It must end well once it is told to; with `told`, the
-    test tells it.
+    """Runs the server at a port of its own. Finally the server is asked to end, and must end well;
+    with `told`, the test asks it.
     """
     with subprocess.Popen([program, "127.0.0.1:0"], stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -57,7 +57,8 @@ def reset(s: socket.socket) -> None:
 
 
 def echo_of_many(folder: pathlib.Path) -> None:
-    """200 clients at once; some vanish, some reset, and the others get all of theirs."""
+    """With 200 clients at once, of which some vanish and some reset, all other clients receive all
+    of their data."""
     numbers = random.Random(1)
     with server(folder / "echo") as (_, at):
         clients = [dial(at) for _ in range(200)]
@@ -77,7 +78,8 @@ def echo_of_many(folder: pathlib.Path) -> None:
 
 
 def echo_drains(folder: pathlib.Path) -> None:
-    """After SIGTERM nobody else comes in, and who is in is served to the end."""
+    """After SIGTERM the server accepts no client, and serves those that it has accepted to their
+    end."""
     with server(folder / "echo", told=True) as (process, at):
         client = dial(at)
         client.sendall(b"one")
@@ -94,7 +96,7 @@ def echo_drains(folder: pathlib.Path) -> None:
 
 
 def enter(at: tuple[str, int], number: int) -> socket.socket:
-    """Joins the chat, as the client of that number."""
+    """Joins the chat as the client with this number."""
     s = dial(at)
     welcome = f"you are {number}\n".encode()
     assert read(s, len(welcome)) == welcome
@@ -102,7 +104,8 @@ def enter(at: tuple[str, int], number: int) -> socket.socket:
 
 
 def chat_of_three(folder: pathlib.Path) -> None:
-    """A line goes to all others, whoever else vanishes; one that has left is forgotten."""
+    """A line goes to all other clients, whichever client vanishes; a client that has left is
+    forgotten."""
     with server(folder / "chat") as (_, at):
         one, two, gone = (enter(at, n) for n in (1, 2, 3))
         one.sendall(b"are you there?\n")
@@ -118,13 +121,14 @@ def chat_of_three(folder: pathlib.Path) -> None:
 
 
 def chat_with_a_slow_client(folder: pathlib.Path) -> None:
-    """One that reads nothing misses lines, and the others get all of theirs."""
+    """A client that reads nothing misses lines, and the other clients receive all of their
+    lines."""
     with server(folder / "chat") as (_, at):
         slow, talks, hears = (enter(at, n) for n in (1, 2, 3))
         slow.sendall(b"here\n")
         assert read(talks, 8) == read(hears, 8) == b"1: here\n"
         line = b"x" * 900 + b"\n"
-        for _ in range(10_000):  # 9 MB: more than the system keeps for `slow`
+        for _ in range(10_000):  # 9 MB: more than the system buffers for `slow`
             talks.sendall(line)
             assert read(hears, len(line) + 3) == b"2: " + line
         for s in (slow, talks, hears):

@@ -103,7 +103,7 @@ TEST_CASE("wire 4.9: parties are enrolled and taken away from elsewhere (rule 8.
   t.pump();
   CHECK((ask.ok() && ask.parties() == 2 && !x.is_over));
   resign.say(t.at_a, Parties::resign).begin(t.a.at_party);
-  t.pump();  // This party was the last one missing.
+  t.pump();  // The arrived party was the last one missing.
   CHECK((resign.ok() && resign.parties() == 1 && x.ok() && t.bar.phases() == 1));
 }
 

@@ -1,4 +1,4 @@
-// A choice over several homes, of ints, for tests that schedule its frames (WIRE.md 5).
+// A choice of ints over several homes, for tests that schedule the choice's frames (WIRE.md 5).
 #pragma once
 #include "weft/wire/span.hpp"
 #include "wire_world.hpp"
@@ -32,7 +32,7 @@ class Spanning final : public w::FarOp {
     guards_.back().off = true;
     return *this;
   }
-  // Makes make() provide the value after the commit, for the guard that was added last.
+  // For the guard that was added last, the value will be made by make() after the commit.
   Spanning& later() {
     guards_.back().later = true;
     return *this;
@@ -43,7 +43,7 @@ class Spanning final : public w::FarOp {
     const w::Space::Step step(*space_);
     if (!is_over && span_->made()) is_over = true, ++times;
   }
-  // Gives the choice a timer among its guards, at the place.
+  // Adds a timer, which runs at the place of the choice.
   Spanning& timed() {
     timed_ = true;
     return *this;
@@ -53,12 +53,12 @@ class Spanning final : public w::FarOp {
     looks_ = true;
     return *this;
   }
-  // Makes another party keep the choice open.
+  // Keeps the choice open although its guards retire, as a lasting guard (a barrier) does.
   Spanning& last() {
     lasts_ = true;
     return *this;
   }
-  // Makes the process resume as soon as it is told; then the choice is destroyed.
+  // Makes the process of the choice resume as soon as it is notified; then the choice is destroyed.
   Spanning& goes_at_once() {
     goes_ = true;
     return *this;
@@ -83,7 +83,7 @@ class Spanning final : public w::FarOp {
     const w::Space::Step step(*space_);
     span_->look_once();
   }
-  // Returns whether the choice is over. This is for use while another thread may decide the choice.
+  // Returns whether the choice is over. May be called while another thread can commit the choice.
   bool finished() {
     const w::Space::Step step(*space_);
     return is_over;
@@ -112,7 +112,7 @@ class Spanning final : public w::FarOp {
   bool looks_ = false, lasts_ = false, timed_ = false, goes_ = false;
 };
 
-// Two homes and two places. Each place has a session to each home, after their greetings.
+// Two homes and two places. Each place has a session to each home, and the greetings are over.
 struct Square {
   std::shared_ptr<w::Space> h[2] = {w::Space::make("h0", 1), w::Space::make("h1", 2)};
   std::shared_ptr<w::Space> p[2] = {w::Space::make("p0", 3), w::Space::make("p1", 4)};

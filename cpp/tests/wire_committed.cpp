@@ -1,5 +1,5 @@
 // Tests choices over several homes that have committed without being over: an extended read holds
-// them, or they make their value. No other choice waits for such a choice (WIRE.md 5.4).
+// such a choice, or it makes its value. No other choice waits for it (WIRE.md 5.4).
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"
@@ -16,12 +16,12 @@ TEST_CASE(
     "wire 5.4: a choice that has committed, and is held by an extended read, is waited for by "
     "nobody (rules 1.6, 5.7)") {
   for (const bool several : {false, true})
-    for (const int when : {0, 1, 2}) {  // The look comes last, or before that choice tries.
+    for (const int when : {0, 1, 2}) {  // The look comes last, or before x tries.
       CAPTURE(several);
       CAPTURE(when);
       Square s;
       Channel<int> c, d, e;
-      // The second place has the choice that comes after the other in the order of choices.
+      // y, at the first place, comes before x, at the second place, in the order of choices.
       const auto w = s.b0.give(c.writer()), more = s.b0.give(d.writer()),
                  away = s.b1.give(e.writer());
       const auto r = s.a0.give(c.reader()), other = s.a0.give(d.reader());

@@ -36,16 +36,17 @@ TEST_CASE(
   CHECK(t.write(0).ok());
   t.pump();
   CHECK(t.r() == 0);
-  t.pump();  // Half of the buffer is free and its credits come: all are lent now.
+  t.pump();  // Half of the buffer is free, and its credits arrive: all slots are lent now.
   for (int v = 1; v < 5; ++v) CHECK(t.write(v).ok());
   Op& fifth = t.write(5);
   CHECK_FALSE(fifth.is_over);
   t.pump();
   CHECK_FALSE(fifth.is_over);
-  CHECK(t.a.at_home.home.open() == 0);  // The visitor waits at its own place.
+  CHECK(t.a.at_home.home.open() == 0);  // The visitor waits at the far place, so the home has no
+                                        // open offer.
   CHECK(t.r() == 1);
   t.pump();
-  CHECK(fifth.ok());  // A buffer with room keeps nobody waiting (rule 1.4).
+  CHECK(fifth.ok());  // Nobody waits for a buffer with room (rule 1.4).
   for (int v = 2; v < 6; ++v) CHECK(t.r() == v);
 }
 
@@ -61,8 +62,8 @@ TEST_CASE(
     CHECK(t.r() == v);
     frames += t.a.can_down();
   }
-  CHECK(frames == 1);  // The fourth free slot was the half. The values written so far are -1, 0, 1,
-                       // 2.
+  CHECK(frames == 1);  // A frame comes with the fourth free slot, at half. The values so far are
+                       // -1, 0, 1, 2.
 }
 
 TEST_CASE("wire 6.2: many who wait are served as slots come, in their order") {
@@ -86,7 +87,7 @@ TEST_CASE("wire 6.2: a buffer of one slot lends it, and gets it back each time")
     Op& next = t.write(100);
     CHECK_FALSE(next.is_over);
     next.withdraw();
-    // The write is cancelled at once, so no other party knows of it.
+    // The write is cancelled at once, since no other party knows of it.
     CHECK(next.status() == Status::cancelled);
     t.pump();
     CHECK(t.r() == v);
@@ -108,7 +109,7 @@ TEST_CASE(
   t.pump();
   REQUIRE(read.ok());
   CHECK(read.value() == 7);
-  CHECK(t.write(9).ok());  // The slot of 7 came back.
+  CHECK(t.write(9).ok());  // The slot of value 7 has come back.
   t.pump();
   CHECK(t.r() == 8);
   CHECK(t.r() == 9);
@@ -190,7 +191,7 @@ TEST_CASE("wire 6.3: while somebody else has a writer end nothing is lent") {
   CHECK_FALSE(t.write(2).is_over);
   t.pump();
   mine.retire();
-  Op& last = t.write(3);  // The next answer finds only one writer end.
+  Op& last = t.write(3);  // The home answers `last` when only one writer end is left.
   CHECK_FALSE(last.is_over);
   t.pump();
   CHECK(last.ok());
@@ -200,7 +201,7 @@ TEST_CASE("wire 6.3: while somebody else has a writer end nothing is lent") {
 TEST_CASE(
     "wire 6.3: what another writes comes after all that was written on credit before it (rule "
     "1.3)") {
-  // The other writer is told of the first write before that write has arrived.
+  // The other writer learns of the first write before that write has arrived.
   for (const bool reader_waits : {false, true}) {
     CAPTURE(reader_waits);
     Lent t(4);
@@ -213,7 +214,7 @@ TEST_CASE(
       first_read.read(reading).begin(t.b.at_party);
       t.pump();
     }
-    CHECK(t.write(1).ok());  // The value is under way.
+    CHECK(t.write(1).ok());  // The value is still under way.
     Op second;
     second.write(other, 2).begin(t.b.at_party);
     while (t.b.up()) {
@@ -317,7 +318,7 @@ TEST_CASE("wire 6.3: a CREDIT that crosses the RECALLED is passed over") {
   CHECK(t.write(1).ok());
   CHECK(t.write(2).ok());
   t.pump();
-  CHECK(t.r() == 1);  // A CREDIT is under way.
+  CHECK(t.r() == 1);  // A CREDIT is now under way.
   CHECK(t.a.can_down());
   Op choice;
   choice.write(t.end, 3).write(t.a.give(Channel<int>().writer()), 9);
@@ -484,7 +485,7 @@ TEST_CASE("wire 6.2, 14.2: a CREDIT that makes no sense ends the session at the 
     t.pump();
     CHECK(t.a.at_party.session.is_over());
   }
-  // A lending begins with the DONE of a plain write, and not within another lending.
+  // A lending begins with the DONE of a plain write, and never during another lending.
   for (const bool choice : {true, false}) {
     Lent t(2);
     t.begin_lending();
@@ -497,7 +498,7 @@ TEST_CASE("wire 6.2, 14.2: a CREDIT that makes no sense ends the session at the 
       o.write(d, 1).begin(t.a.at_party);
       later.write(d, 2).begin(t.a.at_party);
     }
-    t.a.up();  // This is the RECALLED, or the first OFFER: no write is answered yet.
+    t.a.up();  // The RECALLED or the first OFFER arrives; no write is answered yet.
     const auto done = [&](std::uint64_t op) {
       const w::Space::Step step(*t.home);
       t.a.at_home.session.send({w::Kind::done, 0, 0, 0, op, 3, {}});
@@ -531,7 +532,7 @@ TEST_CASE(
     struct Written {
       Op* op;
       int v;
-      int begun, over = 1000;  // these are steps
+      int begun, over = 1000;  // the steps at which the write began and was over
     };
     std::vector<Written> mine;
     std::vector<int> read;

@@ -20,7 +20,7 @@ using In = w::ReaderEnd<int>;
 std::uint32_t number(const Out& e) { return e.there()->checked("test")->number; }
 w::Peer& peer(const Out& e) { return *e.there()->checked("test")->peer; }
 
-// Takes the far end that was handed to this peer, as a program does.
+// Takes the far end that was given to this peer, as a program does.
 Out taken(w::Peer& p, std::size_t i = 0) {
   const auto& o = p.offered[i];
   return Out(
@@ -71,7 +71,7 @@ TEST_CASE(
     CHECK(m.passes(e, 8));
   }
   m.world->pump();
-  CHECK_THROWS_AS(m.home(), Retired);  // It was the only end.
+  CHECK_THROWS_AS(m.home(), Retired);  // e was the only writer end.
 }
 
 TEST_CASE("wire 7.4: an end that comes home is one of this space again") {
@@ -101,7 +101,8 @@ TEST_CASE("wire 7.4: an end that comes home is one of this space again") {
   CHECK_THROWS_AS(m.home(), Retired);
 }
 
-// c's home is space 0. Space 1 has its writer end and sends it to space 2, the home of `carry`.
+// The home of c is space 0. Space 1 holds the writer end of c and sends the end to space 2, the
+// home of `carry`.
 struct Third : Moving {
   Wire& ab = world->join(0, 1);
   Wire& cb = world->join(2, 1);
@@ -116,7 +117,7 @@ struct Third : Moving {
     write.write(to, taken(ab.at_party));
   }
   std::size_t ends() { return c.core()->writer_ends(); }
-  // Sends the end to the reader of `out`. The home has not heard of that yet.
+  // Sends the end to the reader of `out`. Afterwards the home has not yet heard of the move.
   void send() {
     write.begin(cb.at_party);
     cb.pump();
@@ -139,7 +140,7 @@ TEST_CASE("wire 7.5: an end goes on to a space that did not know its home: they 
   CHECK(peer(e).space == t.world->spaces[2]);
   CHECK(t.ab.at_party.carrier.under_way() == 0);
   CHECK(t.cb.at_party.carrier.under_way() == 0);
-  // The sender no longer takes part in the end.
+  // The sender has no share in the end any more: its sessions are cut.
   t.ab.tell(t.ab.at_home);
   t.ab.tell(t.ab.at_party);
   CHECK(t.passes(e, 4));
@@ -152,14 +153,14 @@ TEST_CASE(
     "wire 7.4: the sender's count stays until the home has said that the receiver has its own") {
   Third t;
   t.write.begin(t.cb.at_party);
-  t.cb.up();  // This is the OFFER: the receiver asks the home at once, on the new wire.
+  t.cb.up();  // Delivers the OFFER: the receiver asks the home at once, on the new wire.
   Wire& ca = *t.world->between(0, 2);
   t.cb.down();
   t.cb.down();
   REQUIRE(t.write.ok());
   t.write.forget();
-  // All frames of the sender arrive before the receiver's ADOPT. The channel must not count as
-  // ended.
+  // All frames of the sender arrive before the receiver's ADOPT. Meanwhile the channel must not
+  // count as ended.
   t.ab.pump();
   CHECK(t.cb.at_party.carrier.under_way() == 1);
   CHECK(t.c.core()->writer_ends() == 1);
@@ -266,7 +267,7 @@ TEST_CASE(
         const w::Space::Step step(*t.world->spaces[2]);
         t.cb.at_home.session.bye("it is done");
       }
-      // The home gets the sender's frames about the receiver's death before all frames of the
+      // The home receives the sender's frames about the receiver's death before all frames of the
       // receiver.
       t.cb.pump();
       CHECK(t.cb.at_party.carrier.under_way() == 0);
@@ -336,8 +337,8 @@ TEST_CASE("wire 7.4: an end whose home has gone moves all the same; its first us
 
 // --- an end that goes on before its home has heard of the move -----------------------------------
 
-// Space 2 sends the end on to space 3, the home of `on`, as soon as it has it, while its ADOPT is
-// still under way.
+// Space 2 sends the end on to space 3, the home of `on`, as soon as space 2 has taken it, while the
+// ADOPT of space 2 is still under way.
 struct Fourth : Third {
   Wire& dc = world->join(3, 2);
   Channel<Out> on{buffer(2)};
@@ -408,8 +409,7 @@ TEST_CASE(
     if (before) {
       CHECK(t.ends() == 1);
       CHECK(t.passes(e, 4));
-    } else {  // The space that had the end before has given it up together with the space that
-              // died.
+    } else {  // The space that held the end before has given it up, so the end died.
       REQUIRE(t.ends() == 0);
       CHECK_THROWS_AS(t.home(), PeerDied);
       Op op;
@@ -464,7 +464,7 @@ TEST_CASE(
   Third t;
   Channel<Out> back{buffer(2)};
   Reader<Out> returned = back.reader();
-  Wire& bc = t.world->join(1, 2);  // This leads from the receiver to the sender.
+  Wire& bc = t.world->join(1, 2);  // the wire between the receiver, its home, and the sender
   const auto to_back = bc.give(back.writer());
   bc.pump();
   std::optional<Out> e(t.write.value(0));
@@ -490,7 +490,7 @@ TEST_CASE(
   t.world->pump();
   CHECK(t.ends() == 1);
   CHECK(t.passes(*e, 8));
-  OpOf<Out> op;  // The receiver has answered.
+  OpOf<Out> op;  // By now the receiver has answered.
   op.write(t.to, std::move(*e)).begin(t.cb.at_party);
   t.world->pump();
   REQUIRE(op.ok());
@@ -520,7 +520,7 @@ struct Sent : Moving {
     REQUIRE(read.ok());
     return read.value();
   }
-  // A far read: returns the value that it got, or -1 if it waits.
+  // A far read: returns the value that was read, or -1 if the read waits.
   int reads(const In& e) {
     Op op;
     op.read(e.there()->checked("test")->number).begin(l.at_party);
@@ -573,7 +573,7 @@ TEST_CASE(
   while (!weft::test::somebody_waits(*c.core()) || !weft::test::somebody_waits(*d.core()))
     std::this_thread::yield();
   const In e = s.sends(c.reader());
-  // The select is first in the waiting queue, and the far reader behind it.
+  // The select is first in the waiting queue, and the far reader is behind the select.
   Op op;
   op.read(e.there()->checked("test")->number).begin(s.l.at_party);
   s.world->pump();
@@ -618,9 +618,9 @@ TEST_CASE(
     m.world->pump();
   };
   const std::uint64_t key = l.at_party.offered[0].key;
-  adopt(w::Home::kAdopted, key + 1, "i4");  // This key is guessed.
-  adopt(w::Home::kAdopted + 1, key, "f8");  // This end is of another type.
-  adopt(w::Home::kAdopted + 2, key, "i4");  // This is as it should be.
+  adopt(w::Home::kAdopted, key + 1, "i4");  // The key is wrong.
+  adopt(w::Home::kAdopted + 1, key, "f8");  // The type is wrong.
+  adopt(w::Home::kAdopted + 2, key, "i4");  // All fields are right.
   REQUIRE_FALSE(l.at_home.session.is_over());
   CHECK(m.c.core()->writer_ends() == 2);
   for (const std::uint32_t dead : {w::Home::kAdopted, w::Home::kAdopted + 1}) {
@@ -656,14 +656,14 @@ TEST_CASE(
     m.world->pump();
     REQUIRE_FALSE(l.at_home.session.is_over());
     w::Buffer body(40);
-    body[28] = std::byte{1};  // this is a writer end that belongs to no program
+    body[28] = std::byte{1};  // The body is that of a writer end that belongs to no program.
     body[29] = std::byte{8};
     if (wrong == 1) body[28] = std::byte{0};
     if (wrong == 2) body[28] = std::byte{9};
     if (wrong == 3) body[29] = std::byte{97};
     if (wrong == 4) body.resize(24);
-    if (wrong == 5) body[30] = std::byte{1};   // This earlier key does not exist.
-    if (wrong == 6) body[30] = std::byte{16};  // There are too many of them.
+    if (wrong == 5) body[30] = std::byte{1};   // The body lacks the earlier key that it announces.
+    if (wrong == 6) body[30] = std::byte{16};  // The number of earlier keys is too large.
     if (wrong == 6) body.resize(40 + 16 * 8);
     if (wrong == 7) body[31] = std::byte{1};
     l.to_home({w::Kind::offer, w::Flag::write | w::Flag::body, to, 0, 1, body.size(), body});

@@ -1,6 +1,6 @@
-// Tests what programs report of themselves, and the conclusions from these reports (WIRE.md 10.2,
-// 10.3, 10.6), without any program. Also tests what a peer must not report. wire_rounds.cpp tests
-// whole programs.
+// Tests the reports of programs about themselves, and the conclusions from these reports (WIRE.md
+// 10.2, 10.3, 10.6), without any program. Also tests the reports that are refused from a peer.
+// wire_rounds.cpp tests whole programs.
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"
@@ -15,8 +15,8 @@ using P = w::InProgram;
 using How = P::How;
 
 // Returns two programs. Program 1 has the home of the channels 10 and 20, and lends program 2 the
-// reader end of 10 (whose name is 0) and the writer end of 20 (whose name is 1). Each process waits
-// to read.
+// reader end of 10 (as end 0) and the writer end of 20 (as end 1). Each program has a process that
+// waits to read.
 w::Everywhere two() {
   P a, b;
   a.incarnation = 1, a.name = "a", a.pid = 11, a.waits = true, a.standstills = {3};
@@ -52,7 +52,7 @@ TEST_CASE("wire 10.6: what a program says is read as it was written, and nothing
     w::Bytes cut = w::Bytes(one).first(n);
     CHECK_FALSE(P::get(cut));
   }
-  // Counts that promise more than follows are refused before any memory is requested.
+  // Counts that announce more entries than follow are refused before any memory is requested.
   for (std::size_t at = 0; at + 4 <= one.size(); ++at) {
     w::Buffer spoilt = one;
     for (std::size_t i = 0; i < 4; ++i) spoilt[at + i] = std::byte{0xFF};
@@ -143,7 +143,7 @@ TEST_CASE(
   CHECK(e.knot().text.find("main/x in a waits for main/y in b or main/z in b") !=
         std::string::npos);
   e = two();
-  e.programs[0].lent.pop_back();  // No program has the other side of 20.
+  e.programs[0].lent.pop_back();  // No program holds the other side of channel 20.
   const auto k = e.knot();
   CHECK(k.paths == std::vector<std::string>{"main/x in a"});
   CHECK(k.text.find("whoever is on the other side of 'back' (nobody that is known)") !=
@@ -175,7 +175,7 @@ TEST_CASE("wire 10.6: everywhere, for people: names, who waits where, and frames
 
 // --- frames --------------------------------------------------------------------------------------
 
-// A space that answers, with a peer that does or does not.
+// A space that answers rounds, with a peer that also answers, or does not.
 struct Asked {
   std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2);
   w::Rounds rounds{home};
@@ -210,24 +210,25 @@ TEST_CASE("wire 10.6: frames of a round move no counter, and are answered") {
   CHECK(t.after(w::Frame{w::Kind::ask, 0, 0, 1, 2, 0, {}}).empty());
   CHECK(t.nobody.got == w::Kind::said);
   t.nobody.got = {};
-  // The same question comes again.
+  // The same question is sent again.
   CHECK(t.after(w::Frame{w::Kind::ask, 0, 0, 1, 2, 0, {}}).empty());
   CHECK(t.nobody.got == w::Kind::said);
   CHECK(t.wire->at_home.session.sent() == sent);
   CHECK(t.wire->at_home.session.received() == got);
-  // This is the answer to an earlier round.
+  // The next frame is the answer to an earlier round.
   CHECK(t.after(w::Frame{w::Kind::said, 0, 0, 9, 2, 0, {}}).empty());
 }
 
 TEST_CASE("wire 10.6: who is asked only whether all wait, and does not, asks nobody else") {
-  Asked t(true);  // No run of this program could wait.
+  Asked t(true);  // The program has no run that could wait.
   const auto third = w::Space::make("third", 3);
   Asked::Nobody other;
   {
     const w::Space::Step step(*third);
     third->may_be_asked(other);
   }
-  // Without other sessions that was all: there is no other program whose answer is missing.
+  // While the space has no other session, its own answer is complete: no other program's answer is
+  // missing.
   CHECK(t.after(w::Frame{w::Kind::ask, 0, 1, 1, 2, 0, {}}).empty());
   CHECK((t.nobody.got == w::Kind::said && t.nobody.where == 0 && t.nobody.bytes > 0));
   test::Wire beyond(*t.home, *third);
@@ -253,7 +254,7 @@ TEST_CASE("wire 10.6: who is asked asks its other peers first, in each round ane
     CAPTURE(round);
     t.nobody.got = other.got = {};
     CHECK(t.after(w::Frame{w::Kind::ask, 0, 0, round, 2, 0, {}}).empty());
-    CHECK(t.nobody.got == w::Kind{});  // Nothing is said before the third program has answered.
+    CHECK(t.nobody.got == w::Kind{});  // No answer is sent before the third program has answered.
     beyond.pump();
     CHECK(other.got == w::Kind::ask);
     beyond.to_home(w::Frame{w::Kind::said, 0, 0, round, 2, 0, {}});
@@ -262,7 +263,7 @@ TEST_CASE("wire 10.6: who is asked asks its other peers first, in each round ane
     CHECK(t.nobody.got == w::Kind::said);
     CHECK(t.nobody.bytes > 0);
     t.nobody.got = {};
-    // The question comes in another way.
+    // The same question arrives again, as if over another session.
     CHECK(t.after(w::Frame{w::Kind::ask, 0, 0, round, 2, 0, {}}).empty());
     CHECK(t.nobody.got == w::Kind::said);
     CHECK(t.nobody.bytes == 0);
@@ -324,7 +325,7 @@ TEST_CASE("wire 14.2: what a peer may not say in a round") {
     Asked t(true);
     const w::Buffer nonsense(9, std::byte{0xFF});
     CHECK(t.after(F{K::tell, 0, 0, 1, 2, nonsense.size(), nonsense}).empty());
-    // More data follows.
+    // The next frame announces that more data follows.
     CHECK(t.after(F{K::tell, 0, 1, 2, 2, nonsense.size(), nonsense}).empty());
     CHECK(t.after(F{K::tell, 0, 0, 2, 2, 0, {}}).empty());
   }

@@ -21,7 +21,8 @@ template <class L>
 struct Three {
   std::shared_ptr<w::Space> home = w::Space::make("home"), left = w::Space::make("left"),
                             right = w::Space::make("right");
-  // The names say which space has the link, and where the link leads.
+  // The first letter names the space that has the link, the second the space to which the link
+  // leads.
   std::optional<L> hl, lh, hr, rh;
   Three() {
     join(home, left, hl, lh);
@@ -85,7 +86,7 @@ TEST_CASE_TEMPLATE(
   right.join();
   CHECK(ahead == 0);
   CHECK(bar.phases() == static_cast<std::uint64_t>(times));
-  // Both have released their shares before they leave, so the barrier does not die.
+  // Both programs have released their shares before they leave, so the barrier does not die.
   t.lh.reset();
   t.hl->wait();
   CHECK_FALSE(bar.core()->has_died());
@@ -117,7 +118,7 @@ TEST_CASE_TEMPLATE(
   CHECK(has(bad_use_of([&] { s.meet(b)(); }), "nobody is enrolled"));
   b.enrol()();
   CHECK(bar.parties() == 1);
-  b.sync()();  // This party is alone, and so the last.
+  b.sync()();  // This party is the only one, so it does not wait.
   CHECK(b.parties()() == 1);
 }
 
@@ -126,12 +127,12 @@ TEST_CASE_TEMPLATE(
     "home again",
     L, w::StreamLink, w::ShmLink) {
   const Outside outside;
-  Three<L> t;  // Here the middle space is `home`, and the left one has the barrier.
+  Three<L> t;  // In this test `home` is in the middle, and `left` has the barrier.
   Barrier bar(2);
   t.lh->give(bar, "b");
   {
     const w::FarBarrier b = t.hl->barrier("b");
-    // The share is taken now, so the barrier does not die if the middle space leaves.
+    // The share is taken at this moment, so the barrier does not die when the middle space leaves.
     t.hr->give(b, "b");
     t.hl->give(b, "back");
   }
@@ -297,7 +298,7 @@ TEST_CASE("wire 4.10, 5.9: in a coroutine; and a deadline that comes asks it bac
   int second = -1;
   std::thread far([&] { run(selects_late(b, r, first, second)); });
   while (first < 0) std::this_thread::yield();
-  bar.sync()();  // The first party's arrival no longer counts, so this waits for the second party.
+  bar.sync()();  // The first arrival was withdrawn, so sync() waits for the second arrival.
   far.join();
   CHECK(first == 2);
   CHECK(second == 0);
@@ -338,7 +339,7 @@ TEST_CASE("wire 4.10: who only looks meets who waits already, else takes the ski
 TEST_CASE("wire 4.10: from(i) begins at guard i, over one home too (rule 5.4)") {
   const Outside outside;
   Three<w::StreamLink> t;
-  Barrier one(1);  // This barrier is always ready.
+  Barrier one(1);  // always ready
   Channel<int> c{buffer(4)};
   t.hl->give(one, "b");
   t.hl->give(c.reader(), "c");
@@ -443,7 +444,7 @@ TEST_CASE("wire 4.10: what a barrier cannot be chosen beside is bad use, and not
   twice.meet(b).in(r).meet(b);
   CHECK(has(bad_use_of([&] { twice(); }), "one barrier"));
   CHECK_FALSE(test::somebody_waits(*bar.core()));
-  CHECK(b.parties()() == 2);  // The session lives.
+  CHECK(b.parties()() == 2);  // The session is still open.
 }
 
 // --- death ---------------------------------------------------------------------------------------

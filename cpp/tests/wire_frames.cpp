@@ -1,5 +1,5 @@
-// Tests frames and values (WIRE.md 3, 14): an encoded frame is decoded unchanged, and any input
-// that is not a frame is refused.
+// Tests frames and values (WIRE.md 3, 14): an encoded frame is decoded unchanged, and input that is
+// not a frame is refused.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -29,8 +29,8 @@ const char* fault(const Buffer& b, std::uint32_t seq = 0) {
   return t.what == Taken::fault ? t.why : nullptr;
 }
 
-// The carrier of values to a peer that never greets. The values here have no ends, so they ask
-// nothing of the peer.
+// The carrier of values to a peer that never greets. The values here contain no ends, so they need
+// nothing from the peer.
 struct Nowhere {
   std::shared_ptr<Space> space = Space::make("here", 1);
   std::shared_ptr<Peer> peer = std::make_shared<Peer>(*space);
@@ -111,12 +111,12 @@ TEST_CASE(
   c[24] = std::byte{9};
   CHECK(fault(c));
   c[24] = std::byte{4};
-  CHECK(fault(c));  // The fifth byte is then padding.
+  CHECK(fault(c));  // Now the fifth byte is padding.
   c = b;
   c[38] = std::byte{1};
   CHECK(fault(c));
   c = b;
-  c[31] = std::byte{0xFF};  // a length near 2^64
+  c[31] = std::byte{0xFF};  // The length is near 2^64.
   CHECK(fault(c));
   // The flag for a body is missing.
   CHECK(fault(made(Frame{Kind::done, 0, 0, 0, 1, 5, text("12345")})));
@@ -190,7 +190,7 @@ TEST_CASE(
     for (unsigned n = random() % 4; n > 0; --n)
       b[random() % b.size()] = static_cast<std::byte>(random());
     b.resize(random() % (b.size() + 1));
-    b.shrink_to_fit();  // This lets AddressSanitizer see each byte beyond the end.
+    b.shrink_to_fit();  // so that AddressSanitizer detects a read beyond the end
     const Taken t = take(b, 0, kLargest);
     faults += t.what == Taken::fault;
     if (t.what != Taken::frame) continue;

@@ -1,7 +1,8 @@
-// A fuzz target for what a peer may send (WIRE.md 14): clang++ -fsanitize=fuzzer,address,undefined.
-// The first byte of the input says how the rest is used: as raw bytes of a stream, in pieces; as
-// frames with corrected size and seq, so that the code behind these checks is reached; as the input
-// of a serial line, raw or in corrected packets; or as CBOR.
+// A fuzz target for the input from a peer (WIRE.md 14): clang++
+// -fsanitize=fuzzer,address,undefined. The first byte of the input determines how the rest is used:
+// as raw bytes of a stream, in pieces; as frames with corrected size and seq, so that the code
+// behind these checks is reached; as the input of a serial line, raw or in corrected packets; or as
+// CBOR.
 //
 // The target checks that nothing crashes, that no visitor is left when the session is over, and
 // that the channels and another peer go on.
@@ -38,7 +39,7 @@ struct Target {
     honest.give(c.writer());
     hostile.pump();
     honest.pump();
-    seq = 1;  // This is the sequence number of its HELLO.
+    seq = 1;  // the number after that of the HELLO
   }
   void feed(w::Bytes b) {
     const w::Space::Step step(*home);
@@ -56,7 +57,7 @@ struct SerialTarget {
     w::Buffer hello, out, none;
     w::append(hello, {w::Kind::hello, 0, 0, 0, 0, 0, {}}, 0);
     w::detail::narrow(hello, out);
-    wide.input(out, none);  // The session also counts frames from the one after HELLO.
+    wide.input(out, none);  // The session counts frames from the first after HELLO.
     for (int i = 0; i < 3; ++i) {
       w::Buffer a, b;
       mine.output(i, a), theirs.output(i, b);
@@ -100,7 +101,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       s.feed(t, in);
     else
       s.feed_packed(t, in);
-    // The check reads what it may, and no more.
+    // The check reads no byte beyond its input.
     require(w::cbor_fault(in) != nullptr || !in.empty());
     require(w::cbor_fault(in, true) == nullptr || w::cbor_fault(in) != nullptr);
   } else {

@@ -286,7 +286,7 @@ TEST_CASE(
   t.pump();
   t.b.tell(t.b.at_party);
   read.end_block(true);
-  t.a.tell(t.a.at_home);  // The writer, which is held, is told too.
+  t.a.tell(t.a.at_home);  // The writer, whose write is held, is notified too.
   t.b.tell(t.b.at_home);
   CHECK(t.c.core()->transfers() == 1);
 }
@@ -382,7 +382,7 @@ TEST_CASE(
     auto other = p.f->reader<std::string>("more");
     auto x = other.extended()();
     CHECK(*x == "c");
-    other.retire();  // This is in the block: the channel learns of the end only now.
+    other.retire();  // Called in the block: only now does the channel learn of the end.
     CHECK_THROWS_AS(more("d"), Retired);
   }
   to.retire();

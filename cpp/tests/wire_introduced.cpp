@@ -1,4 +1,4 @@
-// Tests ends that are passed on to a third program over real sockets: each of two spaces gets a
+// Tests ends that are passed on to a third program over real sockets: each of two spaces receives a
 // descriptor, and the two have a session (WIRE.md 7.5).
 #include <doctest/doctest.h>
 
@@ -17,7 +17,7 @@ namespace w = weft::wire;
 using Out = w::WriterEnd<int>;
 using In = w::ReaderEnd<int>;
 
-// `middle` has a link to each of the others.
+// `middle` has a link to each of the other two spaces.
 template <class L, class R = L>
 struct Three {
   std::shared_ptr<w::Space> middle = w::Space::make("middle"), left = w::Space::make("left"),
@@ -46,7 +46,8 @@ std::size_t descriptors() {
   return n;
 }
 
-// A world with a stream to the left, and shared memory to the right. The new link is a stream.
+// A world with a stream to the left, and shared memory to the right. The link that is made between
+// left and right is a stream.
 struct Mixed {};
 template <class K>
 struct Kinds {
@@ -117,10 +118,11 @@ TEST_CASE_TEMPLATE(
   t.lm->give(c.writer(), "w");
   t.lm->give(c.reader(), "r");
   t.mr->give(carry.reader(), "carry");
-  t.mr->give(t.ml->template writer_end<int>("w"), "w");  // This is given to the right by name.
+  t.mr->give(t.ml->template writer_end<int>("w"), "w");  // The right space is given the end by
+                                                         // name.
   std::vector<int> got;
   std::thread right([&] { run(writes_far(t.rm->template writer_end<int>("w"), 50)); });
-  // The reader end comes home, to the left again, by way of the middle.
+  // The reader end comes home: it moves back to the left through the middle.
   Channel<In> back;
   t.lm->give(back.writer(), "back");
   std::thread left([&, ends = back.reader()]() mutable { run(reads_all(std::move(ends), got)); });
@@ -167,7 +169,7 @@ TEST_CASE(
   t.ml->give(m.writer(), "w");
   CHECK_THROWS_WITH_AS((void)t.lm->writer_end<double>("w"),
                        doctest::Contains("is of type i4, and f8"), BadUse);
-  // This link is TCP.
+  // The link in this part is TCP.
   const int listening = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in a{};
   a.sin_family = AF_INET;

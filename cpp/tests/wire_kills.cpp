@@ -1,4 +1,4 @@
-// Tests programs that are killed at any moment, and what the other programs are told (WIRE.md 2.4,
+// Tests programs that are killed at any moment, and what the other programs learn (WIRE.md 2.4,
 // 4.2, 8; rules 4.5, 6.4).
 //
 //   wire_kills N [SEED]     N programs are started, and each is killed while numbers pass, half of
@@ -54,7 +54,7 @@ int part(const std::string& which, int socket) {
       } catch (const PeerDied&) {
       }
       if (which == "party") link.template writer<std::uint64_t>("phases")(phases);
-    } else {  // This program is the home.
+    } else {  // The started program is the home.
       Channel<std::uint64_t> c{which == "buffer" ? buffer(4) : ChannelOptions{}};
       link.give(c.writer(), "to");
       link.give(c.reader(), "from");
@@ -65,11 +65,10 @@ int part(const std::string& which, int socket) {
   return 0;
 }
 
-// --- the program that kills
-// -----------------------------------------------------------------------
+// --- the program that kills ----------------------------------------------------------------------
 
 struct Told {
-  std::uint64_t done = 0;  // how many writes were reported as done: values 1 to this
+  std::uint64_t done = 0;  // how many writes were reported as done; their values are 1 to `done`
   bool died = false, doubt = false;
 };
 
@@ -85,7 +84,7 @@ Told write_all(W to) {
   }
   return t;
 }
-// Returns how many values came until the other side died; 0 if there was a gap.
+// Returns how many values were read until the other side died, or 0 if there was a gap.
 template <class R>
 std::uint64_t read_all(R from) {
   std::uint64_t last = 0;

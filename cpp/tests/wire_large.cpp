@@ -39,7 +39,7 @@ struct Joined {
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     if constexpr (std::is_same_v<L, w::SerialLink>) {
       w::LineOptions o;
-      o.lease_ms = 600'000;  // On a slow machine a gibibyte takes its time.
+      o.lease_ms = 600'000;  // A gibibyte takes long on a slow machine.
       h.emplace(home, fds[0], o);
       f.emplace(far, fds[1], o);
     } else {
@@ -61,7 +61,7 @@ const std::size_t kSizes[] = {0,
                               w::kLargest - w::kHeader,
                               w::kLargest - w::kHeader + 1,
                               3'000'000,
-                              200'000,  // This stands for that array.
+                              200'000,  // Test cases use a value of this size.
                               3};
 
 // --- in pieces (9.1) ---
@@ -75,7 +75,7 @@ TEST_CASE("wire 9.1: what a value in pieces has lain in is kept for the next, up
   b = spare.take();
   CHECK(b.empty());
   CHECK(b.data() == lay);
-  CHECK(spare.take().capacity() == 0);  // No other value gets the buffer.
+  CHECK(spare.take().capacity() == 0);  // The memory is given to one value only.
   spare.keep(w::Buffer(w::detail::Spare::kMost + 1));
   CHECK(spare.take().capacity() == 0);
   spare.keep(w::Buffer(w::detail::Spare::kMost));
@@ -145,7 +145,8 @@ TEST_CASE_TEMPLATE(
   }
 }
 
-// Sends frames of a hand-made peer to the home, and returns what the home says about them.
+// Sends frames of a hand-made peer to the home, and returns the reason with which the home ends the
+// session.
 std::string home_says(std::initializer_list<w::Frame> frames, std::size_t room = 0) {
   Two t;
   Channel<std::string> c{room ? buffer(room) : ChannelOptions{}};
@@ -192,7 +193,7 @@ TEST_CASE("wire 9.2, 14.2: a lease that is none ends the session") {
         "an OFFER's guards do not add up");
 }
 
-// A value that claims to be larger than a gibibyte, and that has no memory for so much.
+// A value that claims to be larger than a gibibyte, without any memory of that size.
 struct Vast {};
 }  // namespace
 }  // namespace wire_large
@@ -213,7 +214,7 @@ namespace {
 TEST_CASE(
     "wire 9.1: a value of more than a gibibyte is bad use at a far writer, and nothing was sent") {
   for (const std::size_t room : {0, 4}) {
-    Joined<w::SerialLink> p;  // This link passes no descriptors.
+    Joined<w::SerialLink> p;  // SerialLink passes no descriptors.
     Channel<Vast> c{room ? buffer(room) : ChannelOptions{}};
     p.h->give(c.writer(), "w", room);
     const Reader<Vast> r = c.reader();
@@ -279,14 +280,14 @@ TEST_CASE(
   REQUIRE(kept->lend_to(p, under_way));
   CHECK(p.passed_ever == 1);
   std::vector<std::unique_ptr<w::Slot>> more;
-  for (int i = 0; i < 20; ++i) {  // This makes more slots than are kept.
+  for (int i = 0; i < 20; ++i) {  // more slots than are kept
     more.push_back(w::Slot::make(70'000));
     REQUIRE(sent(p, *more.back()));
   }
   CHECK(p.passed_ever == 21);
   w::Buffer after;
   REQUIRE(kept->lend_to(p, after));
-  // The descriptor was passed again, because the slot is no longer known.
+  // The descriptor is passed again, because the receiver no longer knows the slot.
   CHECK(p.passed_ever == 22);
   const auto there = w::Slot::take(under_way, p);
   REQUIRE(there);
@@ -306,7 +307,7 @@ TEST_CASE(
     "could bring its values") {
   constexpr std::size_t kBytes = 90'000;
   Pipe p{1, 1007};
-  for (int i = 0; i < 40; ++i) {  // From here on both sides keep 16.
+  for (int i = 0; i < 40; ++i) {  // From now on both sides keep 16 slots.
     const auto s = w::Slot::make(kBytes + 200'000 * (i % 2));
     CHECK(sent(p, *s));
   }
@@ -315,16 +316,16 @@ TEST_CASE(
   for (w::Buffer& of_killed : lost) {
     const auto s = w::Slot::make(kBytes);
     REQUIRE(sent(p, *s));
-    REQUIRE(s->lend_to(p, of_killed));  // The share stays.
+    REQUIRE(s->lend_to(p, of_killed));  // The share is never given back.
   }
   // A slot that its maker has dropped is still mapped once.
   CHECK(mapped() >= 2 * 16 + 20);
-  CHECK(w::Slot::take(lost[0], p));  // This slot could have been under way.
+  CHECK(w::Slot::take(lost[0], p));  // The session is open, so this slot could have been under way.
   session.reset();
   CHECK(sent(p, *w::Slot::make(kBytes)));
   CHECK(mapped() <= 2 * 16 + 1);
   CHECK_FALSE(w::Slot::take(lost[1], p));  // No program is left that could send that slot.
-  CHECK(w::Slot::take(lost[39], p));       // This slot is among the last 16.
+  CHECK(w::Slot::take(lost[39], p));       // lost[39] is among the last 16.
 }
 TEST_CASE("wire 9.2: a session that was begun later brings nothing that was let go of before") {
   w::Traffic first;
@@ -339,7 +340,7 @@ TEST_CASE("wire 9.2: a session that was begun later brings nothing that was let 
 TEST_CASE(
     "wire 9.2: more spaces than a head has names for get descriptors, and the values all the "
     "same") {
-  const auto s = w::Slot::make(7'000'000);  // This makes a new slot.
+  const auto s = w::Slot::make(7'000'000);  // so large that a new slot is made
   std::deque<Pipe> pipes;
   for (std::uint64_t to = 2000; to < 2010; ++to) pipes.push_back(Pipe{1, to});
   for (int round = 0; round < 3; ++round)
@@ -359,7 +360,8 @@ TEST_CASE("wire 9.2: a slot and a sealed value for which there is no room here: 
   REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
   const rlimit none{1, before.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_AS, &none) == 0);
-  // Only the maker of a slot knows the size of the slot; the descriptor tells it.
+  // Only the maker of a slot knows the size of the slot; the receiver learns the size from the
+  // descriptor.
   struct stat st;
   ::fstat(fd.get(), &st);
   const char* const wrong =
@@ -367,7 +369,7 @@ TEST_CASE("wire 9.2: a slot and a sealed value for which there is no room here: 
   REQUIRE(::setrlimit(RLIMIT_AS, &before) == 0);
   CHECK(wrong == w::Segment::kNoRoom);
   CHECK_FALSE(there);
-  // The receiver of a value reports this error, once, and no other.
+  // The receiver of a value reports the lack of room once, instead of any other error.
   Two t;
   w::Carrier carrier(t.a.at_home);
   CHECK(carrier.wrong("another type") == std::string_view("another type"));
@@ -377,7 +379,7 @@ TEST_CASE("wire 9.2: a slot and a sealed value for which there is no room here: 
 }
 TEST_CASE("wire 9.2, 14.2: descriptions that are none: nothing, and no crash") {
   Pipe p{1, 1004};
-  const auto s = w::Slot::make(20'000'000);  // This makes a new slot.
+  const auto s = w::Slot::make(20'000'000);  // so large that a new slot is made
   w::Buffer good;
   REQUIRE(s->lend_to(p, good));
   const auto with = [&](std::size_t at, std::uint64_t v) {
@@ -391,7 +393,7 @@ TEST_CASE("wire 9.2, 14.2: descriptions that are none: nothing, and no crash") {
     return w::Slot::take(b, q) == nullptr;
   };
   CHECK(refused(with(0, 0)));
-  CHECK(refused(with(0, 3)));  // The description says that the slot is known.
+  CHECK(refused(with(0, 3)));  // The description claims that the slot is known.
   CHECK(refused(with(8, 123)));
   CHECK(refused(with(16, 1 << 30)));
   CHECK(refused(with(16, 0)));
@@ -455,8 +457,8 @@ TEST_CASE("wire 9.2: bytes that are no whole number of elements are no value of 
   CHECK(w::Value<w::Large<int>>::get(w::Buffer(8))->size() == 2);
 }
 
-// A program keeps all values that it gets. Values that do not fit are copied, no program waits, and
-// every value is right.
+// A program keeps all values that it receives. Values that do not fit are copied, no program waits,
+// and every value is right.
 TEST_CASE(
     "wire 9.2: who keeps more values than can be open gets copies, which are counted, and no "
     "writer waits for it") {
@@ -528,7 +530,7 @@ TEST_CASE_TEMPLATE(
   CHECK(std::equal(numbers.begin(), numbers.end(), one.begin(), one.end()));
   if constexpr (!std::is_same_v<L, w::SerialLink>) {
     CHECK(one.data() == two.data());
-    CHECK(one.data() == table.data());  // This program has the array already.
+    CHECK(one.data() == table.data());  // This program already has the array.
   }
   CHECK(r().size() == 0);
   d.writer()(w::SharedArray<double>(std::span<const double>()));
@@ -556,7 +558,7 @@ TEST_CASE("wire 9.3, 14.2: descriptions that are none end the session") {
       b[0] = std::byte{mark};
       t.a.to_home({w::Kind::offer, w::Flag::write | w::Flag::body, in, 0, 1, n, b});
       t.pump();
-      const bool empty = n == 32 && mark == 0;  // This is an array without elements.
+      const bool empty = n == 32 && mark == 0;  // an array without elements
       CHECK(t.a.at_home.session.why() ==
             (empty ? "" : "an OFFER with a value that is not of its channel's type"));
     }

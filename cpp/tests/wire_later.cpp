@@ -94,7 +94,7 @@ TEST_CASE(
     CHECK(read.status() == Status::died);
     if (!dies) CHECK(t.quiet());
     t.a.tell(t.a.at_party);
-    if (dies) CHECK((write.is_over && !write.outcome.in_doubt));  // No value was sent.
+    if (dies) CHECK((write.is_over && !write.outcome.in_doubt));  // The value had not been sent.
   }
 }
 
@@ -154,7 +154,7 @@ TEST_CASE(
   write.later(v.cw).begin(v.a.at_party);
   read.read(v.cr).begin(v.b.at_party);
   v.pump();
-  // This is not an int.
+  // The value of the MADE is not an int.
   v.a.to_home(F{w::Kind::made, 0, 0, 0, write.number(), std::uint64_t{1} << 40, {}});
   v.pump();
   CHECK(v.a.at_home.session.why().find("of its channel's type") != std::string::npos);

@@ -59,7 +59,7 @@ TEST_CASE(
     const auto send_some = [&] {
       while (lends.queued() > 0) {
         const std::size_t whole = lends.frames(1 + below(100'000));
-        // Takes whole frames, or whatever parts there are.
+        // Takes whole frames, or the parts of frames that are there.
         if (dice() % 2 && whole > 0) {
           const std::size_t at = sent.size();
           sent.resize(at + whole);
@@ -70,7 +70,7 @@ TEST_CASE(
           REQUIRE(!some.empty());
           w::detail::put(sent, w::Bytes(some));
           lends.went(some.size());
-          // Takes the rest of a frame, so that the next take begins with a frame.
+          // Takes the rest of the last frame, so that the next take begins with a frame.
           const std::size_t to_come = lends.queued();
           some.resize(to_come);
           if (dice() % 3 == 0) return true;
@@ -101,8 +101,8 @@ TEST_CASE(
         lends.send(mine);
       }
       if (dice() % 2) {
-        // This is in the middle of a frame. All of that frame goes before whole frames are asked
-        // for.
+        // Stops in the middle of a frame. The rest of that frame must be sent before whole frames
+        // are asked for.
         if (send_some()) {
           const std::size_t n = lends.queued();
           sent.resize(sent.size() + n);
@@ -110,7 +110,7 @@ TEST_CASE(
           lends.went(n);
         }
       }
-      lends.own();  // The step is over.
+      lends.own();  // The step ends here.
       for (auto& b : borrowed) std::fill(b->begin(), b->end(), std::byte{0xEE});
       borrowed.clear();
     }
@@ -124,13 +124,13 @@ TEST_CASE(
     CHECK(sent.size() == due.size());
     CHECK(std::mismatch(sent.begin(), sent.end(), due.begin(), due.end()).first - sent.begin() ==
           static_cast<std::ptrdiff_t>(due.size()));
-    for (const auto& k : kept) CHECK(k.expired());  // The memory goes with its last byte.
+    for (const auto& k : kept) CHECK(k.expired());  // The memory is released with its last byte.
   }
 }
 
 // --- pieces ---
 
-struct Odd {  // an element of 12 bytes
+struct Odd {  // The size of the element is 12 bytes.
   std::array<std::uint32_t, 3> n;
   bool operator==(const Odd&) const = default;
 };
@@ -159,7 +159,7 @@ struct Two {
     for (w::Bytes rest = all; !rest.empty();) {
       const std::size_t n =
           std::min<std::size_t>(rest.size(), 1 + dice() % (dice() % 2 ? 9 : 70'000));
-      // The copy is elsewhere, so the bytes may begin at any address.
+      // The bytes are copied, so that they may begin at any address.
       w::Buffer some(n + 16);
       const std::size_t at = dice() % 16;
       std::copy_n(rest.data(), n, some.data() + at);
@@ -208,7 +208,8 @@ TEST_CASE_TEMPLATE(
     }
 }
 
-// Sends frames of a hand-made peer to the home, and returns what the home says about them.
+// Sends frames of a hand-made peer to the home, and returns the reason with which the home ends the
+// session.
 std::string home_says(std::initializer_list<w::Frame> frames) {
   Two t;
   Channel<std::string> c, d, kept{buffer(2)};
@@ -229,8 +230,8 @@ TEST_CASE("wire 9.1, 14.2: a VALUE that says what does not come ends the session
   };
   CHECK(home_says({piece(16, 1), offer(0)}).empty());
   CHECK(home_says({piece(16, 0), offer(0)}).empty());
-  CHECK(home_says({piece(99, 0), offer(0)}).empty());       // No end was named.
-  CHECK(home_says({piece(16, 1 + 77), offer(0)}).empty());  // This end does not exist either.
+  CHECK(home_says({piece(99, 0), offer(0)}).empty());       // No end is named.
+  CHECK(home_says({piece(16, 1 + 77), offer(0)}).empty());  // No end has this number.
   CHECK(home_says({piece(16, 1ull << 40), offer(0)}).empty());
   CHECK(home_says({piece(24, 1), offer(0)}) == "a value that is not as long as its VALUE said");
   CHECK(home_says({piece(8, 1), offer(0)}) == "a value that is not as long as its VALUE said");
@@ -281,7 +282,7 @@ TEST_CASE(
         op->forget();
       }
     }
-    if (!by_death) {  // The step is over, and no bytes were sent in it.
+    if (!by_death) {  // The step is over, and none of its bytes has been sent.
       t.a.tell(t.a.at_party);
       op->forget();
     }
@@ -311,7 +312,7 @@ struct Tcp {
   }
 };
 
-// A value whose bytes the writer still has.
+// A value whose bytes the writer can still change.
 struct Lying {
   std::shared_ptr<std::string> at = std::make_shared<std::string>();
 };
@@ -334,7 +335,7 @@ namespace {
 TEST_CASE(
     "wire 9.5, 6.2: a writer that has been told success may change what it wrote, by offer and on "
     "credit") {
-  constexpr std::size_t kBytes = 12'000'000;  // This is more than a connection holds.
+  constexpr std::size_t kBytes = 12'000'000;  // more than the connection can hold
   for (const std::size_t room : {std::size_t{0}, std::size_t{3}}) {
     CAPTURE(room);
     Tcp tcp;

@@ -1,5 +1,5 @@
 // Tests the functions of every link, and far ends in threads and coroutines (WIRE.md 7, 8, 12):
-// over a socket and over shared memory alike.
+// over sockets and over shared memory.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -244,7 +244,7 @@ TEST_CASE_TEMPLATE(
       read_died = !e.in_doubt;
     }
   });
-  // Waits until both offers are at the home. Then the program leaves.
+  // Waits until both offers are at the home, after which the program leaves.
   const auto waits = [](auto& ch) {
     bool any = false;
     while (!any) {
@@ -271,7 +271,8 @@ TEST_CASE_TEMPLATE(
   Pair<L> p;
   Channel<int> c;
   p.h->give(c.reader(), "some");
-  // Waits until the hand-shake is over, since a line that is not linked cannot say why it leaves.
+  // Waits until the hand-shake is over, since a line that is not linked cannot send the reason why
+  // it leaves.
   (void)p.f->template reader<int>("some");
   std::thread ends([&] { p.h.reset(); });
   CHECK_THROWS_AS((void)p.f->template reader<int>("none"), PeerDied);
@@ -334,7 +335,7 @@ TEST_CASE("wire 7.1: ends that are given when the session is over have died") {
   link.give(out.writer(), "out");
   CHECK_THROWS_AS(to(1), PeerDied);
   CHECK_THROWS_AS(from(), PeerDied);
-  // Other operations of that side go on.
+  // Operations of the home's own program go on.
   Writer<int> writer = both.writer();
   Reader<int> ours = both.reader();
   link.give(both.reader(), "both");
@@ -368,7 +369,7 @@ TEST_CASE("wire 14.3: a peer that does not read holds up nobody but itself") {
   w::StreamLink link(home, fds[0]);
   Channel<std::string> c{buffer(4, Overflow::unbounded)};
   link.give(c.reader(), "r");
-  // The peer says HELLO, asks for 500 values of 4,000 bytes, and reads nothing.
+  // The peer sends HELLO, asks for 500 values of 4,000 bytes, and reads nothing.
   w::Buffer out;
   const w::Buffer lease(8);
   std::uint32_t seq = 0;
@@ -380,7 +381,7 @@ TEST_CASE("wire 14.3: a peer that does not read holds up nobody but itself") {
   REQUIRE(::send(fds[1], out.data(), out.size(), 0) == static_cast<ssize_t>(out.size()));
   Writer<std::string> to = c.writer();
   for (int i = 0; i < 500; ++i) to(std::string(4000, 'x'));  // The writes never wait for the peer.
-  // The link's thread does not check again and again whether the peer reads, either.
+  // Nor does the link's thread check again and again whether the peer reads.
   std::set<std::string> ours = threads();
   std::erase_if(ours, [&](const std::string& t) { return before.count(t) != 0; });
   REQUIRE(ours.size() == 1);

@@ -25,10 +25,9 @@ TEST_CASE(
   Resender a(2, 3), b(2, 3);
   w::Buffer packet, got;
   CHECK(a.queue(bytes("abcdefgh")) == 6);
-  REQUIRE(a.next(packet));  // This packet is lost.
+  REQUIRE(a.next(packet));  // The first packet is lost.
   REQUIRE(a.next(packet));
-  b.input(packet, got);  // The packet is beyond the gap: it is not taken, and nothing is
-                         // acknowledged.
+  b.input(packet, got);  // The packet is beyond the gap: it is neither taken nor acknowledged.
   CHECK(got.empty());
   CHECK_FALSE(a.next(packet));
   REQUIRE(b.next(packet));
@@ -43,7 +42,7 @@ TEST_CASE(
   CHECK(a.under_way() == 0);
   a.input(packet, none);  // The same packet comes again.
   CHECK(a.queue(bytes("gh")) == 2);
-  a.input(packet, none);  // An old packet moves nothing back.
+  a.input(packet, none);  // An old packet does not reset the acknowledged number.
   CHECK(a.under_way() == 1);
   CHECK(none.empty());
 }
@@ -73,7 +72,7 @@ TEST_CASE(
   Resender liar(4, 1, 50, 100), c(4, 1);
   CHECK(c.queue(bytes("z")) == 1);
   CHECK(liar.queue(bytes("q")) == 1);
-  REQUIRE(liar.next(packet));  // This acknowledges all packets below 100.
+  REQUIRE(liar.next(packet));  // `packet` acknowledges all packets below 100.
   c.input(packet, none);
   CHECK(c.under_way() == 1);
 }
@@ -100,7 +99,7 @@ TEST_CASE(
   b.input(packet, got);
   b.hold(true);
   while (b.next(packet)) a.input(packet, none);
-  CHECK(a.under_way() == 0);  // This packet came before.
+  CHECK(a.under_way() == 0);  // The packets of `a` have all been acknowledged by now.
   CHECK(a.queue(bytes("defghijkl")) == 6);
   for (int again = 0; again < 5; ++again) {
     int packets = 0;
@@ -136,7 +135,7 @@ TEST_CASE(
   REQUIRE(a.next(packet));
   b.input(packet, got);
   CHECK(b.queue(bytes("answer")) == 6);
-  REQUIRE(b.next(packet, true));  // The acknowledgement goes with the first byte.
+  REQUIRE(b.next(packet, true));  // The acknowledgement is sent with the first byte.
   CHECK_FALSE(b.owes());
   w::Buffer none;
   a.input(packet, none);

@@ -1,9 +1,10 @@
 // Random networks of spaces over links that lose, double, delay, disorder, spoil and are cut
-// (WIRE.md 13): one for each seed, the same on every machine. There are no threads. The tests run a
-// slice of them, `wire_soak` as many as there is time for.
+// (WIRE.md 13): one network for each seed, which is the same on every machine. There are no
+// threads. The tests run some of these networks, `wire_soak` as many as there is time for.
 //
-// They check that values arrive in order, none lost, none doubled; that a cut ends the network with
-// PeerDied, after the first part of what was sent; and that no operation waits for ever.
+// Each network checks that values arrive in order, none lost, none doubled; that a cut ends the
+// network with PeerDied, after the first part of what was sent; and that no operation waits for
+// ever.
 #pragma once
 #include <deque>
 #include <string>
@@ -32,7 +33,7 @@ struct Lossy {
           std::byte{4},
           ++spoilt;
   }
-  // Takes any packet that is under way.
+  // Takes a packet that is under way, at random. Returns false if there is none.
   bool arrive(w::Buffer& packet) {
     if (on_way.empty()) return false;
     const auto at = on_way.begin() + dice.below(static_cast<int>(on_way.size()));
@@ -114,7 +115,7 @@ struct Network {
   std::vector<std::unique_ptr<LossySession>> sessions;
   explicit Network(std::uint64_t seed)
       : dice(seed), stages(1 + dice.below(3)), values(5 + dice.below(20)) {
-    // Space 0 has every channel, so that each stage reads and writes over its own link.
+    // Space 0 is the home of every channel, so that each stage reads and writes over its own link.
     spaces.push_back(w::Space::make("home", 1));
     for (int i = 0; i <= stages; ++i)
       channels.emplace_back(dice.below(2) ? buffer(static_cast<std::uint32_t>(1 + dice.below(4)))
@@ -133,7 +134,7 @@ struct Network {
   }
 };
 
-// A local operation without a thread: the operation begins, and the test looks at it.
+// A local operation without a thread: the operation begins, and the test looks at the result.
 struct Local : core::Waker {
   static void wake(core::Waker* n) noexcept;
   static const core::WakerOps kOps;
@@ -151,7 +152,8 @@ struct Local : core::Waker {
 inline void Local::wake(core::Waker* n) noexcept { static_cast<Local*>(n)->done = true; }
 inline const core::WakerOps Local::kOps{&Local::wake, nullptr, nullptr, 0, nullptr};
 
-// Returns what went wrong; the text is empty if nothing did.
+// Runs the network of a seed. Returns a description of the fault, or an empty text if there was
+// none.
 inline std::string run_network(std::uint64_t seed, bool cuts) {
   std::string wrong;
   const auto check = [&](bool good, const char* what) {

@@ -1,4 +1,4 @@
-// Tests named meeting points, and everything that can be wrong with them (WIRE.md 12.3, 14.4).
+// Tests named meeting points, and the faults that a meeting point can have (WIRE.md 12.3, 14.4).
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -244,7 +244,7 @@ TEST_CASE(
   Directory d;
   const auto a = w::Space::make("a");
   w::Meeting point(a, "x", d.options());
-  // A peer that speaks the versions 2 to 4.
+  // The HELLO of a peer that speaks the versions 2 to 4.
   w::Buffer hello;
   const w::Buffer lease(8);
   w::append(hello,
@@ -257,7 +257,7 @@ TEST_CASE(
     REQUIRE(::send(s, hello.data(), hello.size(), 0) == static_cast<ssize_t>(hello.size()));
     const auto link = point.next();
     CHECK(link->greeted() == "no common version: this space speaks 1 to 1, the peer 2 to 4");
-    // A BYE tells the peer so; after that no more is sent to the peer.
+    // A BYE tells the peer the reason; afterwards nothing more is sent to the peer.
     std::string said;
     char buffer[512];
     for (ssize_t n; (n = ::recv(s, buffer, sizeof(buffer), 0)) > 0;)
@@ -266,7 +266,7 @@ TEST_CASE(
           std::string::npos);
     ::close(s);
   }
-  // This is a program that connects to such a peer.
+  // Now the other way round: a program connects to a peer with the versions 2 to 4.
   std::thread other([&] {
     const int listening = ::socket(AF_UNIX, SOCK_STREAM, 0);
     const sockaddr_un address = w::detail::address_of(d.path + "/new");

@@ -5,8 +5,8 @@
 //
 // The other program writes, through a buffer of this capacity at the reader (0: a rendezvous), and
 // then closes its end. A message has its number, 64 random bits that follow from the number, and
-// the CRC-32 of both. The program prints how many messages came in how much time, and last `N
-// passed, N failed`; its status says the same.
+// the CRC-32 of both. The program prints how many messages came in which time, and last `N passed,
+// N failed`; its status says the same.
 #include <sys/wait.h>
 #include <chrono>
 #include <cstdio>
@@ -42,11 +42,11 @@ void write_all(int socket, std::uint64_t messages, std::uint64_t seed) {
     const auto out = link.template writer<Message>("in");
     for (std::uint64_t n = 0; n < messages; ++n) out(message(n, seed));
   }
-  link.wait();  // This waits until the reader has seen the end.
+  link.wait();  // until the reader has seen the end
 }
 
-// Returns what was wrong; the text is empty if nothing was. `got` becomes the number of right
-// messages.
+// Returns a description of the fault, or an empty text if there was none. `got` becomes the number
+// of right messages.
 template <class L>
 std::string read_all(int socket, std::size_t capacity, std::uint64_t messages, std::uint64_t seed,
                      std::uint64_t& got) {
@@ -63,7 +63,7 @@ std::string read_all(int socket, std::size_t capacity, std::uint64_t messages, s
                (message(m.number, seed).check == m.check ? "" : ", and its checksum is wrong");
       if (got % 65'536 || Clock::now() - said < std::chrono::seconds(20)) continue;
       said = Clock::now();
-      // This is a sign of life.
+      // A sign of life for the program that runs the tests.
       std::fprintf(stderr, "%llu messages\n", static_cast<unsigned long long>(got));
     }
   } catch (const Retired&) {
@@ -78,7 +78,7 @@ template <class L>
 int run(std::size_t capacity, std::uint64_t messages, std::uint64_t seed) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return 2;
-  const pid_t other = ::fork();  // This comes before there is any other thread.
+  const pid_t other = ::fork();  // before there is any other thread
   if (other < 0) return 2;
   if (other == 0) {
     ::close(ends[0]);

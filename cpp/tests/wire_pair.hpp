@@ -15,7 +15,7 @@ struct Pair {
   std::shared_ptr<wire::Space> home = wire::Space::make("home"), far = wire::Space::make("far");
   int fds[2];
   std::optional<L> h, f;
-  // Makes the two spaces. If `greets` is false, the home says nothing until greet() is called.
+  // Makes the two spaces. If `greets` is false, the home sends nothing until greet() is called.
   explicit Pair(bool greets = true) {
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     if (greets) greet();

@@ -1,5 +1,5 @@
-// Tests credits at a rendezvous: the place of a reader that waits is lent to the far writer
-// (WIRE.md 6.6), with links that the test schedules.
+// Tests credits at a rendezvous: the place of a waiting reader is lent to the far writer (WIRE.md
+// 6.6), with links that the test schedules.
 #include <doctest/doctest.h>
 
 #include <deque>
@@ -52,7 +52,7 @@ TEST_CASE("wire 6.6: a write whose reader waits is over at once, and its value i
     Here& one = t.read();
     t.pump();
     CHECK(t.write(v).ok());
-    CHECK_FALSE(one.over());  // The write is under way.
+    CHECK_FALSE(one.over());  // The write is still under way.
     t.pump();
     CHECK(one.value() == v);
     CHECK_FALSE(t.lends());
@@ -98,7 +98,7 @@ TEST_CASE("wire 6.6: nothing is lent before the first write, nor to who knows no
   t.pump();
   CHECK(one.value() == 1);
   Lent other;
-  other.a.at_home.home.lends_places = false;  // This link may lose what was sent.
+  other.a.at_home.home.lends_places = false;  // as over a link that may lose frames
   other.begin_lending();
   other.read();
   other.pump();
@@ -111,7 +111,7 @@ TEST_CASE("wire 6.6: a reader that may wait for a limited time only keeps its pl
   Here one(*t.r.core(), core::NodeFlags::limited);
   t.pump();
   CHECK_FALSE(t.lends());
-  CHECK(one.withdraw());  // The read is withdrawn at once.
+  CHECK(one.withdraw());  // The read is withdrawn at once, since its place is not lent.
   Here& two = t.read();
   t.pump();
   CHECK(t.lends());
@@ -148,7 +148,7 @@ TEST_CASE("wire 6.6: nor does an attempt of a choice that spans, of the home's o
   t.a.up();
   t.a.down();
   REQUIRE((looks.is_over && looks.status() == Status::cancelled));
-  // This choice comes before `looks` in the order of choices, so it stays in the waiting queue for
+  // `reading` comes before `looks` in the order of choices, so it stays in the waiting queue for
   // `looks`.
   Spanning reading;
   reading.read(t.c.reader()).loud().begin(*t.home);
@@ -205,7 +205,7 @@ TEST_CASE("wire 6.6: a promised reader that leaves is asked back first") {
   Here& one = t.promised();
   CHECK_FALSE(one.withdraw());
   CHECK_FALSE(one.over());
-  CHECK_FALSE(one.withdraw());  // The home has been asked for the place.
+  CHECK_FALSE(one.withdraw());  // The home has already been asked for the place.
   t.pump();
   CHECK(one.over());
   CHECK(one.status == Status::cancelled);
@@ -225,7 +225,7 @@ TEST_CASE("wire 6.6: a value that was put before is the reader's: it asked too l
   CHECK_FALSE(one.withdraw());
   t.pump();
   CHECK(one.value() == 1);
-  // The two have crossed, and the next write begins anew.
+  // The write and the request for the place have crossed; the next write begins anew.
   Here& two = t.read();
   CHECK_FALSE(t.write(2).is_over);
   t.pump();
@@ -239,7 +239,7 @@ TEST_CASE("wire 6.6: a value that was put before is the reader's: it asked too l
 TEST_CASE("wire 6.6: an OFFER that did not know of the credit ends the lending") {
   Lent t;
   t.begin_lending();
-  Here& one = t.read();  // The CREDIT is under way.
+  Here& one = t.read();  // The CREDIT is still under way.
   Op& crossed = t.write(7);
   CHECK_FALSE(crossed.is_over);
   t.pump();
@@ -277,7 +277,7 @@ TEST_CASE("wire 6.6: another writer waits: the place is taken back, and those in
   CHECK(two.value() == 1);
   t.read();
   t.pump();
-  CHECK_FALSE(t.lends());  // Two spaces write.
+  CHECK_FALSE(t.lends());  // Two spaces write, so no place is lent.
 }
 
 TEST_CASE("wire 6.6: a value that was put goes before the other writer's") {
@@ -377,7 +377,7 @@ TEST_CASE("wire 6.6: a value of many pieces, and of the wrong type") {
   weft::test::HereOf<std::string> last(*r.core());
   a.pump();
   CHECK(a.at_party.far.lendings() == 1);
-  a.to_home({w::Kind::put, 0, end, 0, 0, 5, {}});  // This is not a text.
+  a.to_home({w::Kind::put, 0, end, 0, 0, 5, {}});  // The value is not a text.
   a.pump();
   CHECK(a.at_home.session.is_over());
   CHECK(last.over());
@@ -385,14 +385,14 @@ TEST_CASE("wire 6.6: a value of many pieces, and of the wrong type") {
 }
 
 TEST_CASE("wire 6.6, 14.2: frames that do not fit") {
-  {  // This is a PUT without a credit.
+  {  // a PUT without a credit
     Lent t;
     t.begin_lending();
     t.a.to_home({w::Kind::put, 0, t.end, 0, 0, 5, {}});
     t.pump();
     CHECK(t.a.at_home.session.is_over());
   }
-  {  // Two PUTs come for one credit.
+  {  // two PUTs for one credit
     Lent t;
     Here& one = t.promised();
     t.write(1);
@@ -422,7 +422,7 @@ TEST_CASE("wire 6.6: random schedules") {
   std::mt19937 random(seed);
   for (int round = 0; round < 3000; ++round) {
     Lent t;
-    std::vector<int> values;  // the values of ops, in the order in which these began
+    std::vector<int> values;  // the values of `ops`, in the order in which the writes began
     std::optional<std::uint32_t> second;
     std::deque<Op> theirs;
     bool poisoned = false, closed = false;

@@ -1,5 +1,5 @@
 // Tests programs that are started with a session, and how they end (WIRE.md 12.2). If a program
-// cannot be started, or fails, the error says so, with the path.
+// cannot be started, or fails, the error contains the reason and the path.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -77,7 +77,7 @@ std::set<int> descriptors() {
   return all;
 }
 
-// During a test, an operation counts as waiting long after a millisecond.
+// While this object lives, a standstill is reported after a millisecond.
 struct Impatient {
   Impatient() { on_standstill({}, std::chrono::milliseconds(1)); }
   ~Impatient() { on_standstill({}, std::chrono::seconds(2)); }
@@ -141,7 +141,7 @@ TEST_CASE_TEMPLATE(
     const int status = p.wait();
     CHECK(p.wait() == status);
     CHECK(p.pid() == -1);
-    p.kill();  // The process belongs to no other object.
+    p.kill();  // p has no process any more.
   }
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("wire 12.2: a program gets its socket open, and what else starts meanw
   w::Program p(space, shell("test -e /proc/self/fd/$WEFT_WIRE && exit 7"));
   int checked = 0;
   for (const int fd : descriptors()) {
-    // This is the descriptor of the list itself.
+    // The list also contains the descriptor by which it was read, which is closed by now.
     if (before.contains(fd) || ::fcntl(fd, F_GETFD) < 0) continue;
     CHECK((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
     ++checked;

@@ -1,7 +1,7 @@
-// Deadlock over several programs, by rounds (WIRE.md 10.6, rule 10.1). The programs start each
-// other, so this test is a program of its own. Last line: N passed, N failed.
+// Deadlock over several programs, by rounds (WIRE.md 10.6, rule 10.1). The program starts itself
+// again, so this test is a program of its own. Last line: N passed, N failed.
 //
-// The started program has one part, a run of one process; its exit status says how the run ended.
+// The started program has one part, a run of one process; its exit status shows how the run ended.
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -25,16 +25,17 @@ Process passes(w::FarReader<int> in, w::FarWriter<int> out) {
   co_await out.write(co_await in.read());
 }
 Process meets(w::FarBarrier b) { co_await b.sync(); }
-// Does the same with an end of this program's own channel.
+// Takes one value from a channel of its own program, then passes it on.
 Process passes_on(Reader<int> in, w::FarWriter<int> out) { co_await out.write(co_await in.read()); }
-// The number of processes is so large that a program's answer needs several frames.
+// So many processes that the answer of a program needs several frames.
 constexpr int kMany = 1200;
 Process many(w::FarReader<int> in, w::FarWriter<int> out) {
   std::vector<Process> all;
   for (int i = 0; i < kMany; ++i) all.push_back(passes(in, out).named("passes"));
   co_await par(std::move(all));
 }
-// Answers once, declares the deadlock or is told of it first, and then waits for more.
+// Answers once, and then waits for a second value, until this program or another one has declared
+// the deadlock. `tell` leads to follows().
 Process answers(w::FarReader<int> in, w::FarWriter<int> out, Writer<int> tell) {
   const int v = co_await in.read();
   co_await tell.write(v);
@@ -46,7 +47,7 @@ Process follows(Reader<int> told, w::FarReader<int> in, w::FarWriter<int> out) {
   co_await out.write(co_await in.read());
   co_await told.read();
 }
-// Waits first for something that no program knows.
+// First waits for something outside, of which no program knows.
 Process asks_a_person(int fd, w::FarWriter<int> out) {
   const int answer = co_await blocking([fd] {
     char c = 0;
@@ -132,7 +133,7 @@ Process reads_then_writes(Reader<int> in, Writer<int> out, int& got) {
 }
 Process syncs(Barrier b) { co_await b.sync(); }
 
-// Runs p, and returns the report of its deadlock, or how else the run ended.
+// Runs p, and returns the report of the deadlock, or, without a deadlock, how the run ended.
 template <class P>
 std::string report_of(P p, std::vector<std::string>* knot = nullptr) {
   try {
@@ -213,9 +214,9 @@ void a_circle() {
   check(status_of(third.wait()) == deadlock, "a circle: the third");
 }
 
-// Two programs with two sessions, as programs of a network have one for each name: an end of each
-// session has the same number there. The peer's process that answers over one session waits for the
-// process here that asked; all others wait for these two.
+// Two programs with two sessions, as programs of a network have one for each name: one end of each
+// session has the same number. The peer's process that answers over one session waits for the
+// process here that asked; all other processes wait for these two.
 Process asks(Writer<int> to, Reader<int> back) {
   co_await to.write(1);
   for (;;) co_await back.read();
@@ -260,8 +261,8 @@ void many_processes() {
   check(status_of(p.wait()) == deadlock, "many processes: the other");
 }
 
-// Two runs of one program wake each other, and the other program waits. All of them never wait at
-// one moment, although each one by itself is often found at rest.
+// Two runs of one program wake each other, and the other program waits. There is no moment at which
+// all three wait, although each of them is often found at rest.
 Process plays(Reader<int> in, Writer<int> out, bool begins, std::atomic<int>& times) {
   try {
     if (begins) co_await out.write(0);
@@ -283,7 +284,7 @@ void two_runs() {
   std::thread two([&, in = pong.reader(), out = ping.writer(), token = Outside(Outside::link)] {
     run(plays(in, out, false, times));
   });
-  while (times == 0) std::this_thread::yield();  // one run may wait for the other to begin
+  while (times == 0) std::this_thread::yield();  // One run may first wait until the other begins.
   bool waits = false;
   for (int i = 0; i < 600 || times < 1000; ++i)
     for (const w::InProgram& x : s.rounds.everywhere(std::chrono::seconds(60)).programs)
@@ -310,7 +311,7 @@ void a_meeting_point() {
                                     w::MeetingOptions{path, false});
     bool early = false;
     std::thread closes([&, token = Outside(Outside::link)] {
-      for (;;) {  // This waits until the other program waits.
+      for (;;) {  // until the other program waits
         const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
         early = early || e.stands_still();
         bool waits = false;
@@ -344,7 +345,7 @@ void another_space() {
   std::optional<w::StreamLink> link(std::in_place, w::Space::make("beside"), fds[0]);
   bool early = false;
   std::thread closes([&, token = Outside(Outside::link)] {
-    for (;;) {  // This waits until the other program waits.
+    for (;;) {  // until the other program waits
       const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
       bool waits = false;
       for (const w::InProgram& x : e.programs) {
@@ -377,8 +378,8 @@ void barrier() {
   check(status_of(p.wait()) == deadlock, "a barrier: the other program");
 }
 
-// While one process waits for a person no deadlock is declared; everywhere() says which processes
-// wait.
+// While one process waits for a person no deadlock is declared; everywhere() returns the processes
+// that wait.
 template <class L>
 void a_person() {
   int fds[2];
@@ -389,7 +390,7 @@ void a_person() {
   p.link().give(back.writer(), "out");
   int got = 0;
   std::thread answers([&, token = Outside(Outside::link)] {
-    for (;;) {  // This waits until this program's own process waits.
+    for (;;) {  // until this program's own process waits
       const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
       bool ours = false;
       for (const w::InProgram& x : e.programs)
@@ -423,8 +424,8 @@ void somebody_unknown(const char* which) {
   int got = 0;
   std::optional<Outside> stranger;
   if (!silent) stranger.emplace();
-  // This token stands for a link that does not exist, so this thread keeps no program from
-  // concluding anything.
+  // The token stands for a link that does not exist, so the thread does not keep a program from
+  // concluding that there is a deadlock.
   std::thread gives([&, token = Outside(Outside::link)] {
     for (bool waits = false; !waits;) {
       const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
@@ -433,7 +434,7 @@ void somebody_unknown(const char* which) {
       waits = silent ? e.programs.size() == 1 && e.programs[0].waits
                      : e.programs.size() == 2 && e.programs[0].sessions.size() == 1;
     }
-    const Outside mine;  // From here on this thread is one that holds an end.
+    const Outside mine;  // From now on this thread counts as outside.
     to.writer()(7);
   });
   const std::string text = report_of(reads(back.reader(), got).named("waits"));
@@ -459,8 +460,7 @@ void a_signal() {
   p.link().give(back.writer(), "out");
   bool early = false;
   std::thread raises([&, token = Outside(Outside::link)] {
-    for (;;) {  // This waits until the other program waits, and this program's run has come to
-                // rest.
+    for (;;) {  // until the other program waits, and this program's run has come to rest
       const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
       bool rests = false, waits = false;
       for (const w::InProgram& x : e.programs) {

@@ -65,8 +65,8 @@ TEST_CASE(
   CHECK(off() == 2);
 }
 
-// Checks that a value that was not sent is still the writer's (rule 5.10), whatever became of the
-// select. `run` makes the select end, with guard `chosen`, or otherwise (-1).
+// Checks that a value that was not sent is still the writer's (rule 5.10), however the select
+// ended. `run` makes the select end: with guard `chosen`, or without a chosen guard (-1).
 void nothing_lost(w::FarSelect& s, int chosen, const std::function<void()>& run) {
   const std::string texts[] = {"a text that is too long to lie in the string itself", "another one",
                                "and one more", "the last"};
@@ -261,7 +261,7 @@ Process watches(w::FarReader<int> r, Writer<int> go, Watch<void> watch, Writer<i
   w::FarSelect s;
   s.in(r).on(watch.ended());
   chosen.push_back(co_await s.go());
-  w::FarSelect again;  // The session has ended, so the home behind it is not asked.
+  w::FarSelect again;  // The session has ended, so the home is not asked.
   again.on(watch.ended()).in(r);
   chosen.push_back(co_await again.go());
 }
@@ -361,7 +361,7 @@ Process looks(w::FarReader<int> r, bool timeout, std::string& what) {
 Process cancelled_while_it_looks(Pair& p, bool timeout, std::string& what) {
   Group g;
   std::optional<w::Space::Step> held;
-  held.emplace(*p.home);  // The thread that serves the home waits for the lock.
+  held.emplace(*p.home);  // The thread that serves the home now waits for the lock.
   g.start(looks(p.r, timeout, what));
   co_await yield();
   CHECK(what.empty());
@@ -385,7 +385,7 @@ Process cancelled_once_it_has_looked(Pair& p, std::string& what) {
   Group g;
   g.start(looks(p.r, false, what));
   co_await yield();
-  for (bool asked = true; asked;) {  // `looks` does not run meanwhile.
+  for (bool asked = true; asked;) {  // Meanwhile `looks` does not run.
     const w::Space::Step step(*p.far);
     asked = p.f->peer()->far.open() > 0;
   }

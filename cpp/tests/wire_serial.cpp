@@ -132,7 +132,7 @@ struct World {
 TEST_CASE(
     "wire 12.6: two sides that start find each other, whoever is first, and bytes go both ways") {
   World v;
-  for (int i = 0; i < 50; ++i) v.step(false, false);  // There is no peer at the other end.
+  for (int i = 0; i < 50; ++i) v.step(false, false);  // No peer is at the other end yet.
   v.steps(30);
   REQUIRE(v.one.linked());
   REQUIRE(v.two.linked());
@@ -177,7 +177,7 @@ TEST_CASE(
   REQUIRE(v.two.linked());
   CHECK(v.one.queue(bytes("for the old one")) == 15);
   w::Buffer late;
-  v.one.output(v.now, late);  // This packet is under way on the line when the board is reset.
+  v.one.output(v.now, late);  // `late` is under way on the line when the board is reset.
   Line anew({}, 33);
   w::Buffer got, out;
   anew.input(late, v.now, got);
@@ -186,7 +186,7 @@ TEST_CASE(
   v.one.input(out, v.now, v.at_one);
   REQUIRE(v.one.lost() != nullptr);
   CHECK(std::string(v.one.lost()) == "it has started anew");
-  Line again({}, 44);  // A program makes a new link like this.
+  Line again({}, 44);  // `again` is a new link, as a program makes it after the loss.
   for (int i = 0; i < 20; ++i) {
     w::Buffer a, b;
     again.output(v.now, a), anew.output(v.now, b);
@@ -204,7 +204,7 @@ TEST_CASE(
     "comes again and again with packets between") {
   World v;
   w::Buffer early;
-  v.two.output(v.now, early);  // This packet is under way for a long time.
+  v.two.output(v.now, early);  // `early` is under way for a long time.
   v.steps(10);
   REQUIRE((v.one.linked() && v.two.linked()));
   for (int i = 1; i < 6; ++i) {
@@ -227,8 +227,8 @@ TEST_CASE(
   Line twin({}, 22);
   w::Buffer hello, got;
   twin.output(v.now, hello);
-  // The peer has sent nothing but START: the START of this side is repeated, because no answer has
-  // come yet.
+  // In w2 the peer has sent nothing but its START. There `hello` counts as a repetition of that
+  // START, as if the peer had received no answer yet.
   World w2;
   w2.one.output(0, got);
   w2.two.input(got, 0, got);
@@ -281,7 +281,7 @@ TEST_CASE("wire 12.6: an echo of one's own is nobody") {
   CHECK(v.one.queue(bytes("x")) == 1);
   a.clear();
   v.one.output(v.now, a);
-  v.one.input(a, v.now, got);  // This is its own packet.
+  v.one.input(a, v.now, got);  // The line receives its own packet.
   CHECK(got.empty());
   CHECK_FALSE(v.one.settled());
 }
@@ -322,7 +322,7 @@ TEST_CASE("wire 13.2: who is heard and never acknowledges is lost, for his bytes
   REQUIRE(v.one.linked());
   CHECK(v.one.queue(bytes("x")) == 1);
   for (int i = 0; i < 5000 && !v.one.lost(); ++i) v.step(false, true);
-  // The other side's lease runs out first, then that side's signs of life stop.
+  // First the lease of the other side runs out; then that side sends no more signs of life.
   CHECK(v.two.lost() != nullptr);
   CHECK(v.one.lost() != nullptr);
 }
@@ -408,7 +408,7 @@ TEST_CASE(
   REQUIRE(v.two.linked());
   Line other(of_a_relay(), 33, 1600);
   other.output(v.now, seen);
-  for (int i = 0; i < 3; ++i) v.two.input(seen, v.now, none);  // One of them is the first START.
+  for (int i = 0; i < 3; ++i) v.two.input(seen, v.now, none);  // with the very first START
   CHECK(none.empty());
   CHECK(v.two.lost() == nullptr);
   CHECK(v.one.queue(bytes(" again")) == 6);
@@ -435,10 +435,10 @@ TEST_CASE("wire 12.6, 13.3: large packets over a line that spoils and drops them
   }
 }
 
-// Reads a vector of conformance/wire/serial.txt. The boards' clients are tested with these vectors
-// too.
+// Reads a vector of conformance/wire/serial.txt. The clients of the boards are tested with the same
+// vectors.
 w::Buffer vector(const std::string& name) {
-  std::ifstream file(WEFT_SERIAL_VECTORS);  // CMakeLists.txt says where
+  std::ifstream file(WEFT_SERIAL_VECTORS);  // The path is set in CMakeLists.txt.
   w::Buffer out;
   for (std::string word, hex; file >> word;)
     if (word == name && file >> hex)
@@ -486,7 +486,7 @@ TEST_CASE(
          rest = rest.subspan(w::detail::get<std::uint16_t>(rest.data())))
       w::detail::narrow(rest.first(w::detail::get<std::uint16_t>(rest.data())), again);
     INFO(name);
-    CHECK(again.size() + 7 >= vector(name).size());  // Padding at the end may be left out.
+    CHECK(again.size() + 7 >= vector(name).size());  // Padding at the end may be missing.
     CHECK(w::detail::get<std::uint8_t>(again.data()) ==
           w::detail::get<std::uint8_t>(vector(name).data()));
     w::detail::Widener twice;
@@ -513,7 +513,7 @@ TEST_CASE("wire 17.15: typed values may have objects, which a board has not") {
         std::string(65, '\x81') + "\x01"})
     CHECK_MESSAGE(fault(bad) != nullptr, bad);
   CHECK(fault(std::string(64, '\x81') + "\x01") == nullptr);
-  std::string objects;  // Each object is an array in a tag, and so two deep.
+  std::string objects;  // An object is an array within a tag, which makes two levels.
   for (int i = 0; i < 40; ++i) objects += "\xD8\x1B\x81";
   CHECK(fault(objects + "\x01") != nullptr);
 }
@@ -631,7 +631,7 @@ TEST_CASE(
     Noisy noisy(seed, static_cast<int>(seed));
     w::LineOptions o;
     o.again_ms = 5;
-    o.lease_ms = 300'000;  // This is real time: on a busy machine a thread may not run for long.
+    o.lease_ms = 300'000;  // In real time a thread may be held up for long on a busy machine.
     auto home = w::Space::make("home"), far = w::Space::make("far");
     w::SerialLink h(home, noisy.one(), o), f(far, noisy.two(), o);
     Channel<std::string> c, d;
@@ -686,7 +686,7 @@ TEST_CASE(
 TEST_CASE("wire 12.6: a speed that no line has is bad use, and says which there are") {
   int fds[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-  CHECK_NOTHROW(w::make_line(fds[0], 12));  // This is not a terminal.
+  CHECK_NOTHROW(w::make_line(fds[0], 12));  // The descriptor is not a terminal.
   for (const int fd : fds) ::close(fd);
   const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
   REQUIRE(master >= 0);

@@ -64,7 +64,7 @@ TEST_CASE(
   CHECK((write.times == 1 && read.times == 1));
 }
 
-// Takes what is flushed, and notes which frames went, in their order over all links.
+// Takes the frames that are flushed, and records them in one order over all links.
 struct Recorder final : w::Link {
   struct Went {
     int link;
@@ -109,8 +109,8 @@ TEST_CASE(
     } else {
       read.read(r).begin(t.b.at_party);
       t.b.up();
-      // The writer comes last. In case 2 its session already has an answer to send, from the same
-      // step.
+      // The writer comes last. In case 2 the writer's session already has an answer to send, from
+      // the same step.
       if (last == 2) other.write(put, 1).begin(t.a.at_party);
       write.write(w, 7).begin(t.a.at_party);
       const w::Buffer all(t.a.at_party.session.output().begin(),
@@ -142,7 +142,8 @@ TEST_CASE("wire 4.2: so it is when a third party's leaving lets the two meet, wh
   const auto w = t.a.give(c.writer());
   const auto r = t.b.give(c.reader());
   t.pump();
-  // A foreign reader (rule 6.6) at the head of the waiting queue, which is told and withdraws.
+  // A foreign reader (rule 6.6) at the head of the waiting queue, which is told to look again, and
+  // withdraws.
   Foreign foreign;
   weft::detail::Slot<int> slot;
   foreign.slot = &slot;
@@ -176,8 +177,8 @@ TEST_CASE(
   t.pump();
   Reader<int> here = c.reader();
   Writer<int> there = d.writer();
-  CHECK(here() == 5);  // This is a thread's read, which finds the write waiting.
-  there(6);            // This value goes straight to the waiting reader (rule 1.5).
+  CHECK(here() == 5);  // The read of a thread finds the write waiting.
+  there(6);            // The value goes straight to the waiting reader (rule 1.5).
   t.pump();
   REQUIRE((write.ok() && read.ok()));
   CHECK(read.value() == 6);
@@ -200,8 +201,8 @@ TEST_CASE(
   CHECK(first.status() == Status::cancelled);
   second.write(w, 2).begin(t.a.at_party);
   t.pump();
-  second.withdraw();  // The withdrawal is under way …
-  CHECK(r() == 2);    // … when the value is taken.
+  second.withdraw();  // The withdrawal is under way when the value is taken.
+  CHECK(r() == 2);
   t.pump();
   CHECK(second.ok());
   CHECK((first.times == 1 && second.times == 1));
@@ -330,7 +331,7 @@ TEST_CASE(
   read.read(r).begin(t.b.at_party);
   t.pump();
   CHECK(read.status() == Status::died);
-  CHECK_FALSE(write.is_over);  // The writer's side has not been told.
+  CHECK_FALSE(write.is_over);  // The writer's side has not yet been notified.
   t.a.tell(t.a.at_party);
   CHECK((write.status() == Status::died && write.outcome.in_doubt));
 }
@@ -374,7 +375,7 @@ TEST_CASE(
   Op write;
   write.write(w, 8).begin(t.a.at_party);
   t.a.up();
-  t.a.tell(t.a.at_home);  // The offer had arrived; the notice withdraws it.
+  t.a.tell(t.a.at_home);  // The offer had arrived at the home, which withdraws it.
   {
     const w::Space::Step step(*t.far);
     t.a.at_party.session.bye("it is late");
@@ -401,7 +402,7 @@ struct Hostile : Two {
     b.give(other.writer());
     pump();
   }
-  // Sends a frame that is refused. The other session and the channel go on.
+  // Sends a frame that is refused, and returns the reason. The other session and the channel go on.
   std::string refused(const w::Frame& f) {
     a.to_home(f);
     pump();
@@ -529,7 +530,8 @@ TEST_CASE(
     CHECK(t.a.at_party.session.why() == reason);
     CHECK(read.times == 1);
   }
-  // The home reports that the value would be too large: the read is refused, and nothing else ends.
+  // The home reports that the value would be too large: the read is refused, and the session stays
+  // open.
   Two t;
   Channel<int> c;
   const auto r = t.a.give(c.reader());

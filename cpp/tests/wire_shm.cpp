@@ -1,5 +1,5 @@
-// Tests the features of the link in shared memory alone: its segments, its ring, its notice of
-// death, and peers that break its protocol (WIRE.md 12.4, 12.5, 14).
+// Tests the features of the link in shared memory alone: segments, the ring, the notice of a death,
+// and peers that break its protocol (WIRE.md 12.4, 12.5, 14).
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -97,7 +97,7 @@ struct Hand {
   }
 };
 
-// A memfd that a test spoils.
+// Makes a memfd of this size with these seals.
 int memory(std::size_t size, int seals) {
   const int fd = ::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   REQUIRE(::ftruncate(fd, static_cast<off_t>(size)) == 0);
@@ -114,7 +114,7 @@ TEST_CASE(
   CHECK(p.now() == P::kLongest / 2);
   p.came(3'000);
   CHECK(p.now() == P::kLongest);
-  // Answers after 50 us: the thread sleeps for them until they are known to be steady.
+  // Answers come after 50 us: the thread sleeps until they are known to be steady.
   for (std::uint32_t i = 2; i < P::kSteady; ++i) {
     p.in_vain();
     p.slept(50'000);
@@ -135,7 +135,7 @@ TEST_CASE(
   }
   p.came(2'000);
   CHECK(p.now() == P::kLongest);
-  // For answers that take longer the thread sleeps, and soon does so at once.
+  // If answers take longer, the thread sleeps for them, and soon sleeps without having looked.
   for (int i = 0; i < 12; ++i) {
     p.in_vain();
     p.slept(P::kAnswer + 1);
@@ -175,8 +175,8 @@ TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a sign
                        doctest::Contains("bytes: File too large"), BadUse);
   CHECK_THROWS_WITH_AS(w::Segment::make(std::size_t{1} << 50, w::Segment::Peers::write, fd),
                        doctest::Contains("bytes: Cannot allocate"),
-                       // This is more than half of all memory: if it were granted, a process would
-                       // be killed.
+                       // The size is more than half of all memory: if it were granted, a process
+                       // would be killed.
                        BadUse);
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &size) == 0);
   ::signal(SIGXFSZ, signal);
@@ -270,13 +270,13 @@ TEST_CASE(
     const std::string text(1000, 'x');
     const w::Bytes body = std::as_bytes(std::span(text));
     Reader<std::string> r = c.reader();
-    for (std::uint64_t op = 1; op <= 200; ++op) {  // This goes three times round the ring.
+    for (std::uint64_t op = 1; op <= 200; ++op) {  // The values go three times round the ring.
       h.say({w::Kind::offer, w::Flag::write | w::Flag::body, 0, 0, op, text.size(), body});
       CHECK(r() == text);
     }
     if (head) {
-      // The peer has taken bytes that were never written. This is found when the writer next checks
-      // how much room there is, once in each ring of answers.
+      // The peer has taken bytes that were never written. The fault is found when the writer next
+      // checks how much room there is, once in each ring of answers.
       h.in().head.store(h.in().tail.load() + kRing);
       const auto reads_on = [&] {
         for (std::uint64_t op = 201; op <= 200 + 2 * kRing / w::kHeader; ++op) {
@@ -327,7 +327,7 @@ TEST_CASE(
   meddles.join();
 }
 
-// Returns a file of this size, by which the file is known again.
+// Returns a file of this size; size_of() recognises the file by its size.
 int file_of(long size) {
   const int fd = ::memfd_create("aside", MFD_CLOEXEC);
   REQUIRE(::ftruncate(fd, size) == 0);
@@ -345,12 +345,12 @@ TEST_CASE(
     "own; a full socket holds both back") {
   int fds[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-  const int small = 1;  // This is the least that there is.
+  const int small = 1;  // the smallest size that the system gives
   REQUIRE(::setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)) == 0);
   w::Aside from, to;
   constexpr long kMany = 100;
   for (long i = 0; i < kMany; ++i) from.attach(file_of(i), static_cast<std::size_t>(8 * i));
-  CHECK(from.may_go(fds[0]) == 0);  // The hand-shake has not gone.
+  CHECK(from.may_go(fds[0]) == 0);  // The hand-shake has not been sent.
   CHECK_FALSE(from.waits());
   from.begin();
   long came = 0;
@@ -364,14 +364,14 @@ TEST_CASE(
     from.published(n);
     published += n;
     CHECK(from.waits() == (may != PTRDIFF_MAX));
-    // All parts of what was published are there.
+    // All descriptors of the published bytes have arrived.
     for (; 8 * static_cast<std::size_t>(came) < published; ++came)
       REQUIRE(size_of(to.next(fds[1])) == came);
   }
   CHECK(rounds > 1);
   CHECK(from.may_go(fds[0]) == PTRDIFF_MAX);
   CHECK(to.next(fds[1]) == -1);
-  // This is a descriptor that cannot go.
+  // A descriptor that cannot be sent.
   from.attach(-1, 0);
   CHECK(from.may_go(fds[0]) == -1);
   ::close(fds[0]);
@@ -413,10 +413,10 @@ TEST_CASE(
     h.greet();
     const Reader<int> r = c.reader();
     h.in().cpu.store(static_cast<std::uint32_t>(::sched_getcpu()));
-    while (h.in().tail.load() == 0) std::this_thread::yield();  // Its HELLO has rung the bell.
+    while (h.in().tail.load() == 0) std::this_thread::yield();  // HELLO rings the bell.
     std::uint64_t op = 0;
     for (const auto who : {w::Bell::standby, w::Bell::looking}) {
-      // If the bells' thread looks just now, the waiter sleeps by itself: the test tries again.
+      // If the bells' thread looks just now, the waiter sleeps by itself, and the test tries again.
       bool parked = false;
       for (int attempt = 0; !parked && attempt < 1000; ++attempt) {
         h.in().bell.who.store(who);
@@ -453,7 +453,7 @@ TEST_CASE(
     Reader<int> r = c.reader();
     h.say({w::Kind::offer, w::Flag::write, 0, 0, 1, 7, {}});
     CHECK(r() == 7);
-    // This write rings no bell: the first answer has lent the buffer's slots (WIRE.md 6.2).
+    // The next write is on credit (WIRE.md 6.2), which the first answer gave: it rings no bell.
     w::Buffer b;
     w::append(b, {w::Kind::put, 0, 0, 0, 0, 8, {}}, h.seq++);
     for (const std::byte x : b) h.segment.data()[kPage + (h.at++ & (kRing - 1))] = x;
@@ -595,7 +595,7 @@ TEST_CASE(
     link.give(there.reader(), "there");
     link.give(back.writer(), "back");
     out(0);
-    REQUIRE(in() == 1);  // From here on the link is open, and no thread asks for the list.
+    REQUIRE(in() == 1);  // From now on the link is open, and no thread asks for the list of names.
     std::atomic<int> id{0};
     long sleeps = 0;
     std::thread idle([&, r = never.reader(), token = Outside()] {
@@ -605,7 +605,7 @@ TEST_CASE(
       REQUIRE(::getrusage(RUSAGE_THREAD, &use) == 0);
       sleeps = use.ru_nvcsw;
     });
-    // This thread waits first, so it looks for both.
+    // The idle thread waits first, so it looks for both threads.
     const auto asleep = [&] {
       if (id == 0) return false;
       std::ifstream stat("/proc/self/task/" + std::to_string(id) + "/stat");
@@ -619,7 +619,7 @@ TEST_CASE(
     }
     end(1);
     idle.join();
-    // The thread looks three times, and again if a frame comes while the other one is awake: then
+    // The idle thread looks three times, and again if a frame comes while the other is awake, when
     // it wakes no thread. If it never stopped looking, each round trip would wake it.
     CHECK(sleeps < kTimes / 2);
   }

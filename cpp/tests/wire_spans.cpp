@@ -50,7 +50,7 @@ TEST_CASE(
   x.write(s.a0.at_party, wc, 1).write(s.a1.at_party, wd, 2).begin(*s.p[0]);
   s.settle();
   CHECK_FALSE(x.is_over);
-  Reader<int> r = d.reader();  // This is a thread of the home's program.
+  Reader<int> r = d.reader();  // The reader is a thread of the home's program.
   int got = 0;
   std::thread reads([&] { got = r(); });
   while (!x.finished()) s.settle();
@@ -101,7 +101,7 @@ TEST_CASE("wire 5.9: who only looks asks each home once, takes what is there, or
     REQUIRE((x.is_over && x.times == 1));
     CHECK(x.status() == (there ? Status::ok : Status::cancelled));
     if (there) CHECK((x.outcome.guard == 1 && x.value() == 7));
-    Op later;  // No operation was left behind.
+    Op later;  // No offer has been left behind at the homes.
     later.write(wc, 8).begin(s.b0.at_party);
     s.settle();
     CHECK(later.status() == Status::pending);
@@ -143,7 +143,7 @@ TEST_CASE(
     CAPTURE(first);
     Square s;
     Channel<int> c{buffer(4)}, d{buffer(4)}, e{buffer(4)};
-    // Guards 0 and 2 are at one home; guard 1, between them, is at the other.
+    // Guards 0 and 2 are at one home, and guard 1 is at the other home.
     const auto rc = s.a0.give(c.reader()), re = s.a0.give(e.reader()), rd = s.a1.give(d.reader());
     s.settle();
     c.writer()(10), d.writer()(11), e.writer()(12);
@@ -191,8 +191,8 @@ TEST_CASE(
   Spanning x;
   x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).read(s.a0.at_party, re).off();
   x.begin(*s.p[0]);
-  // The home of the first guard has been asked, and the second home has not answered. Then a writer
-  // comes.
+  // The home of the first guard has been asked, and the second home has not answered. At that
+  // moment a writer comes.
   while (s.a0.up() || s.a0.down()) {
   }
   Op write;
@@ -384,7 +384,7 @@ TEST_CASE(
       if (!open) {
         CHECK((x.status() == Status::retired && x.outcome.guard == 1));
       } else {
-        re.retire();  // The guard was open when the choice began, and that counts.
+        re.retire();  // The guard was open when the choice began, and this counts.
         s.settle();
         CHECK_FALSE(x.is_over);
         std::thread writes([&, token = Outside()] { wc(5); });
@@ -433,7 +433,7 @@ TEST_CASE(
     s.settle();
     Writer<int> wc = c.writer();
     d.reader().retire();
-    weft::test::Op read;  // This waits at the channel of the guard that is off.
+    weft::test::Op read;  // waits at the channel of the guard that is off
     read.read(re).begin(s.b1.at_party);
     s.settle();
     if (before) s.a1.tell(s.a1.at_party);

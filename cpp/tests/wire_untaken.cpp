@@ -1,5 +1,5 @@
-// Tests how much data a peer may make a space hold before it is taken (WIRE.md 14.5), and the
-// faults of 14.2 that keep the peer from sending more.
+// Tests the limit on the data that a peer may make a space hold before the data is taken (WIRE.md
+// 14.5), and the faults of 14.2 that keep the peer from sending more.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -65,7 +65,8 @@ TEST_CASE("wire 14.5: values of which not all has come are counted over all sess
   CHECK(t.held() == 7 * 1024);
   t.says(2, piece(), 3);
   CHECK(t.held() == Many::kMost);
-  // One byte more ends the session that has most, not the session that has sent it.
+  // A further byte ends the session that holds the most bytes, not the session that has sent this
+  // byte.
   t.says(2, piece());
   CHECK(is_much(t.why(1)));
   CHECK((t.why(0).empty() && t.why(2).empty()));
@@ -129,9 +130,9 @@ TEST_CASE("wire 14.5: of peers on this machine nothing is counted") {
   t.says(0, piece(), 20);
   CHECK(t.held() == 0);
   CHECK(t.why(0).empty());
-  Pair<> p;  // This is a Unix socket.
+  Pair<> p;  // a Unix socket, which can pass descriptors
   CHECK(!p.h->peer()->home.counts);
-  Pair<w::SerialLink> q;  // Only bytes go over this line.
+  Pair<w::SerialLink> q;  // a line, over which only bytes are sent
   CHECK(q.h->peer()->home.counts);
 }
 
@@ -204,7 +205,7 @@ TEST_CASE("wire 14.2: who asks and does not read what he is answered comes to a 
   CHECK(a.at_home.session.why() == "more answers wait than a peer may leave unread");
   CHECK((op > 65'000 && op < 66'000));
   CHECK(a.at_home.session.queued() - before < 4'000'000);
-  // No reader comes to any of these channels.
+  // A peer that reads its answers may ask any number of times.
   for (std::uint64_t i = 1; i < 150'000; ++i) {
     b.to_home({w::Kind::offer, 0, other, 0, i, 0, {}});
     b.pump();

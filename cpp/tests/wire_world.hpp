@@ -23,7 +23,7 @@ bool somebody_waits(Engine& c) {
   return any;
 }
 
-// Gives the peer a share of the barrier, and returns the share's number there.
+// Gives the peer a share of the barrier, and returns the number of the share at the peer.
 inline std::uint32_t give(const Barrier& b, w::Peer& at_home) {
   const w::Space::Step step(*at_home.space);
   return at_home.home.give(std::make_shared<w::BarrierPortOf>(b), w::kBarrierType, "b", 0);
@@ -37,7 +37,8 @@ class OpOf final : public w::FarOp {
   int times = 0;
 
   OpOf() = default;
-  // The peer must not find the operation later, when the test's links end.
+  // Ends the session of an operation that is not over, so that the peer does not find the operation
+  // when the test's links end.
   ~OpOf() {
     if (!peer_ || is_over) return;
     const w::Space::Step step(*peer_->space);
@@ -45,7 +46,7 @@ class OpOf final : public w::FarOp {
   }
 
   OpOf& read(std::uint32_t end) { return add(end, false, std::make_unique<w::RoomOf<T>>()); }
-  // Adds an extended read; `keeps` says that its value may come back.
+  // Adds an extended read; with `keeps` its value may come back.
   OpOf& hold(std::uint32_t end, bool keeps = false) {
     read(end);
     g_[0].holds = true;
@@ -59,9 +60,9 @@ class OpOf final : public w::FarOp {
     g_[0].parties = what;
     return *this;
   }
-  // Returns the number of enrolled parties, from the answer to that message.
+  // Returns the number of enrolled parties, from the answer to the message of say().
   std::uint32_t parties() const { return static_cast<w::PartiesRoom&>(*rooms_[0]).parties; }
-  // Called when the block of the extended read is over.
+  // Ends the block of the extended read; with `back` the value comes back.
   void end_block(bool back = false) {
     const w::Space::Step step(*peer_->space);
     peer_->far.held_end(number(), back);
@@ -101,10 +102,10 @@ class OpOf final : public w::FarOp {
   bool ok() const { return is_over && outcome.status == Status::ok; }
   bool died() const { return is_over && outcome.status == Status::died; }
   bool bad_use() const { return is_over && outcome.status == Status::pending && refused; }
-  // Returns the value that came; for a write that is over, the value that was written.
+  // Returns the value that was read; for a write that is over, the value that was written.
   T value(std::size_t guard) { return room(guard).take(); }
   T value() { return value(outcome.guard); }
-  // Drops the rooms, as a process that wrote the value and goes on would do.
+  // Drops the rooms, as does a process that goes on after its write.
   void forget() { rooms_ = {}; }
 
  private:
@@ -142,7 +143,7 @@ class Wire {
   }
   const std::shared_ptr<w::Peer> home_, party_;
   w::Peer &at_home, &at_party;
-  // True if neither side gets anything any more; each side learns of the cut when it is told.
+  // Whether no frame arrives any more. Each side learns of the cut only by tell().
   bool cut = false;
 
   bool up() { return deliver(at_party, at_home); }
@@ -189,7 +190,7 @@ class Wire {
     const w::Space::Step step(*p.space);
     p.session.greet();
   }
-  // Delivers one frame.
+  // Delivers one frame. Returns false if there is none, or if the wire is cut.
   bool deliver(w::Peer& from, w::Peer& to) {
     if (cut) return false;
     w::Buffer frame;
@@ -207,7 +208,7 @@ class Wire {
   }
 };
 
-// A channel at its home, the space that has its writer end, and a second one.
+// A channel at its home, a far space that holds a writer end, and a third space.
 struct Written {
   std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2),
                             third = w::Space::make("third", 3);
@@ -236,8 +237,8 @@ struct Written {
   }
 };
 
-// Spaces that know each other; at first only some of them do. An introduced space gets a wire at
-// once.
+// Spaces, some of which have a wire to each other from the start. Two spaces that are introduced to
+// each other get a wire at once.
 class World final : public w::Introducer, public std::enable_shared_from_this<World> {
  public:
   std::vector<std::shared_ptr<w::Space>> spaces;
@@ -275,8 +276,8 @@ class World final : public w::Introducer, public std::enable_shared_from_this<Wo
   bool introduce(w::Peer& a, w::Peer& b) override {
     if (refuses) return false;
     const auto x = a.session.theirs().incarnation, y = b.session.theirs().incarnation;
-    // The two spaces stand for other programs: their steps are not part of this step, and their
-    // locks are not taken within it.
+    // The two spaces stand for other programs: their steps are not part of the present step, and
+    // their locks are not taken within it.
     std::thread([&] { wires.emplace_back(*spaces[x - 1], *spaces[y - 1], true); }).join();
     return true;
   }

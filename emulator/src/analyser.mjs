@@ -4,8 +4,8 @@
  * (IEEE 1364-2005 section 18).
  *
  * Invariants
- * - The hash covers (cycle, pin, level) of every edge of all pins in order. So two runs with the
- *   same hash made the same edges.
+ * - The hash covers (cycle, pin, level) of every edge of all pins in order. Therefore two runs with
+ *   the same hash have made the same edges.
  * - A VCD file is complete after close(), also when the run was interrupted; times never
  *   decrease.
  */

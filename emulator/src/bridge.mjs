@@ -3,13 +3,13 @@
  * Connects UARTs to Unix sockets and runs the machine in real time, for a program on this computer
  * at the other end of the serial line.
  *
- * A socket stands for the cable: the connected program gets what the UART sends, and its bytes go
- * to the UART. While no program is connected, bytes are lost, as on an unplugged cable. A second
- * program that tries to connect is refused.
+ * A socket stands for the cable: the connected program receives the bytes that the UART sends, and
+ * the bytes of the program go to the UART. While no program is connected, bytes are lost, as on an
+ * unplugged cable. A second program that tries to connect is refused.
  *
  * Invariants
- * - The machine's time is never ahead of real time by more than a slice. It may fall behind; then
- *   it does not catch up.
+ * - The machine's time is never ahead of real time by more than a slice. It may fall behind; it
+ *   does not catch up afterwards.
  * - Bytes reach the machine only between two slices, so a slice is a run like any other.
  */
 import { createServer } from 'node:net';
@@ -112,7 +112,7 @@ export class Pace {
     else await new Promise((resolve) => setImmediate(resolve));
     for (const cable of this.cables) cable.exchange();
     const end = machine.clock.cycleOf(machine.clock.nanos + SLICE * 1000);
-    // a byte that comes may wake two cores that would sleep for ever
+    // A byte that comes may wake two cores that would otherwise sleep for ever.
     const cancel = machine.at(end + 1, () => {});
     const stop = machine.run(Math.min(end, limit));
     cancel();
@@ -121,7 +121,7 @@ export class Pace {
   }
 
   /**
-   * Waits for the given time, or until bytes have come, so that they need not wait.
+   * Waits for the given time, but no longer than until bytes have come.
    * @param {number} ms
    * @returns {Promise<void>}
    */

@@ -1,15 +1,15 @@
 // @ts-check
 /**
- * How the cores slow each other down: the ports of the AHB-Lite crossbar, and the XIP cache (RP2040
- * datasheet 2.1, 2.6).
+ * The conflicts by which the cores slow each other down: the ports of the AHB-Lite crossbar, and
+ * the XIP cache (RP2040 datasheet 2.1, 2.6).
  *
  * Invariants
  * - A port serves one core per cycle. `slots[n]` remembers core n's accesses of the last 256 cycles
  *   as cycle * 32 + port * 2 + retry.
  * - When both cores request a port anew in the same cycle, they win in turn. The loser waits one
- *   cycle and then wins, which does not count as its turn: round robin, the reset state of
- *   BUS_PRIORITY (2.1.1). If the winner's instruction is simulated second, it pushes back what the
- *   other core has already done from that cycle on.
+ *   cycle and then wins, and that access does not count as the core's turn: round robin, the reset
+ *   state of BUS_PRIORITY (2.1.1). If the winner's instruction is simulated second, it pushes back
+ *   what the other core has already done from that cycle on.
  * - In the striped address range of SRAM bits 3:2 select banks 0-3, in the non-striped alias bits
  *   17:16; scratch X and Y are banks 4 and 5.
  * - The XIP cache has 1024 sets of two 8-byte lines; a miss holds the port until the line has been
@@ -81,7 +81,7 @@ export class BusModel {
     this.apbFreeAt = 0;
     this.hits = 0;
     this.misses = 0;
-    /** Which core wins the next conflict, by port. */
+    /** The core that wins the next conflict, by port. */
     this.turn = new Uint8Array(16);
     /** Conflicts by port. */
     this.conflicts = new Float64Array(16);
@@ -206,7 +206,7 @@ export class BusModel {
       const next = slots[c & 255];
       slots[c & 255] = moved + 32;
       moved = next;
-      // The access of cycle c now stands at c + 1; the access that was there moves on in turn.
+      // The access of cycle c now stands at c + 1; the access that was at c + 1 moves on in turn.
     }
     if (this.free[id] > cycle) this.free[id]++;
     if (blocked) {

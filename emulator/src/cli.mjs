@@ -221,8 +221,8 @@ async function openSink(target) {
 }
 
 /**
- * Makes a machine with an image, as the options of run and gdb ask for, and connects what shall be
- * observed of it.
+ * Makes a machine with an image, as the options of run and gdb ask for, and connects the observers
+ * that these options name.
  * @param {import('./image.mjs').Image} image @param {Record<string, any>} values
  */
 async function prepare(image, values) {
@@ -271,7 +271,7 @@ async function prepare(image, values) {
   return { machine, say, vcd };
 }
 
-/** Options that say when `run` stops or what it counts; gdb decides that itself. */
+/** Options for when `run` stops and what it counts; under gdb the debugger decides this. */
 const NOT_FOR_GDB = [
   'max-cycles',
   'max-us',
@@ -426,7 +426,8 @@ function describe(stop) {
 }
 
 /**
- * Why the run counts as failed, in one line; null if it does not.
+ * Returns the reason why the run counts as failed, in one line; null if the run does not count as
+ * failed.
  * @param {import('./machine.mjs').Stop} stop
  * @param {string | null} failed what the machine reports about the firmware itself
  * @param {string | null} wanted @param {boolean} found @param {string | undefined} place

@@ -3,9 +3,9 @@
  * Virtual time, counted in clk_sys cycles.
  *
  * Invariants
- * - `cycle` never decreases; an alarm runs with `cycle` equal to the cycle it was set for.
- * - Alarms run in order of their cycle; alarms of one cycle run in the order they were set (FIFO),
- *   so a run is reproducible.
+ * - `cycle` never decreases; an alarm runs with `cycle` equal to the cycle for which it was set.
+ * - Alarms run in order of their cycle; alarms of one cycle run in the order in which they were set
+ *   (FIFO), so a run is reproducible.
  * - `next` is the cycle of the earliest alarm, or Infinity: the run loop compares time with it
  *   before every instruction.
  *
@@ -20,7 +20,7 @@ export class Alarm {
   constructor(clock, callback) {
     this.clock = clock;
     this.callback = callback;
-    /** @type {number} cycle at which it runs */
+    /** @type {number} the cycle at which the alarm runs */
     this.cycle = 0;
     /** @type {number} the same moment in nanoseconds, kept for re-basing; NaN when set in cycles */
     this.nanos = NaN;
@@ -69,8 +69,8 @@ export class Clock {
 
   /** The first cycle that is not before a moment. @param {number} nanos */
   cycleOf(nanos) {
-    // The small allowance keeps 3000.0000001 ns from costing a cycle more: periods such as 1e9/12e6
-    // are not exact in binary.
+    // The small allowance prevents 3000.0000001 ns from costing one more cycle: periods such as
+    // 1e9/12e6 are not exact in binary.
     return this.baseCycle + Math.ceil((nanos - this.baseNanos) / this.cycleNanos - 1e-6);
   }
 

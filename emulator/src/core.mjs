@@ -1,18 +1,19 @@
 // @ts-check
 /**
  * One Cortex-M0+: registers, exceptions, the NVIC's pending latch, sleep and the event register.
- * Instructions are executed by thumb.mjs; this file decides what runs next.
+ * Instructions are executed by thumb.mjs; this file decides whether an instruction or an exception
+ * handler runs next.
  *
  * Invariants
  * - `t` is the core's local time in cycles: the start of its next instruction. Only the run loop
  *   and wake() move it.
  * - `check` is true whenever an exception may have become takeable since the last check;
  *   takeException() clears it.
- * - `line` has the level of each peripheral's interrupt line; `pending` is the latch. A falling
- *   level never clears the latch; only handler entry and ICPR do. ICPR and handler return set the
- *   latch again while the line is still high (ARMv6-M B3.4.1).
- * - `sleeping` is AWAKE, WFI or WFE. PRIMASK is ignored when WFI decides to wake, respected when
- *   WFE does (ARMv6-M B1.5.17-19).
+ * - `line` contains the level of each peripheral's interrupt line; `pending` is the latch. A
+ *   falling level never clears the latch; only handler entry and ICPR do. ICPR and handler return
+ *   set the latch again while the line is still high (ARMv6-M B3.4.1).
+ * - `sleeping` is AWAKE, WFI or WFE. PRIMASK is ignored in the decision to wake from WFI, and
+ *   respected in the decision to wake from WFE (ARMv6-M B1.5.17-19).
  *
  *            execute() WFI/WFE
  *   AWAKE ────────────────────▶ WFI | WFE
@@ -67,8 +68,8 @@ export class Core {
     this.r = new Int32Array(16);
     this.pc = 0;
     /**
-     * `nr` has the sign (N), `zr` is zero exactly if Z is set. The two are separate because MSR can
-     * set both flags.
+     * `nr` contains the sign (N); `zr` is zero exactly if Z is set. The two variables are separate
+     * because MSR can set both flags.
      */
     this.nr = 1;
     this.zr = 1;
@@ -118,7 +119,7 @@ export class Core {
     /** Called by SEV, which reaches both cores. @type {() => void} */
     this.onSEV = () => {};
     /**
-     * Called by BKPT, which ends the run: there is no debugger to take it.
+     * Called by BKPT, which ends the run, since there is no debugger that could take it.
      * @type {(core: Core, code: number) => void}
      */
     this.onBreak = () => {};

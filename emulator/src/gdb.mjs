@@ -6,10 +6,10 @@
  * Invariants
  * - All-stop: a stop stops both cores, and while gdb inspects the machine no time passes.
  * - `Session.receive` answers every packet with one reply: an empty one for an unknown packet, E01
- *   for one that makes no sense. It throws at nothing that a client may send. The answer to a
+ *   for a packet that makes no sense. It never throws, whatever a client sends. The answer to a
  *   command that runs the machine comes later, through `send`.
- * - It listens only on the loopback interface, and serves one client at a time. Between clients the
- *   machine's time stands still.
+ * - The server listens only on the loopback interface, and serves one client at a time. Between
+ *   clients the machine's time stands still.
  *
  *   HALTED ── c, s, vCont ──▶ RUNNING ── breakpoint, step done, Ctrl-C, end ──▶ HALTED
  */
@@ -47,7 +47,8 @@ function word(value) {
 const unword = (bytes, at = 0) => new DataView(bytes.buffer, bytes.byteOffset).getInt32(at, true);
 
 /**
- * The hex numbers that the groups of a pattern match in a text; null if the pattern does not match.
+ * Returns the hex numbers that the groups of a pattern match in a text; null if the pattern does
+ * not match.
  * @param {string} text
  * @param {RegExp} pattern
  */
@@ -406,7 +407,7 @@ function attend(socket, target, killed) {
     if (!turning) setImmediate(turn);
     turning = true;
   };
-  /** Called when this client is done: the next one may come. */
+  /** Called when the present client is done, so that the next client may come. */
   let left = () => {};
   socket.on('data', (bytes) => {
     for (const event of reader.push(bytes)) {
@@ -429,7 +430,7 @@ function attend(socket, target, killed) {
   return new Promise((resolve) => {
     socket.on('error', () => {}); // a reset connection: 'close' follows
     left = () => {
-      left = () => {}; // a late close must not touch what the next client sets
+      left = () => {}; // A late 'close' must not touch the state that the next client sets.
       target.clear();
       resolve();
     };

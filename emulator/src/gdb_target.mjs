@@ -1,14 +1,15 @@
 // @ts-check
 /**
  * The machine as gdb sees it: each core is a thread (1 and 2), registers have gdb's numbers, memory
- * has addresses, and there are breakpoints and orders how far to run. The protocol is in gdb.mjs.
+ * has addresses, and there are breakpoints, and orders that determine how far a core runs. The
+ * protocol is in gdb.mjs.
  *
  * Invariants
  * - Time passes only in `advance`. Inspecting and changing the machine takes no time.
  * - Memory (SRAM, flash, ROM) is read and written directly, flash too, as a debugger's loader does.
  *   Registers of peripherals are accessed as if by core 0, with all side effects of such an access.
- * - A breakpoint stops a core before the instruction. A core whose stop there has been reported
- *   goes on; any other core stops.
+ * - A breakpoint stops a core before the instruction. A core whose stop at this breakpoint has been
+ *   reported goes on; any other core stops.
  */
 import { BusFault, FLASH, SRAM, SRAM_SIZE } from './memory.mjs';
 import { ROM_SIZE } from './rom.mjs';
@@ -57,7 +58,7 @@ export const memoryMap = (flash) =>
   '</memory-map>';
 
 /**
- * Why time stopped; `core` is the core that caused it.
+ * The reason why time stopped; `core` is the core that caused the stop.
  * @typedef {{ why: 'slice' | 'breakpoint' | 'step' | 'end', core: number, note?: string }} Halt
  */
 
@@ -74,7 +75,7 @@ export class Target {
     this.machine = machine;
     /** @type {Map<number, () => void>} for each breakpoint the function that removes it */
     this.set = new Map();
-    /** Where each core's last reported stop was. @type {[Told | null, Told | null]} */
+    /** The place of each core's last reported stop. @type {[Told | null, Told | null]} */
     this.told = [null, null];
   }
 
@@ -289,7 +290,7 @@ export class Target {
   }
 
   /**
-   * A condition that holds once a core has executed an instruction and is outside a range.
+   * Returns a condition that holds when a core has executed an instruction and is outside a range.
    * @param {number} id
    * @param {{ from: number, to: number }} range
    */

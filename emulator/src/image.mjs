@@ -5,8 +5,8 @@
  * Invariants
  * - `segments` hold what a programmer would write: non-empty pieces at physical (load) addresses in
  *   SRAM or flash. Overlaps are not checked.
- * - Every malformed input is an ImageError that names the fault and what to do; nothing else is
- *   thrown.
+ * - For every malformed input an ImageError is thrown, which names the fault and the remedy;
+ *   nothing else is thrown.
  */
 import { FLASH, SRAM, SRAM_SIZE } from './memory.mjs';
 

@@ -80,7 +80,7 @@ export class Machine {
     /** @type {Profile | null} */
     this.profile = null;
     /**
-     * What went wrong but did not stop the run.
+     * The faults that did not stop the run.
      * @type {{ cycle: number, core: number, pc: number, why: string }[]}
      */
     this.warnings = [];
@@ -90,7 +90,7 @@ export class Machine {
     this.onWarning = null;
     /** @type {Stop | null} */
     this.stop = null;
-    /** The core that ran last: the other one wins a tie. */
+    /** The core that ran last: the other core wins a tie. */
     this.current = 1;
     /** @type {Map<number, (core: Core) => boolean | void>} */
     this.breakpoints = new Map();
@@ -213,9 +213,10 @@ export class Machine {
   }
 
   /**
-   * Why a breakpoint instruction ends the run as a failure, or null. It is a failure if its number
-   * is not 0; if it stands in an exception handler, like the pico-sdk's default handlers; or if it
-   * stands in `_exit` called with a status other than 0 (by panic, abort, assert).
+   * Returns the reason why a breakpoint instruction ends the run as a failure, or null. The
+   * instruction is a failure if its number is not 0; if it stands in an exception handler, like the
+   * pico-sdk's default handlers; or if it stands in `_exit` called with a status other than 0 (by
+   * panic, abort, assert).
    * @param {Core} core @param {number} code
    */
   failureOf(core, code) {
@@ -235,7 +236,8 @@ export class Machine {
   }
 
   /**
-   * Why the run up to a stop counts as failed, in one line; null if it does not.
+   * Returns the reason why the run up to a stop counts as failed, in one line; null if the run does
+   * not count as failed.
    * @param {Stop} stop
    * @returns {string | null}
    */
@@ -272,7 +274,7 @@ export class Machine {
     this.sio.bootrom = (word) => this.bootWord(word);
   }
 
-  /** Core 1 comes out of reset: its bootrom sends 0 and waits. */
+  /** Releases core 1 from reset: the core's bootrom sends 0 and waits. */
   releaseCore1() {
     this.waitForVector();
     this.sio.deliver(0, 0);
@@ -360,7 +362,7 @@ export class Machine {
 
   /**
    * Runs until a cycle, a condition or a stop. The condition is checked after every instruction,
-   * which is slow: pass one only when needed.
+   * which is slow: pass a condition only when it is needed.
    * @param {number} [limit] the absolute cycle at which to return
    * @param {() => boolean} [until]
    * @returns {Stop}
@@ -468,7 +470,8 @@ export class Machine {
     const at = this.cores.map((c) => c.pc === address && c.running);
     const counts = this.cores.map((c) => c.instructions);
     this.breakpoints.set(address, (c) => {
-      // A core that already stands on the place has not reached it yet.
+      // A core that already stands at the place at the beginning does not count as having reached
+      // the place.
       if (at[c.id] && c.instructions === counts[c.id]) return false;
       return core === undefined || c.id === core;
     });

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The bus as a core sees it: which part of the chip answers at which address.
+ * The bus as a core sees it, and the parts of the chip that answer at each address.
  *
  * Invariants
  * - SRAM banks 0-3 are one array in striped order; the non-striped aliases at 0x21000000 map onto
@@ -35,7 +35,7 @@ export function aliasOffset(address) {
 }
 
 /**
- * What memory needs from a core.
+ * The interface that memory needs from a core.
  * @typedef {{ id: number, ppb: { read(offset: number): number, write(offset: number, value:
  *   number): void } }} BusMaster
  */

@@ -1,15 +1,15 @@
 // @ts-check
 /**
- * What we use of rp2040js: the chip, the parts that the package does not export but an instance
- * reveals, and peripherals made from them.
+ * The parts of rp2040js that the emulator uses: the chip, the parts that the package does not
+ * export but an instance reveals, and peripherals made from them.
  */
 import { BasePeripheral, RP2040 } from 'rp2040js';
 
 export { BasePeripheral, RP2040 };
 
 /**
- * A block of registers that keep what is written. Start-up code configures them; nothing here
- * depends on them.
+ * A block of registers that keep the values that are written. Start-up code configures such
+ * registers; nothing in the emulator depends on their values.
  */
 export class UnimplementedPeripheralLike extends BasePeripheral {
   /** @param {RP2040} rp @param {string} name */

@@ -1,12 +1,13 @@
 // @ts-check
 /**
- * The GPIO pads and IO_BANK0: what level a pad has, and each core's pin interrupts (RP2040
+ * The GPIO pads and IO_BANK0: the level of each pad, and each core's pin interrupts (RP2040
  * datasheet 2.19).
  *
  * Invariants
  * - A pad's level comes from the first of these that applies: the output driver if enabled, the
  *   test bench's drive, the pull, the pad's last level (2.19.4). If the bench drives an enabled
- *   output to the other level, that is a short: it is recorded in `shorts`, and the driver wins.
+ *   output to the other level, that is a short circuit: it is recorded in `shorts`, and the driver
+ *   determines the level.
  * - An input's edge is latched when its level changes, never when an enable changes. Each core has
  *   its own enable, force and status registers (2.19.5).
  * - `watch` callbacks see every change of a pad's level, with the cycle of the access that caused
@@ -30,9 +31,12 @@ export class Pins {
     this.clock = clock;
     this.setLine = setLine;
     this.levels = 0;
-    /** What the test bench drives: 0, 1, or null for nothing. @type {(0 | 1 | null)[]} */
+    /**
+     * The levels that the test bench drives: 0, 1, or null for none.
+     * @type {(0 | 1 | null)[]}
+     */
     this.drives = new Array(PINS).fill(null);
-    /** Latched edges: bit n of edgeLow and edgeHigh is pin n's. */
+    /** Latched edges: bit n of edgeLow and edgeHigh belongs to pin n. */
     this.edgeLow = 0;
     this.edgeHigh = 0;
     this.inputs = 0;

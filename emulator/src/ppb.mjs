@@ -36,7 +36,7 @@ export class Ppb {
 
   // ---- SysTick ----
 
-  /** Cycles of one SysTick count: 1, or those of the 1 µs reference tick. */
+  /** The cycles of one SysTick count: 1, or the cycles of the 1 µs reference tick. */
   get unit() {
     return this.processorClock ? 1 : this.clock.hz / 1e6;
   }

@@ -5,11 +5,11 @@
  * Invariants
  * - A native does its work when it is entered, and writes its result when its cycles are over.
  *   Until then the core stands on the `udf` and takes interrupts every CHUNK cycles. Calls under
- *   way are told apart by core and stack pointer. A call that was left for good (by a longjmp or a
- *   reset) is forgotten as soon as a call with a higher stack pointer begins. A call that is
+ *   way are told apart by core and stack pointer. A call that has been left for good (by a longjmp
+ *   or a reset) is forgotten as soon as a call with a higher stack pointer begins. A call that is
  *   forgotten too early starts again, with the same result.
- * - Only CODE … CODE_END may be executed: `guard` faults elsewhere, which finds null function
- *   pointers.
+ * - Only CODE … CODE_END may be executed: `guard` faults at other addresses, which reveals calls
+ *   through null function pointers.
  */
 import { CODE, CODE_END, IMAGE, STUBS } from './rom_image.mjs';
 import { DOUBLE, SINGLE } from './rom_float.mjs';
@@ -50,7 +50,7 @@ export function guard(pc) {
 }
 
 /**
- * What the natives need from the machine.
+ * The interface that the natives need from the machine.
  * @typedef {{
  *   boot(): void,
  *   waitForVector(): void,
@@ -168,7 +168,7 @@ export class Rom {
   }
 
   /**
-   * Programs flash: this turns ones to zeros, never back.
+   * Programs flash: programming turns ones to zeros, never zeros to ones.
    * @param {number} offset
    * @param {number} from
    * @param {number} count

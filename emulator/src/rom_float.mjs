@@ -14,7 +14,7 @@
  */
 
 /**
- * A native function: its cost, and what it does with the registers.
+ * A native function: its cost, and its effect on the registers.
  * @typedef {{ cycles: number, call: (r: Int32Array) => void }} Native
  */
 
@@ -123,8 +123,8 @@ function nearestSingle(integer, n) {
 }
 
 /**
- * What differs between the two precisions: `get` reads an operand, `put` writes a result, `whole`
- * converts an integer.
+ * The differences between the two precisions: `get` reads an operand, `put` writes a result,
+ * `whole` converts an integer.
  * @typedef {{
  *   words: 1 | 2,
  *   get: (r: Int32Array, operand: 0 | 1) => number,

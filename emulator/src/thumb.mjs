@@ -15,7 +15,7 @@
 import { BusFault } from './memory.mjs';
 import { ROM_SIZE, guard } from './rom.mjs';
 
-/** What put a core to sleep (Core.sleeping). */
+/** The instruction that put a core to sleep (Core.sleeping). */
 export const WFI = 1;
 export const WFE = 2;
 
@@ -578,7 +578,8 @@ function wide(core, op, cycles) {
   const pc = core.pc;
   const op2 = fetch(core, pc + 2);
   const bus = core.contention;
-  // The second halfword begins a word if the first did not: then the next word is fetched.
+  // If the first halfword did not begin a word, the second halfword does: then the next word is
+  // fetched.
   if (bus !== null && (pc & 2) !== 0) cycles += bus.prefetch(core, core.t + cycles - 1, pc + 2);
   if ((op2 & 0xd000) === 0xd000) {
     const s = (op >>> 10) & 1;

@@ -8,7 +8,7 @@
  *   in which it is written, and TXFF never shows a full FIFO.
  * - With delay one character is in the shifter and at most `depth` wait in the FIFO; a write to a
  *   full FIFO is lost and counted.
- * - Listeners get a byte in the cycle in which its stop bit ends.
+ * - Listeners receive a byte in the cycle in which its stop bit ends.
  */
 import { BasePeripheral } from 'rp2040js';
 import { Alarm } from './clock.mjs';

@@ -1,5 +1,5 @@
 // @ts-check
-/** What the tests share: a machine around a few lines of C or assembler. */
+/** Shared by the tests: a machine around a few lines of C or assembler. */
 import { Machine } from '../src/index.mjs';
 import { image } from './build.mjs';
 
@@ -15,7 +15,7 @@ export function boot(source, options = {}) {
 }
 
 /**
- * A naked function of assembler lines.
+ * Returns a naked function of these assembler lines.
  * @param {string} name
  * @param {string} lines
  * @returns {string} C text
@@ -45,7 +45,7 @@ export function finish(machine, limit = 50e6) {
 }
 
 /**
- * Cycles between two places, both on core 0.
+ * Returns the cycles between two places, both on core 0.
  * @param {Machine} machine
  * @param {import('../src/machine.mjs').Place} from
  * @param {import('../src/machine.mjs').Place} to

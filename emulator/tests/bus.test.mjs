@@ -58,13 +58,13 @@ function loops(address0, address1, conflicts) {
 
 test('loads of two cores from different banks do not meet, from one bank they do (2.1.1, 2.6.2)', () => {
   const free = loops(0x20020000, 0x20020004, false);
-  // Six loads in eleven cycles: two such loops on one bank want it twelve times, so they must wait
-  // at least once a round. Outside the loop core 0's caller is in striped SRAM and may conflict
-  // with core 1 there, a few times.
+  // Six loads in eleven cycles: two such loops on one bank use the bank twelve times, so one of
+  // them must wait at least once a round. Outside the loop core 0's caller is in striped SRAM and
+  // may conflict with core 1 there, a few times.
   const waits = (/** @type {number} */ a0, /** @type {number} */ a1) => loops(a0, a1, true) - free;
   assert.ok(waits(0x21000000, 0x21010000) <= 8, 'a bank each');
   assert.ok(waits(0x21000000, 0x2100fe00) >= 1000, 'one bank');
-  // In striped SRAM both go through the banks, one behind the other.
+  // In striped SRAM both loops go through the banks, one behind the other.
   assert.ok(waits(0x20020000, 0x20020100) <= 1000, 'striped');
 });
 

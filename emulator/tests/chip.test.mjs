@@ -1,5 +1,5 @@
 // @ts-check
-/** What surrounds the cores against the RP2040 datasheet. */
+/** Tests the parts around the cores against the RP2040 datasheet. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { boot, finish, reach } from './bench.mjs';

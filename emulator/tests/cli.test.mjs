@@ -1,5 +1,5 @@
 // @ts-check
-/** The command, as its user meets it. */
+/** Tests the command as its user calls it. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

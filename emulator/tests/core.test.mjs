@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The core against the ARMv6-M Architecture Reference Manual (ARM DDI 0419) and the Cortex-M0+ TRM
- * (DDI 0484).
+ * Tests the core against the ARMv6-M Architecture Reference Manual (ARM DDI 0419) and the
+ * Cortex-M0+ TRM (DDI 0484).
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The gdb stub: its packets, its session, its socket, and a real gdb on it (gdb manual, appendix
- * E).
+ * Tests the gdb stub: its packets, its session, its socket, and a real gdb that uses it (gdb
+ * manual, appendix E).
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -206,7 +206,7 @@ test('both cores at one breakpoint: each is told of', () => {
   for (let i = 0; i < 40; i++) {
     const before = [machine.read32('n'), machine.read32(machine.address('n') + 4)];
     seen[Number(/thread:(\d)/.exec(String(go('c')))?.[1]) - 1]++;
-    // Neither core passed the breakpoint more often than it was reported.
+    // Neither core passed the breakpoint more often than its stop there was reported.
     assert.ok(
       machine.read32('n') - before[0] <= 1 &&
         machine.read32(machine.address('n') + 4) - before[1] <= 1,
@@ -229,7 +229,7 @@ test('a step is one instruction of one core; the other runs, or stands still if 
   for (let n = 0; n < 10; n++) go('vCont;s:1;c');
   assert.equal(zero.instructions, before[0] + 10);
   assert.ok(one.instructions > before[1] + 4);
-  // A core that was stopped does not fall behind in time: it goes on from now.
+  // A core that was stopped does not fall behind in time: it goes on from the present cycle.
   for (let n = 0; n < 50; n++) go('vCont;s:1');
   assert.ok(one.t >= zero.t - 10, `${one.t} ${zero.t}`);
   s.receive('Hc1');
@@ -481,7 +481,8 @@ test('over TCP: acknowledgements, a lost packet again, Ctrl-C, one client at a t
   const third = await client(n);
   assert.equal(await third.ask(`Z1,${machine.address('work').toString(16)},2`), 'OK');
   assert.equal(await third.ask('c'), 'T05thread:1;');
-  // The first client disconnects only now: that must not remove what the third has set.
+  // The first client disconnects only now: the disconnection must not remove the breakpoints that
+  // the third client has set.
   await new Promise((resolve) => first.socket.on('close', () => resolve(0)).end());
   for (let i = 0; i < 3; i++) assert.equal(await third.ask('qC'), 'QC1');
   assert.equal(machine.breakpoints.size, 1);
@@ -489,7 +490,7 @@ test('over TCP: acknowledgements, a lost packet again, Ctrl-C, one client at a t
   third.socket.write(packet('c'));
   third.socket.destroy(); // disconnects in the middle of a run: time stands still again
   let fourth = await client(n);
-  // until the stub sees that the third has disconnected
+  // until the stub sees that the third client has disconnected
   for (let reply = await fourth.ask('?'); reply === null; reply = await fourth.ask('?'))
     fourth = await client(n);
   const stood = machine.cycle;
@@ -539,7 +540,7 @@ const GDB = ['gdb-multiarch', 'arm-none-eabi-gdb'].find(
 );
 
 /**
- * Runs gdb's commands on an image served by the command; returns what gdb printed.
+ * Runs gdb's commands on an image served by the command; returns the output of gdb.
  * @param {string} elf
  * @param {string[]} commands
  */

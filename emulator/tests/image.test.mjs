@@ -1,5 +1,5 @@
 // @ts-check
-/** Images: what is accepted, and the error for each way of being wrong. */
+/** Tests images: which are accepted, and the error for each fault. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ImageError, Machine, parseImage, startOf } from '../src/index.mjs';

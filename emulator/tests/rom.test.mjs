@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The boot ROM against the datasheet's description of its interface (2.8.2, 2.8.3) and the costs
- * that README.md names.
+ * Tests the boot ROM against the datasheet's description of its interface (2.8.2, 2.8.3) and the
+ * costs that README.md names.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -18,7 +18,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const STACK = 0x20020000;
 const RAM = 0x20030000;
 const idle = image({ source: '#include "fw.h"\nint main(void) { return 0; }' });
-/** Where every call of the ROM returns to: main's closing bkpt 0. */
+/** The place to which every call of the ROM returns: the closing bkpt 0 of main. */
 const machine = new Machine().load(idle);
 const back = machine.address('main');
 

@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * Compares the instruction set with a second implementation, the package's own core, on random
- * instructions. The known errors of the second are left out.
+ * instructions. Cases in which the second implementation has known errors are left out.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -90,8 +90,8 @@ test('random instructions: registers, flags, memory and PC agree with the second
     if ((op & 0xfe00) === 0xbc00 && (op & 0xff) === 0) continue;
     if ((op & 0xfe00) === 0xb400 && (op & 0x1ff) === 0) continue;
     if (op >>> 12 === 12 && (op & 0xff) === 0) continue;
-    // STM with the base in the list but not lowest is UNPREDICTABLE in what it stores and keeps;
-    // the package keeps the base.
+    // STM with the base in the list but not lowest is UNPREDICTABLE in the value that it stores and
+    // in the base that it keeps; the package keeps the base.
     if (op >>> 11 === 24 && op & (1 << ((op >>> 8) & 7))) continue;
     // Halfword and byte accesses are aligned by construction of the registers, except by odd
     // immediates of halfword size: none.
@@ -102,7 +102,7 @@ test('random instructions: registers, flags, memory and PC agree with the second
       // every multiple of 32 of ROR.
       if ((kind === 2 || kind === 3 || kind === 4 || kind === 7) && (amount === 0 || amount >= 32))
         continue;
-      // Its V and C are computed from operand plus carry, which may itself overflow.
+      // The package's V and C are computed from operand plus carry, which may itself overflow.
       if (
         (kind === 5 || kind === 6) &&
         (registers[op & 7] === 0x7fffffff ||

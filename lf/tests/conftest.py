@@ -26,8 +26,8 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Returns a function that writes a `.lf` file, and further files given by name, and that
-    returns the path of the first file.
+    """Returns a function that writes a `.lf` file, and further files that are given by name, and
+    that returns the path of the first file.
     """
 
     def do(text: str, name: str = "Main.lf", **others: str) -> Path:

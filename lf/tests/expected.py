@@ -5,8 +5,8 @@ the end of each program.
 
 shows the trace that the oracle, or with --compiled the compiled program, gives for each program.
 With --write it adds the trace to the programs that have none. A person checks each trace against
-SEMANTICS.md before it is committed: the trace must be what the rules demand, not just what the
-program does.
+SEMANTICS.md before it is committed: the trace must be the one that the rules demand, and not just
+the trace of the program.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     .venv/bin/python lf/tests/interface.py FOLDER
 
-FOLDER is a copy of lf-lang/reactor-c. For each of its public headers a line says how many names are
-there and how many differ. After these lines come the names that lf/interface.toml does not know.
-The exit status is 1 if there are such names.
+FOLDER is a copy of lf-lang/reactor-c. For each of its public headers the program prints a line with
+the number of names that are there and the number of names that differ. After these lines it prints
+the names that lf/interface.toml does not contain. The exit status is 1 if there are such names.
 
 A name is public if a header under an `api`, `core` or `util` folder defines it as a macro, a type
 or a function, and it does not begin with an underscore.

@@ -1,9 +1,9 @@
 """Generates random Lingua Franca programs whose bodies both the compiler and the interpreter
 understand.
 
-A program is a main reactor with a number of *components* that are not connected with each other. So
-many random programs share one C build, and the tags of one run. Choices come from a `Pick`, which
-is random.Random with a seed, or hypothesis, which shrinks a failing program.
+A program is a main reactor with a number of *components* that are not connected with each other.
+Thus many random programs share one C build, and the tags of one run. Choices come from a `Pick`,
+which is random.Random with a seed, or hypothesis, which shrinks a failing program.
 
 Invariants
 - Every program is legal: a connection without a delay leads from an earlier to a later instance;
@@ -50,7 +50,7 @@ def _some(pick: Pick, of: list[str], least: int = 0) -> list[str]:
 
 
 def _seen(leaf: _Leaf, name: str) -> str:
-    """Returns a C expression whose value depends on the presence and value of an input or
+    """Returns a C expression whose value depends on the presence and the value of an input or
     action.
     """
     width = leaf.inputs.get(name, 0)

@@ -1,5 +1,5 @@
 """Random texts that Lingua Franca's grammar allows. The texts mean nothing: names are not declared,
-and bodies are not C. So only the parser reads them.
+and bodies are not C. Therefore only the parser reads the texts.
 
 Invariants
 - Every text is one that upstream's grammar (LinguaFranca.xtext) accepts. Where this project's
@@ -235,7 +235,7 @@ class Syntax:
 
     def reaction(self) -> str:
         """Returns a reaction. A reaction with neither effects nor body ends in `;`, since upstream
-        would take what follows for its sources.
+        would treat the following text as the reaction's sources.
         """
         trigger = lambda: self.any(  # noqa: E731
             lambda: self.ref(alias=True),

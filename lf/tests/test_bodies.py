@@ -1,5 +1,5 @@
-"""Tests that build and check report what the C compiler says of bodies once, at the lines of the
-program.
+"""Tests that build and check report the messages of the C compiler about bodies once, at the lines
+of the program.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def test_a_value_of_another_type_is_told(write: Write, tmp_path: Path) -> None:
     checked = check_bodies(model(path), "")
     assert checked == built
     assert len(list((tmp_path / "cache" / "lf-bodies").iterdir())) == 1
-    assert check_bodies(model(path), "") == built  # This time the result comes from the cache.
+    assert check_bodies(model(path), "") == built  # The result comes from the cache.
 
 
 def test_the_flags_of_the_program_ask_for_more(write: Write) -> None:

@@ -175,7 +175,8 @@ main reactor { a = new[2500] Source()  b = new[2500] Sink()  a.out -> b.in }
 
 
 def test_loops_say_what_the_fills_say() -> None:
-    """The loops of a large program, run in Python, give the same contents as static initialisers."""
+    """The loops of a large program, run in Python, give the arrays the same contents as static
+    initialisers."""
     fills = Fills()
     fills.array("a", "int", 40)
     rows = (
@@ -245,8 +246,8 @@ main reactor { a = new[3] A()  timer t(0, 5 msec)
 
 
 def test_the_runner_copies_a_project(tmp_path: Path) -> None:
-    """The runner copies the folder above `src`. What is beside that folder can be imported, as in
-    its own place."""
+    """The runner copies the folder above `src`. Files beside that folder can be imported, as in the
+    original place."""
     root, place = tmp_path / "root", tmp_path / "place"
     for name in ("lib/Lib.lf", "deep/C/src/x/Main.lf", "deep/Other/Near.lf"):
         (root / name).parent.mkdir(parents=True)

@@ -30,8 +30,8 @@ main reactor { a = new Task()  b = new Task(first = 7 usec)
 
 @pytest.mark.soak
 def test_a_table_takes_fewer_cycles_than_a_queue(write: Write) -> None:
-    """R23: a table takes fewer cycles than a queue from the end of a reaction to the beginning of
-    the next tag's reaction, in a program that is always late."""
+    """R23: with a table fewer cycles pass than with a queue from the end of a reaction to the
+    beginning of the next tag's reaction, in a program that is always late."""
     path = write(BUSY)
     table, queue = (board(path, 3000, "--pins", "2", table=t).gaps(2)[5:] for t in (True, False))
     assert len(table) > 100 and len(queue) > 100
@@ -41,9 +41,9 @@ def test_a_table_takes_fewer_cycles_than_a_queue(write: Write) -> None:
 
 @pytest.mark.soak
 def test_a_delay_by_table_takes_fewer_cycles_than_by_queue(write: Write) -> None:
-    """R23: a delay by table takes fewer cycles than by queue from the end of the sending reaction
-    to the beginning of the receiving reaction, whose tag is 10 us later, in a program that is
-    always late."""
+    """R23: with a delay by table fewer cycles pass than with a delay by queue from the end of the
+    sending reaction to the beginning of the receiving reaction, whose tag is 10 us later, in a
+    program that is always late."""
     path = write("""target C { platform: rp2040, workers: 1 }
 preamble {= #include "board.h" =}
 reactor Source { output out: int  timer t(0, 20 usec)  state n: int = 0

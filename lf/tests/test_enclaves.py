@@ -26,7 +26,7 @@ TWO = "main reactor { a = new A()  b = new A() }\n"
 
 
 def parts(path: Path, device: bool = False) -> list[list[str]]:
-    """Returns the reactors of each enclave, without the reactors that have no reactions."""
+    """Returns the reactors of each enclave, except reactors without reactions."""
     made = model(path)
     found = enclaves(made, device)
     names: list[list[str]] = [[] for _ in range(found.count)]

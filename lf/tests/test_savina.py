@@ -33,7 +33,7 @@ def test_it_finds_the_right_answer(tmp_path: Path, name: str) -> None:
     ran = subprocess.run([str(built.program)], env={"N": size}, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert float(ran.stdout.removeprefix("ns ")) > 0
-    # This checks that the program's own check works.
+    # Checks that the program's own check works.
     if name in ("Counting", "Philosophers", "RadixSort"):
         source = tmp_path / "savina.h"
         text = source.read_text()

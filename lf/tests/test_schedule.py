@@ -225,7 +225,7 @@ main reactor {{ a = new A()  b = new B()  a.out {1} }}
 
 def test_how_much_is_on_its_way(write: Write) -> None:
     """A ring has room for exactly the values that are sent within its delay: a value that is due
-    leaves the ring before another enters it at the same tag."""
+    leaves the ring before another value enters the ring at the same tag."""
     for delay, most in (("500 usec", 1), ("1 msec", 1), ("2500 usec", 3), ("4 msec", 4)):
         table = planned(write(PIPE.format("int", f"-> b.in after {delay}")))
         assert table is not None and list(table.rings.values()) == [most], delay

@@ -1,5 +1,5 @@
-"""Tests of the language server: what a client is told, and when. Most tests call the server itself;
-one runs the command and talks to it as an editor does."""
+"""Tests of the language server: the messages to a client, and their order. Most tests call the
+server itself; one test runs the command and talks to it as an editor does."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ main reactor {
 
 
 class Client:
-    """A client in the same process. `sent` has the messages that the server sent."""
+    """A client in the same process. `sent` contains the messages that the server has sent."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.sent: list[dict[str, Any]] = []
@@ -77,8 +77,8 @@ def client(write: Write) -> Client:
 
 
 def test_problems_while_typing(client: Client) -> None:
-    """Problems of syntax, of names, and of the C of bodies are shown, each at its place. They go
-    when they are mended."""
+    """Problems of syntax, of names, and of the C of bodies are shown, each at its place. A problem
+    disappears when it is mended."""
     client.work()
     assert client.shown() == []
     client.type(TEXT.replace("new Source()", "new Sourse()"))
@@ -121,7 +121,7 @@ def labels(found: list[dict[str, Any]]) -> set[str]:
 
 
 def test_completion(client: Client) -> None:
-    """Completion goes by what stands around the place, although the text has an error there."""
+    """Completion depends on the words around the place, even if the text has an error there."""
     client.work()
     asks = "textDocument/completion"
     client.type(TEXT.replace("lf_set(out, self->count)", "lf_set(out, self->)"))
@@ -198,7 +198,8 @@ def framed(*messages: Any) -> bytes:
 
 
 def answers(requests: bytes) -> tuple[int, list[dict[str, Any]]]:
-    """Returns the exit status of a server that was sent `requests`, and what the server says."""
+    """Returns the exit status of a server that receives `requests`, and the messages of the
+    server."""
     out = io.BytesIO()
     status = serve(io.BytesIO(requests), out)
     out.seek(0)
@@ -242,8 +243,8 @@ def test_notifications_that_make_no_sense(client: Client, capsys: Any) -> None:
 
 @pytest.mark.parametrize("length", ["-5", "abc", "", "9" * 5000, "999999999999999999"])
 def test_a_length_that_is_none(length: str, capsys: Any) -> None:
-    """If a length makes no sense, nobody knows where the next message begins. A large length takes
-    no memory."""
+    """If a length makes no sense, it is not known where the next message begins. A large length
+    takes no memory."""
     status, found = answers(f"Content-Length: {length}\r\n\r\n".encode() + END)
     assert (status, found) == (1, [])
     assert "it ends" in capsys.readouterr().err
@@ -271,12 +272,12 @@ def test_problems_are_shown_where_the_client_has_the_file(write: Write, tmp_path
 
 
 def test_a_client_that_goes_away() -> None:
-    """The exit status says that the input ended without `shutdown`."""
+    """The exit status shows that the input ended without `shutdown`."""
     assert serve(io.BytesIO(b""), io.BytesIO()) == 1
 
 
 def test_the_command(write: Write) -> None:
-    """A session runs over standard input and output, as an editor has it."""
+    """A session runs over standard input and output, as with an editor."""
     path = write(TEXT.replace("new Source()", "new Sourse()"))
     document = {"uri": path.as_uri(), "text": path.read_text(), "languageId": "lf", "version": 1}
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Tests that the parser takes what upstream's grammar allows."""
+"""Tests that the parser accepts every text that upstream's grammar allows."""
 
 from __future__ import annotations
 

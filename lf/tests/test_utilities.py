@@ -1,5 +1,5 @@
 """Tests of the utilities that programs name by /lib/c/reactor-c/, as they come with upstream's
-runtime: ours have the same names and meaning."""
+runtime: those of this package have the same names and meaning."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ main reactor {
 
 
 def test_vector_rows_waves_sound_and_keys(write: Write, tmp_path: Path) -> None:
-    """The utilities work in one program, whose standard input has the keys."""
+    """The utilities work in one program, whose standard input contains the keys."""
     path = write(PROGRAM)
     (tmp_path / "rows.csv").write_bytes(b'a,b\n1.5, -2\n 7\r\n"a b",\n')
     with wave.open(str(tmp_path / "two.wav"), "wb") as file:
@@ -116,7 +116,7 @@ def test_vector_rows_waves_sound_and_keys(write: Write, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(UTILITIES.glob("*.c")), ids=lambda p: p.stem)
 def test_each_is_a_file_of_its_own_too(path: Path) -> None:
-    """Each utility compiles without the program around it."""
+    """Each utility also compiles without a program around it."""
     command = ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", str(path)]
     ran = subprocess.run([*command, *includes(UTILITIES)], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

@@ -1,7 +1,7 @@
 /* many: N actors of one period on one core, which is always late. It measures the cycles per event,
  * from the end of one action to the beginning of the next, including the few instructions of an
- * action that only counts. Besides these events, one event waits a second away, as in most
- * programs.
+ * action that only counts. Besides these events, one event waits for a time a second away, as in
+ * most programs.
  *
  * The program prints one JSON line on the UART for each combination of list or heap, N = 10 or 50,
  * releases a microsecond apart or all in one microsecond, and actions that return their period or

@@ -29,7 +29,7 @@ int main(void) {
   mark = (weft_actor *)&event[actors];
   weft_list_init(&queue, WEFT_LOCAL);
   uint32_t start = weft_now32() + 100000;
-  /* The loop begins with the last event, since each is inserted in front. */
+  /* The loop begins with the last event, since each event is inserted in front. */
   for (uint32_t i = actors; i--;) {
     mark[i] = (weft_actor){0};
     event[i] = (weft_event)WEFT_EVENT(fire, &mark[i]);

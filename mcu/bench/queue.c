@@ -1,5 +1,4 @@
-/* queue: the program measures what the queues cost, in cycles, and prints one JSON line on the
- * UART.
+/* queue: measures the cost of the queues in cycles, and prints one JSON line on the UART.
  *
  * weft_post is counted from its first instruction to its return (the cost of a call of an empty
  * function is subtracted). The figures for the heap's push and pop are the largest of 10,000
@@ -20,7 +19,7 @@ static uint32_t nothing(weft_event *e, uint32_t release) {
   return (void)e, (void)release, WEFT_DONE;
 }
 static weft_event *__attribute__((noinline)) pop(void) { return heap_take(&heap.queue); }
-/* Return what a call costs its caller: the cost of calling an empty function, less that
+/* Return the cost of a call to its caller: the cost of calling an empty function, less that
  * function's own two instructions (3 cycles). */
 static int __attribute__((noipa)) empty(weft_queue *q, weft_event *e, uint32_t release) {
   return (void)q, (void)e, (void)release, 0;
@@ -66,7 +65,7 @@ static void fill_and_empty(int kind, uint32_t *push, uint32_t *take, uint32_t *m
     if (i && (int32_t)(e->time - last) < 0) uart_puts("not in order\n");
     last = e->time;
   }
-  *mean_push = sum_push / MANY; /* This is libgcc's division, outside the measured part. */
+  *mean_push = sum_push / MANY; /* The division is libgcc's, outside the measured part. */
   *mean_take = sum_take / MANY;
 }
 
@@ -75,7 +74,7 @@ int main(void) {
   cycles_init();
   uart_puts("{\"bench\":\"queue\"");
   /* The list: a post into an empty queue; behind the event that was inserted last; behind n
-   * others from the head, because the last event is later. */
+   * others from the head, because the event that was inserted last is later. */
   uint32_t cost[SHORT + 1], behind = 0;
   for (unsigned n = 0; n <= SHORT; n++) {
     weft_list_init(&list, WEFT_SPINLOCK(0));

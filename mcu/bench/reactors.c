@@ -1,5 +1,5 @@
-/* reactors: what a tag and a reaction cost. Pin 2 is high while a reaction runs. The program is
- * always late, so the time between two reactions is overhead.
+/* reactors: measures the cost of a tag and of a reaction. Pin 2 is high while a reaction runs. The
+ * program is always late, so the time between two reactions is overhead.
  *
  * TIMERS timers of one period fire one after the other; each triggers CHAIN reactions, which raise
  * pin 2 in turn. With PORTS the reactions trigger one another through ports; otherwise the timer
@@ -15,8 +15,8 @@
 #ifndef PORTS
 #define PORTS 0
 #endif
-#ifndef SPARE /* the number of reactions before these, which are never triggered: more than one
-               * word */
+#ifndef SPARE /* the number of reactions before these, which are never triggered: for more than
+               * one word */
 #define SPARE 0
 #endif
 #define WEFT_RX_REACTIONS (SPARE + CHAIN)
@@ -34,7 +34,7 @@
 #include "weft_mcu/reactors.h"
 #include "board.h"
 
-#ifndef PERIOD_US /* By default the period is less than a reaction takes. */
+#ifndef PERIOD_US /* By default the period is shorter than a reaction. */
 #define PERIOD_US 15
 #endif
 enum { PERIOD = PERIOD_US };

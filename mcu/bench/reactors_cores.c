@@ -1,6 +1,7 @@
 /* reactors_cores: two staggered 10 kHz timers of LOOPS units of work, each in an enclave and so on
  * a core of its own (the thesis's version of this program could not run them at once). Pins 2 and 3
- * are high while they work. With LINKED=1 a message with a delay of 1 ms also goes back and forth.
+ * are high while the timers' reactions work. With LINKED=1 a message with a delay of 1 ms also goes
+ * back and forth.
  */
 #ifndef LOOPS
 #define LOOPS 250

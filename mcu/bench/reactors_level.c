@@ -1,6 +1,6 @@
 /* reactors_level: four reactions of one level, then one reaction that reads their ports, on one
- * core (CORES=1) or both. Pin 2 is high while core 0 runs one of the four, pin 3 while core 1 does;
- * pin 4 is high from the first reaction to the reader. Pin 5 goes high for good if the reader
+ * core (CORES=1) or both. Pin 2 is high while core 0 runs one of the four, pin 3 while core 1 runs
+ * one; pin 4 is high from the first reaction to the reader. Pin 5 goes high for good if the reader
  * misses a value.
  */
 #ifndef CORES

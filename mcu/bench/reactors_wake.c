@@ -1,5 +1,5 @@
 /* reactors_wake: measures the time from a pin's edge, through its interrupt and a physical action,
- * to a reaction, which sets pin 7. A timer of 1 ms runs beside that (pin 8); the order of the
+ * to a reaction, which sets pin 7. A timer of 1 ms runs at the same time (pin 8); the order of the
  * action's values is checked in the timer's tags. Pin 9 goes high for good if a value is lost. The
  * emulator drives pin 6.
  */

@@ -1,6 +1,6 @@
 # Builds processes and channels with the runtime's Makefile: make -C mcu -f csp/csp.mk NAME, where
-# NAME is an example or a firmware of the tests. DEBUG=1 and FLASH=1 mean the same as there.
-# OPTIMISE=-Os gives the smallest code.
+# NAME is an example or a firmware of the tests. DEBUG=1 and FLASH=1 mean the same as in the
+# Makefile. OPTIMISE=-Os gives the smallest code.
 include Makefile
 CXX = arm-none-eabi-g++
 OPTIMISE ?= -O2

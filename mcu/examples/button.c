@@ -1,6 +1,6 @@
 /* button: a bouncing button on pin 17 (pull-up, pressed is low) toggles the LED once per press.
  *
- * Every edge moves one event to 5 ms ahead; the event runs when the pin has been quiet that long.
+ * Every edge moves one event to 5 ms ahead; the event runs when the pin has been quiet for 5 ms.
  * There is no polling: between presses neither the bounces nor the waiting cost any time.
  */
 #include "board.h"

@@ -1,7 +1,8 @@
 /* console: commands over UART 0 (115,200 baud): `on`, `off`, `blink MS`, `help`. The receiver's
  * interrupt puts each character into a ring; the actor takes the characters out, assembles lines
- * and obeys them, one line per action. So text can be pasted: characters that come while a line is
- * answered wait in the ring, and characters that find the ring full are counted and reported.
+ * and obeys them, one line per action. Therefore text can be pasted: characters that come while a
+ * line is answered wait in the ring, and characters that find the ring full are counted and
+ * reported.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -59,12 +60,12 @@ static uint32_t read_line(weft_event *e, uint32_t release) {
       uint32_t lost = WEFT_PEEK(characters.overflows) - told;
       told += lost;
       if (!lost) command(release);
-      else { /* The gap is somewhere after this line, so nothing in the ring can be trusted. */
+      else { /* The gap is somewhere after this line, so no character in the ring can be trusted. */
         for (; weft_ring_get(&queue, &characters, &c); skip = true) lost++;
         uart_put_u32(lost);
         uart_puts(" characters lost\n");
       }
-      /* This lets other events go first, then handles the next line. */
+      /* Other events go first; then the next line is handled. */
       weft_post_as(&queue, e, release, WEFT_KEEP);
       break;
     }

@@ -1,5 +1,5 @@
 /* tasks: two interleaved 10 kHz tasks that both cores serve from one queue. Pins 2 and 3 show when
- * each runs. */
+ * each task runs. */
 #include "board.h"
 #include "weft_mcu/actors.h"
 

@@ -25,8 +25,8 @@ void weft_resume_(weft_queue *q) {
   weft_unlock(q->lock, irq);
 }
 
-/* A release further in the past counts as this far in the past (us): half of what WEFT_HORIZON
- * leaves for late events. */
+/* A release that is further in the past counts as this far in the past (us): half of the time that
+ * WEFT_HORIZON leaves for late events. */
 enum { PAST = 1u << 23 };
 
 int weft_at(uint64_t release, uint32_t *low) {
@@ -60,7 +60,7 @@ enum { HOP = 1u << 30 };
 #endif
 static uint32_t periodic_action(weft_event *e, uint32_t release) {
   weft_periodic *p = (weft_periodic *)(void *)e;
-  /* The event was stopped after a core had committed to it. */
+  /* The event was stopped after a core had committed to its action. */
   if (!WEFT_PEEK(p->rate.whole)) return WEFT_DONE;
   weft_actor *actor = e->actor;
   weft_periodic_runs(p, 1);
@@ -72,7 +72,7 @@ static uint32_t periodic_action(weft_event *e, uint32_t release) {
   uint32_t step = 0, late = weft_now32() - release;
   for (;; p->skipped++) {
     step += weft_next(&p->rate);
-    /* The event's own action, or other code meanwhile, has stopped it. */
+    /* The event's own action, or other code meanwhile, has stopped the event. */
     if (!WEFT_PEEK(p->rate.whole)) return WEFT_DONE;
     if (step >= late) return step;
   }
@@ -80,7 +80,7 @@ static uint32_t periodic_action(weft_event *e, uint32_t release) {
 int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, weft_rate rate) {
   if (!rate.whole || rate.whole > HOP)
     return WEFT_MISTAKE(WEFT_E_HORIZON, "a period must be 1 us to 2^30 us");
-  /* The event is running already: the post that follows reports that. */
+  /* The event is already running: the post that follows reports this. */
   if (p->event.next) return WEFT_OK;
 #if WEFT_DEBUG
   uint32_t runs = p->runs;
@@ -109,7 +109,7 @@ int weft_ring_put_(weft_any q, weft_ring *r, const void *message) {
   } else r->overflows++;
   weft_unlock(q.queue->lock, irq);
   if (!room) return WEFT_FULL;
-  /* If the event is queued already, its action has not begun and will find the message. If the
+  /* If the event is already queued, its action has not begun and will find the message. If the
    * action has just taken the message, it runs once more and finds nothing. */
   uint32_t now = weft_now32();
   int code = q.heap ? weft_heap_post_as((weft_heap *)(void *)q.queue, &r->event, now, WEFT_KEEP)

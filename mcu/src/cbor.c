@@ -109,7 +109,7 @@ weft_cbor_item weft_cbor_next(weft_cbor *r) {
   weft_cbor_item item = {WEFT_CBOR_NONE, 0, 0, 0};
   unsigned major, low;
   if (r->at == r->end || !take_head(r, &major, &low, &item.n)) return item;
-  if (major == 6) { /* This is tag 2 or 3 (a big number); its bytes follow. */
+  if (major == 6) { /* tag 2 or 3, a big number; its bytes follow */
     unsigned inner;
     bool large = item.n == 2 || item.n == 3;
     if (!take_head(r, &inner, &low, &item.n) || !large || inner != 2 ||
@@ -159,8 +159,8 @@ float weft_cbor_read_float(weft_cbor *r) {
   return i.kind == WEFT_CBOR_UINT ? (float)i.n : -1.0f - (float)i.n;
 }
 
-/* This works without recursion: `left` has the number of items that each level still needs. An
- * entry of a map counts as two items; its key is the item with the even number. */
+/* The function works without recursion: `left` contains the number of items that each level still
+ * needs. An entry of a map counts as two items; its key is the item with the even number. */
 bool weft_cbor_is_whole(const uint8_t *from, size_t length) {
   weft_cbor r = weft_cbor_reader(from, length);
   uint64_t left[DEEPEST + 1];
@@ -179,8 +179,7 @@ bool weft_cbor_is_whole(const uint8_t *from, size_t length) {
     if ((key && nests) || (i.kind == WEFT_CBOR_LARGE && depth == DEEPEST)) return false;
     if (!nests) continue;
     if (depth == DEEPEST) {
-      if (i.n) return false; /* The items would be nested too deep; an empty list or map is
-                              * allowed. */
+      if (i.n) return false; /* The nesting would be too deep; an empty list or map is allowed. */
       continue;
     }
     left[++depth] = i.kind == WEFT_CBOR_MAP ? 2 * i.n : i.n;

@@ -27,7 +27,7 @@
 enum { MOST = 16383, HELD = 0x8000, HIGH = 0x3fff }; /* 4 * MOST fits into a place */
 
 WEFT_INLINE weft_heap *heap_of(weft_queue *q) { return (weft_heap *)(void *)q; }
-/* One shift is enough: it removes the 14 lower bits, and turns the offset in words into an
+/* One shift is enough: the shift removes the 14 lower bits, and turns the offset in words into an
  * offset in bytes. */
 WEFT_INLINE weft_event *event_at(uint8_t *base, weft_heap_entry entry) {
   return (weft_event *)(void *)(base + (entry >> 14));
@@ -36,8 +36,8 @@ WEFT_INLINE weft_heap_entry *entry_at(weft_heap_entry *one, unsigned place) {
   return (weft_heap_entry *)(void *)((uint8_t *)one + place);
 }
 
-/* Return whether event a goes before event b if both have the same release time. This is not
- * inlined, since ties are rare and registers are few. */
+/* Return whether event a goes before event b if both have the same release time. The function is
+ * not inlined, since ties are rare and registers are few. */
 static bool __attribute__((noinline))
 tie_before(uint8_t *base, weft_heap_entry entry_a, weft_heap_entry entry_b) {
   const weft_event *a = event_at(base, entry_a), *b = event_at(base, entry_b);
@@ -51,11 +51,11 @@ static bool before(uint8_t *base, weft_heap_entry a, weft_heap_entry b) {
   return d < 0 || (d == 0 && tie_before(base, a, b));
 }
 
-/* The two loops below count entries in bytes (4 i, a place) and leave ties to other functions. So
- * the low registers of the Cortex-M0+ hold all that the loops need. */
+/* The two loops below count entries in bytes (4 i, a place) and leave ties to other functions.
+ * Therefore the low registers of the Cortex-M0+ hold everything that the loops need. */
 
-/* Store an entry that sinks or is new, and write its place into its event. This is not used for an
- * entry that rises (invariant 2). */
+/* Store an entry that sinks or is new, and write its place into its event. Not used for an entry
+ * that rises (invariant 2). */
 WEFT_INLINE void put_at(weft_heap_entry *one, uint8_t *base, unsigned place,
                         weft_heap_entry entry) {
   *entry_at(one, place) = entry;
@@ -80,7 +80,7 @@ climb(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry)
   uint32_t time = event_at(base, entry)->time;
 #ifdef WEFT_HEAP_CLIMB
   WEFT_HEAP_CLIMB(one, base, hole, time, entry,
-                  tie); /* The loops below are compiled as the port wants them. */
+                  tie); /* The loop below, compiled as the port wants it. */
 #else
   unsigned above;
   while ((above = hole >> 5 << 2)) {
@@ -129,7 +129,7 @@ WEFT_HOT static void __attribute__((noinline)) take_out(weft_heap *h, unsigned h
 sink:;
 #ifdef WEFT_HEAP_SINK
   WEFT_HEAP_SINK(one, times, hole, end,
-                 tie); /* This is the loop below, compiled as the port wants it. */
+                 tie); /* The loop below, compiled as the port wants it. */
 #else
   for (unsigned child; (child = hole + hole) < end; hole = child) {
     weft_heap_entry earlier = *entry_at(one, child), other = *entry_at(one, child + 4);
@@ -143,7 +143,7 @@ sink:;
     *entry_at(one, hole) = earlier;
   }
 #endif
-  if (hole + hole == end) { /* This is an only child. */
+  if (hole + hole == end) { /* The child is an only child. */
     *entry_at(one, hole) = *entry_at(one, end);
     hole = end;
   }
@@ -190,7 +190,8 @@ WEFT_INLINE void heap_put_back(weft_queue *q, weft_event *e) {
  * the actor of the root is busy. */
 static unsigned __attribute__((noinline)) first_below(weft_heap *h) {
   weft_heap_entry *one = h->index - 1;
-  uint16_t todo[20]; /* at most one entry per level waits here, and two of the last level */
+  uint16_t todo[20]; /* at most one entry of each level waits here, and two entries of the last
+                      * level */
   unsigned best = 0, n = 0;
   todo[n++] = 1;
   while (n) {

@@ -18,7 +18,7 @@ enum {
   VALUE = 48
 };
 enum { WRITE = 1, BODY = 128 };
-enum { AWAITED, OURS, GIVEN_UP, REFUSED }; /* REFUSED: given up before the PC handed it out */
+enum { AWAITED, OURS, GIVEN_UP, REFUSED }; /* REFUSED: given up before the PC has handed it out */
 enum { OWES_POISON = 1, OWES_RETIRE = 2 };
 enum { RETIRED = 1, POISONED = 2, DIED = 3 };
 enum { START = 40, HEADER = 32, FIELDS = 5 };
@@ -102,8 +102,8 @@ static bool writes(const weft_link_op *op) {
     if (op->guards[i].end->writes) return true;
   return false;
 }
-/* Return the number of bytes in the body of the operation's OFFER, both as a compact frame and
- * as an ordinary frame. */
+/* Return the number of bytes in the body of the operation's OFFER, which is the same in a compact
+ * frame and in an ordinary frame. */
 static size_t body_of(const weft_link_op *op) {
   size_t n = 0;
   bool head = false;
@@ -136,9 +136,9 @@ static void put_offer(weft_link *l, weft_link_op *op) {
   }
 }
 
-/* Return OURS if an operation that has not been sent yet may be sent. An end that was given up
- * since counts as ours until the PC has been told so; after that the operation has a closed end
- * (GIVEN_UP). */
+/* Return OURS if an operation that has not been sent yet may be sent. An end that has been given up
+ * since then counts as OURS until the PC has been told so; after that the operation has a closed
+ * end (GIVEN_UP). */
 static unsigned may_go(const weft_link_op *op) {
   unsigned all = OURS;
   for (unsigned i = 0; i < op->count; i++) {
@@ -151,9 +151,9 @@ static unsigned may_go(const weft_link_op *op) {
 }
 static void finish(weft_link *l, weft_link_op *op, weft_link_status status, unsigned won);
 
-/* Send everything that was waiting for room or for an end to be handed out. Operations go first, in
- * their order, then the messages about ends. So all values of an end are written before the end is
- * given up. */
+/* Send everything that has waited for room or for an end to be handed out. Operations go first, in
+ * their order, then the messages about ends. Therefore all values of an end are written before the
+ * end is given up. */
 static void say(weft_link *l) {
   if (!l->greeted || l->why) return;
   for (weft_link_op *op = l->ops, *next; op; op = next) {
@@ -424,8 +424,8 @@ static weft_link_op *op_of(weft_link *l) {
     if (op->sent && op->number == l->field[OP]) return op;
   return 0;
 }
-/* Return the index of the guard that was number `n` among the offered guards; op->count if there
- * is none. */
+/* Return the index of the guard that has the number `n` among the offered guards; op->count if
+ * there is none. */
 static unsigned guard_of(const weft_link_op *op, uint64_t n) {
   unsigned i = 0;
   for (; i < op->count; i++)
@@ -484,9 +484,10 @@ static void ended(weft_link *l, weft_link_op *op) {
     op->guards[i].end->strength = (uint8_t)(l->field[VAL] >> 8);
   }
   if (op->leaving) return finish(l, op, status_of(op->guards[i].end), i);
-  status = look(l, op, &won); /* A choice goes on with the guards that are left. */
+  status = look(l, op, &won); /* A choice goes on with the remaining guards. */
   if (status) return finish(l, op, status, status == WEFT_LINK_RETIRED ? i : won);
-  /* The operation gets a new number, so a late answer to the old number belongs to no operation. */
+  /* The operation gets a new number, so that a late answer to the old number belongs to no
+   * operation. */
   op->sent = false;
   l->fresh = true;
 }
@@ -503,7 +504,7 @@ static void done(weft_link *l, weft_link_op *op) {
   finish(l, op, WEFT_LINK_OK, i);
 }
 
-/* Called when the head of a frame is complete: decide where its body is stored. */
+/* Called when the head of a frame is complete: choose the place where its body is stored. */
 static void frame_begins(weft_link *l) {
   weft_link_op *op = l->kind == DONE || l->kind == VALUE ? op_of(l) : 0;
   l->sink = op && (l->kind == VALUE || l->flags & BODY) ? op : 0;
@@ -524,7 +525,7 @@ static void frame_ends(weft_link *l) {
   if (l->kind == GIVE) return give(l);
   if (l->kind != DONE && l->kind != VALUE && l->kind != WITHDRAWN && l->kind != ENDED)
     return fault(l, "a frame that has no business on a board");
-  if (l->sink) { /* Up to seven zeros at the end of the value were left out. */
+  if (l->sink) { /* Up to seven zeros at the end of the value have been left out. */
     if (l->field[VAL] > padded(l->body))
       return fault(l, "a value that is not of the length it says");
     for (uint64_t k = l->body; k < l->field[VAL]; k++) value_byte(l->sink, 0);
@@ -636,7 +637,7 @@ static void take_packet(weft_link *l, uint32_t now) {
   l->owes = true;
   if (number != l->due) return;
   l->due++;
-  /* This stops if `news` has begun the next session, to which these bytes do not belong. */
+  /* The loop stops if `news` has begun the next session, to which these bytes do not belong. */
   for (unsigned i = WEFT_LINK_HEAD; i < n && l->mine == mine; i++) session_byte(l, p[i]);
 }
 

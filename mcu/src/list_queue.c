@@ -4,7 +4,7 @@
  *  1. The list is a ring through q->head, ordered by release time, then priority (high first), then
  *     order of posting. Times are compared by the sign of their difference, so all must lie within
  *     2^31 us.
- *  2. q->near is in the ring: code that takes that node out sets q->near to the node before it.
+ *  2. q->near is in the ring: code that takes that node out sets q->near to the previous node.
  */
 #define WEFT_OP(name) list_##name
 #include "scheduler.h"
@@ -19,9 +19,9 @@ WEFT_INLINE void link_between(weft_node *at, weft_event *e, weft_node *next) {
 }
 
 /* Insert e behind the events with its time and priority, or in front of them. The search begins at
- * the event that was inserted last, if that event goes before e. So an actor among others with the
- * same period finds its place right behind that event, however many actors there are and however
- * many events wait far behind. */
+ * the event that was inserted last, if that event goes before e. Thus an event whose actor has the
+ * same period as other actors finds its place right behind that event, however many actors there
+ * are and however many events wait far behind. */
 WEFT_HOT static int __attribute__((noinline))
 insert_either(weft_queue *q, weft_event *e, bool in_front) {
   uint32_t time = e->time;
@@ -33,7 +33,7 @@ insert_either(weft_queue *q, weft_event *e, bool in_front) {
   }
 #ifdef WEFT_SEARCH_RING
   WEFT_SEARCH_RING(&q->head, time, at, next,
-                   end); /* This is the loop below, compiled as the port wants it. */
+                   end); /* the loop below, compiled as the port wants it */
 #else
   for (;; at = next) {
     next = at->next;
@@ -43,7 +43,7 @@ insert_either(weft_queue *q, weft_event *e, bool in_front) {
     if (!distance) break;
   }
 #endif
-  do { /* This passes the events with the same time. */
+  do { /* passes the events with the same time */
     if (priority_of(next) < priority) break;
     at = next;
     next = at->next;
@@ -72,8 +72,8 @@ WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
   next = at->next;
   if (next != &q->head && (int32_t)(next->time - time) <= 0) return WEFT_TIED;
   q->near = &e->node;
-  __asm("" : "+r"(at)); /* Without this GCC would merge the two stores and move registers for
-                         * that. */
+  __asm("" : "+r"(at)); /* Without this statement GCC would merge the two stores and move
+                         * registers for that. */
   link_between(at, e, next);
   return WEFT_OK;
 }

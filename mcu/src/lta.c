@@ -33,7 +33,7 @@ static void give(event_queue_t *q) { free(q->memory); }
 static _Alignas(8) uint8_t arena[WEFT_LTA_ARENA];
 #define ARENA_BEGIN ((uintptr_t)arena)
 #define ARENA_END (ARENA_BEGIN + sizeof arena)
-#else /* This is the memory that the program leaves free. */
+#else /* the memory that the program leaves free */
 #define ARENA_BEGIN (((uintptr_t)WEFT_FREE_BEGIN + 7) & ~(uintptr_t)7)
 #define ARENA_END ((uintptr_t)WEFT_FREE_END)
 #endif

@@ -1,8 +1,9 @@
 /* scheduler.h: the worker, and post, re-post and cancel, written once for every kind of queue.
  *
- * A kind of queue defines WEFT_OP(name) before it includes this file, and defines the operations
- * declared below after that; everything here is inlined into the file of that kind. (A constant
- * table of functions gave the same code, except at -Og, where GCC does not inline indirect calls.)
+ * A kind of queue defines WEFT_OP(name) before it includes this file, and afterwards defines the
+ * operations that are declared below; everything in this file is inlined into the file of that
+ * kind. (A constant table of functions gave the same code, except at -Og, where GCC does not inline
+ * indirect calls.)
  *
  * The protocol (checked as a Promela model in tests/model/claim.pml, and on this very code with
  * random schedules in tests/host)
@@ -56,7 +57,7 @@ WEFT_INLINE bool WEFT_OP(remove)(weft_queue *,
                                                  * is not in it */
 
 /* Announce a change that waiting cores must see. The caller holds the lock, and calls weft_wake
- * after it. */
+ * afterwards. */
 WEFT_INLINE void weft_news(weft_queue *q) {
   if (WEFT_MUTANT != 1) WEFT_POKE(q->news.all, WEFT_NEWS(q->lock));
 }
@@ -71,7 +72,7 @@ WEFT_INLINE void weft_check_owner(weft_queue *q) {
   else if (q->owner != (int32_t)weft_core())
     weft_panic("weft: a queue without a lock is used by two cores; give it a lock of its own");
 }
-/* A time that is this far past (in us; 4.5 minutes) is taken for a time beyond the horizon, not for
+/* A time that is this far past (in us; 4.5 minutes) is treated as a time beyond the horizon, not as
  * a late post. */
 enum { WEFT_PAST = 1 << 28 };
 WEFT_INLINE void weft_check_release(uint32_t release) {
@@ -132,8 +133,9 @@ WEFT_INLINE int weft_posted(weft_queue *q, weft_lock_t *lock, weft_irq_t irq, in
   if (WEFT_MUTANT != 6) weft_wake();
   return code;
 }
-/* Handle the rare cases of a post, with the lock held. Each queue calls it from a function that
- * is kept out of line: its arguments would occupy registers that the common case needs. */
+/* Handle the rare cases of a post, with the lock held. Each queue calls this function from a
+ * function that is kept out of line: the arguments would occupy registers that the common case
+ * needs. */
 WEFT_INLINE int weft_post_rare_with(weft_queue *q, weft_event *e, uint32_t release,
                                     weft_irq_t irq) {
   if (e->next) {
@@ -233,7 +235,7 @@ WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint
 }
 
 /* Return whether some action (of e or of another event) has posted e already, although e's action
- * asks for it again. Then that post counts. */
+ * asks for it again. In that case that post counts. */
 WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
   if (__builtin_expect(!e->next, 1)) return false;
 #if WEFT_DEBUG
@@ -266,8 +268,8 @@ WEFT_INLINE void weft_work_with(weft_queue *q) {
       if (late < -WEFT_EARLY_US && !weft_wait_for(q, e, core, release)) break;
       weft_node *idle = 0;
       __asm(""
-            : "+r"(idle)); /* Without this GCC would keep a zero in a high register over the
-                              whole loop, and pay for it here. */
+            : "+r"(idle)); /* Without this statement GCC would keep a zero in a high register over
+                              the whole loop, and pay for it here. */
       e->next = idle;
       weft_count_out(q);
       weft_unlock_thread(q->lock);

@@ -51,7 +51,7 @@ class Task:
 
     execution: float
     total: float
-    overhead: int  # the most cycles from the end of a run to the start of the next
+    overhead: int  # the largest number of cycles from the end of a run to the start of the next
     deviation: float  # the standard deviation of the time from start to start
     late: float  # the longest time from start to start
 
@@ -99,15 +99,15 @@ def tasks(
     us: int = 20_000,
 ) -> list[Task]:
     """Runs chapter 7's two interleaved 10 kHz tasks, each of `loops` loops. Each task is an enclave
-    and so has a core, unless `one_core` is true."""
+    and so runs on a core of its own, unless `one_core` is true."""
     text = TASKS.format(loops=LOOPS, count=loops, target=", workers: 1" if one_core else "")
     ran = run(built(place, f"Tasks{loops}", text, flash), us, "2,3", conflicts)
     return [task(ran, 2), task(ran, 3)]
 
 
 def most_loops(place: Path, low: int, high: int, **how: bool) -> int:
-    """Returns the most loops with which both tasks still start every 100 us, by bisection. It is
-    assumed that they do so with `low` loops, and do not with `high` loops.
+    """Returns the largest number of loops with which both tasks still start every 100 us, by
+    bisection. It is assumed that the tasks do so with `low` loops, and do not with `high` loops.
     """
     while high - low > 1:
         middle = (low + high) // 2
@@ -184,7 +184,7 @@ INTERFERENCE = """target C {{ platform: rp2040 }}
 {other}main reactor {{ a = new Work(first = 100 usec)
 {more} }}
 """
-OTHERS = {  # core 1's work; "same" has another period, so that the cores meet in all phases
+OTHERS = {  # the work of core 1; "same" has another period, so that the cores meet in all phases
     "idle": ("", ""),
     "same": ("", "  b = new Work(pin = 3, first = 107 usec, period = {other} usec)"),
     "loop": (

@@ -249,7 +249,7 @@ def chapters_4_5(place: Path) -> list[str]:
         example = LF / f"{name}.lf"
         text = example.read_text().replace(
             "../device", str(LF.parent / "device")
-        )  # The program is built in another folder.
+        )  # The build takes place in another folder.
         program = ex.built(place, name, text, flash=True)
         sizes.append(
             [

@@ -18,7 +18,7 @@ from sampler import Sampler, fail, numbers
 from weft import Channel, Output, Parallel, process, run, select
 
 KINDS = ("numpy", "compiled", "montecarlo")
-STEPS = 1000  # the paper's picture has 5000
+STEPS = 1000  # the picture in the paper has 5000 steps
 XMIN, XMAX = -1.6744096758873175, -1.6744096714940624
 YMIN, YMAX = 0.00004716419197284976, 0.000047167062611931696
 
@@ -40,8 +40,8 @@ void escape(double x0, double dx, double y, int n, int steps, int* out) {
 
 
 def compiled():
-    """Returns the compiled worker's library. It is made once for each version of the source, in the
-    builds' folder.
+    """Returns the compiled worker's library. The library is compiled once for each version of the
+    source, into the folder of builds.
     """
     folder = Path(__file__).resolve().parents[2] / ".build" / "bench"
     library = folder / f"escape-{abs(hash_of(SOURCE)):x}.so"
@@ -179,7 +179,7 @@ def kind_of():
 @process
 async def main(kind, workers, samples, per):
     if kind == "compiled":
-        compiled()  # The library is made before the workers look for it.
+        compiled()  # The library is compiled before the workers look for it.
     jobs, results = Channel("jobs"), Channel("results")
     ends = [(jobs.reader(), results.writer()) for _ in range(workers)]
     await Parallel(
@@ -188,5 +188,5 @@ async def main(kind, workers, samples, per):
     )
 
 
-# (Each OS process runs this file up to run(), so the line leaves sys.argv as it is.)
+# (Each OS process runs this file up to run(), so the line must not change sys.argv.)
 run(main(kind_of(), *numbers("KIND WORKERS SAMPLES PER", words=1)))

@@ -1,8 +1,8 @@
 """The first N primes by a sieve that has a process for each prime. Run this file by on.py, or by
 `weft run --on BACKEND`.
 
-This repeats the PyCSP paper's figures 5 and 6. The figure is ns for each prime, from the first
-process to the last answer.
+The program repeats the PyCSP paper's figures 5 and 6. The figure is ns for each prime, from the
+first process to the last answer.
 """
 
 from sampler import Sampler, fail, numbers

@@ -1,8 +1,8 @@
 """TOKENS tokens go round a ring of N processes. Run this file by on.py, or by `weft run --on
 BACKEND`.
 
-This repeats the PyCSP paper's figure 4. All processes except one may have a token; then only that
-process can read.
+The program repeats the PyCSP paper's figure 4. All processes except one may hold a token; if they
+do, only that one process can read.
 """
 
 from sampler import Sampler, fail, numbers
@@ -24,10 +24,10 @@ async def timer(source, sink, n, tokens, samples, per):
     """An element like the others, which also counts: each element passes on as many values as this
     element.
 
-    So a stretch of k values here is one of k × N communications, except for the few values on their
-    way. A token begins with the number of its first element, and each element adds one. So the
-    value that arrives here says how often the token has gone round, and whether each element has
-    passed it on.
+    Therefore a stretch of k values here is a stretch of k × N communications, except for the few
+    values on their way. A token begins with the number of its first element, and each element adds
+    one. Therefore the value that arrives here shows how often the token has gone round, and whether
+    each element has passed the token on.
     """
     await sink.write(0)
     passed = 0

@@ -33,7 +33,7 @@ def write(tmp_path: Path) -> Write:
 @pytest.fixture(scope="session")
 def ball(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns the path of a copy of theses/lf in which to build. The programs of theses/lf look for
-    device/ there."""
+    device/ beside this copy."""
     root = tmp_path_factory.mktemp("theses")
     (root / "device").symlink_to(THESES / "device")
     built = shutil.ignore_patterns("bin", "src-gen")

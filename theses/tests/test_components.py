@@ -1,5 +1,5 @@
-"""Tests of the thesis's tables: what is measured and in which order, how the tables are made, and
-where they are written.
+"""Tests of the thesis's tables: the measurements and their order, the contents of the tables, and
+the place where the tables are written.
 """
 
 import subprocess

@@ -48,8 +48,8 @@ def text_of(period: int, loops: int, target: str = "") -> str:
 
 @pytest.mark.soak
 def test_overhead_at_saturation_on_both_cores(write: Write) -> None:
-    """Section 7.3: counts the cycles from the end of a run to the start of the next; the thesis has
-    4,000 cycles, on one core."""
+    """Section 7.3: counts the cycles from the end of a run to the start of the next; the thesis
+    measured 4,000 cycles, on one core."""
     ran = board(write(text_of(15, 600)), 3000, "--pins", "2,3")
     for pin in (2, 3):
         gaps = ran.gaps(pin)[10:]
@@ -59,7 +59,7 @@ def test_overhead_at_saturation_on_both_cores(write: Write) -> None:
 @pytest.mark.soak
 def test_start_deviation(write: Write) -> None:
     """Sections 7.4, 7.5: takes the standard deviation of the time from start to start, for two
-    tasks of 10 kHz at light load; the thesis has 4.3 us."""
+    tasks of 10 kHz at light load; the thesis measured 4.3 us."""
     for target in ("", ", workers: 1"):
         ran = board(write(text_of(100, 100, target)), 20_000, "--pins", "2,3")
         for pin in (2, 3):
@@ -70,8 +70,8 @@ def test_start_deviation(write: Write) -> None:
 
 @pytest.mark.parametrize("flash, limit", [(True, 3072), (False, 3072)])
 def test_blink(write: Write, flash: bool, limit: int) -> None:
-    """Section 5.4: counts the bytes of the whole image, start-up included; the thesis has 96,100
-    bytes."""
+    """Section 5.4: counts the bytes of the whole image, start-up included; the thesis measured
+    96,100 bytes."""
     path = write("""target C { platform: rp2040 }
 preamble {= #include "board.h" =}
 main reactor { timer t(0, 500 msec)
@@ -86,7 +86,7 @@ main reactor { timer t(0, 500 msec)
 @pytest.mark.parametrize("after", ["", " after 3 msec"])
 def test_the_race_of_listing_4_1_is_none(write: Write, after: str) -> None:
     """Runs listing 4.2 with the loops of 4.1: each value is printed before it is incremented, on
-    one core and on both."""
+    one core and on both cores."""
     path = write(f"""target C {{ platform: rp2040, timeout: 22500 usec }}
 preamble {{= #include "board.h" =}}
 reactor Printer {{ input print: bool  input increment: int  state x: int = 0
@@ -108,7 +108,7 @@ main reactor {{ p = new Printer()  one = new Loop1()  two = new Loop2()
 @pytest.mark.soak
 def test_loops_held_in_flash(tmp_path: Path) -> None:
     """Section 7.5, with bus conflicts modelled: both tasks hold 10 kHz with 235 loops. In the
-    thesis the LTA holds it up to 220 loops, and LF up to 190 with one task."""
+    thesis LTA holds 10 kHz up to 220 loops, and LF up to 190 loops with one task."""
     assert all(one.holds for one in tasks(tmp_path, 235, conflicts=True, flash=True))
     for one in tasks(tmp_path, 250, conflicts=True, flash=True):
         assert 101.8 < one.execution < 106 and one.overhead <= 180
@@ -122,7 +122,7 @@ def test_loops_held_in_sram(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_8000_minimal_reactors(tmp_path: Path) -> None:
     """Section 5.3: each of 8,000 reactors has a timer of its own, and each tag fires one of them.
-    The thesis has at most 681 reactors, of 360 bytes each."""
+    In the thesis at most 681 reactors fit, of 360 bytes each."""
     image = built(tmp_path, "Apart", bank(8000, apart=True))
     assert static_bytes(image) / 8000 <= 24 + 4 + 1.2, "4 in the heap; the program's own beside"
     ran = run(image, 130_000, "2")
@@ -142,7 +142,7 @@ def test_a_bank_as_the_thesis_has_it(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_interference(tmp_path: Path) -> None:
     """Section 6.1: if core 1 spins in one instruction instead of being idle, fib in flash takes
-    longer, and the matrices less so. RESULTS.md has all figures."""
+    longer, and the matrices less so. RESULTS.md contains all figures."""
     ratios = []
     for call, period in (("fib(13)", 500), ("matrices(1)", 400)):
         idle, loop = (

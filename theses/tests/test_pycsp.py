@@ -1,5 +1,4 @@
-"""Tests of the PyCSP paper's experiments: their programs on every kind of process, and their
-page."""
+"""Tests of the PyCSP paper's experiments: their programs on every backend, and their page."""
 
 import os
 import subprocess

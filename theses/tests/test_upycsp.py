@@ -20,7 +20,7 @@ EXPERIMENTS = ("sequential", "parallel", "with5x2", "select5x2")
 def test_the_thesiss_program_runs_by_a_change_of_import(
     module: str, where: str, experiment: str
 ) -> None:
-    found = upycsp.named(module, where, experiment, 3, 10)  # The program asserts what it reads.
+    found = upycsp.named(module, where, experiment, 3, 10)  # The program asserts its values.
     assert len(found) == 3
     assert all(v > 0 for v in found)
 
@@ -110,8 +110,8 @@ for Future in (baselines.Yielding, baselines.Rescheduling):
 
 def test_the_new_asyncios_three_open_questions() -> None:
     """Thesis, section 10.1: run_until_complete needs no repair. gather raises the first poison and
-    leaves the other tasks running, or returns the exception of each. Both kinds of futures can be
-    written for the new asyncio."""
+    leaves the other tasks running, or returns the exception of each. Both kinds of futures of the
+    thesis can be written for the new asyncio."""
     output = tiers.snippet("pure", GATHER.format(bench=str(tiers.HERE / "bench")), heap="1m")
     once = ["raised, True", "['one', 'three', 'two']", "['Poisoned', 'Poisoned']"]
     assert output.splitlines() == once * 2

@@ -23,8 +23,8 @@ static inline void savina_check(bool right, const char* what) {
     exit(1);
   }
 }
-/* Prints ns for each of `count` operations since `began`; the first lines of a program say what
- * an operation is. */
+/* Prints ns for each of `count` operations since `began`; the first comment of a program defines
+ * its operation. */
 static inline void savina_end(int64_t began, double count) {
   printf("ns %.2f\n", (double)(lf_time_physical() - began) / count);
 }

@@ -1,4 +1,4 @@
-// A bound: measures what one resume of a bare C++20 coroutine costs, through a queue of ready
+// A bound: measures the cost of one resume of a bare C++20 coroutine, through a queue of ready
 // coroutines and without a channel.
 //
 // Invariant: each of the coroutines is in the queue exactly once, except the one that runs.

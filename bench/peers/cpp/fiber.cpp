@@ -41,7 +41,8 @@ int main(int argc, char** argv) {
     s.print();
     std::fflush(stdout);
     std::_Exit(
-        0);  // closing a channel on which fibers wait crashes Boost 1.74 now and then, so the others never end
+        0);  // closing a channel on which fibers wait sometimes crashes Boost 1.74, so the other
+             // fibers never end
   });
   for (auto* f : {&prefix, &delta, &successor, &consumer}) f->join();
 }

@@ -1,6 +1,7 @@
 // A peer: ints over pipes between two processes, with blocking reads and writes.
 //
-//   pipe int MICROSECONDS SAMPLES PER     the other answers after so much work; ns a round trip beyond it
+//   pipe int MICROSECONDS SAMPLES PER     the other process answers after this much work;
+//                                         ns a round trip beyond that work
 //   pipe stream SAMPLES PER               one way; ns an int
 #include <sys/wait.h>
 

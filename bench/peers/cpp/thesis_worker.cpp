@@ -15,7 +15,7 @@ std::vector<std::thread> threads;
 
 void worker(const std::string& address, const std::string& workload, std::uint64_t messages) {
   const thesis::Work work = thesis::work_of(workload);
-  zmq::context_t context;  // one for each worker, as in the thesis
+  zmq::context_t context;  // one context for each worker, as in the thesis
   zmq::socket_t pair(context, zmq::socket_type::pair);
   pair.connect(address);
   const auto say = [&](std::uint64_t value) {

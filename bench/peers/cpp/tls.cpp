@@ -5,7 +5,7 @@
 //   tls SAMPLES PER      ns one way of a megabyte, from before the write to after the read of the
 //                        last byte, by the system's clock; the reader asks for each
 //
-// This is the quickest way that was found: the reader reads all records that have arrived at once,
+// This way is the quickest that was found: the reader reads all records that have arrived at once,
 // up to kTogether bytes, and the writer collects that many bytes before it sends them.
 #include <netinet/in.h>
 #include <openssl/evp.h>
@@ -20,10 +20,11 @@
 
 namespace {
 constexpr std::size_t kMegabyte = std::size_t{1} << 20;
-// 16 KB took 1.5 to 2.9 times as long, on a busy machine; 64 and 256 KB took about as long as this
+// On a busy machine 16 KB took 1.5 to 2.9 times as long; 64 and 256 KB took about as long as 128
+// KB.
 constexpr std::size_t kTogether = std::size_t{1} << 17;
 
-// Makes and sets a certificate of its own, of the kind that the sessions have.
+// Makes a certificate of its own, of the kind that the sessions use, and installs it in `c`.
 void show_one(SSL_CTX* c) {
   EVP_PKEY* const key = EVP_EC_gen("P-256");
   X509* const x = X509_new();

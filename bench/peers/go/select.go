@@ -9,10 +9,10 @@ import (
 // that Go compiles best.
 //
 // On one processor, Go's scheduler runs the goroutine that was woken last. So a reader and the
-// writer it has just served alternate for a time slice, while the other writers do not run: most
-// selects find little ready and block. That is Go's own behaviour and is measured as it is. With
-// yield, the reader lets the others run after every twenty selects: then nearly all selects find
-// writers waiting, as they do where the scheduler is first come, first served.
+// writer that it has just served alternate for a time slice, while the other writers do not run:
+// most selects find little ready and block. This is Go's own behaviour, and is measured as it is.
+// With yield, the reader lets the others run after every twenty selects: then nearly all selects
+// find writers waiting, as they do where the scheduler is first come, first served.
 
 func selectTen(count, per int, yield bool) {
 	var c [10]chan int

@@ -1,4 +1,4 @@
-"""The calls of array_calls.py by joblib.Parallel, whose processes (loky) stay warm too."""
+"""The calls of array_calls.py by joblib.Parallel, whose processes (loky) also stay warm."""
 
 from array_calls import CALLS, measure, total
 from joblib import Parallel, delayed

@@ -1,7 +1,8 @@
 """The yardstick: KIND of away_tasks by WORKERS OS processes that do not communicate; each does
 every WORKERS-th task.
 
-ns from their release to the end of the last. They are started by multiprocessing, and are warm.
+The figure is the ns from their release to the end of the last process. The processes are started by
+multiprocessing, and are warm.
 """
 
 import multiprocessing

@@ -22,7 +22,7 @@ def other(end, reader):
         data[-1] = n & 255
         try:
             end.send_bytes(data)
-        except OSError:  # the reader has everything that it wants, and has closed its end
+        except OSError:  # the reader has read all megabytes, and has closed its end
             return
 
 

@@ -1,5 +1,5 @@
-// Processes of a network that run in another program: the process that stands for one here, and the
-// code that runs it there.
+// Processes of a network that run in another program: the process that stands here for such a
+// process, and the code that runs the process there.
 //
 //   here: stand_in() ──"start 3"──► there: serve() ──spawns──► runs_here() ──► the process
 //               │ ◄───────────────how it ended────────────────────────┘
@@ -33,7 +33,7 @@ struct Abroad {
         try {
           co_await me->kind_.command(p->id, "cancel");
           asked = false;
-        } catch (const weft::Cancelled&) {  // The request to end has come again.
+        } catch (const weft::Cancelled&) {  // The request to end has been repeated.
         } catch (const weft::TimedOut&) {
         }
       }
@@ -67,7 +67,7 @@ struct Abroad {
       said = left ? told_of(left) : "Cancelled";
     }
     left = nullptr;
-    me->kind_.arrived();  // The process's ends are closed.
+    me->kind_.arrived();  // The ends of the process are closed.
     co_await me->kind_.tells(p->id).write(said);
   }
 

@@ -1,9 +1,9 @@
 // A network in several programs, joined by one of the real links: an end belongs to a channel of
-// this program or of another one, and time is real.
+// this program or of another program, and time is real.
 //
 // When an operation at a far end returns, its effect may still be under way (WIRE.md 6.4, 15), but
-// the history says that it has happened. So a record waits for the answer to a frame that is sent
-// after the operation, a *tick*.
+// in the history it has happened. So a record waits for the answer to a frame that is sent after
+// the operation, a *tick*.
 #pragma once
 #include <sstream>
 
@@ -36,7 +36,7 @@ struct weft::wire::Value<twin::Word> {
 
 namespace twin {
 
-// An end of either kind, together with a function by which the end dies.
+// An end of a channel of this program or of another one, with a function by which the end dies.
 template <class End>
 class Mortal : public End {
  public:
@@ -67,7 +67,7 @@ class Tick final : public w::FarOp {
       if (end.peer->far.begin(*this)) return;
     }
     done_.wait(false);
-    const w::Space::Step step(space);  // After this, over() has returned.
+    const w::Space::Step step(space);  // over() has returned when the step begins.
   }
 
  private:
@@ -92,8 +92,8 @@ class Far {
   static constexpr weft::Clock kClock = weft::Clock::steady;
 
   // Makes this program's part of the network. `links` has a link for each program; the link is null
-  // for this program, or if there is none. `controls` are the sockets from program 0 to the other
-  // programs.
+  // for this program, and for a program to which there is no link. `controls` are the sockets from
+  // program 0 to the other programs.
   Far(const Network& n, const Placed& placed, int me, Standing& standing,
       std::vector<w::LinkBase*> links, std::vector<int> controls = {})
       : placed_(placed),
@@ -155,7 +155,7 @@ class Far {
   static weft::Span span(int t) { return std::chrono::milliseconds(kUnit * t); }
   std::int64_t moment(int t) const { return start_ + t * kUnit * 1'000'000; }
 
-  // Waits until a value has arrived: a write on credit is over before that.
+  // Waits until a value has arrived, because a write on credit is over before its value arrives.
   void written(const W& to) {
     if (buffers_ && to.there()) arrived();
   }
@@ -168,7 +168,8 @@ class Far {
   }
 
   // --- program 0 ---
-  // A process of another program that has not been started. If it never is started, its ends go.
+  // A process of another program that has not been started. If the process is never started, its
+  // ends are closed.
   class Unstarted {
    public:
     Unstarted(Far& f, int pid) : far_(&f), pid_(pid) {}
@@ -206,7 +207,7 @@ class Far {
     return all;
   }
 
-  // --- the others ---
+  // --- the other programs ---
   w::FarReader<Text>& commands() { return commands_; }
   w::FarWriter<Text>& tells(int pid) { return tells_.at(pid); }
   void tell_dropped() { dropped_to_(dropped()); }
@@ -217,7 +218,7 @@ class Far {
   }
 
  private:
-  static constexpr std::int64_t kUnit = 4;  // in ms
+  static constexpr std::int64_t kUnit = 4;  // the length of one time unit of the network, in ms
 
   struct Next {
     typename w::ReaderEnd<V>::Read read;
@@ -292,8 +293,8 @@ class Far {
   static Text tick_of(int home, int at) {
     return "tick." + std::to_string(home) + "." + std::to_string(at);
   }
-  // Takes the ends of other programs' channels. Program 0 also hands on those ends that it does not
-  // use itself.
+  // Takes the ends of other programs' channels. Program 0 also hands on those ends that program 0
+  // does not use itself.
   void take(const Network& n) {
     each_end(n, [&](const Proc& p, std::size_t i, const End& e) {
       const int home = placed_.home_of(e.channel), at = placed_.host_of(p.id);

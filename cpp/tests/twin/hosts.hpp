@@ -1,4 +1,5 @@
-// Program 0 of a network that several programs play, and the others, which program 0 starts.
+// Program 0 of a network that several programs play, and the other programs, which program 0
+// starts.
 //
 //   0:   reads the network ──► starts the others ──► hands out ends ──► settle() ──► plays main
 //        ──► "stop" to all ──► their counts
@@ -18,7 +19,7 @@
 namespace twin {
 
 struct Spread {
-  unsigned programs = 0;  // 0: there is one program, and no link
+  unsigned programs = 0;  // 0: one program plays the network, and there is no link
   std::string link, seed = "0";
   int me = 0;
   int control = -1;  // in the other programs: the socket for rounds

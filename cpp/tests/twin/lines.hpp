@@ -3,7 +3,7 @@
 // next (13); and over TCP on loopback.
 //
 // None of these links passes descriptors, so they introduce no two programs to each other (7.5).
-// placed.hpp says what follows.
+// placed.hpp describes the consequences.
 #pragma once
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -20,7 +20,7 @@ namespace twin {
 
 namespace w = weft::wire;
 
-// The end of the line shows that a peer has gone, whatever else keeps the machine busy.
+// There is no lease: the end of the line shows that a peer has gone, however busy the machine is.
 inline constexpr w::LineOptions kLine{.window = 8, .most = 512, .again_ms = 10, .lease_ms = 0};
 
 class OverLine {
@@ -34,7 +34,7 @@ class OverLine {
 
 // Stands between the link's side and the line. It cuts the link's output into packets at the zero
 // bytes, and spoils a packet now and then. Input is passed on as it is, because the other side has
-// done the same.
+// already cut and spoilt it.
 class Accidents {
  public:
   // Takes ownership of `line`. inner() is the link's side, of which the link takes ownership.
@@ -90,7 +90,7 @@ class Accidents {
   void goes(w::Buffer packet) {
     switch (dice_.below(16)) {
       case 0:
-      case 1: return;  // The packet is lost.
+      case 1: return;  // The packet is dropped.
       case 2: send(packet); break;
       case 3: {
         const int at = dice_.below(static_cast<int>(packet.size()));
@@ -114,7 +114,7 @@ class Accidents {
   }
 
   const int line_;
-  weft::test::Random dice_;  // used by the thread only, as are the fields below
+  weft::test::Random dice_;  // dice_ and the fields below are used by the thread only
   int inner_ = -1, mine_ = -1;
   w::Buffer packet_, behind_;
   std::thread thread_;
@@ -122,7 +122,7 @@ class Accidents {
 
 class OverLossyLine {
  public:
-  static inline std::uint64_t seed = 0;  // the seed of this program's lines
+  static inline std::uint64_t seed = 0;  // the seed of the next line that this program makes
   OverLossyLine(const std::shared_ptr<w::Space>& space, int socket)
       : accidents_(socket, seed++), link_(space, accidents_.inner(), kLine) {}
   operator w::LinkBase&() { return link_; }
@@ -135,7 +135,7 @@ class OverLossyLine {
 // `socket` leads to the other side; the two sides use it to agree on where to meet.
 class OverTcp {
  public:
-  static inline bool listens = false;  // set for this program's links
+  static inline bool listens = false;  // whether the links of this program listen
   OverTcp(const std::shared_ptr<w::Space>& space, int socket) : link_(space, connection(socket)) {}
   operator w::LinkBase&() { return link_; }
 
@@ -164,14 +164,15 @@ class OverTcp {
       checked(::connect(tcp, address, size));
     }
     ::close(socket);
-    const int on = 1;  // Otherwise a frame waits for the acknowledgement of the frame before it.
+    const int on = 1;  // Without TCP_NODELAY a frame waits for the acknowledgement of the frame
+                       // before it.
     checked(::setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
     return tcp;
   }
   w::StreamLink link_;
 };
 
-// Returns whether the link makes sessions between two other programs.
+// Whether links of type L make sessions between two other programs.
 template <class L>
 inline constexpr bool kIntroduces = std::is_base_of_v<w::LinkBase, L>;
 

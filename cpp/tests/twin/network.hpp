@@ -19,10 +19,10 @@ struct Proc;
 
 struct Guard {
   std::string kind;   // in, out, timeout, deadline, skip, barrier, ended
-  int at = -1;        // slot, time, barrier or process
+  int at = -1;        // slot, time, barrier or process, depending on kind
   std::string fn;     // for an output: make, raise or nothing
-  bool ends = false;  // its retirement raises (rule 5.6)
-  bool on = true;     // its precondition
+  bool ends = false;  // whether the retirement of its channel raises (rule 5.6)
+  bool on = true;     // the precondition of the guard
 };
 
 struct Statement {
@@ -74,7 +74,7 @@ class Network {
   std::vector<ChannelSpec> channels;
   std::vector<unsigned> barriers;
   const Proc* main = nullptr;
-  bool handles = false;  // whether a process cancels another, or asks for its end
+  bool handles = false;  // whether a process cancels another process or awaits its end
 
   std::vector<int> ids() const {
     std::vector<int> r;

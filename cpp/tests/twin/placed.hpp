@@ -2,24 +2,25 @@
 //
 // Program 0 plays main, reads the network and tells the others. The processes at the top of the
 // network are given to the programs in turn, and so are the homes of channels; with another seed
-// all of them move on by one program. Three kinds of process stay in program 0, where all barriers
-// are:
+// all processes and homes move on by one program. Three kinds of process stay in program 0, where
+// all barriers are:
 //
 //   - a process with a barrier among its guards. Its channels have their homes in program 0 too,
 //     since a far channel in a choice that spans a barrier is bad use (WIRE.md 4.10).
 //   - a process that enrols or resigns parties. In another program that operation waits for an
 //     answer (WIRE.md 4.9), and can be cancelled; the rules know neither.
-//   - a process that cancels or awaits another. Only the holder of the process's object can do that
-//     (rule 7.11).
+//   - a process that cancels or awaits another one. Only the holder of the process's object can do
+//     so (rule 7.11).
 //
 // Over a link that makes no sessions between two other programs (lines.hpp) a channel is moved to
 // program 0 if program 0 would be neither its home nor one of the two programs that use it.
 //
 // The following occur in no network for several programs (`--without`):
 //
-//   - nested, sequence, spawn: an end that two processes have. It is one end to the rules, and two
-//     ends here: closing one of them would have to close the other.
-//   - mobile, for the same reason: an end that was sent is open here until the write has returned.
+//   - nested, sequence, spawn: an end that two processes have. To the rules such an end is one end,
+//     and here it is two: closing one of the two would have to close the other.
+//   - mobile: an end that was sent stays open here until the write has returned, so that for a time
+//     it is two ends here as well.
 #pragma once
 #include "network.hpp"
 
@@ -45,7 +46,7 @@ class Placed {
         if (!meet(home_of(e.channel), host_of(p.id)))
           homes_[static_cast<std::size_t>(e.channel)] = 0;
   }
-  // Returns whether these two programs have a session, or will get one.
+  // Returns whether these two programs have a session, or may get one.
   bool meet(int a, int b) const { return introduces_ || a == b || a == 0 || b == 0; }
   int programs() const { return programs_; }
   int host_of(int process) const { return where_.at(process); }
@@ -69,8 +70,8 @@ class Placed {
   }
   const int programs_;
   const bool introduces_;
-  std::vector<int> homes_;    // the program of each process, by its number
-  std::map<int, int> where_;  // the program of each process, by its number
+  std::vector<int> homes_;    // the home of each channel: the number of a program
+  std::map<int, int> where_;  // the program of each process, by the number of the process
 };
 
 }  // namespace twin

@@ -6,14 +6,14 @@
 //                       catches it; else the exception leaves the coroutine
 //
 // Limits (rule 7.12) are weft::Timeouts. In the history, the TimedOut of a limit is Cancelled, and
-// Timeout leaves the limit's block. If a network cancels a process by its number, or asks for its
+// Timeout leaves the limit's block. If a network cancels a process by its number, or awaits its
 // end, a Watch runs each process, within another process that ends as the watched process did.
 //
 // A process holds its ends in its coroutine's parameters, so the library handles them when the
 // process ends. An end given to several processes (a slot of the maker) is a copy for each; closing
 // one copy closes all copies, as for the one end of the rules (rule 2.2).
 //
-// K says what ends are and what makes them: near.hpp (one program), far.hpp (several).
+// K determines the types of ends and how ends are made: near.hpp (one program), far.hpp (several).
 #pragma once
 #include <map>
 #include <memory>
@@ -52,7 +52,7 @@ class Play {
       if (writer) K::close(*writer, died);
     }
   };
-  // The ends that a process is given, in vectors, so that the library sees who holds them.
+  // The ends that a process is given, in vectors, so that the library knows their holder.
   struct Given {
     std::vector<R> readers;
     std::vector<W> writers;
@@ -63,7 +63,7 @@ class Play {
     Kind kind;
     const Body* body;
     std::size_t pc = 0;
-    int left = 0;  // for a loop: the rounds; for an iter: the turns
+    int left = 0;  // for a loop: the rounds that are left; for an iter: the turns that are left
     const Statement* of = nullptr;
     std::shared_ptr<void> extended{};
     std::unique_ptr<weft::Timeout> limit{};
@@ -88,8 +88,8 @@ class Play {
       weft::run(o, begun(*net_.main, make(*net_.main, {})));
       out = "[\"ok\"]";
     } catch (const weft::Deadlock& d) {
-      // The library knows who last used an end, but not everybody who holds a copy: with several
-      // ends on a side the knot may differ. Between programs there is no knot.
+      // The library knows the process that last used an end, but not every process that holds a
+      // copy: with several ends on a side the knot may differ. Between programs no knot is known.
       out = net_.simple() && !net_.handles && !K::kSpread
                 ? "[\"Deadlock\", {\"knot\": [" + knot(d) + "]}]"
                 : "[\"Deadlock\"]";
@@ -112,7 +112,7 @@ class Play {
       if (kind_.is_away(p.id))
         return watched(p,
                        Abroad<K>::stand_in(this, &p, kind_.unstarted(p.id)).named(p.name.c_str()));
-    Given g;  // Outside the try, whose failures poison: these ends are closed.
+    Given g;  // Before the try: unwinding would poison its ends, and they shall be closed.
     std::exception_ptr failure;
     try {
       for (std::size_t i = 0; i < p.ends.size(); ++i) give(g, p, i, of_maker);
@@ -136,8 +136,8 @@ class Play {
     try {
       co_await std::move(inner);
     } catch (const weft::Cancelled&) {
-      // The request may come when the process inside has ended, which is the only process in the
-      // rules.
+      // The request may come when the process inside has ended. In the rules that process is the
+      // only one.
       if (!me->has_returned(pid)) throw;
     }
     if (me->has_returned(pid)) co_return pid;
@@ -150,7 +150,7 @@ class Play {
   }
   std::exception_ptr what_left(int pid) {
     const std::lock_guard l(lock_);
-    // Both held() and runs_here() ask for it; it carries no end.
+    // Both held() and runs_here() ask for the exception, which carries no end: so it is kept.
     if (K::kSpread) return left_[pid];
     return std::exchange(left_[pid], nullptr);
   }
@@ -169,7 +169,7 @@ class Play {
   }
   std::string how(int pid) const {
     weft::Ending how = handles_.at(pid).get().how;
-    if (how == weft::Ending::cancelled && has_returned(pid))  // held() does the same.
+    if (how == weft::Ending::cancelled && has_returned(pid))  // So does held().
       how = weft::Ending::returned;
     return std::string("{\"how\": \"") + word_of(how) + "\"}";
   }
@@ -280,7 +280,7 @@ class Play {
 
   static Process play(Play* me, const Proc* proc, std::vector<R> readers, std::vector<W> writers,
                       std::vector<std::pair<char, int>> given) {
-    constexpr std::size_t kMost = 64;  // the maximum number of a process's ends
+    constexpr std::size_t kMost = 64;  // the largest number of ends of one process
     readers.reserve(kMost);
     writers.reserve(kMost);
     std::vector<Slot> slots;
@@ -350,7 +350,7 @@ class Play {
         frames.push_back({Kind::attempt, s->inner, 0, 0, s});
         continue;
       }
-      if (kind == "iter") {  // A turn counts as over, so the process reads first.
+      if (kind == "iter") {  // The frame begins at the end of a turn: the process reads first.
         frames.push_back({Kind::iter, s->inner, s->inner->statements.size(),
                           s->args.size() > 1 ? s->args[1] : -1, s});
         continue;
@@ -694,7 +694,7 @@ class Play {
   std::map<int, weft::Watch<int>> handles_;  // filled if the network needs handles
   mutable std::mutex lock_;                  // protects the fields below
   std::map<int, std::vector<Slot>*> live_;   // the ends of the processes that run
-  // An exception, and the process that it left.
+  // The exceptions that have left a process, each with that process.
   std::vector<std::pair<std::exception_ptr, int>> failed_;
   std::set<int> begun_;
   std::set<int> returned_;                  // the processes run by held() that have returned

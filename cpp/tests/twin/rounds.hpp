@@ -1,9 +1,9 @@
 // Finds out whether all programs of a network stand still (WIRE.md 10.2, 10.3). The twin itself
-// asks, and declares the deadlock. A round asks each program, for one moment, whether no process of
-// it can run and nothing is due except what its links may bring; and how many frames the program
-// has queued and taken in, session by session. If in two rounds all programs wait, with the same
-// counters, and each session has taken what was queued, no process will ever run again. Questions
-// are not sent over the sessions, so they change no counter.
+// asks, and declares the deadlock. A round asks each program whether at one moment no process of it
+// can run and nothing but its links can wake one; and how many frames the program has queued and
+// taken in, session by session. If in two rounds all programs wait, with the same counters, and
+// each session has taken what was queued, no process will ever run again. The questions are not
+// sent over the sessions, so they change no counter.
 #pragma once
 #include <sys/socket.h>
 #include <unistd.h>
@@ -35,11 +35,11 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-// The run of this program, as rounds see it.
+// The run and the sessions of this program, about which the rounds ask.
 class Standing {
  public:
   explicit Standing(std::shared_ptr<w::Space> s) : space_(std::move(s)) {
-    // From here on a run that waits only for links can be told of a deadlock.
+    // From here on a run that waits only for links can be ended by a deadlock that is declared.
     weft::runtime::links_are_asked = true;
   }
   class Going {
@@ -60,8 +60,7 @@ class Standing {
   // program's sessions.
   Answer answer(bool begun = true) {
     Answer a;
-    // A step delivers the outcomes that parties here have decided and that have not been delivered
-    // yet.
+    // A step delivers the outcomes of meetings in this program that have not been delivered yet.
     { const w::Space::Step step(*space_); }
     {
       const std::lock_guard l(lock_);
@@ -92,13 +91,13 @@ class Standing {
   weft::runtime::Run* run_ = nullptr;  // protected by the lock
 };
 
-// A message to the other programs, beside the sessions. It is a question, or the news that a
-// process of another program that has not been started never will be.
+// A message to the other programs, beside the sessions. The message is a question (-1), or the news
+// that the process with this number, which has not been started, never will be.
 struct Asked {
   int abandoned = -1;
 };
 
-// Answers, in a program that is asked, until program 0 asks no more.
+// Answers the questions of program 0 until there are no more. Called in the other programs.
 template <class Abandon>
 void answer_all(Standing& s, int socket, Abandon abandon) {
   for (Asked q; ::read(socket, &q, sizeof q) == sizeof q;) {
@@ -123,7 +122,7 @@ class Rounds {
   void settle() {
     while (!all_wait(false)) std::this_thread::sleep_for(kAgain);
   }
-  // From now on a deadlock is declared.
+  // Begins the rounds that declare a deadlock.
   void begin() {
     thread_ = std::thread([this] {
       while (!stopped_) {
@@ -139,7 +138,7 @@ class Rounds {
 
  private:
   // The time between two rounds. Nothing tells program 0 when the other programs have come to wait,
-  // so it asks them.
+  // so program 0 asks them.
   static constexpr std::chrono::milliseconds kAgain{2};
 
   bool all_wait(bool begun) {

@@ -1,7 +1,7 @@
 /*
  * Core interference: a benchmark runs on core 0, on a stack that the bench chooses, while core 1
- * idles, runs the same, or spins in a loop of one branch. Pin 2 is high during each run on core 0,
- * pin 3 during each run on core 1. The bench writes `setup` before the start.
+ * idles, runs the same benchmark, or spins in a loop of one branch. Pin 2 is high during each run
+ * on core 0, pin 3 during each run on core 1. The bench writes `setup` before the start.
  */
 #include "fw.h"
 
@@ -9,7 +9,7 @@ struct setup {
   uint32_t work;   /* 0 fib, 1 matrix product, 2 sumsq */
   uint32_t amount; /* n for fib, otherwise the number of repetitions */
   uint32_t runs;
-  uint32_t core1;    /* what core 1 does: 0 sleeps, 1 the same work, 2 an empty loop */
+  uint32_t core1;    /* the work of core 1: 0 none (it sleeps), 1 the same work, 2 an empty loop */
   uint32_t stack[2]; /* top of the stack on which the work runs, apart from the caller's stack */
   uint32_t gap;      /* loops of pause between runs, so that the phases differ */
 };

@@ -2,7 +2,7 @@
 
 import sys
 
-try:  # the import takes some tenths of a second; Ctrl-C in it ends the command without a traceback
+try:  # the import takes some tenths of a second, and Ctrl-C in it must end without a traceback
     from weft_lf.cli import main
 except KeyboardInterrupt:
     sys.exit(130)

@@ -4,8 +4,8 @@ functions. The names that a reaction's body may use are those of Lingua Franca's
 
 Invariants
 - A body is copied as it was written, between two `#line`s: the first names the program's file, the
-  second the generated file. So a debugger shows the right line in both. The mark `HERE` stands for
-  the second `#line` until the text is complete.
+  second the generated file. Therefore a debugger shows the right line in both files. The mark
+  `HERE` stands for the second `#line` until the text is complete.
 - A body sees `self`, the ports, actions and contained reactors that the reaction names, `x_width`
   for each multiport or bank x, the methods and the modes.
 """
@@ -24,8 +24,9 @@ HERE = "#line @HERE@"
 
 
 def code_lines(code: tree.Code) -> list[str]:
-    """Returns the lines of a piece of code, between a `#line` to the program's file and one back.
-    The first line of the code keeps its column, which the compiler's messages name.
+    """Returns the lines of a piece of code, between a `#line` to the program's file and a `#line`
+    back to the generated file. The first line of the code keeps its column, which the compiler's
+    messages name.
     """
     file = code.span.file.replace("\\", "\\\\").replace('"', '\\"')
     return [f'#line {code.span.line} "{file}"', " " * (code.span.column - 1) + code.text, HERE]
@@ -72,7 +73,7 @@ class Bodies:
         return f"WEFT_RX_{made}({kind.text})"
 
     def held(self, decl: tree.Action) -> bool:
-        """Returns whether bodies ask for a token of an action of plain values."""
+        """Returns whether bodies ask for a token of the action `decl`, which has plain values."""
         if decl.type is None or self.layout.type_of(decl.type, self.cls).token:
             return False
         name = re.escape(decl.name)
@@ -245,8 +246,8 @@ class Bodies:
             lines += [check] * bool(check)
             lines += [*names.lines, *code_lines(code), "}"]
             return lines
-        # The body may return early. So the body becomes a function of its own, and its caller
-        # releases the tokens.
+        # The body may return early. Therefore the body becomes a function of its own, and its
+        # caller releases the tokens.
         kinds = [self.layout.type_of(p.type, self.cls) for p in tokens]
         given = "".join(
             f", {k.port} **{p.name}" if p.width is not None else f", {k.port} *{p.name}"

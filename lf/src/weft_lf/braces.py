@@ -1,8 +1,8 @@
 """Finds unmatched brackets in the bodies of a program.
 
 The C compiler reports an unmatched bracket far from the body: at the end of the generated file, or
-in the runtime's headers. So `unmatched` is called once the compiler has refused a program, and not
-earlier, because a macro may contain a bracket, which only the compiler understands.
+in the runtime's headers. Therefore `unmatched` is called when the compiler has refused a program,
+and not earlier, because a macro may contain a bracket, which only the compiler understands.
 
 Invariant: a body that has a preprocessor conditional, or that does not split into C's tokens, gives
 no problem.

@@ -1,9 +1,9 @@
 """Builds a program: writes the C to src-gen/NAME/ and the executable to bin/NAME.
 
 Invariants
-- The build writes only to src-gen/ and bin/ of the project, or of the folder that is asked for; and
-  to include/ if the program has C files of its own. The project is the folder above the nearest
-  `src`, or else the folder of the file.
+- The build writes only to src-gen/ and bin/ of the project, or of the folder that the user asks
+  for; and to include/ if the program has C files of its own. The project is the folder above the
+  nearest `src`, or else the folder of the file.
 - A program for this machine (target `host`) takes one call of the compiler, unless it has CMake
   code of its own (`cmake-include`).
 - Messages of the C compiler about bodies are problems at lines of the `.lf` file; messages about
@@ -34,7 +34,7 @@ from weft_lf.target import BUILD_TYPES
 from weft_lf.ticks import check, tick_of
 
 TARGETS = ("host", "rp2040", "an521")
-# Where programs look for the files that come with upstream's runtime.
+# The folder in which programs look for the files that come with upstream's runtime.
 UTILITIES = "/lib/c/reactor-c/"
 DEVICES = {  # device → the compiler that reads the bodies, without the rest of a build
     "rp2040": "arm-none-eabi-gcc -mcpu=cortex-m0plus -mthumb",
@@ -45,7 +45,7 @@ Run = Callable[[list[str], Path], None]
 
 
 class Refused(LfError):
-    """A tool, such as the C compiler, ended with an error. `output` has the tool's output."""
+    """A tool, such as the C compiler, ended with an error. `output` is the tool's output."""
 
     def __init__(self, output: str) -> None:
         text = f"the C of this program does not compile:\n{output.strip()}"
@@ -55,7 +55,7 @@ class Refused(LfError):
 
 @dataclass
 class Wanted:
-    """Says how to build a program."""
+    """The way in which a program shall be built."""
 
     target: str = ""  # one of TARGETS; empty: the program's platform, or host
     trace: bool = False
@@ -63,7 +63,7 @@ class Wanted:
     compile: bool = True
     table: bool = True  # use a static schedule, if the program's timing is known
     output: Path | None = None  # the folder of src-gen/ and bin/; None: the project
-    clean: bool = False  # first remove what was built of the program
+    clean: bool = False  # first remove everything that was built of the program
     quick: bool = False  # compile without optimisation, for tests that build many programs
 
 
@@ -107,7 +107,7 @@ def project(path: Path) -> tuple[Path, Path]:
 def find(name: str, span: Span, root: Path) -> Path:
     """Returns the path of a file that the target block names. The name is relative to the `.lf`
     file that contains it, or else to the project. A utility that comes with upstream's runtime is
-    replaced by ours.
+    replaced by the one of this package.
     """
     if name.startswith(UTILITIES):
         own = Path(__file__).with_name("util")
@@ -134,8 +134,8 @@ def build(model: Model, wanted: Wanted) -> Built:
     """Writes the C and compiles it.
 
     Raises:
-        LfError: a file is missing, a time is beyond what the target counts, or the C does not
-            compile.
+        LfError: a file is missing, a time is beyond the range of the target's clock, or the C does
+            not compile.
     """
     program = model.program
     config = program.config
@@ -209,7 +209,7 @@ def _told(model: Model, error: Refused) -> LfError:
     placed = diagnostics.problems(model, error.output)
     if not any(p.severity == "error" for p in placed):
         placed = [_beginning(p) for p in error.problems] if brackets else error.problems
-    # Once a compiler has missed a bracket, its later errors mean nothing.
+    # When a compiler has missed a bracket, its later errors mean nothing.
     return LfError([*brackets, *(placed[:2] if brackets else placed)])
 
 
@@ -235,7 +235,7 @@ def _compiled(
 
 
 def _beginning(problem: Problem) -> Problem:
-    """Returns the problem with only the first lines of its message: once a compiler has missed a
+    """Returns the problem with only the first lines of its message: when a compiler has missed a
     bracket, its later errors mean nothing.
     """
     lines = problem.message.split("\n")
@@ -299,8 +299,8 @@ def _cc(model: Model) -> list[str]:
 
 def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
     """Returns the problems that the C compiler finds in the program's bodies, without building
-    anything; None if only CMake knows how they are compiled. What was found is kept in the user's
-    cache.
+    anything; None if only CMake knows how they are compiled. The problems that were found are kept
+    in the user's cache.
 
     Raises:
         LfError: a file that the target block names is missing.
@@ -336,7 +336,7 @@ def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
 
 
 def _only_read(command: list[str], text: str, shared: str) -> str:
-    """Returns what the compiler says about a program that it only reads."""
+    """Returns the messages of the compiler about a program that it only reads."""
     with tempfile.TemporaryDirectory(prefix="weft-lf-") as folder:
         place = Path(folder)
         _write(place / "program.c", text)

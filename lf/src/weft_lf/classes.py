@@ -37,8 +37,8 @@ RESERVED = {
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """Returns a hint for an unknown `word`: the known word most like it, or else the words there
-    are.
+    """Returns a hint for an unknown `word`: the known word that is most like it, or else all known
+    words.
     """
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     if near:
@@ -172,7 +172,8 @@ class Classes:
             if member.name in RESERVED:
                 text = f"'{member.name}' is a word of C and cannot be a name"
                 self.problems.append(Problem(member.span, text, "choose another"))
-            # Bodies reach states as self->x and all else as x, so these are two name spaces.
+            # Bodies reach states as self->x and all other members as x, so these are two name
+            # spaces.
             own = f"self->{member.name}" if isinstance(member, tree.State) else member.name
             key = (own, placed.mode if not isinstance(member, (tree.Port, tree.State)) else "")
             if (key in names or (own, "") in names) and not isinstance(member, tree.Port):

@@ -5,8 +5,8 @@ Invariants
   `--json`; the exit status is 1. A file that cannot be read or written gives one line on stderr and
   status 1.
 - Bad use of the command gives exit status 2.
-- The program that `run` has built takes the place of this process: the program gets the signals,
-  and the exit status is the program's.
+- The program that `run` has built takes the place of this process: the program receives the
+  signals, and the exit status is the program's.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _lfc(command: argparse.ArgumentParser) -> None:
-    """Adds options that upstream's compiler has too, so that scripts written for it run."""
+    """Adds options that upstream's compiler also has, so that scripts written for it run."""
     from weft_lf.target import BUILD_TYPES, LOGGING, WORKERS
 
     def workers(text: str) -> int:
@@ -141,7 +141,7 @@ def _lfc(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--clean", action="store_true", help="first remove what was built of this program"
     )
-    # Upstream's lint is always done here.
+    # The checks of upstream's lint are always made.
     command.add_argument("--lint", action="store_true", help=argparse.SUPPRESS)
 
 
@@ -160,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return status
     except OSError as error:
-        # EPIPE says that the reader of the output has closed the pipe.
+        # EPIPE means that the reader of the output has closed the pipe.
         if error.errno != errno.EPIPE:
             what = error.filename or "the output could not be written"
             with contextlib.suppress(OSError):
@@ -172,8 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _drop_output() -> None:
-    """Discards output that cannot be written: otherwise the interpreter tries to write it again as
-    it ends."""
+    """Discards output that cannot be written: otherwise the interpreter would try to write the
+    output again as it ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -2,8 +2,9 @@
 a table by tier, or by folder if there are several.
 
 A test passes if it builds, ends with status 0, and agrees with its references, if it has any. The
-file FILE.out beside the test has the expected output. FILE.trace, or the `//= TIME MICROSTEP NAME`
-lines in the test, have the expected trace: the reactions of each tag, in order within a reactor.
+file FILE.out beside the test contains the expected output. FILE.trace, or the `//= TIME MICROSTEP
+NAME` lines in the test, contain the expected trace: the reactions of each tag, in order within a
+reactor.
 
 Invariants
 - A test writes only to a temporary folder of its own; the folder of tests is only read.
@@ -58,12 +59,12 @@ class Result:
     text: str = ""
     folder: Path = Path()
     built: bool = True
-    stopped: bool = False  # whether it still ran at the limit, and nothing says that it ends
+    stopped: bool = False  # whether the test ran on at the limit, and its text names no timeout
 
 
 @dataclass
 class Way:
-    """Says how the tests are run: for up to `limit` seconds, or only built (`build`)."""
+    """The way in which the tests are run: for up to `limit` seconds, or only built (`build`)."""
 
     limit: float = LIMIT
     bounded: bool = False  # whether the limit is the caller's

@@ -5,9 +5,8 @@ Invariants
   then by channel; with `interleaved`, by channel and then by member.
 - `(…)+` repeats the left side until every channel of the right side is connected. Without it, the
   channels that are left over stay unconnected, and there is a warning.
-- A channel gets one source. If connections in different modes feed one channel, or both a
-  connection in a mode and a reaction do, then those connections become reactions of their modes
-  (`Forward`).
+- A channel has one source. If connections in different modes feed one channel, or both a connection
+  in a mode and a reaction do, then those connections become reactions of their modes (`Forward`).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from weft_lf.values import c_type
 
 
 class Names(Protocol):
-    """Finds what the words of a connection name (elaborate.py)."""
+    """Finds the things to which the words of a connection refer (elaborate.py)."""
 
     problems: list[Problem]
     program: Program
@@ -36,7 +35,7 @@ class Names(Protocol):
     def port_named(self, ref: tree.Ref, inside: Instance) -> tree.Port: ...
 
 
-# C's types of numbers → what they are on all targets: kind and bytes.
+# C's types of numbers → the kind and the number of bytes that the type has on all targets.
 NUMBERS = {
     **dict.fromkeys(("int", "signed", "signed int", "int32_t", "unsigned", "uint32_t"), ("i4",)),
     **dict.fromkeys(("unsigned int", "uint", "microstep_t"), ("i4",)),
@@ -54,7 +53,7 @@ NUMBERS = {
 
 def _may_be_one(left: str, right: str) -> bool:
     """Returns whether a value of one type may be read as the other. It may if the types are two
-    pointers, two numbers of one kind and size, or types of which nothing is known here.
+    pointers, two numbers of one kind and size, or types that are not in NUMBERS.
     """
     sides = [" ".join(t.replace("const ", "").split()) for t in (left, right)]
     if any(s.endswith("]") for s in sides):

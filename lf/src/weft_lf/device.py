@@ -3,12 +3,12 @@ AN521 (in QEMU).
 
 Invariants
 - A program uses the pico-sdk if a preamble includes one of the SDK's headers (`hardware/…`,
-  `pico/…`), or if it needs what only the SDK has: a board, CMake code of its own, or C's printf
-  and <stdio.h>, unless a preamble includes "board.h". It is linked with the libraries of these
-  headers.
+  `pico/…`), or if it needs something that only the SDK provides: a board, CMake code of its own, or
+  C's printf and <stdio.h>, unless a preamble includes "board.h". The program is linked with the
+  libraries of these headers.
 - Every property of the target block is obeyed in each form, or refused by Config.check_for.
-- The build takes place in the program's folder of src-gen/. bin/ gets NAME.elf, and for an RP2040
-  also NAME.uf2 and NAME.bin.
+- The build takes place in the program's folder of src-gen/. NAME.elf, and for an RP2040 also
+  NAME.uf2 and NAME.bin, go to bin/.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def sdk_libraries(model: Model) -> list[str]:
 
 
 def why_sdk(model: Model) -> str:
-    """Returns what the program needs the pico-sdk for; the text is empty if it needs no SDK."""
+    """Returns the reason why the program needs the pico-sdk; the text is empty if it needs no
+    SDK."""
     config = model.program.config
     if libraries := sdk_libraries(model):
         return f"it includes headers of {libraries[0]}"

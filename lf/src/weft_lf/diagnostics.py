@@ -1,11 +1,11 @@
-"""Reads what a C compiler says about a generated program: its errors and warnings about bodies, as
-problems at lines of the `.lf` files.
+"""Reads the messages of a C compiler about a generated program: its errors and warnings about
+bodies, as problems at lines of the `.lf` files.
 
 Invariants
 - A problem is reported once, however often its body was compiled (the body of a generic reactor is
   compiled for each list of type arguments). It is reported without the macros in between: its place
-  is where the body names the outermost macro. If a name is not known, everything else that the
-  compiler says about that line is left out.
+  is where the body names the outermost macro. If a name is not known, all other messages about that
+  line are left out.
 - Warnings about generated code and about other C files are left out. Errors there are left out too,
   if there is an error in a `.lf` file.
 """
@@ -35,7 +35,7 @@ class _Record:
     text: str
     severity: str
     placed: bool  # whether the place of the message is in a .lf file
-    drawn: bool = False  # whether the line with the caret was read
+    drawn: bool = False  # whether the line with the caret has been read
 
 
 def _records(output: str) -> list[_Record]:
@@ -74,7 +74,7 @@ def problems(model: Model, output: str) -> list[Problem]:
 
 
 def _hint(model: Model, span: Span, text: str) -> str:
-    """Returns what to do about a name that the compiler does not know, but the reactor does."""
+    """Returns a hint for a name that the compiler does not know, but the reactor does."""
     found = UNKNOWN.search(text)
     if found is None:
         return ""

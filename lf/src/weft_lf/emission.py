@@ -1,4 +1,4 @@
-"""What the writers of a program's C share (emit.py, modes.py, timers.py, programs.py): the parts of
+"""Shared by the writers of a program's C (emit.py, modes.py, timers.py, programs.py): the parts of
 the text as they grow, and the C of triggers and of initial values.
 
 Invariant: an initial value that is code is computed when the program starts, after the initial
@@ -23,7 +23,7 @@ from weft_lf.values import c_expr, c_type, resolved
 
 @dataclass
 class Options:
-    """The options of a build that the program's own text does not decide."""
+    """The options of a build that the program's own text does not determine."""
 
     device: bool = False
     trace: bool = False
@@ -63,7 +63,7 @@ class Emission:
     def trigger_of(self, numbers: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         if not numbers:
             return "WEFT_RX_TRIG(0, 0)", ()
-        if self.layout.most > 64 and len(numbers) == 1:  # This form is quicker and needs no list.
+        if self.layout.most > 64 and len(numbers) == 1:  # This form is faster and needs no list.
             return "WEFT_RX_TRIG_ONE({})", numbers
         at = self.lists.get(numbers)
         if at is None:
@@ -180,7 +180,7 @@ class Emission:
             base = base_of(kind, made.cls) if kind is not None else "int"
             count = len(items)
             if kind is not None and kind.array is None and kind.stars:
-                base = base[:-1]  # This is the type of the elements, without the pointer's star.
+                base = base[:-1]  # the type of the elements, without the pointer's star
             if cls_param(made, name) or (kind is not None and kind.stars):
                 lines.append(
                     f"    static {base} list[{count}]; const {base} values[] = {text}; memcpy(list, values, sizeof values); {target} = list; }}"

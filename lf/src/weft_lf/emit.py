@@ -340,9 +340,9 @@ class Emitter(Emission):
 
     def text(self, header: str = "") -> tuple[str, str]:
         """Returns the C file, and the header for the program's own C files, which is empty if the
-        program has none. Preambles of reactors are in the header only if the C file includes it
-        because it has the functions of reactions. Otherwise these preambles may define objects that
-        must exist only once."""
+        program has none. Preambles of reactors are in the header only if the C file includes the
+        header because it contains the functions of reactions. Otherwise these preambles may define
+        objects that must exist only once."""
         self.fill()
         static = self.fills.count <= STATIC
         types, bodies, externs = self.types()

@@ -6,14 +6,14 @@ write or read one channel, and the reactors at the two ends of a connection with
 other connections, delayed or physical, may join two enclaves. `@enclave` on an instance asks that
 this reactor and all that it contains be one enclave; on a bank it asks the same for the whole bank,
 or with `each = true` for each member. All reactors without `@enclave` are then one enclave.
-Reactors that must be in one enclave stay so, whatever `@enclave` asks for.
+Reactors that must be in one enclave stay in one, whatever `@enclave` asks for.
 
 Without `@enclave` the compiler divides a program only if its reactors share nothing but their
 ports: see `shared`.
 
 Invariants
-- `Enclaves.of` has every instance; `sends` and `arrives` have every delay. Enclaves are numbered
-  from 0, in the order of the first reaction in each.
+- `Enclaves.of` contains every instance; `sends` and `arrives` contain every delay. Enclaves are
+  numbered from 0, in the order of the first reaction in each.
 - A Delay arrives in one enclave: a Delay whose readers are in several enclaves is split.
 - A program has one enclave if it has modes or asks for one worker. It also has one enclave if it
   has no `@enclave` and either its reactors share something, or it has one thread and is not for a
@@ -30,8 +30,8 @@ from weft_lf import tree
 from weft_lf.errors import Problem
 from weft_lf.model import Delay, Instance, Model, driver
 
-DEVICE = 2  # the most enclaves on a device: one for each core
-MOST = 64  # the most enclaves that `@enclave` gives elsewhere
+DEVICE = 2  # the limit on enclaves on a device: one for each core
+MOST = 64  # the limit on enclaves of `@enclave` on a host
 KNOWN_HEADERS = (
     r"<[^>]*>|\"(board|stdio|stdlib|string|math|stdint|stdbool|hardware/\w+|pico/\w+)\.h\""
 )
@@ -81,7 +81,7 @@ class _Groups:
 
 def asked(made: Instance) -> Instance | str | None:
     """Returns the enclave that `@enclave` asks for around an instance: the instance that has the
-    attribute, the path of the bank that has it, or None if nothing around `made` has it.
+    attribute, the path of the bank that has it, or None if nothing around `made` has the attribute.
     """
     at: Instance | None = made
     while at is not None:
@@ -127,8 +127,8 @@ def shared(model: Model) -> str:
 
 
 def has_objects(text: str) -> bool:
-    """Returns whether C text at file level may define objects: whether it has more than types,
-    macros, known headers, and functions without static objects.
+    """Returns whether C text at file level may define objects: whether the text contains more than
+    types, macros, known headers, and functions without static objects.
     """
     text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
     for line in re.findall(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", text, re.M):
@@ -170,7 +170,7 @@ def _joined(model: Model) -> _Groups:
 
 def _packed(weights: dict[Hashable, int], most: int) -> dict[Hashable, int]:
     """Distributes groups over at most `most` parts of similar weight. The heaviest group comes
-    first; each goes into the part that is lightest then."""
+    first; each group goes into the part that is lightest at that moment."""
     loads = [0] * most
     place = {}
     for group in sorted(weights, key=lambda g: -weights[g]):
@@ -206,7 +206,7 @@ def enclaves(model: Model, device: bool) -> Enclaves:
     """Returns the enclaves of a program.
 
     The function splits delays of the model that have readers in several enclaves, and adds a
-    warning to the program if its `@enclave` has no effect.
+    warning to the program if the program's `@enclave` has no effect.
     """
     config = model.program.config
     wanted = any(asked(made) is not None for made in model.instances)

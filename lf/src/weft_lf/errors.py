@@ -4,7 +4,7 @@ its line and a caret, or as JSON.
 Invariants
 - A Problem that a user can cause has a place: file, line and column (from 1), and the length of the
   text in question.
-- `message` says what is wrong; `hint` says what to do.
+- `message` describes the fault; `hint` describes the remedy.
 - An `LfError` carries at least one Problem of severity "error".
 """
 
@@ -29,7 +29,7 @@ class Span:
 
 
 NOWHERE = Span()
-WIDEST = 160  # the most characters of a line that are shown
+WIDEST = 160  # the limit on the characters of a line that are shown
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Problem:
 
 
 class LfError(Exception):
-    """Raised if the program cannot be used; `problems` says why."""
+    """Raised if the program cannot be used; `problems` contains the reasons."""
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         self.problems = [problems] if isinstance(problems, Problem) else list(problems)
@@ -75,8 +75,8 @@ def _lines(file: str) -> list[str]:
 
 
 def rendered(problem: Problem) -> str:
-    """Returns the problem as compilers show one: its place and message, the line of the program
-    with a caret under the text in question, and the hint.
+    """Returns the problem as compilers show a problem: its place and message, the line of the
+    program with a caret under the text in question, and the hint.
     """
     span = problem.span
     if not span.line:

@@ -1,15 +1,15 @@
 """Collects the contents of a generated program's tables, and writes them in C as initialisers or as
 statements.
 
-A fill says `array[index]path = value`, where the value is a template whose {} are numbers. A small
-program gets static initialisers, which cost no time when it starts. A large program gets statements
-in `weft_rx_wire`. There, a run of fills whose numbers grow evenly becomes a loop, so that a bank of
-5,000 needs as many lines as a bank of 4.
+A fill stands for `array[index]path = value`, where the value is a template whose {} are numbers. A
+small program gets static initialisers, which cost no time when it starts. A large program gets
+statements in `weft_rx_wire`. There, a run of fills whose numbers grow evenly becomes a loop, so
+that a bank of 5,000 needs as many lines as a bank of 4.
 
 Invariants
 - Each place is filled once. Initialisers and statements give the same contents.
-- A loop writes exactly what its fills say: a run ends as soon as one of its numbers does not grow
-  by the same step as before.
+- A loop writes exactly the values of its fills: a run ends as soon as one of its numbers does not
+  grow by the same step as before.
 """
 
 from __future__ import annotations

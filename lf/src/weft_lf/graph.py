@@ -128,8 +128,9 @@ def dot(model: Model) -> str:
 
 
 def draw(model: Model, output: Path) -> Path:
-    """Writes the drawing to the file `output`, and returns its path. A `.dot` file gets graphviz's
-    language; graphviz makes any other file, in the format that the suffix names.
+    """Writes the drawing to the file `output`, and returns its path. A `.dot` file contains the
+    drawing in graphviz's language; graphviz makes any other file, in the format that the suffix
+    names.
 
     Raises:
         LfError: graphviz is not installed, or fails.

@@ -1,11 +1,11 @@
-"""Decides where each part of a program stands in the generated C: self structs, pools of ports,
+"""Determines the place of each part of a program in the generated C: self structs, pools of ports,
 lists of triggers, timers.
 
 Invariants
 - The instances of one class are an array, in the order of instantiation; the pool of each type of
   port is an array too.
 - `address(c)` is the C expression of the port whose value channel c shows at the end of its chain
-  of connections. If nothing sets the channel, that port is `lf_no_T`.
+  of connections. If nothing sets the channel, the port is `lf_no_T`.
 - The reactions of an enclave keep their order, and the enclave's delays come after them: `number`
   counts within the enclave, `row` in the whole table.
 - Timers of one enclave and mode with the same offset and period are one timer.
@@ -68,7 +68,7 @@ class Uses:
 class Layout:
     def __init__(self, model: Model, enclaves: Enclaves | None = None, holds: bool = False) -> None:
         """Makes the layout. With `holds`, a reaction of its own delivers the values of each delayed
-        connection, before all other reactions. A static schedule needs that."""
+        connection, before all other reactions. A static schedule needs this reaction."""
         self.model = model
         self.enclaves = enclaves or Enclaves()
         self.arrival: dict[Delay, int] = {}  # the number of the reaction that delivers its values

@@ -22,7 +22,7 @@ from weft_lf.target import Config, configured
 from weft_lf.tree import File, Reactor
 
 NO_MAIN = "this file has no main reactor"
-LONGEST = 10_000_000  # the most characters of a file: a file such as /dev/zero never ends
+LONGEST = 10_000_000  # the limit on the characters of a file: a file such as /dev/zero never ends
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Loaded:
 
 @dataclass
 class Program:
-    """A loaded program: its main reactor, all its files, and its target block's settings."""
+    """A loaded program: its main reactor, all its files, and the settings of its target block."""
 
     name: str
     path: Path
@@ -151,8 +151,9 @@ class _Loader:
 
 
 def _in_package(path: Path, wanted: tree.Import) -> Path:
-    """Returns the file that `<package/File.lf>` means: it is under `build/lfc_include/package/` or
-    `target/lfc_include/package/` in a folder above `path`, in `src/lib` or `src`.
+    """Returns the file that `<package/File.lf>` means: the file is under
+    `build/lfc_include/package/` or `target/lfc_include/package/` in a folder above `path`, in
+    `src/lib` or `src`.
     """
     package, _, file = wanted.uri.partition("/")
     for folder in path.parents:
@@ -171,8 +172,8 @@ def _in_package(path: Path, wanted: tree.Import) -> Path:
 def parts(
     path: Path, opened: Mapping[Path, str] | None = None
 ) -> tuple[Loaded | None, list[Problem]]:
-    """Returns a file with what it imports, whether it is a program or not, and the problems in it.
-    The file is None if it cannot be parsed.
+    """Returns a file with the files that it imports, whether it is a program or not, and the
+    problems in it. The file is None if it cannot be parsed.
 
     Raises:
         LfError: a file cannot be read, or files import each other.

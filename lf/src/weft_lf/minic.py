@@ -70,7 +70,7 @@ OPERATORS: dict[str, Callable[[int, int], int]] = {
 
 
 class Unsupported(Exception):
-    """The body uses something that this interpreter does not know."""
+    """The body uses C that this interpreter does not know."""
 
 
 class _Return(Exception):

@@ -87,8 +87,8 @@ class PortOf:
 
 @dataclass(eq=False)
 class Delay:
-    """One channel of a physical connection, or of one with `after`: a value that enters it comes
-    out `ns` nanoseconds later."""
+    """One channel of a physical connection, or of a connection with `after`: a value that enters
+    the channel comes out `ns` nanoseconds later."""
 
     source: Channel
     ns: int | None  # None: a physical connection without `after`
@@ -153,7 +153,7 @@ class ReactionOf:
     mode: ModeOf | None
     triggers: list[Trigger] = field(default_factory=list)
     reads: list[Channel] = field(default_factory=list)  # triggers that are channels, and sources
-    sources: list[Trigger] = field(default_factory=list)  # these are read, but do not trigger
+    sources: list[Trigger] = field(default_factory=list)  # read, but not triggers
     writes: list[Channel] = field(default_factory=list)
     schedules: list[ActionOf] = field(default_factory=list)
     moves: list[tuple[ModeOf, str]] = field(default_factory=list)  # mode, "reset" or "history"

@@ -3,12 +3,12 @@ runtime.
 
 The oracle follows SEMANTICS.md, part III, rule by rule, and shares nothing with the runtime. It has
 no levels, only the order of reactions, and its queue is a list. Time is logical (`fast`): physical
-time stands still. So it does not support physical actions and connections, and only a deadline of 0
-is missed.
+time stands still. Therefore the oracle does not support physical actions and connections, and only
+a deadline of 0 is missed.
 
 Invariants
 - `Oracle.run` returns the trace: (time since the start in ns, microstep, name, missed) for each
-  reaction that ran. `printed` has the output of the bodies.
+  reaction that ran. `printed` contains the output of the bodies.
 - A body must be in the subset of C of minic.py; other code raises `Unsupported`.
 """
 
@@ -58,7 +58,8 @@ class Event:
 
 @dataclass
 class Frozen:
-    """The events that a mode keeps while it is not active, and the tag at which it was left."""
+    """The events that a mode keeps while it is not active, and the tag at which the mode was
+    left."""
 
     events: list[Event] = field(default_factory=list)
     left: Tag = (0, 0)
@@ -72,7 +73,7 @@ def name_of(one: ReactionOf) -> str:
 
 
 class Oracle:
-    """Interprets one program. `timeout` (in ns) replaces the program's own, if given; with
+    """Interprets one program. `timeout` (in ns) replaces the program's own, if it is given; with
     `keepalive` the program goes on to its timeout when no event is left."""
 
     def __init__(self, model: Model, timeout: int | None = None, keepalive: bool = False) -> None:
@@ -164,8 +165,8 @@ class Oracle:
     # --- modes ------------------------------------------------------------------------------------
 
     def is_active(self, mode: ModeOf | None) -> bool:
-        """Returns whether a mode is active (R16): its reactor is in it, and the mode around the
-        reactor is active.
+        """Returns whether a mode is active (R16): its reactor is in the mode, and the mode around
+        the reactor is active.
         """
         while mode is not None:
             if self.active[mode.instance] is not mode:
@@ -197,7 +198,7 @@ class Oracle:
                 continue
             mode, how = changes[made]
             old = self.active[made]
-            if not self.is_active(old):  # The mode around the reactor was left or reset just now.
+            if not self.is_active(old):  # The mode around the reactor has just been left or reset.
                 continue
             kept = Frozen(left=self.now)
             for event in [
@@ -437,7 +438,7 @@ class Oracle:
                 tag = (self.last[action] + spacing, 0)
         event = Event(tag, action, value)
         self.last[action], self.newest[action] = tag[0], event
-        self.put(event)  # After an update, its tag may already have an event of the action.
+        self.put(event)  # After an update, the event's tag may already have an event of the action.
         return 1
 
     def request_stop(self) -> None:

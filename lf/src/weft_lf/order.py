@@ -9,7 +9,7 @@ Invariants
   on each other.
 - The order of the whole program is by level, then by instance, then by declaration. If there are
   deadlines, reactions with a tighter deadline come first, as far as dependencies allow; a reaction
-  that feeds another has the other's deadline too.
+  that feeds another reaction also has the deadline of that reaction.
 - Delayed and physical connections are not dependencies.
 """
 
@@ -175,7 +175,7 @@ def _find_loop(
                 break
         if best and len(best) <= 2:
             break
-    if not best:  # The reactions searched are in no loop; they only depend on one.
+    if not best:  # These reactions are in no loop; they only depend on a loop.
         best = left[:1]
     ways = [after[a].get(b) for a, b in zip(best, [*best[1:], best[0]], strict=False)]
     return _loop(best, ways)

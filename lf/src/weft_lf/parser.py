@@ -29,7 +29,7 @@ from weft_lf.errors import LfError, Span, fail
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 FOREVER = 2**63 - 1
 NEVER = -(2**63)
-DIGITS = 40  # the most digits that are read: 64 bits need fewer, and Python limits int() too
+DIGITS = 40  # the limit on digits: 64 bits need fewer, and Python limits int() too
 UNITS = {
     **dict.fromkeys(("ns", "nsec", "nsecs"), 1),
     **dict.fromkeys(("us", "usec", "usecs"), 10**3),
@@ -40,7 +40,7 @@ UNITS = {
     **dict.fromkeys(("d", "day", "days"), 86400 * 10**9),
     **dict.fromkeys(("week", "weeks"), 7 * 86400 * 10**9),
 }
-NAMES = {  # terminal of the grammar → what error messages call it
+NAMES = {  # terminal of the grammar → its name in error messages
     "ID": "a name",
     "KEBAB": "a property's name",
     "PATH": "a path",
@@ -116,7 +116,7 @@ def _first(children: list[Any], kind: Any) -> Any:
 
 
 class _Tagged(tuple):  # type: ignore[type-arg]
-    """A part of a rule, as (tag, value); the tag says which part it is."""
+    """A part of a rule, as (tag, value); the tag identifies the part."""
 
 
 def _tagged(children: list[Any], tag: str, default: Any = None) -> Any:

@@ -1,10 +1,10 @@
-"""Answers what an editor asks about a place in a `.lf` file: what may be written there, what a name
-means, and which reactors and members the file has.
+"""Answers the questions of an editor about a place in a `.lf` file: the names that may be written
+there, the meaning of a name, and the reactors and members of the file.
 
 Invariants
 - Lines and columns count from 1, columns in characters, as in a Span.
-- The text may be newer than the tree, which belongs to the last text without an error. So a place
-  is found by the words around it, and the tree only tells what these words mean.
+- The text may be newer than the tree, which belongs to the last text without an error. Therefore a
+  place is found by the words around it, and the tree only gives the meaning of these words.
 - For a name without a meaning the answer is None or empty, never an error.
 """
 
@@ -54,7 +54,7 @@ WORDS = [
 
 @dataclass
 class Named:
-    """Something with a name: what kind of thing it is, how it is declared, and where."""
+    """A thing with a name: its kind, its declaration, and the place of the declaration."""
 
     name: str
     kind: str  # reactor, port, state, action, timer, parameter, instance, mode, method, function
@@ -104,7 +104,7 @@ def _type(kind: tree.Type | None, init: tree.Expr | None = None) -> str:
 
 
 def named(member: tree.Member | tree.Param) -> Named | None:
-    """Returns the member as an editor shows it, or None if it has no name."""
+    """Returns the member as an editor shows it, or None if the member has no name."""
     match member:
         case tree.Param():
             return Named(
@@ -172,7 +172,7 @@ def _names(loaded: Loaded, reactor: tree.Reactor) -> dict[str, Named]:
 
 
 def _inside(loaded: Loaded, reactor: tree.Reactor, instance: str) -> dict[str, Named]:
-    """Returns the names of the reactor that `instance` is an instance of."""
+    """Returns the names in the reactor of which `instance` is an instance."""
     for member in inherited(loaded, reactor):
         if isinstance(member, tree.Instance) and member.name == instance:
             return _names(*loaded.scope[member.cls]) if member.cls in loaded.scope else {}
@@ -193,7 +193,7 @@ def interface() -> tuple[str, ...]:
 
 
 def completions(loaded: Loaded, at: Place) -> list[Named]:
-    """Returns what may be written at a place."""
+    """Returns the names that may be written at a place."""
     reactor = around(loaded, at.span.line)
     names = _names(loaded, reactor) if reactor else {}
     if at.in_code and at.container == "self":
@@ -215,7 +215,7 @@ def completions(loaded: Loaded, at: Place) -> list[Named]:
 
 
 def meaning(loaded: Loaded, at: Place) -> Named | None:
-    """Returns what the name at a place means."""
+    """Returns the meaning of the name at a place."""
     reactor = around(loaded, at.span.line)
     if reactor and at.container and at.container != "self":
         return _inside(loaded, reactor, at.container).get(at.word)

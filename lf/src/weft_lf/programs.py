@@ -1,5 +1,5 @@
 """Writes the end of the C file: the table of programs (one for each enclave), the functions that
-run when they start, and `main`."""
+run when the programs start, and `main`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _enclave(e: Emission, number: int, ranges: Mapping[int, int]) -> list[str]:
 
 
 def program(e: Emission, ranges: Mapping[int, int]) -> list[str]:
-    """Returns the lines of the end of the C file. `ranges` has the place of each enclave's
+    """Returns the lines of the end of the C file. `ranges` contains the place of each enclave's
     timers.
     """
     config, layout = e.model.program.config, e.layout

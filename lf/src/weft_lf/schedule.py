@@ -2,18 +2,18 @@
 a table of the times at which reactions may run.
 
 A program has such a schedule if it is for one worker, has no modes, and is triggered only by
-startup, shutdown, timers and connections with a fixed delay. It must have no actions, no physical
-connections, no `after 0` and no delayed tokens. Then its tags are a beginning and a round that
-repeats, and the program needs no queue. A delayed connection keeps its values in a ring until they
-are due. At every tag at which a value may arrive, the table triggers a reaction that looks into the
-ring.
+startup, shutdown, timers and connections with a fixed delay. The program must have no actions, no
+physical connections, no `after 0` and no delayed tokens. Then its tags are a beginning and a round
+that repeats, and the program needs no queue. A delayed connection keeps its values in a ring until
+they are due. At every tag at which a value may arrive, the table triggers a reaction that looks
+into the ring.
 
 Invariants
 - The times are those at which the timers would fire (ticks.py), so the trace is the same.
 - A tag is in the table if a reaction may run there. The table assumes that a reaction writes all
   ports that it names.
-- The loop goes back to the second slot of the round, not to the first. So the gap before that slot
-  is the same from the beginning as from the end of the round.
+- The loop goes back to the second slot of the round, not to the first. Therefore the gap before
+  that slot is the same from the beginning as from the end of the round.
 - If a round or a beginning would have more than MOST slots, there is no table, and the program
   keeps its timers.
 """
@@ -36,7 +36,7 @@ MOST = 128
 class Slot:
     """One entry of the table."""
 
-    gap: int  # ticks since the slot before
+    gap: int  # ticks since the previous slot
     reactions: tuple[int, ...]  # the numbers of the reactions that the slot triggers
 
 
@@ -46,7 +46,7 @@ class Schedule:
 
     slots: list[Slot]
     loop: int  # the index of the slot that follows the last one
-    rings: dict[Delay, int] = field(default_factory=dict)  # the most values that wait at once
+    rings: dict[Delay, int] = field(default_factory=dict)  # the limit on waiting values
 
 
 def known(model: Model, layout: Layout) -> bool:
@@ -62,7 +62,7 @@ def known(model: Model, layout: Layout) -> bool:
 
 
 class _Play:
-    """Simulates tag by tag which reactions may run. It records the times of slots and the times at
+    """Simulates tag by tag which reactions may run. Records the times of slots and the times at
     which values are sent. `layout` must have been made with holds=True if there are delays."""
 
     def __init__(self, model: Model, layout: Layout, tick: Tick) -> None:
@@ -79,9 +79,10 @@ class _Play:
         for delay, number in layout.arrival.items():
             self.next[number] = set(layout.readers.get(delay, ()))
         self.coming: list[int] = []  # a heap of the times of slots still to be played
-        # (offset, ticks, per, the reactions that it triggers): the timer fires every ticks / per.
+        # (offset, ticks, per, the reactions that the timer triggers): the timer fires every ticks /
+        # per.
         self.periodic: list[tuple[int, int, int, tuple[int, ...]]] = []
-        self.onces: list[tuple[int, tuple[int, ...]]] = []  # (offset, the reactions it triggers)
+        self.onces: list[tuple[int, tuple[int, ...]]] = []  # (offset, reactions it triggers)
         for key in layout.timers:
             offset, period, *_ = key
             numbers = tuple(layout.readers[key])
@@ -130,8 +131,8 @@ class _Play:
             self.at.setdefault(due, set()).add(self.layout.arrival[delay])
 
     def pending(self, now: int) -> frozenset[tuple[int, Delay]]:
-        """Returns the values that may be in a ring just before `now`: (ticks until it is due, its
-        delay) for each value.
+        """Returns the values that may be in a ring just before `now`: (ticks until the value is
+        due, its delay) for each value.
         """
         return frozenset(
             (time + interval - now, delay)
@@ -157,8 +158,8 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
     play = _Play(model, layout, tick)
     if not play.periodic:
         return None
-    # A period of ticks / per divides `ticks`, and no smaller whole number of ticks. So all timers
-    # are in step again after the least common multiple of all `ticks`.
+    # A period of ticks / per divides `ticks`, and no smaller whole number of ticks. Therefore all
+    # timers are in step again after the least common multiple of all `ticks`.
     turn = lcm(*(ticks for _, ticks, _, _ in play.periodic))
     begin = max(
         [*(offset for offset, *_ in play.periodic), *(offset + 1 for offset, _ in play.onces)]
@@ -170,7 +171,7 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
         return None
     seen: dict[frozenset[tuple[int, Delay]], int] = {}
     now = begin
-    # The round is complete once the rings have the same values as at the end of an earlier turn.
+    # The round is complete when the rings contain the same values as at the end of an earlier turn.
     while (state := play.pending(now)) not in seen:
         seen[state] = now
         if not play.until(now, now + turn):

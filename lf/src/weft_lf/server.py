@@ -1,13 +1,13 @@
 """`weft lf serve`: a language server, over standard input and output.
 
 Invariants
-- The server looks for problems when no message waits. So while the user types, only the last text
-  counts.
-- Problems that are found at once (syntax, names, types, loops) are shown at once; what the C
-  compiler says about the bodies follows later.
-- A request that cannot be served gets null or an empty list. An unknown method gets an error, and
-  so does input that is not a message or makes no sense. The server goes on after such input, unless
-  it cannot tell where the next message begins.
+- The server looks for problems when no message waits. Therefore only the last text counts while the
+  user types.
+- Problems that are found at once (syntax, names, types, loops) are shown at once; the messages of
+  the C compiler about the bodies follow later.
+- A request that cannot be served gets null or an empty list. An unknown method is answered with an
+  error, and so is input that is not a message or makes no sense. The server goes on after such
+  input, unless it cannot tell where the next message begins.
 - In messages, positions count from 0, in units of UTF-16, as in the protocol. In the rest of the
   code, places count from 1, in characters (places.py).
 """
@@ -91,7 +91,7 @@ class Server:
     # --- messages ---------------------------------------------------------------------------------
 
     def take(self, message: Message | Unreadable) -> None:
-        """Handles a message. A request is answered before this returns."""
+        """Handles a message. A request is answered before the call returns."""
         if isinstance(message, Unreadable):
             self.fail(None, message.code, str(message))
             return
@@ -194,7 +194,7 @@ class Server:
         except LfError as error:
             found = error.problems
         library = any(p.message == NO_MAIN for p in found)
-        try:  # This reads what the file has, so that requests about it can be answered.
+        try:  # Reads the text of the document, so that requests about it can be answered.
             loaded, own = parts(document.path, opened=opened)
         except LfError:
             return found
@@ -262,7 +262,8 @@ class Server:
         return {"uri": self.uri_of(Path(span.file)), "range": self.range(span)}
 
     def asked(self, given: Message) -> tuple[Document, Loaded, places.Place] | None:
-        """Returns the document and the place of which a request asks, and what the document has."""
+        """Returns the document and the place about which a request asks, and the loaded file of the
+        document."""
         document = self.open.get(path_of(given["textDocument"]["uri"]))
         if document is None:
             return None

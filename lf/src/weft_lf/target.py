@@ -3,7 +3,8 @@
 Invariants
 - A property that this compiler cannot honour gives an error that names the property. A property
   that upstream has, but that has no effect here, gives a warning. Properties that only some targets
-  can honour are in ELSEWHERE; they are refused when a program is built for another target.
+  can honour are in ELSEWHERE; such a property is refused when a program is built for another
+  target.
 - The case of a property's name does not matter, as upstream.
 - A value of the wrong kind is an error at the value.
 """
@@ -41,7 +42,7 @@ TAKEN = [
 REFUSED = {
     "docker": "run the built program in a container of your own",
 }
-# property → the targets that cannot honour it, and what the user can do there
+# property → the targets that cannot honour it, and the remedy on these targets
 ELSEWHERE = {
     "cmake-include": (("an521",), "no CMake builds for an521; take it out"),
     "cmake-init-include": (("an521",), "no CMake builds for an521; take it out"),
@@ -86,7 +87,7 @@ UNUSED = [
     "verbose",
     "rti",
 ]
-WORKERS = 1024  # the most workers; the option -w of a built program has the same limit
+WORKERS = 1024  # the limit on workers; the option -w of a built program has the same limit
 PLATFORMS = {
     "native": "host",
     "linux": "host",
@@ -116,7 +117,7 @@ class Config:
     cmake_init: list[tuple[str, Span]] = field(default_factory=list)
     cmake_args: dict[str, str] = field(default_factory=dict)
     compiler: str = ""
-    board: str = ""  # its name in the pico-sdk; after a colon, what stdio is: uart or usb
+    board: str = ""  # its name in the pico-sdk; after a colon, the kind of stdio: uart or usb
     no_compile: bool = False
     given: dict[str, Span] = field(default_factory=dict)  # property of ELSEWHERE → its place
     span: Span = NOWHERE
@@ -147,7 +148,7 @@ class Config:
         """Checks that `target` honours every property.
 
         Raises:
-            LfError: it does not; the message names the property.
+            LfError: the target cannot honour a property; the message names the property.
         """
         for name, span in self.given.items():
             targets, hint = ELSEWHERE[name]

@@ -4,7 +4,7 @@ Invariants
 - `in_ticks` does what the macro WEFT_RX_TICKS does: it rounds to the nearest tick, and a positive
   time to at least one tick.
 - A time that is rounded gives a warning with the rounded time. A time beyond the horizon is an
-  error here, because a device would not notice it.
+  error here, because a device would not detect it.
 - A period is not rounded: `period_of` returns it as a fraction, so that its timer does not drift.
 """
 

@@ -16,8 +16,8 @@ class Timers:
     def __init__(self, emitter: Emission) -> None:
         self.emitter = emitter
         self.fills, self.layout = emitter.fills, emitter.layout
-        # The number of timers in the enclave that has the most: the queue has this number of
-        # places.
+        # The number of timers in the enclave with the largest number of timers: the queue has this
+        # number of places.
         self.count = 0
         self.ranges: dict[int, int] = {}  # enclave → the index of its range in weft_rx_timers
         self.last: dict[ModeOf, str] = {}  # mode → its last one-shot timer so far, in C

@@ -83,7 +83,7 @@ class Attribute:
 @dataclass
 class Ref:
     """A reference in a reaction: `variable`, `container.variable`, a builtin trigger, or a
-    transition to a mode (`kind` says which)."""
+    transition to a mode (`kind` distinguishes them)."""
 
     variable: str
     container: str = ""

@@ -1,5 +1,5 @@
 // checks: scenarios of processes on the emulated chip, one after the other. The program prints
-// `name value…`; tests/run.mjs says what the values must be.
+// `name value…`; tests/run.mjs contains the right values.
 //
 // Every scenario starts processes and serves the queue until all have ended, so a lost wake-up
 // shows as a run that does not end.
@@ -63,7 +63,7 @@ Process reader(Scheduler&, Reader<Int> in) {
   const Int t = weft_now32();
   const Status first = co_await in.read_until(x, t + 500);
   const Int v = x;
-  const Status second = co_await in.read(x);  // This is 1000 us later, past the first deadline.
+  const Status second = co_await in.read(x);  // ends 1000 us later, past the first deadline
   show("in_time", {code(first), v, code(second), x});
   // The writer waits already, so its value is read although the deadline is long past.
   const Status late = co_await in.read_until(x, t);
@@ -206,7 +206,7 @@ Process chooser(Scheduler&, Reader<Int> first, Reader<Int> second, Writer<Int> t
   alt.input(1, second, x);
   alt.output(2, third, &y);
   alt.enable(2, false);
-  co_await sleep_until(weft_now32() + 50);  // After this, both writers wait.
+  co_await sleep_until(weft_now32() + 50);  // Now both writers wait.
   for (unsigned i = 0; i < 8; ++i) {
     const int g = co_await alt.select();
     order = order * 2 + static_cast<Int>(g);
@@ -219,7 +219,7 @@ Process chooser(Scheduler&, Reader<Int> first, Reader<Int> second, Writer<Int> t
   alt.ends(0);
   g = co_await alt.select();
   show("end_is_ready", {static_cast<Int>(g), code(alt.status())});
-  alt.ends(0, false);  // Now both inputs are silent, and the output decides.
+  alt.ends(0, false);  // Now both inputs are silent, and the output determines the outcome.
   const Int t = weft_now32() + 300;
   g = co_await alt.select_until(t);
   show("select_until", {static_cast<Int>(g + 1), weft_now32() - t});
@@ -306,7 +306,7 @@ void run() {
     show("no_room_code",
          {static_cast<Int>(-scheduler.start(static_cast<Process &&>(p))), scheduler.processes()});
   }
-  { Process dropped = nothing(scheduler); }  // This process is made and never started.
+  { Process dropped = nothing(scheduler); }  // `dropped` is made and never started.
   show("never_started", {scheduler.arena_used() - used, scheduler.processes()});
 }
 }  // namespace arena

@@ -1,6 +1,6 @@
 /**
- * Tests of processes and channels on the emulated RP2040: what they do, what they cost, how large
- * the images are. All checks are exact, because the emulator is deterministic.
+ * Tests of processes and channels on the emulated RP2040: their behaviour, their cost, and the size
+ * of the images. All checks are exact, because the emulator is deterministic.
  *
  * run.mjs IMAGES writes one line per test and, last, `N passed, N failed`. IMAGES is the folder
  * that csp/tests/build fills.
@@ -32,7 +32,7 @@ function load(name) {
   return { m, text: () => text };
 }
 
-// ---- what it costs ------------------------------------------------------------------------------
+// ---- the costs ----------------------------------------------------------------------------------
 // Budgets are the figures of README.md with a little room for another compiler.
 for (const [name, communication, bytes] of [
   ['commstime', 210, 10450],
@@ -79,7 +79,7 @@ for (const name of ['commstime', 'checks', 'two_cores']) {
   );
 }
 
-// ---- what it does -------------------------------------------------------------------------------
+// ---- the behaviour ------------------------------------------------------------------------------
 {
   const { m, text } = load('checks');
   const late = [],

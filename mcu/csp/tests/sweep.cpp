@@ -1,14 +1,15 @@
 // sweep: a short program of timed reads, a port and plain communications. The emulator interrupts
-// it before every instruction. The interrupt handler (line 5, pended by the test) posts a value
-// into a port. Every value must arrive exactly once, and every read must end by a value or by its
-// deadline. The program ends with bkpt 0 if all is well, otherwise with the number of the failure.
+// the program before every instruction. The interrupt handler (line 5, pended by the test) posts a
+// value into a port. Every value must arrive exactly once, and every read must end by a value or by
+// its deadline. The program ends with bkpt 0 if all is well, otherwise with the number of the
+// failure.
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 
 using namespace weft;
 using namespace weft::mcu;
 
-// The test reads these variables. Between the beginning and the end of the stretch, each interrupt
+// Variables that the test reads. Between the beginning and the end of the stretch, each interrupt
 // must be answered by exactly one value.
 extern "C" volatile std::uint32_t sweep_stretch, sweep_interrupts;
 volatile std::uint32_t sweep_stretch, sweep_interrupts;

@@ -1,5 +1,5 @@
-// two_cores: an actor on core 1 posts a value every 37 us into a port of core 0. Processes there
-// check that all values arrive in order.
+// two_cores: an actor on core 1 posts a value every 37 us into a port of core 0. Processes on core
+// 0 check that all values arrive in order.
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 

@@ -2,8 +2,8 @@
  * 64-bit times, periodic events, message rings, deadlines.
  *
  * Each larger structure contains an ordinary event. The event's action is a function of the
- * runtime, which then calls the user's action. So a program that uses none of the structures pays
- * nothing for them, and both kinds of queue can carry them. Costs and safety are as in
+ * runtime, which then calls the user's action. Therefore a program that uses none of the structures
+ * pays nothing for them, and both kinds of queue can carry them. Costs and safety are as in
  * event_queue.h; the calls of event_queue.h post, move and cancel the `event` of a structure.
  */
 #ifndef WEFT_MCU_ACTORS_H
@@ -18,7 +18,7 @@ WEFT_INLINE int weft_any_post(weft_any q, weft_event *e, uint32_t release) {
 }
 
 /* Post `e` to be released `delay` us from now. Returns WEFT_E_HORIZON if `delay` is WEFT_HORIZON
- * or more, otherwise what weft_post returns. */
+ * or more, otherwise the result of weft_post. */
 #define weft_post_in(q, e, delay)                                                      \
   ((uint32_t)(delay) >= WEFT_HORIZON                                                   \
        ? WEFT_MISTAKE(WEFT_E_HORIZON, "a delay beyond the horizon; use weft_far_post") \

@@ -7,8 +7,8 @@
  *   if (!w.bad) … w.at - room bytes
  *
  * Invariant: nothing is read or written beyond `end`. A value for which there is no room, or an
- * item that is not of the requested kind, sets `bad`; every later call then does nothing. So it is
- * enough to check `bad` once, at the end.
+ * item that is not of the requested kind, sets `bad`; every later call then does nothing. Therefore
+ * it is enough to check `bad` once, at the end.
  */
 #ifndef WEFT_MCU_CBOR_H
 #define WEFT_MCU_CBOR_H

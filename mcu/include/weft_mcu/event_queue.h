@@ -29,8 +29,8 @@
 extern "C" {
 #endif
 
-/* An actor is one byte, which says whether a core holds the actor, and what its priority is. A
- * zero-initialised actor is free and has the lowest priority. */
+/* An actor is one byte, which contains the priority of the actor and whether a core holds the
+ * actor. A zero-initialised actor is free and has the lowest priority. */
 typedef struct weft_actor {
   uint8_t mark; /* bit 0: busy; bits 1-7: priority */
 #if WEFT_DEBUG
@@ -118,10 +118,10 @@ typedef struct weft_heap {
   uint32_t posts;
 } weft_heap;
 
-/* What a post does if the event is in the queue already. */
+/* The effect of a post if the event is already in the queue. */
 typedef enum {
-  WEFT_STRICT, /* it is a mistake: WEFT_E_QUEUED, and a panic in a debug build; the event stays
-                * as it was */
+  WEFT_STRICT, /* a mistake: WEFT_E_QUEUED, and a panic in a debug build; the event stays as it
+                * was */
   WEFT_MOVE,   /* the event is moved to the new release time */
   WEFT_KEEP,   /* the event stays at its old release time: WEFT_IGNORED */
 } weft_policy;

@@ -2,9 +2,9 @@
  * written, on top of weft_mcu/reactors.h.
  *
  * In the program's own file (where WEFT_RX_REACTIONS is defined) this header declares the whole
- * interface. In other C files of the program it declares what does not depend on the program's
- * sizes: types, times, printing, threads, request_stop, and lf_schedule and its kin for actions whose
- * addresses a reaction has handed out.
+ * interface. In other C files of the program it declares everything that does not depend on the
+ * program's sizes: types, times, printing, threads, request_stop, and lf_schedule and its kin for
+ * actions whose addresses a reaction has handed out.
  */
 #ifndef WEFT_MCU_LF_H
 #define WEFT_MCU_LF_H
@@ -16,7 +16,8 @@
 #define WEFT_LF_PROGRAM 0
 #endif
 #if defined(WEFT_POSIX) || !defined(__STDC_HOSTED__) || __STDC_HOSTED__
-#include <assert.h> /* upstream's headers include this and limits.h, and bodies rely on that */
+#include <assert.h> /* upstream's headers include this header and limits.h, and bodies rely on
+                     * both */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -87,7 +88,8 @@ tag_t lf_tag_(void);
 void lf_request_stop_(void);
 void lf_sleep(interval_t ns);
 #define lf_nanosleep(ns) (lf_sleep(ns), 0)
-/* Upstream's functions take an environment, while reaction bodies pass none; both forms work. */
+/* Upstream's functions take an environment, while reaction bodies pass no environment; both forms
+ * work. */
 #define lf_time_logical(...) lf_time_logical_()
 #define lf_time_logical_elapsed(...) lf_time_logical_elapsed_()
 #define lf_tag(...) lf_tag_()
@@ -150,7 +152,7 @@ static inline tag_t lf_delay_strict(tag_t tag, interval_t interval) {
  * the number of characters. */
 size_t lf_readable_time(char *buffer, instant_t time);
 size_t lf_comma_separated_time(char *buffer, instant_t time);
-/* Compute the time that a number and a unit, as in a program's options, stand for. Returns -1 if
+/* Compute the time for which a number and a unit, as in a program's options, stand. Returns -1 if
  * `number` is not a number, -2 if `unit` is not a unit. */
 int lf_time_parse(const char *number, const char *unit, interval_t *result);
 /* Give the messages up to `level` to `function` instead of writing them to the standard output;
@@ -254,8 +256,8 @@ typedef weft_rx_token_port lf_port_base_t;
 #define lf_set_destructor(port, fn) ((void)((port)->destructor = (void (*)(void *))(fn)))
 #define lf_set_copy_constructor(port, fn) \
   ((void)((port)->copy_constructor = (void *(*)(void *))(fn)))
-/* An action may be given as a `void *`, which is how threads get theirs. Its first member is the
- * weft_rx_action. */
+/* An action may be given as a `void *`, as threads receive their actions. The first member
+ * of an action's struct is the weft_rx_action. */
 #define WEFT_LF_ACTION(a) ((weft_rx_action *)(void *)(a))
 #define lf_schedule(a, extra) \
   weft_rx_schedule_event(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (weft_rx_payload){0}, false)
@@ -285,7 +287,7 @@ static int64_t *const weft_rx_deadline_here __attribute__((unused)) = 0;
 #define lf_reactor_name(self) ((self)->_lf_name)
 #define lf_reactor_full_name(self) ((self)->_lf_full_name)
 /* Schedule an action with an int as its value. An action of any arithmetic type of up to 8 bytes
- * gets the int's low bytes, as upstream's copy does. */
+ * receives the low bytes of the int, as by upstream's copy. */
 int weft_rx_schedule_int(weft_rx_action *a, int64_t extra, int value);
 
 /* Iterates over the present channels of the multiport `p`, which has p_width channels. */
@@ -304,8 +306,8 @@ static inline lf_multiport_iterator_t lf_multiport_iterator_at(void *channels, i
 }
 #define lf_multiport_iterator(port) lf_multiport_iterator_at((void *)(port), port##_width)
 #endif
-/* This is for other files. `action` is the address of the action's struct, which a reaction has
- * handed out. */
+/* For other C files of the program. `action` is the address of the action's struct, which a
+ * reaction has handed out. */
 int lf_schedule_action(void *action, interval_t extra);
 int lf_schedule_action_int(void *action, interval_t extra, int value);
 int lf_schedule_action_copy(void *action, interval_t extra, const void *value, size_t length);

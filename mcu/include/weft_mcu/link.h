@@ -3,7 +3,7 @@
  *
  * The home of the channels is the PC. An operation here is an offer to the PC, and ends with one
  * answer or with the session. This code does no input or output, reads no clock and has no heap.
- * The program that drives the serial line hands over the bytes that came, fetches the bytes to
+ * The program that drives the serial line hands over the bytes that have come, fetches the bytes to
  * send, and passes the time. link_uart.h does so for the RP2040's UART.
  *
  *   begun ──START, START──► linked ──HELLO──► open ──BYE, a lease, a START of another, a fault──►
@@ -39,8 +39,8 @@ typedef enum weft_link_status {
   WEFT_LINK_POISONED,
   WEFT_LINK_DIED,      /* the session is over; if `in_doubt`, the value may have been taken */
   WEFT_LINK_WITHDRAWN, /* withdrawn by weft_link_withdraw; nothing was transferred */
-  WEFT_LINK_TOO_LONG,  /* the value that was read did not fit into `room` and is lost; or the
-                          value to write is too long for a frame */
+  WEFT_LINK_TOO_LONG,  /* the value that was read did not fit into `room` and is lost; or the value
+                          to be written is too long for a frame */
   WEFT_LINK_BAD_USE,   /* the end is closed, or of the other side; there are no guards, or too
                           many; or both ends of one channel are in a choice */
 } weft_link_status;
@@ -49,11 +49,12 @@ typedef enum weft_link_status {
 typedef struct weft_link_end {
   const char *name;
   bool writes;
-  uint8_t state;    /* 0: not handed out yet; 1: ours; 2: given up; 3: given up before it was
-                       handed out */
+  uint8_t state;    /* 0: not handed out yet; 1: held by the board; 2: given up; 3: given up
+                       before it was handed out */
   uint8_t how;      /* how its channel has ended: 0 it has not, 1 retired, 2 poisoned, 3 died */
   uint8_t strength; /* the strength of the poison */
-  uint8_t owes;     /* what must be sent for this end: POISON, RETIRE, or one after the other */
+  uint8_t owes;     /* the messages that must be sent for this end: POISON, RETIRE, or one after
+                     * the other */
   bool dropped;     /* the end is no longer used: each new session gives it up at once */
   uint32_t number;
 } weft_link_end;
@@ -100,9 +101,10 @@ typedef struct weft_link {
   const char *name;      /* the board's name, for people; at most 60 bytes; 0: "board" */
   uint32_t lease, again; /* in ms; 0 and 0: 3000 and 200. WEFT_LINK_NO_LEASE: no lease */
   void (*news)(
-      struct weft_link *link); /* called when an end was handed out or the session is over; may
-                                * be 0 */
-  const char *why;             /* why the session is over; 0 if it is not */
+      struct weft_link *link); /* called when an end has been handed out or the session is over;
+                                * may be 0 */
+  const char *why;             /* the reason why the session is over; 0 if the session is not
+                                * over */
 
   /* The link sets these. */
   uint32_t mine, theirs, random, lease_, again_;
@@ -137,17 +139,17 @@ size_t weft_link_output(weft_link *link, uint8_t *to, uint32_t now_ms);
 uint32_t weft_link_due(const weft_link *link, uint32_t now_ms);
 
 /* Begins an operation. Returns true if the operation is under way (also if it was offered before
- * and is not over); `over` will then be called. Returns false if the operation is over already:
- * then op->status says how, and `over` is not called. An operation at an end that the PC has not
- * handed out yet waits for the end. An operation that is offered while the session is over waits
- * for the next session. */
+ * and is not over); `over` will then be called. Returns false if the operation is already over:
+ * then op->status is its outcome, and `over` is not called. An operation at an end that the PC has
+ * not handed out yet waits for the end. An operation that is offered while the session is over
+ * waits for the next session. */
 bool weft_link_offer(weft_link *link, weft_link_op *op);
 /* Asks the PC to withdraw an operation. The operation is not over before the PC answers, and may
  * still succeed (WIRE.md 4.3). */
 void weft_link_withdraw(weft_link *link, weft_link_op *op);
-/* Gives up an end, after everything that was written before. The channel retires if this was the
- * last end of its side. An end that the PC has not handed out yet is given back when it comes.
- * This applies to the current session: the next session has the end again, unless it is
+/* Gives up an end, after all values that were written before. The channel retires if this was the
+ * last end of its side. An end that the PC has not handed out yet is given back when it comes. The
+ * call applies to the current session: the next session has the end again, unless the end is
  * `dropped`. */
 void weft_link_retire(weft_link *link, weft_link_end *end);
 /* Poisons the end's channel with a strength of 1 to 255. If the end has not been handed out yet,
@@ -156,8 +158,8 @@ void weft_link_poison(weft_link *link, weft_link_end *end, uint8_t strength);
 /* Ends the session in good order and tells the PC `why`. The program must keep serving the serial
  * line until weft_link_settled returns true. */
 void weft_link_close(weft_link *link, const char *why);
-/* Returns whether the PC has acknowledged everything that was sent, or there is no PC that
- * could. */
+/* Returns whether the PC has acknowledged everything that was sent, or there is no PC that could do
+ * so. */
 bool weft_link_settled(const weft_link *link);
 
 #ifdef __cplusplus

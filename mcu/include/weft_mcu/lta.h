@@ -64,9 +64,9 @@ typedef struct event_queue {
  * more than WEFT_LTA_QUEUES queues. Must not run concurrently with itself or event_queue_deinit. */
 int event_queue_init(event_queue_t *queue, size_t max_size, size_t num_actors);
 /* Make work() return on every core, after the action that is running, and give the memory back.
- * This may be called only when no core will schedule events again. */
+ * May be called only when no core will schedule events again. */
 void event_queue_deinit(event_queue_t *queue);
-/* Wait for events and invoke them until event_queue_deinit. Each core calls this once. */
+/* Wait for events and invoke them until event_queue_deinit. Each core calls this function once. */
 void work(event_queue_t *queue);
 /* Invoke fn(release_time_us, actor_id, arg) at release_time_us, or as soon after it as the actor
  * is free. Returns 0, or 1 if the queue is full or the actor does not exist. May be called on any

@@ -1,9 +1,9 @@
-/* weft_mcu/platform.h: what the runtime requires of a machine.
+/* weft_mcu/platform.h: the functions and constants that the runtime requires of a machine.
  *
  * A port is one directory with a `weft_port.h` (found through the include path) that defines
  * everything below as inline functions, and the few lines of start-up code that the machine needs.
- * `ports/template` compiles, and its comments say what to fill in; README.md has the page "Writing
- * a port". Times are in microseconds.
+ * `ports/template` compiles, and its comments describe what to fill in; README.md has the page
+ * "Writing a port". Times are in microseconds.
  *
  *   weft_lock_t          a lock between two cores: a spin lock, a word, a mutex
  *   weft_irq_t           what weft_lock() returns: the interrupt state to restore
@@ -56,10 +56,10 @@
 enum {
   WEFT_OK = 0,
   WEFT_LATE = 1, /* cancel, re-post: a core has committed to the event's action, or the event was
-                    never posted; nothing was withdrawn */
-  WEFT_IGNORED = 2,    /* WEFT_KEEP: the event was queued already and stays as it was */
+                    never posted; nothing has been withdrawn */
+  WEFT_IGNORED = 2,    /* WEFT_KEEP: the event was already queued and stays as it was */
   WEFT_FULL = 3,       /* weft_ring_put: there is no room; the message is counted and dropped */
-  WEFT_E_QUEUED = -1,  /* * the event is in the queue already */
+  WEFT_E_QUEUED = -1,  /* * the event is already in the queue */
   WEFT_E_HORIZON = -2, /* * the release time is WEFT_HORIZON us or more from now */
   WEFT_E_ARENA = -3, /* * the event lies outside the memory that its heap can number, or the heap
                         has no room for more events */
@@ -93,8 +93,8 @@ WEFT_NORETURN void weft_panic(const char *what);
 }
 #endif
 
-/* WEFT_NEWS is a 32-bit word whose low and high halves are both non-zero. It is cheap to compute
- * where the lock has just been used. */
+/* WEFT_NEWS is a 32-bit word whose low and high halves are both non-zero. The word is cheap to
+ * compute where the lock has just been used. */
 #ifndef WEFT_NEWS
 #define WEFT_NEWS(lock) ((uint32_t)0x00010001)
 #endif

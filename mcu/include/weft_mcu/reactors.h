@@ -1,9 +1,9 @@
-/* weft_mcu/reactors.h: reactors (SEMANTICS.md, part III): types, and what reactions call.
- * REACTORS.md is the page for users.
+/* weft_mcu/reactors.h: reactors (SEMANTICS.md, part III): types, and the functions that reactions
+ * call. REACTORS.md is the page for users.
  *
- * The program's C file defines how much it needs (WEFT_RX_REACTIONS, …), includes this header,
- * defines its reactions and tables, and includes weft_mcu/reactors_run.h, the engine. The program
- * is one translation unit, so that the compiler knows all sizes and tables as constants.
+ * The program's C file defines the sizes that it needs (WEFT_RX_REACTIONS, …), includes this
+ * header, defines its reactions and tables, and includes weft_mcu/reactors_run.h, the engine. The
+ * program is one translation unit, so that the compiler knows all sizes and tables as constants.
  *
  * Invariants
  *  1. The number of a reaction is its place in the order: whatever a running reaction makes pending

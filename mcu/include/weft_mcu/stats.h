@@ -18,8 +18,9 @@ typedef struct weft_stats {
                                                later ones */
   uint32_t lateness_max;                    /* in us */
   uint32_t actions[WEFT_CORES];             /* the number of actions that each core has run */
-  uint32_t busy_us[WEFT_CORES];             /* time each core spent in actions, in us (wraps) */
-  uint32_t since; /* when counting began, in us: load = busy_us / (now - since) */
+  uint32_t busy_us[WEFT_CORES];             /* the time that each core has spent in actions, in
+                                             * us (wraps) */
+  uint32_t since; /* the time at which counting began, in us: load = busy_us / (now - since) */
   uint32_t depth, depth_max;                /* the number of events queued or claimed: now, and
                                              * the highest so far */
 } weft_stats;

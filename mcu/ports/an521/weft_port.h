@@ -2,10 +2,10 @@
  * (mps2-an521) only, never on the board.
  *
  * The clock is the FPGA's 32-bit microsecond counter. weft_now64 counts how often the counter
- * wraps, so call it at least once an hour. Each core's alarm is a CMSDK timer whose interrupt line
- * is pending but not enabled (SEVONPEND). The timer covers at most 214 s, because it counts 20
- * times a microsecond in 32 bits; weft_wait restarts it for a longer time. QEMU's WFE returns at
- * once, so there the alarm is never needed.
+ * wraps, so it must be called at least once an hour. Each core's alarm is a CMSDK timer whose
+ * interrupt line is pending but not enabled (SEVONPEND). The timer covers at most 214 s, because it
+ * counts 20 times a microsecond in 32 bits; weft_wait restarts it for a longer time. QEMU's WFE
+ * returns at once, so there the alarm is never needed.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H

@@ -1,5 +1,5 @@
 /* memory.c: the four functions that the compiler may call in a program without a C library. The
- * linker takes only those that are called. */
+ * linker takes only the functions that are called. */
 #include <stddef.h>
 #include <stdint.h>
 void *memset(void *to, int value, size_t n);

@@ -28,10 +28,10 @@ unsigned weft_posix_core(void);
 void weft_posix_arm(uint32_t t);
 void weft_posix_wait(void);
 void weft_posix_wake(void);
-/* Use virtual time, beginning at `start` us. This must be called before anything else. */
+/* Use virtual time, beginning at `start` us. Must be called before any other function. */
 void weft_posix_virtual(uint64_t start);
-/* Block the main program until core 1's function has returned. With virtual time the main
- * program counts as waiting meanwhile. */
+/* Block the main program until core 1's function has returned. With virtual time the main program
+ * counts as waiting during this call. */
 void weft_posix_join(void);
 
 WEFT_INLINE uint64_t weft_now64(void) { return weft_posix_now(); }

@@ -6,7 +6,7 @@
  *
  * A program calls the link's functions in actions of that actor. After a call that is made outside
  * `over` and `news`, it must call weft_link_uart_kick(). When a session is over, the next one
- * begins by itself once the PC has been told.
+ * begins by itself when the PC has been told.
  *
  * Invariant: the interrupt writes `in` and the ring; the actor's actions write everything else. A
  * byte that finds the ring full is counted, and the PC sends its packet again.

@@ -4,8 +4,8 @@
 _Alignas(8) struct weft_local weft_local = {0, 1};
 
 /* Send one word to core 1's boot code and return its answer. The boot code waits for the sequence
- * 0, 0, 1, vectors, stack, entry and echoes every word; after a wrong echo the sequence begins
- * again (RP2040 datasheet, 2.8.2). */
+ * 0, 0, 1, vectors, stack, entry, and echoes every word; after a wrong echo the caller begins the
+ * sequence again (RP2040 datasheet, 2.8.2). */
 static uint32_t say(uint32_t word) {
   if (!word) {
     while (WEFT_REG(SIO_FIFO_ST) & 1) (void)WEFT_REG(SIO_FIFO_RD);
@@ -37,8 +37,7 @@ int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
 }
 
 /* Write the text to UART 0 and stop this core at a breakpoint. If the program has not set up the
- * UART, only the stop can be seen. The function is weak: a program may define its own
- * weft_panic. */
+ * UART, only the stop is visible. The function is weak: a program may define its own weft_panic. */
 __attribute__((weak)) void weft_panic(const char *what) {
   __asm volatile("cpsid i" ::: "memory");
   if (!(WEFT_REG(RESETS_RESET) & 1u << 22))

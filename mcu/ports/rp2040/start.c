@@ -61,7 +61,8 @@ static const struct { uint16_t place, low, high; } steps[] = {
   STEP(CLK_PERI_CTRL, 1u << 11), /* clk_peri runs from clk_sys */
 };
 
-/* This code is in flash and uses neither data nor bss, since it runs before these exist. */
+/* The function is in flash and uses neither data nor bss, since it runs before these sections
+ * exist. */
 static void clocks(void) {
   for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
     uint32_t address = 0x40000000u + 4u * steps[i].place,

@@ -2,11 +2,11 @@
  * register.
  *
  * Each core sleeps in WFE. Its alarm (0 for core 0, 1 for core 1) is enabled in the timer but not
- * in the NVIC, and SEVONPEND is set: when the alarm's line becomes pending, the core gets an event
- * and no handler runs. A line that is already pending gives no second event. So weft_arm clears the
- * line after it has set the alarm, because the old alarm may fire until then. If the new alarm
- * fires in between and is cleared, its time has come; the caller notices, because it looks at the
- * clock after arming (the timer fires on equality only).
+ * in the NVIC, and SEVONPEND is set: when the alarm's line becomes pending, the core receives an
+ * event and no handler runs. A line that is already pending gives no second event. Therefore
+ * weft_arm clears the line after it has set the alarm, because the old alarm may fire until then.
+ * If the new alarm fires in between and is cleared, its time has come; the caller notices this,
+ * because the caller looks at the clock after arming (the timer fires on equality only).
  *
  * Ordering: the M0+ has no write buffer and performs accesses in program order, so a lock needs
  * nothing more than a compiler barrier here.
@@ -46,7 +46,7 @@ extern struct weft_local { uint32_t unused; weft_lock_t lock; } weft_local;
 #define WEFT_LOCAL (&weft_local.lock)
 
 /* The address of a lock has two non-zero halves: 0xd000 and 0x0100 … 0x017c for a spin lock, 0x20xx
- * and a multiple of 8, plus 4, for the local one. */
+ * and a multiple of 8, plus 4, for the local lock. */
 #define WEFT_NEWS(lock) ((uint32_t)(uintptr_t)(lock))
 
 #define WEFT_BARRIER() __asm volatile("" ::: "memory")
@@ -117,9 +117,9 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
                : end);                                                      \
   } while (0)
 
-/* The loops of the heap (heap_queue.c) are in assembly for speed too: they need all low registers,
- * without a move between registers. These loops are not used without
- * optimisation, because one low register is then the frame pointer. */
+/* The loops of the heap (heap_queue.c) are also in assembly for speed: they need all low registers,
+ * without a move between registers. These loops are not used without optimisation, because one low
+ * register is then the frame pointer. */
 #ifdef __OPTIMIZE__
 #define WEFT_HEAP_SINK(one, times, hole, end, tie)                                                 \
   do {                                                                                             \
@@ -187,8 +187,8 @@ enum { WEFT_STACK_GUARD = 0x57454654 };
 WEFT_INLINE int weft_stack_ok(void) {
   return (weft_core() ? __weft_stack1_end : __weft_stack0_end) == WEFT_STACK_GUARD;
 }
-/* The part of the 256 KB that the linker script leaves free behind the program. lta.c takes memory
- * from it, if it is linked. */
+/* The part of the 256 KB that the linker script leaves free behind the program. If lta.c is linked,
+ * it takes memory from this part. */
 extern uint8_t __weft_free_begin, __weft_free_end;
 #define WEFT_FREE_BEGIN (&__weft_free_begin)
 #define WEFT_FREE_END (&__weft_free_end)

@@ -1,6 +1,6 @@
 /* A port to begin with: one core, a clock that other code counts, and waiting by polling. The port
- * compiles and works (slowly); replace each part by what your machine has. platform.h says what
- * each call must promise.
+ * compiles and works (slowly); replace each part by the means of your machine. platform.h describes
+ * what each call must promise.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
@@ -19,7 +19,8 @@ extern weft_lock_t template_locks[WEFT_SPINLOCKS + 1];
 #define WEFT_LOCAL (&template_locks[WEFT_SPINLOCKS])
 
 extern volatile uint64_t
-    template_clock; /* in microseconds: count it in a timer interrupt, or read a timer instead */
+    template_clock; /* in microseconds: count the clock in a timer interrupt, or read a timer
+                     * instead */
 
 WEFT_INLINE uint64_t
 weft_now64(void) { /* if the clock is two registers, read high, low, high again */
@@ -32,7 +33,8 @@ WEFT_INLINE unsigned weft_core(void) { return 0; }
 WEFT_INLINE void weft_wait_init(void) {}
 WEFT_INLINE void weft_arm(uint32_t t) {
   (void)t;
-} /* set a compare register, then clear the latches (README.md says why); does nothing as long as
+} /* set a compare register, then clear the latches (README.md explains why); does nothing as long
+     as
      weft_wait returns at once */
 WEFT_INLINE void weft_wait(void) {
 } /* WFE, or the machine's own sleep; but a weft_wake that came before must not be lost */

@@ -11,7 +11,7 @@ static weft_queue list;
 static weft_heap heap;
 static bool use_heap;
 static uint32_t runs[EVENTS], inside[ACTORS], overlaps, early, left, by_core[2], seed;
-static volatile uint32_t job, done1; /* core 1 serves the job's queue, then sets done1 */
+static volatile uint32_t job, done1; /* core 1 serves the queue of `job`, then sets done1 */
 static event_queue_t lta;
 static uint32_t lta_runs, lta_wrong;
 

@@ -47,7 +47,8 @@ static void tick(void) {
     fake_outside_at = 0;
     for (int i = 0; i < 2; i++)
       cores[i].event |=
-          cores[i].alive; /* The interrupt wakes its core; the choice below says which core runs. */
+          cores[i].alive; /* The interrupt wakes its core; the choice below determines which core
+                           * runs. */
   }
 }
 static bool inside; /* a core runs; otherwise the test itself calls the platform, and no core
@@ -175,7 +176,7 @@ void fake_reset(uint64_t seed, uint64_t start) {
   fake_stack_broken = 0;
   fake_panicked = 0;
 #if WEFT_DEBUG
-  /* A panic may have left weft_work without clearing this. */
+  /* A panic may have left weft_work without clearing weft_serves. */
   for (int i = 0; i < WEFT_CORES; i++) weft_serves[i] = 0;
 #endif
   fake_local.held = 0;

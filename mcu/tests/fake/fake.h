@@ -6,15 +6,15 @@
 
 /* Begin anew: set the clock to `start` us, and take all random choices from `seed`. */
 void fake_reset(uint64_t seed, uint64_t start);
-/* Run the given programs (either may be 0) on the two cores until both return or none can
- * proceed. Return false if some core still sleeps. After `limit` platform calls the test fails
- * as a livelock. */
+/* Run the given programs (either may be 0) on the two cores until both return or neither can
+ * proceed. Return false if some core still sleeps. After `limit` platform calls the test fails as a
+ * livelock. */
 bool fake_run(void (*core0)(void), void (*core1)(void), long limit);
 void fake_point(void); /* a point at which the other core, an interrupt or time may intervene */
 uint32_t fake_random(uint32_t n);  /* returns 0 … n-1 */
 void fake_advance(uint32_t us);    /* lets time pass, as in an action that takes some time */
 bool fake_asleep(unsigned core);   /* whether the core sleeps and has not been woken */
-long fake_waits(void);             /* how often any core has slept */
+long fake_waits(void);             /* how many times the cores have slept */
 /* Called where interrupts are possible; the function may post events. 0 means that there are no
  * interrupts. */
 extern void (*fake_interrupt)(void);

@@ -1,5 +1,5 @@
 /**
- * What the firmware tests share: loading images into the emulator, one line per check, and the
+ * Shared by the firmware tests: loading images into the emulator, one line per check, and the
  * closing line.
  *
  * X.mjs [--emulator DIR] IMAGES, where IMAGES is the folder of the built firmware

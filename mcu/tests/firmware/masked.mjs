@@ -1,7 +1,7 @@
 /**
  * Measures how long each call keeps interrupts off at worst, in cycles, with 10, 100 and 10,000
- * events in the queue. It counts from the instruction that turns interrupts off to the one that
- * turns them on, and asserts the result (mcu/RESULTS.md has the table).
+ * events in the queue. The test counts from the instruction that turns interrupts off to the
+ * instruction that turns them on, and asserts the result (mcu/RESULTS.md contains the table).
  *
  * masked.mjs [--emulator DIR] IMAGES writes one line a test and, last, `N passed, N failed`.
  */
@@ -9,7 +9,7 @@ import { check, finish, load } from './harness.mjs';
 
 /**
  * For each call the limits in cycles at 10, 100 and 10,000 events: for a list, for a heap, for a
- * heap with equal times. They are the figures of mcu/RESULTS.md with a little room.
+ * heap with equal times. The limits are the figures of mcu/RESULTS.md with a little room.
  */
 const limits = {
   1: ['weft_post', [210, 1200, 110200], [122, 158, 245], [365, 570, 1040]],

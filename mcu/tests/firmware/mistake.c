@@ -12,7 +12,7 @@ static weft_event event = WEFT_EVENT(nothing, &actor);
 
 #ifdef KIND_stack
 static uint32_t deep(weft_event *e, uint32_t release) {
-  volatile uint8_t much[4200]; /* This is more than scratch Y holds. */
+  volatile uint8_t much[4200]; /* more than scratch Y holds */
   (void)e, (void)release;
   for (unsigned i = 0; i < sizeof much; i++) much[i] = 0;
   return WEFT_DONE;

@@ -3,8 +3,8 @@
  *
  * The event is released 40 us after `first`, which pin 2 marks. A falling edge of pin 6 moves the
  * event to 30 us after the edge (NEARER: to 3 us after it). `late` is the greatest number of
- * microseconds by which the event was late. The queue holds a second event, 20 minutes away, so a
- * core that misses its alarm sleeps on.
+ * microseconds by which the event was late. The queue holds a second event, 20 minutes away, so
+ * that a core that misses its alarm goes on sleeping.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -15,7 +15,8 @@
 static weft_queue queue;
 static weft_actor actor, other;
 volatile uint32_t runs, late, moves,
-    wanted = 1; /* expected runs: one more if the core had committed to the first */
+    wanted = 1; /* the expected number of runs: one more for each move that came after the core had
+                 * committed to the event */
 
 WEFT_HOT static uint32_t run(weft_event *e, uint32_t release) {
   (void)e;
@@ -30,7 +31,7 @@ static weft_event event = WEFT_EVENT(run, &actor), distant = WEFT_EVENT(far, &ot
 void weft_isr_io_bank0(void);
 WEFT_HOT void weft_isr_io_bank0(void) {
   pin_irq_ack(6);
-  if (runs) return; /* The event has run already, so it is not moved. */
+  if (runs) return; /* The event has already run, so it is not moved. */
   moves++;
   if (!event.next) wanted++;
   weft_post_as(&queue, &event, weft_now32() + (NEARER ? 3 : 30), WEFT_MOVE);

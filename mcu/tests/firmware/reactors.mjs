@@ -1,12 +1,12 @@
 /**
  * Reactors on the emulated RP2040: the exact cost of a tag and of a reaction in cycles, how many
- * fit, and whether they run on time.
+ * reactors fit, and whether reactions run on time.
  *
  * reactors.mjs [--emulator DIR] IMAGES
  */
 import { check, edges, finish, load, text, US } from './harness.mjs';
 
-/** The cycles between a falling and the next rising edge of pin 2, once they are steady. */
+/** The cycles between a falling and the next rising edge of pin 2, from where they are steady. */
 function gaps(name, cycles = 400000) {
   const m = load(name),
     list = edges(m, 2);
@@ -18,8 +18,8 @@ function gaps(name, cycles = 400000) {
 }
 const most = (list) => Math.max(...list);
 /**
- * For tags with groups of n reactions: the gaps between tags (the longest of each n gaps), and
- * those within a tag.
+ * For tags with groups of n reactions: the gaps between tags (the longest of each n gaps), and the
+ * gaps within a tag.
  */
 function tags(name, n) {
   const g = gaps(name),
@@ -213,7 +213,7 @@ for (const name of ['reactors', 'reactors-flash']) {
   const m = load(name),
     led = edges(m, 25);
   m.run(2.2e6 * US);
-  const off = led.slice(2).map((e, i) => Math.abs(e.cycle - led[i + 1].cycle - 62.5e6)); // the first is late by the start
+  const off = led.slice(2).map((e, i) => Math.abs(e.cycle - led[i + 1].cycle - 62.5e6)); // the start delays the first edge
   check(
     `${name}: blinks, edges in 2.2 s`,
     led.length,

@@ -1,13 +1,13 @@
 /**
- * Firmware on the emulated RP2040: asserts every budget of the runtime, and uses every example. All
- * checks are exact, because the emulator is deterministic.
+ * Runs firmware on the emulated RP2040: asserts every budget of the runtime, and uses every
+ * example. All checks are exact, because the emulator is deterministic.
  *
  * run.mjs [--emulator DIR] IMAGES writes one line per test and, last, `N passed, N failed`. IMAGES
  * is the folder of the built firmware.
  */
 import { check, edges, finish, load, text, US } from './harness.mjs';
 
-const steady = (list) => list.slice(10); // the first few begin before both cores run
+const steady = (list) => list.slice(10); // the first few tasks begin before both cores run
 
 /** The two 10 kHz tasks: gaps and starts of each pin. */
 function tasks(name, ms, options) {
@@ -89,7 +89,8 @@ for (const name of ['periodic-own-light', 'periodic-shared-light']) {
   check('jitter of the entry, cycles', worst - best, 8);
 }
 {
-  // the same when the core's previous action ended shortly before: one cycle closer each time
+  // entry after release if the core's previous action ended shortly before: one cycle closer each
+  // time
   const near = [],
     waited = [];
   for (let stall = 0; stall < 420; stall++) {

@@ -1,7 +1,7 @@
 /* sweep: a short program that posts, claims, waits, puts back, cancels and moves. The emulator
- * interrupts it before every instruction. The handler (of interrupt 5, which no hardware raises
- * here) posts one more event and moves another. Both cores serve the queue. The program ends with
- * bkpt 0 if every action ran exactly as often as it should, otherwise with the number of the
+ * interrupts the program before every instruction. The handler (of interrupt 5, which no hardware
+ * raises here) posts one more event and moves another. Both cores serve the queue. The program ends
+ * with bkpt 0 if every action ran exactly as often as it should, otherwise with the number of the
  * failure.
  */
 #include "board.h"
@@ -25,7 +25,7 @@ static uint32_t count(weft_event *e, uint32_t release) {
   ran[i]++;
   inside[a] = 0;
   if (i == 0 && ran[0] == 1)
-    removed = weft_cancel(&queue, &event[2]) == WEFT_OK; /* the other core may hold it */
+    removed = weft_cancel(&queue, &event[2]) == WEFT_OK; /* the other core may hold the event */
   return i == 0 && ran[0] < 4 ? 20 : WEFT_DONE;
 }
 void weft_isr_usb(void);
@@ -57,7 +57,7 @@ int main(void) {
   weft_post(&queue, &event[0], now + 60);
   weft_post(&queue, &event[1], now + 62);
   weft_post(&queue, &event[2], now + 150);
-  /* This is at the time of event 1, and of the same actor. */
+  /* Event 4 has the time of event 1, and the same actor. */
   weft_post(&queue, &event[4], now + 62);
   weft_post(&queue, &event[5], now);
   weft_work(&queue);

@@ -28,8 +28,8 @@ import { check, edges, finish, load, US } from './harness.mjs';
 }
 {
   // an interrupt posts before every instruction of a stretch that schedules, claims, waits and puts
-  // back. Each is tried at two phases of the alarms' microsecond; together they cover all 125
-  // phases.
+  // back. Each instruction is tried at two phases of the alarms' microsecond; together they cover
+  // all 125 phases.
   const probe = load('sweep');
   probe.run(1000 * US);
   const first = 400,
@@ -56,7 +56,7 @@ import { check, edges, finish, load, US } from './harness.mjs';
 }
 {
   // A core waits for an event, and a pin moves the event at each cycle of 8 us around its alarm:
-  // the event runs within 2 us of its new time, which is how long the interrupt handler takes.
+  // the event runs within 2 us of its new time, the time that the interrupt handler takes.
   const lost = (name) => {
     let bad = 0,
       moved = 0;

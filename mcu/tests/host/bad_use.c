@@ -82,7 +82,7 @@ static void returns_a_delay_beyond_the_horizon(void) {
 #if WEFT_DEBUG
   CHECK(fake_panicked && strstr(fake_panicked, "horizon"));
 #endif
-  CHECK(ran == 1); /* The event is never early (rule 8.5); it is done. */
+  CHECK(ran == 1); /* The event is never early (rule 8.5); it is done when it has run once. */
 }
 /* M15, M1: an hour from now looks like 11 minutes ago. */
 static void posted_for_an_hour_from_now(void) {
@@ -187,7 +187,7 @@ static uint32_t ticks(weft_event *e, uint32_t release) {
   (void)release;
   if (++actions == 1) {
     (void)weft_periodic_start(&queue, &periodic, &other, ticks, weft_now32(), 50);
-    /* This lasts until the other core runs the action. */
+    /* until the other core has run the action */
     while (actions < 2 && !fake_panicked) fake_point();
     leaves = 1;
   } else if (actions == 2) {
@@ -210,7 +210,8 @@ static void periodic_for_another_actor(void) {
     CHECK(fake_panicked && strstr(fake_panicked, "another actor"));
 #else
     CHECK(!fake_panicked);
-    CHECK(actions == 3); /* The first action has run, and two of the other actor. */
+    CHECK(actions == 3); /* The first action has run, and two actions of the other actor have
+                          * run. */
     CHECK(!(actor.mark & WEFT_BUSY) && !(other.mark & WEFT_BUSY));
 #endif
   }
@@ -234,7 +235,7 @@ static void lta_mistakes(void) {
   MISTAKE(schedule_event(&lta, 200, 0, lta_action, 0), 1, "full");
   (void)fake_run(lta_serve, 0, 100000);
   CHECK(ran == 2);
-  CHECK(schedule_event(&lta, 300, 1, lta_action, 0) == 0); /* There is room again. */
+  CHECK(schedule_event(&lta, 300, 1, lta_action, 0) == 0); /* Now there is room again. */
   event_queue_deinit(&lta);
 }
 

@@ -1,4 +1,4 @@
-/* check.h: the minimum for a C test. It has checks that are counted, and a closing line that
+/* check.h: the minimum for a C test. It contains checks that are counted, and a closing line that
  * tests/run evaluates. */
 #ifndef WEFT_CHECK_H
 #define WEFT_CHECK_H

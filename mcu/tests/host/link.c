@@ -1,6 +1,6 @@
 /* link.c: tests the client of weft_mcu/link.h alone: the bytes that it sends
  * (conformance/wire/serial.txt), and how it handles everything that a PC may answer.
- * micropython/tests/test_link_mcu.py tests it with a PC. Usage: link VECTORS
+ * micropython/tests/test_link_mcu.py tests the client with a PC. Usage: link VECTORS
  */
 #include "link_kit.h"
 
@@ -133,10 +133,10 @@ static void a_read_is_done_with_its_value_and_no_more(void) {
   CHECK(overs == 1 && op.status == WEFT_LINK_OK && op.length == 3 &&
         !memcmp(got, "\x19\x03\xe8", 3));
   kit_frame(20, 128, 0, op.number, 3, "\x19\x03\xe8",
-            3); /* The operation is over, so this has no effect. */
+            3); /* The operation is over, so the answer has no effect. */
   CHECK(overs == 1 && !pc.why);
   CHECK(weft_link_offer(&pc, &op) && kit_says() > 0);
-  /* This comes in pieces; the zeros at the end are left out. */
+  /* The frame comes in pieces; the zeros at the end are left out. */
   kit_frame(48, 0, 0, op.number, 2, "\x64z", 2);
   kit_frame(20, 128, 0, op.number, 3, "z\0", 1);
   CHECK(overs == 2 && op.status == WEFT_LINK_TOO_LONG &&
@@ -177,8 +177,7 @@ static void bad_use_is_told_and_nothing_is_sent(void) {
   weft_link_retire(&pc, &ends[0]);
   CHECK(!weft_link_offer(&pc, &closed) && closed.status == WEFT_LINK_BAD_USE);
   kit_says();
-  pc.largest = 256; /* This is a PC with short frames: 232 bytes are too long together with their
-                     * head. */
+  pc.largest = 256; /* a PC with short frames: 232 bytes are too long together with their head */
   b.length = 230;
   CHECK(weft_link_offer(&pc, &longer) && kit_says() == 0 && overs == 1 &&
         longer.status == WEFT_LINK_TOO_LONG);
@@ -217,8 +216,8 @@ static size_t frame_at(size_t at, size_t n, uint8_t kind, uint8_t number) {
   return 0;
 }
 
-/* Rules 2.1, 4.1: a poison counts even if the end is given up right after it. The PC is told both,
- * in this order. */
+/* Rules 2.1, 4.1: a poison counts even if the end is given up right after it. The PC receives both
+ * messages, in this order. */
 static void a_poison_is_said_before_the_end_is_given_up(void) {
   kit_linked();
   kit_give("a", false, 5);
@@ -244,7 +243,7 @@ static void a_write_that_waits_for_room_goes_before_the_retirement(void) {
   }
   CHECK(ops[1].sent && !ops[2].sent); /* There is no room for this write. */
   weft_link_retire(&pc, &ends[1]);
-  kit_says(); /* These bytes are the first two writes, which are acknowledged. */
+  kit_says(); /* The two writes that were sent are acknowledged. */
   size_t n = kit_says();
   CHECK(ops[2].sent && n > 96 && frame_at(96, n, 10, 6));
   for (unsigned i = 0; i < 3; i++) kit_frame(20, 0, 0, ops[i].number, 0, "", 0);
@@ -296,8 +295,8 @@ static void an_operation_offered_twice_is_under_way_once(void) {
 static void begin_next(weft_link *l) {
   if (l->why) weft_link_begin(l, KIT_MINE + 1, 8, kit_now);
 }
-/* The user begins the next session in the call that reports the end of the old one. The rest of
- * that packet belongs to the old session. */
+/* The user begins the next session in the call that reports the end of the old one. The rest of the
+ * packet that ended the session belongs to the old session. */
 static void the_next_session_may_begin_in_news(void) {
   static const uint8_t bye_and_more[] = {41, 0, 0, 0, 0, 1, 8, 'x', 0, 0, 0, 0, 0, 0, 0, 21, 0, 0};
   kit_linked();

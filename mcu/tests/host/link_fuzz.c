@@ -1,7 +1,7 @@
 /* link_fuzz.c: a fuzz target for everything that may come over the serial line (clang
- * -fsanitize=fuzzer,address,undefined). The first byte of the input says how the rest is used: as
- * raw bytes of the line; as packets whose checksums are corrected; as answers to open operations;
- * or as a CBOR value.
+ * -fsanitize=fuzzer,address,undefined). The first byte of the input determines how the rest is
+ * used: as raw bytes of the line; as packets whose checksums are corrected; as answers to open
+ * operations; or as a CBOR value.
  *
  * The target checks that nothing crashes, that no byte beyond a buffer is touched, that each
  * operation is over exactly once, and that afterwards a new session works.

@@ -1,5 +1,5 @@
-/* link_kit.h: a link, and a PC that sends what a test wants. The PC computes checksums and COBS
- * itself, so that the link's code is not checked against itself. */
+/* link_kit.h: a link, and a PC that sends the frames that a test wants. The PC computes checksums
+ * and COBS itself, so that the link's code is not checked against itself. */
 #include <string.h>
 
 #include "check.h"

@@ -73,8 +73,8 @@ static void several_queues_and_reuse(void) {
     event_queue_deinit(&q);
   }
 }
-/* LTA's header defines the type of an event and includes these headers (no other header here
- * defines div_t). */
+/* LTA's header defines the type of an event and includes the headers that LTA's own header includes
+ * (no other header here defines div_t). */
 static void header_is_whole(void) {
   event_t e = {.time = 1ull << 40, .actor_id = 3, .fn = once, .arg = 0};
   struct event *same = &e;
@@ -86,7 +86,7 @@ static void memory_is_what_is_asked_for(void) {
   fake_reset(5, 500);
   CHECK(event_queue_init(&q, SIZE_MAX / 8, 1) == 1);
   CHECK(event_queue_init(&q, 1, SIZE_MAX / 2) == 1);
-  CHECK(event_queue_init(&q, 5000, 5000) == 0); /* This is more than fits into any fixed arena. */
+  CHECK(event_queue_init(&q, 5000, 5000) == 0); /* more than fits into any fixed arena */
   for (size_t i = 0; i < 5000; i++) CHECK(schedule_event(&q, 600 + i, i, once, 0) == 0);
   n = 0;
   CHECK(schedule_event(&q, 600, 0, once, 0) == 1);

@@ -9,9 +9,9 @@
  *    lost wake-up would show as a runnable event that no core holds;
  *  - while one core is in an action and the other sleeps, no event that the other core could run is
  *    earlier than the event that it holds;
- *  - at the end every open post has run or was cancelled; after a stop the others are in the queue.
- * The test is built once for each kind of queue (HEAP=0, 1), and once for each WEFT_MUTANT, which
- * must fail. Usage: random SEEDS [FIRST]
+ *  - at the end every open post has run or was cancelled; after a stop the other posts are in the
+ * queue. The test is built once for each kind of queue (HEAP=0, 1), and once for each WEFT_MUTANT,
+ * which must fail. Usage: random SEEDS [FIRST]
  */
 #include "../fake/fake.h"
 #include <stdio.h>
@@ -73,11 +73,11 @@ static bool open_remove(item *it, uint32_t release) {
 static uint32_t near_release(void) { return (uint32_t)fake_now() + fake_random(60) - 5; }
 
 /* Do a random operation that any context may do. The test changes only the event's open list; the
- * return code tells it what the runtime has done. */
+ * return code tells the test what the runtime has done. */
 static void act(void) {
   item *it = &items[fake_random(EVENTS)];
   uint32_t release = near_release();
-  if (it->mover) { /* This event is moved, never cancelled: only its last release must run. */
+  if (it->mover) { /* A mover is moved, never cancelled: only its last release must run. */
     it->last = release;
     open_add(it, release);
     ORACLE(weft_post_as(&queue, &it->event, release, WEFT_MOVE) == WEFT_OK);
@@ -87,8 +87,8 @@ static void act(void) {
       it->again
           ? 0
           : fake_random(4)) { /* An event that its worker will release again is only cancelled. */
-    case 0: { /* the invariant of the open list before the call: the post that is cancelled is
-                 the one that is queued, which was added last */
+    case 0: { /* the invariant of the open list before the call: the post that is cancelled is the
+                 queued post, which was added last */
       int code = weft_cancel(&queue, &it->event);
       ORACLE(code == WEFT_OK || code == WEFT_LATE);
       if (code != WEFT_OK) break;
@@ -111,7 +111,7 @@ static void act(void) {
     }
   }
 }
-/* The other core may post an event while this core cancels it. So only one of the test's own
+/* The other core may post an event while this core cancels it. Therefore only one of the test's own
  * operations may run at a time (the worker's operations may run beside it). */
 static int acting;
 static void act_alone(void) {
@@ -166,7 +166,7 @@ static void on_outside(void) {
   if (actions_left > 0) actions_left--, fake_outside_at = fake_now() + 1 + fake_random(100);
 }
 
-/* Check, when all cores sleep, that they hold the events that they should hold. */
+/* Check, when all cores sleep, that the cores hold the events that they should hold. */
 static void on_quiet(void) {
   if (acting || stopping) return;
   total_quiets++;
@@ -203,7 +203,7 @@ static void worker(void) { weft_work(&queue); }
 static void one_seed(void) {
   uint64_t start = seed % 3 == 0   ? (1ull << 32) - 400
                    : seed % 3 == 1 ? (1ull << 31) - 300
-                                   : 1000; /* This makes 32-bit times wrap. */
+                                   : 1000; /* so that 32-bit times wrap */
   fake_reset(seed, start);
   memset(items, 0, sizeof items);
   memset(running, 0, sizeof running);

@@ -1,4 +1,4 @@
-/* stats.c: tests what a queue counts with WEFT_STATS=1 (this file is built only with it). */
+/* stats.c: tests the counts of a queue with WEFT_STATS=1 (this file is built only with it). */
 #include "../fake/fake.h"
 #include "check.h"
 
@@ -19,7 +19,7 @@ static void counts(void) {
              c = WEFT_EVENT(quick, &actors[1]);
   weft_list_init(&queue, &lock);
   weft_post(&queue, &a, 1100);
-  weft_post(&queue, &b, 1110); /* This runs about 90 us late, behind a. */
+  weft_post(&queue, &b, 1110); /* runs about 90 us late, behind `a` */
   weft_post(&queue, &c, 5000);
   weft_stats s;
   weft_stats_read(&queue, &s, false);

@@ -71,7 +71,7 @@ static void order_is_time_priority_post(void) {
   }
 }
 /* M4, M5, M8: the order is also kept with cancels and moves in between; an event that is moved
- * counts as posted anew. This also holds where the numbers of a heap's posts wrap. */
+ * counts as posted anew. The order is also kept where the numbers of a heap's posts wrap. */
 static void order_is_kept_by_cancels_and_moves(void) {
   for (uint64_t seed = 1; seed <= 400; seed++) {
     begin(5000);
@@ -120,14 +120,13 @@ static uint32_t again_once(weft_event *e, uint32_t release) {
 }
 static void post_others(void) {
   if (logged != 1) return;
-  weft_post(&queue, &pool[1], 1200); /* at the time of the event that is held, but posted after
-                                      * it */
+  weft_post(&queue, &pool[1], 1200); /* at the time of the held event, but posted after it */
   /* Goes before the event that is held, so that the held event is put back. */
   weft_post(&queue, &pool[2], 1150);
   fake_quiet = 0;
 }
 /* M5, M7, M9: an action asks for its event again, and the core holds the event and then puts it
- * back: the event counts as posted before those that came since. */
+ * back: the event counts as posted before the events that have come since. */
 static void held_event_keeps_its_order(void) {
   begin(1000);
   pool[0].action = again_once;
@@ -214,7 +213,7 @@ static void returned_delay_does_not_drift(void) {
     if (log_[i].event == 0) CHECK(log_[i].release == 1100u + 10u * (uint32_t)seen++);
   CHECK(log_[2].event == 1); /* Event 1 was due before the third release. */
 }
-/* M8: what a post does if its event is in the queue already. */
+/* M8: the effect of a post if its event is already in the queue. */
 static void policies(void) {
   begin(1000);
   CHECK(weft_post(&queue, &pool[0], 1100) == WEFT_OK);
@@ -242,7 +241,7 @@ static void cancel_withdraws_or_is_late(void) {
 }
 static uint32_t cancel_claimed(weft_event *e, uint32_t release) {
   note(e, release);
-  CHECK(weft_cancel(&queue, &pool[1]) == WEFT_OK); /* The other core holds the event by now. */
+  CHECK(weft_cancel(&queue, &pool[1]) == WEFT_OK); /* By now the other core holds the event. */
   return WEFT_DONE;
 }
 static void cancel_takes_a_claim_back(void) {
@@ -323,7 +322,7 @@ static void deadline(void) {
     begin(1000);
     late_hit = late_missed = 0;
     weft_deadline *d = deadline_in_pool(
-        10); /* it takes two entries of the pool, since the heap numbers any memory in its range */
+        10); /* it takes two entries of the pool, since a heap numbers any memory in its range */
     weft_deadline_init(d, &actors[0], hit, missed, (uint32_t)within);
     pool[0].action = slow;
     weft_post(&queue, &pool[0], 1100);
@@ -401,7 +400,7 @@ static void horizon(void) {
   begin(1ull << 40);
   CHECK(weft_post_at(&queue, &pool[0], (1ull << 40) + WEFT_HORIZON + 1000) == WEFT_E_HORIZON);
   CHECK(weft_post_at(&queue, &pool[0], (1ull << 40) + WEFT_HORIZON - 1000) == WEFT_OK);
-  /* This time is long past, so the event is released at once. */
+  /* The time 17 is long past, so the event is released at once. */
   CHECK(weft_post_at(&queue, &pool[1], 17) == WEFT_OK);
   CHECK(weft_post_in(&queue, &pool[2], WEFT_HORIZON) == WEFT_E_HORIZON);
   CHECK(weft_post_in(&queue, &pool[2], 100) == WEFT_OK);
@@ -529,7 +528,8 @@ typedef struct { uint8_t bytes[5]; } message;
 static message slots[7];
 static uint32_t taken_last, taken_sum, put_sum, put_next, refused, wrong_order, batch;
 static uint32_t take_some(weft_event *e, uint32_t release);
-#define ring (*(weft_ring *)(void *)&pool[40]) /* The ring lies where a heap can number it. */
+#define ring (*(weft_ring *)(void *)&pool[40]) /* The ring lies where a heap can number its
+                                                * event. */
 static message numbered(uint32_t n) {
   return (message){{(uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n * 7), (uint8_t)~n, 42}};
 }
@@ -546,8 +546,7 @@ static uint32_t take_some(weft_event *e, uint32_t release) {
   if (ring.count) weft_post_as(&queue, e, release, WEFT_KEEP);
   return WEFT_DONE;
 }
-static void put_one(void) { /* the interrupt runs only once at a time, so that the messages have
-                             * an order */
+static void put_one(void) { /* Not within itself, so that the messages have an order. */
   static bool within;
   if (within || put_next > 300) return;
   within = true;

@@ -1,9 +1,9 @@
 /* enclaves.c: R19, R20: two enclaves are linked both ways, in fast time. Each enclave must do what
- * a single engine would do, which the test computes step by step.
+ * a single engine would do; the test computes this step by step.
  *
  * Enclave 0 sends k at k ms. Enclave 1 receives k 2 ms later and folds the value into its state, as
- * it does with a timer of its own (0.7 ms). Enclave 1 sends the state back, which arrives 3 ms
- * later.
+ * it does at each tick of a timer of its own (0.7 ms). Enclave 1 sends the state back, which
+ * arrives 3 ms later.
  */
 #define WEFT_RX_REACTIONS 4
 #define WEFT_RX_TIMERS 1

@@ -1,5 +1,6 @@
 /* hours.c: R6, R8, R9, R22 if no event comes for longer than half the range of a 32-bit time. Ticks
- * are 1 us, as on a device, and time is virtual. Core 1 stands for the outside. */
+ * are 1 us, as on a device, and time is virtual. Core 1 stands for the world outside the
+ * program. */
 #define WEFT_TICK_NS 1000
 #define WEFT_RX_TIME64 0
 #define WEFT_RX_PHYSICAL 1
@@ -69,7 +70,7 @@ static void after_a_long_silence(void) {
          "later261.0 0 ");
 }
 /* The same holds beside a timer. The last tag and the event are further apart than 32 bits can
- * express, but both are near the clock. */
+ * express, but both times are near the clock. */
 static void tick(void *self) { (void)self, say("tick%g ", (double)weft_rx_elapsed() / 60e9); }
 static void far_from_the_last_tag(void) {
   static const int minutes[] = {28, 0};

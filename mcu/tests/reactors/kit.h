@@ -1,9 +1,9 @@
-/* kit.h: builds reactors while a test runs, and has a log. A scenario fills the tables, runs, and
+/* kit.h: builds reactors while a test runs, and keeps a log. A scenario fills the tables, runs, and
  * compares its log with the expected one.
  *
  * The same scenarios are compiled with different sizes and switches (tests/reactors/build): one
- * word or three levels of bitmap, list or heap, with and without outside events. So every variant
- * of the engine is held to the same rules.
+ * word or three levels of bitmap, list or heap, with and without outside events. Thus every variant
+ * of the engine must obey the same rules.
  */
 #ifndef KIT_H
 #define KIT_H
@@ -17,7 +17,8 @@
 #define WEFT_RX_DELAYS 1
 #define WEFT_RX_TOKENS 1
 #define WEFT_RX_TABLE
-#ifndef BASE /* the number of the first reaction; those before it are never triggered */
+#ifndef BASE /* the number of the first reaction; reactions with smaller numbers are never
+              * triggered */
 #define BASE 0
 #endif
 #include "weft_mcu/reactors.h"

@@ -89,8 +89,8 @@ static void reset_of_itself(void) {
   EXPECT("a@0.0 a@3.0 a@4.1 a@7.0 ");
 }
 static void inner_modes(
-    void) { /* After a reset of the outer mode all is as at the start; after its history all is
-             * as it was left. */
+    void) { /* After a reset of the outer mode everything is as at the start; after its history
+             * everything is as it was left. */
   set_up(MS(2));
   TURN(0, &ab[1], WEFT_RX_RESET);
   TURN(1, &xy[1], WEFT_RX_RESET);

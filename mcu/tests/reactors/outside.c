@@ -75,7 +75,7 @@ static void from_threads(void) {
   int v = 1;
   CHECK(weft_rx_schedule_copy(&in[0], 0, &v, 1) == 0); /* R13: the run is over */
   int *gone = malloc(sizeof *gone);
-  CHECK(weft_rx_schedule_value(&arrays, 0, gone, 1) == 0); /* The value is freed too. */
+  CHECK(weft_rx_schedule_value(&arrays, 0, gone, 1) == 0); /* The value is freed, too. */
 }
 /* A thread ends a wait that would last an hour; the timer that is due in an hour never fires. */
 static int_action wake;
@@ -129,8 +129,8 @@ static void drop_from_outside(void) {
   run_real();
   EXPECT("got0 ");
 }
-/* A physical connection gives the tag the time of sending. So the tag is not before the sender's
- * clock, and is later than the sender's tag. */
+/* A physical connection gives the tag the time of sending. Therefore the tag is not before the
+ * sender's clock, and is later than the sender's tag. */
 static int_port out;
 static int_delay connection;
 static int64_t sent;
@@ -214,7 +214,7 @@ static void physical_at_the_stop(void) {
 }
 #include "weft_mcu/reactors_run.h"
 int main(void) {
-  TEST(before_the_start); /* This runs before the start of the first run. */
+  TEST(before_the_start); /* Runs before the start of the first run. */
   TEST(from_threads);
   TEST(ends_a_wait);
   TEST(drop_from_outside);

@@ -1,4 +1,4 @@
-/* pingpong: Savina's PingPong as lf/ would write it. The program prints ns per reaction on this
+/* pingpong: Savina's PingPong as lf/ would emit it. The program prints ns per reaction on this
  * machine. */
 #define WEFT_RX_REACTIONS 5
 #ifdef WORKERS

@@ -3,7 +3,7 @@
  *
  * A program has nodes in an order. Each node is a reaction, perhaps with a timer, with an action
  * that has a spacing, with inputs from ports of earlier nodes, and with delayed inputs from any
- * node. A body makes its decisions from its state, into which it folds everything that it sees, so
+ * node. A body makes its decisions from its state, into which it folds every value that it sees, so
  * any difference shows in every later line of the trace. The model has no queue, no list of present
  * ports and no bitmap: it searches all events for the earliest tag, and goes through all nodes in
  * order.
@@ -42,7 +42,7 @@ static void make_program(uint32_t seed) {
   program.timeout = pick(8) ? 40 + pick(20) : -1;
 }
 
-/* ---- the body, the same for both ------------------------------------------------------------- */
+/* ---- the body, the same for model and engine ------------------------------------------------- */
 typedef struct {
   bool (*input)(int node, uint32_t *value);
   bool (*delayed)(int delay, uint32_t *value);
@@ -52,7 +52,7 @@ typedef struct {
   void (*stop)(void);
 } world;
 static uint32_t mix(uint32_t a, uint32_t b) { return (a ^ b) * 0x9e3779b1u + (a >> 15); }
-/* Without budget (after many microsteps) the body starts no further activity. */
+/* If `budget` is false (after many microsteps) the body starts no further activity. */
 static void body(const world *w, int n, uint32_t *state, bool budget) {
   const plan *p = &program.nodes[n];
   uint32_t v, s = mix(*state, 1);
@@ -148,7 +148,7 @@ static void run_model(void) {
     uint32_t step = 0;
     if (first) time = 0;
     else {
-      for (int n = 0; n < NODES; n++) { /* This finds the next tick of each timer. */
+      for (int n = 0; n < NODES; n++) { /* the next tick of each timer */
         const plan *p = &program.nodes[n];
         if (!p->period) continue;
         int next = p->offset;

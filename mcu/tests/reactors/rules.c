@@ -29,7 +29,7 @@ static void timeout_of_zero(void) { /* R12: the timeout is 0 */
   EXPECT("start@0.0 end@0.0 ");
 }
 static void nothing_left(void) { /* R12: without keepalive the run stops at the microstep after
-                                    the last tag; a later timeout does not delay that */
+                                    the last tag; a later timeout does not delay the stop */
   kit_new();
   unsigned s = reaction(teller, "start"), e = reaction(teller, "end");
   weft_rx_programs[0].startup = on(1, s);
@@ -161,7 +161,7 @@ static void spacing(void) { /* R8: spacing */
   with_action(0, MS(3), WEFT_RX_UPDATE, 8, 1, 1, 2, 2, 3, 3, 9, 4);
   EXPECT("3@3.0 4@9.0 ");
   with_action(0, MS(3), WEFT_RX_UPDATE, 4, 0, 1, 1,
-              2); /* The event in the next microstep is removed too. */
+              2); /* The event of the next microstep is removed too. */
   EXPECT("2@1.0 ");
   with_action(0, MS(12), WEFT_RX_REPLACE, 8, 0, 1, -2, 0, 0, 2, 0,
               3); /* The last event has been handled, so this event is deferred; while it waits
@@ -207,17 +207,17 @@ static void ask_to_stop(void *self) {
   (void)self;
   tell("ask");
   int v = 1;
-  CHECK(weft_rx_schedule_copy(&act, MS(5), &v, 1) > 0); /* This event is dropped at the stop. */
+  CHECK(weft_rx_schedule_copy(&act, MS(5), &v, 1) > 0); /* The event is dropped at the stop. */
   weft_rx_request_stop();
   weft_rx_request_stop();
-  /* This event comes at the stop tag, where it is present. */
+  /* The next event comes at the stop tag, where it is present. */
   CHECK(weft_rx_schedule_copy(&act, 0, &v, 1) > 0);
 }
 static void last_words(void *self) {
   (void)self;
   tell("end");
   int v = 2;
-  CHECK(weft_rx_schedule_copy(&act, 0, &v, 1) == 0); /* R13: nothing is scheduled at the stop */
+  CHECK(weft_rx_schedule_copy(&act, 0, &v, 1) == 0); /* R13: at the stop tag nothing is scheduled */
   weft_rx_request_stop();
 }
 static void stop_on_request(void) {
@@ -238,7 +238,7 @@ static void always_missed(void *self) {
   WEFT_RX_DEADLINE(self, 0, missed);
   tell("met");
 }
-static void never_missed(void *self) { /* With `fast`, physical time is behind. */
+static void never_missed(void *self) { /* With `fast`, physical time is behind logical time. */
   WEFT_RX_DEADLINE(self, WEFT_RX_SEC(3600), missed);
   CHECK(!weft_rx_check(self, &weft_rx_limit_here, true));
   tell("met");
@@ -307,14 +307,14 @@ static void tokens(void) {
         4); /* two arrays and two copies; the one that is under way at the stop is freed too */
 }
 static int *last_value;
-static void own(void *self) { /* There is only one reader, so it gets the token itself. */
+static void own(void *self) { /* There is only one reader, so the reader gets the token itself. */
   (void)self;
   ints_port copy = array, *in = &copy;
   weft_rx_make_mutable(in, true);
   CHECK(in->value == last_value);
   weft_rx_token *t = weft_rx_writable(&array);
-  CHECK(t != array.token); /* Now two hold the token, so the reader gets another token, which it
-                            * may change. */
+  CHECK(t != array.token); /* Now two parties hold the token, so the reader gets another token,
+                            * which it may change. */
   weft_rx_hold_token(t);
   weft_rx_drop_token(t);
   weft_rx_release_mutable(in);
@@ -371,7 +371,7 @@ static void go_round(void *self) {
   if (rounds < 100000) rounds++, weft_rx_schedule(&again, 0);
   else tell("done");
 }
-static void microsteps(void) { /* R2: there may be more than 2^16 of them */
+static void microsteps(void) { /* R2: there may be more than 2^16 microsteps */
   kit_new();
   unsigned g = reaction(go_round, 0);
   again = (weft_rx_void_action)WEFT_RX_ACTION_INIT(on(1, g), 0, 0, WEFT_RX_DEFER, WEFT_RX_LOGICAL);

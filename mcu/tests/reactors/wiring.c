@@ -85,7 +85,8 @@ static void end_after_nine(void *self) {
   if (ran == 10) weft_rx_request_stop();
 }
 static void times_that_wrap(
-    void) { /* 32 bits of us are 71 minutes, so this runs three hours in steps of 20 minutes */
+    void) { /* 32 bits of us are 71 minutes, so the program runs three hours in steps of 20
+             * minutes */
   kit_new();
   unsigned r = reaction(run_it, 0);
   t = (weft_rx_timer)WEFT_RX_TIMER(0, WEFT_RX_SEC(1200), on(1, r));

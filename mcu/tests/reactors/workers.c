@@ -76,7 +76,7 @@ static void heard(void *self) {
   r->state ^= r->a.value;
   note(r);
 }
-/* Reaction numbers: first the actions' reactions (one level), then layer by layer. The two
+/* The numbers of reactions: first the actions' reactions (one level), then layer by layer. The two
  * reactions of a reactor are in different levels. */
 static weft_rx_trig readers_of(uint32_t number, unsigned *used) {
   unsigned at = *used;

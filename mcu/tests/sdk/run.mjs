@@ -76,7 +76,8 @@ run('with the UART at its speed', 'two_cores.elf', { uartDelay: true }, 0);
 // The task's program is in flash except for its hot part; a cache miss costs half a microsecond.
 run('with bus conflicts', 'two_cores.elf', { conflicts: true }, 2);
 
-// README's "pico-sdk": the runtime's hot code runs from SRAM, whatever else runs from flash.
+// README.md, "pico-sdk": the runtime's hot code runs from SRAM, even if all other code runs from
+// flash.
 for (const name of ['weft_list_post', 'weft_list_work'])
   check(
     `${name} is in SRAM`,

@@ -1,6 +1,6 @@
 /* two_cores: the runtime in a program of the pico-sdk, with the SDK's start-up, clocks, stdio,
- * floating point, multicore and flash, and with Weft's actors on both cores. run.mjs reads what
- * it prints. A failed check is printed and ends in exit status 1. */
+ * floating point, multicore and flash, and with Weft's actors on both cores. run.mjs reads its
+ * output. A failed check is printed and ends in exit status 1. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 enum { PIN_0 = 2, PIN_1 = 3, PERIOD_0 = 100, PERIOD_1 = 70, RELEASES = 200, ROUNDS = 50 };
 
-/* One periodic actor on each core, and what that actor has seen. */
+/* One periodic actor on each core, and the observations of that actor. */
 typedef struct {
   weft_event event; /* the first member, so that the action finds the other members through it */
   unsigned pin, core, times, wrong_core;
@@ -105,7 +105,7 @@ int main(void) {
   stdio_init_all();
   printf("clk_sys %lu Hz\n", (unsigned long)clock_get_hz(clk_sys));
   hardware_alarm_claim(0); /* The runtime uses one alarm on each core, and the SDK must know
-                            * this. */
+                            * which. */
   hardware_alarm_claim(1);
   rom();
   weft_list_init(&own[0], WEFT_SPINLOCK((unsigned)spin_lock_claim_unused(true)));

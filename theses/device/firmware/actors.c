@@ -4,9 +4,9 @@
  * Invariants
  *  1. Only the motor's own event is ever posted to core 1's queue. It is claimed long before each
  *     step, so no message, print or photogate delays a step. Core 0 gives orders to the motor by
- *     the words of `command`, each with one writer (core 0); the motor tells core 0 by an event.
+ *     the words of `command`, each with one writer (core 0); the motor notifies core 0 by an event.
  *  2. A photogate's first edge stamps the time and posts its event SETTLE us ahead; the burst's
- *     other edges leave the event there (WEFT_KEEP). The level after SETTLE says what happened at
+ *     other edges leave the event there (WEFT_KEEP). The level after SETTLE shows what happened at
  *     the stamp.
  *  3. No action on core 0 waits: printing goes through the console's ring.
  */
@@ -19,10 +19,11 @@ static weft_actor motor_actor, main_actor, button_actor, console_actor;
 static motor stepper;
 static command order;
 static uint32_t
-    aiming; /* core 0 asks for a mark; the motor answers by clearing this and posting let_go */
+    aiming; /* set by core 0 to ask for a mark; the motor answers by clearing this flag and posting
+             * let_go */
 static uint32_t mark_position;
 static enum state state;
-volatile uint32_t step_due; /* when the current step is due; the bench reads this */
+volatile uint32_t step_due; /* the time at which the current step is due, for the bench */
 
 /* ---- core 1 ---------------------------------------------------------------------------------- */
 
@@ -127,7 +128,7 @@ static uint32_t poll_button(weft_event *e, uint32_t release) {
     changed = release;
     if (!is) weft_post_as(&queue0, &pressed_event, release, WEFT_KEEP);
   } else if (is && !was && release - changed > DEBOUNCE / 8)
-    was = is; /* A button that is released is not pressed, so there is no second of waiting. */
+    was = is; /* The button was released, not pressed, so no second of waiting begins. */
   return BUTTON_POLL;
 }
 static weft_event button_event = WEFT_EVENT(poll_button, &button_actor);
@@ -151,7 +152,7 @@ static uint32_t gate_settled(weft_event *e, uint32_t release) {
   return WEFT_DONE;
 }
 /* The photogates belong to the main actor: they change the state that this actor reads, and never
- * have work at the same time as it. */
+ * have work at the same time as the main actor. */
 static gate gates[2] = {
   {WEFT_EVENT(gate_settled, &main_actor), PIN_SENSE1, 0, 0, 0, false},
   {WEFT_EVENT(gate_settled, &main_actor), PIN_SENSE2, 0, 0, 0, false},

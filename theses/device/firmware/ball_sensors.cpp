@@ -6,10 +6,10 @@
 //   pin interrupt ──Port──► gate 2 ──┘
 //
 // The edge of a photogate is a burst of edges within a few microseconds. A gate process takes the
-// time of the first edge and reads on until a deadline SETTLE later. An event of the queue then
-// ends the read, and the pin's level says whether the gate was blocked at the time of the first
-// edge. The timing process computes from each sighting the microsecond at which the ball will be
-// half through the disc. A dropper releases a ball now and then.
+// time of the first edge and goes on reading until a deadline SETTLE later. An event of the queue
+// then ends the read, and the pin's level shows whether the gate was blocked at the time of the
+// first edge. The timing process computes from each sighting the microsecond at which the ball will
+// be half through the disc. A dropper releases a ball now and then.
 #include "weft_mcu/csp.hpp"
 #include "controller.h"
 
@@ -94,7 +94,7 @@ Process dropper(Scheduler&, Writer<std::uint32_t> first, Writer<std::uint32_t> s
     pin_low(PIN_MAGNET);
     co_await sleep_until(t += kFall);
   }
-  first.poison();  // Every process along the path gets `poisoned`, and ends.
+  first.poison();  // Every process along the path sees `poisoned`, and ends.
   second.poison();
 }
 

@@ -43,10 +43,10 @@ enum {
   AFTER_DROP = 50000, /* the time from the predicted arrival to the next ball */
 };
 
-/* How long before the ball is half through the disc each of these happens: the magnet lets go,
- * gate 1 is blocked, gate 1 is free again, and the same for gate 2. The values are calibrated
- * for a nominal fall on the device of theses/device (a test recomputes them); the thesis's own
- * values are for its own device. */
+/* How long before the ball is half through the disc each of these happens: the magnet lets go, gate
+ * 1 is blocked, gate 1 is free again, gate 2 is blocked, gate 2 is free again. The values are
+ * calibrated for a nominal fall on the device of theses/device (a test recomputes them); the
+ * thesis's own values are for its own device. */
 enum { E0, E1, E2, E3, E4, ESTIMATES };
 #if THESIS_CONSTANTS
 static const uint32_t before_disc[ESTIMATES] = {286300, 25300, 21800, 4800, 1600};
@@ -54,8 +54,8 @@ static const uint32_t before_disc[ESTIMATES] = {286300, 25300, 21800, 4800, 1600
 static const uint32_t before_disc[ESTIMATES] = {296946, 28562, 23686, 4994, 506};
 #endif
 
-/* The motor. `position` and the schedule belong to the code that makes the steps; the `target`
- * words are the orders for that code. */
+/* The motor. `position` and the schedule belong to the code that makes the steps; the orders for
+ * that code are in struct command. */
 typedef struct motor {
   uint32_t position; /* toggles done */
   uint32_t period;   /* the period of the next toggle */
@@ -90,7 +90,7 @@ static inline uint32_t motor_next_period(motor *m, const command *c, uint32_t no
   else if (wanted + most < m->period) wanted = m->period - most;
   return m->period = wanted;
 }
-/* Return what motor_next_period returns, in whole microseconds; the remainder is carried to the
+/* Return the result of motor_next_period in whole microseconds; the remainder is carried to the
  * next toggle. */
 static inline uint32_t motor_next_delay(motor *m, const command *c, uint32_t now) {
   uint32_t exact = motor_next_period(m, c, now) + m->fraction;
@@ -107,7 +107,7 @@ static inline bool is_mark(uint32_t position) {
 }
 
 /* The console never waits: text goes into a ring, and console_drain moves as much to the UART as
- * that has room for. Only one core may write. */
+ * the UART has room for. Only one core may write. */
 enum { CONSOLE = 1024 };
 static char console_ring[CONSOLE];
 static uint32_t console_in, console_out;

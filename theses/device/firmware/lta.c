@@ -3,10 +3,10 @@
  *
  * Invariants
  *  1. The motor's loop drives everything else: after each toggle it schedules the main actor at
- *     once, which schedules the button or the photogates. So no poll happens just before a step is
- *     due (the thesis, 8.5).
- *  2. State is owned by the actor named beside it; actors inform each other by scheduling actions
- *     with arguments.
+ *     once, which schedules the button or the photogates. Thus no poll happens just before a step
+ *     is due (the thesis, 8.5).
+ *  2. State is owned by the actor that is named beside the state; actors inform each other by
+ *     scheduling actions with arguments.
  *  3. A fifth actor, the console, prints; no actor waits for the UART.
  */
 #include "controller.h"
@@ -46,7 +46,7 @@ static void motor_loop(uint64_t now, size_t actor, void *arg) {
   stepper.position++;
   uint32_t delay = motor_next_delay(&stepper, &order, (uint32_t)now);
   schedule_event(&queue, now + delay, MOTOR, motor_loop, 0);
-  /* The position's top bit says that the disc is at full speed. */
+  /* The position's top bit is set if the disc is at full speed. */
   uint32_t at = stepper.position | (stepper.period == PERIOD_FAST ? 1u << 31 : 0);
   schedule_event(&queue, now, MAIN, main_loop, (void *)(uintptr_t)at);
 }
@@ -111,8 +111,7 @@ static void check_button(uint64_t now, size_t actor, void *arg) {
     button_changed = now;
     if (!is) schedule_event(&queue, now, MAIN, button_pressed, 0);
   } else if (is && now - button_changed > DEBOUNCE / 8)
-    button_was = is; /* the button was released: that is not a press, so there is no second of
-                      * waiting */
+    button_was = is; /* The button was released, not pressed, so no second of waiting begins. */
 }
 
 /* ---- sensors --------------------------------------------------------------------------------- */

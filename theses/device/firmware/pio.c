@@ -1,6 +1,6 @@
 /* pio: a version of the ball's controller in which programmable IO makes the steps, and Weft actors
  * on one core set their speed. The motor's actor pushes two pulses at a time, four toggles, as the
- * thesis's third version does, and knows exactly when they will happen.
+ * thesis's third version does, and knows exactly when the toggles will happen.
  *
  * Invariant: the FIFO never runs dry: the actor is released LEAD before the pushed counts are used
  * up, and no other action on this core takes that long.
@@ -115,7 +115,7 @@ static uint32_t poll_button(weft_event *e, uint32_t release) {
       aiming = true;
     }
   } else if (is && !was && release - changed > DEBOUNCE / 8)
-    was = is; /* A button that is released is not pressed, so there is no second of waiting. */
+    was = is; /* The button was released, not pressed, so no second of waiting begins. */
   return BUTTON_POLL;
 }
 static weft_event button_event = WEFT_EVENT(poll_button, &main_actor);

@@ -1,8 +1,9 @@
 /* steps_pio.h: makes the steps by programmable IO. A state machine takes counts from its FIFO and
- * makes one pulse of each count. The pulse is high for count + 38 cycles, and low for as many.
+ * makes one pulse of each count. The pulse is high for count + 38 cycles, and low for the same
+ * number of cycles.
  *
  * Invariant: `begins` is exact, in microseconds and cycles: it adds up the cycles that were pushed,
- * and the machine takes exactly these.
+ * and the machine takes exactly these cycles.
  */
 #ifndef BALL_STEPS_PIO_H
 #define BALL_STEPS_PIO_H
@@ -22,8 +23,8 @@ enum {
   RESET_PIO0 = 1u << 10,
   FUNCTION_PIO0 = 6
 };
-/* The instructions are those of section 3.4 of the RP2040 datasheet. A word from the FIFO has a
- * coarse count, in units of 32 cycles, in its low half, and a fine count in its high half. */
+/* The instructions are those of section 3.4 of the RP2040 datasheet. A word from the FIFO contains
+ * a coarse count, in units of 32 cycles, in its low half, and a fine count in its high half. */
 static const uint16_t program[] = {
   0x80a0, /*  0: pull block */
   0xa0c7, /*  1: mov isr, osr      keep it for the low half of the pulse */
@@ -66,7 +67,7 @@ typedef struct pulses {
  * full speed, brings a hole under the ball. */
 static bool pulse_push(pulses *p, motor *m, const command *c, uint32_t *mark) {
   uint32_t period = motor_next_period(m, c, p->begins);
-  /* This is the second toggle's share of the acceleration. */
+  /* The second toggle's share of the acceleration. */
   (void)motor_next_period(m, c, p->begins);
   period = (period + m->period) / 2;
   uint32_t scaled = period * CYCLES_A_US + p->cut, cycles = scaled >> 8;

@@ -1,5 +1,5 @@
 // @ts-check
-/** Builds a controller with the runtime's own Makefile and gives the path of its ELF. */
+/** Builds a controller with the runtime's own Makefile, and returns the path of its ELF. */
 import { execFileSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

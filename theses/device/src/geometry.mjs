@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The tunnelling ball as geometry: how the ball falls, what the photogates see, and whether the
+ * The tunnelling ball as geometry: how the ball falls, the edges of the photogates, and whether the
  * ball fits through the turning disc.
  *
  * Lengths in metres, times in seconds, angles in radians. All numbers follow from the
@@ -18,7 +18,7 @@ export const GEOMETRY = Object.freeze({
   fallTime: 0.294,
   ball: 0.011,
   tube: 0.012,
-  /** Above the tube's lower end. */
+  /** Heights above the tube's lower end. */
   gates: Object.freeze([0.06, 0.005]),
   holes: 2,
   hole: 0.018,
@@ -44,19 +44,22 @@ export function fallOf(g, fallTime = g.fallTime) {
     arrival,
     /** Speed on arrival. */
     speed: acceleration * arrival,
-    /** When each gate is blocked and free again: the ball's lowest and highest point pass it. */
+    /**
+     * The times at which each gate is blocked and free again: the ball's lowest and highest point
+     * pass the gate.
+     */
     gates: g.gates.map((height) => ({
       blocked: timeOf(g.fall - height),
       free: timeOf(g.fall - height + g.ball),
     })),
-    /** How far the ball has come. @param {number} t */
+    /** The distance that the ball has fallen. @param {number} t */
     fallen: (t) => (acceleration * Math.max(0, t) ** 2) / 2,
   };
 }
 
 /**
- * Whether the ball fits. Seen from the disc it comes at an angle theta, and sweeps t/tan(theta) +
- * d/sin(theta) of the hole's width.
+ * Returns whether the ball fits. Seen from the disc, the ball comes at an angle theta, and sweeps
+ * t/tan(theta) + d/sin(theta) of the hole's width.
  * @param {Geometry} g
  * @param {{ speed: number, turnsPerSecond: number, angle: number }} at speed of the ball, turns of
  *   the disc, and
@@ -69,13 +72,13 @@ export function verdictOf(g, { speed, turnsPerSecond, angle }) {
   const theta = Math.atan2(speed, holeSpeed);
   const swept = g.thickness / Math.tan(theta) + g.ball / Math.sin(theta);
   /**
-   * How far the ball may be off to either side before it touches; negative if the path is wider
-   * than the hole.
+   * The distance by which the ball may be off to either side before it touches; negative if the
+   * path is wider than the hole.
    */
   const room = (g.hole - swept) / 2;
-  /** What of it the ball's play in the tube and the alignment by eye may use up. */
+  /** The part of `room` that the ball's play in the tube and the alignment by eye may use up. */
   const mechanics = (g.tube - g.ball) / 2 + g.alignment;
-  /** Positive: the hole was past the tube already, the disc early. */
+  /** Positive: the hole was already past the tube, so the disc was early. */
   const lateral = off * g.radius;
   const budget = room - mechanics;
   const marginMetres = budget - Math.abs(lateral);
@@ -89,7 +92,9 @@ export function verdictOf(g, { speed, turnsPerSecond, angle }) {
     budget,
     lateral,
     holeSpeed,
-    /** The same as times, in microseconds; without a turning disc there are none. */
+    /**
+     * `lateral`, `budget` and the margin as times, in microseconds; 0 if the disc does not turn.
+     */
     errorMicros: holeSpeed > 0 ? (lateral / holeSpeed) * 1e6 : 0,
     budgetMicros: holeSpeed > 0 ? (budget / holeSpeed) * 1e6 : 0,
     marginMicros: holeSpeed > 0 ? (marginMetres / holeSpeed) * 1e6 : 0,

@@ -4,12 +4,12 @@
  * button.
  *
  * Invariants
- * - The plant knows only the pins of the controller: what it does follows from the edges on them,
+ * - The plant knows only the pins of the controller: its behaviour follows from the edges on them,
  *   from the geometry and from the seed.
  * - Times are microseconds of the machine's virtual clock, fractional; an edge has its exact cycle.
  * - The disc follows the pulses (rising edges on STEP) evenly between them: a pulse requests
- *   the next microstep, and the turning rotor is half a microstep behind it. It starts with a hole
- *   under the tube.
+ *   the next microstep, and the turning rotor is half a microstep behind that. The disc starts with
+ *   a hole under the tube.
  * - Pulses faster than the motor can follow without a load (thesis 8.2) lose steps: from then on
  *   the angle means nothing and every drop fails, `stalled`.
  *
@@ -57,7 +57,7 @@ export class Plant {
     this.airSpread = options.airSpread ?? 2000;
     this.noise = options.noise ?? true;
     this.random = randomOf(options.seed ?? 1);
-    /** When each pulse since `firstPulse` came. @type {number[]} */
+    /** The time of each pulse since `firstPulse`. @type {number[]} */
     this.pulses = [];
     this.firstPulse = 0;
     this.stalled = false;
@@ -111,7 +111,9 @@ export class Plant {
     return (over / (this.pulses[k - 1] - this.pulses[k - 1 - over]) / this.pulsesPerTurn) * 1e6;
   }
 
-  /** Puts the ball under the magnet; an Error if that is off or the ball is elsewhere. */
+  /**
+   * Puts the ball under the magnet. Throws an Error if the magnet is off or the ball is elsewhere.
+   */
   placeBall() {
     if (this.ball !== 'none')
       throw new Error(`the ball is ${this.ball} already: wait for its verdict before the next one`);
@@ -122,7 +124,7 @@ export class Plant {
     this.ball = 'held';
   }
 
-  /** @param {number} released when the magnet went off */
+  /** @param {number} released the time at which the magnet went off */
   letGo(released) {
     const { machine, random, geometry } = this;
     this.ball = 'falling';
@@ -149,14 +151,18 @@ export class Plant {
     );
   }
 
-  /** Calls back at a moment, or now if it is past. @param {number} micros @param {() => void} f */
+  /**
+   * Calls f at a moment, or now if the moment is past.
+   * @param {number} micros
+   * @param {() => void} f
+   */
   at(micros, f) {
     this.machine.after(Math.max(0, micros - this.machine.micros), f);
   }
 
   /**
-   * An edge of a photogate: a burst of 4 to 10 within a few microseconds (thesis 8.3), ending at
-   * the level.
+   * Makes an edge of a photogate: a burst of 4 to 10 edges within a few microseconds (thesis 8.3),
+   * which ends at the level.
    * @param {number} pin
    * @param {0 | 1} level
    * @param {number} at

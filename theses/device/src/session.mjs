@@ -1,9 +1,10 @@
 // @ts-check
 /**
- * The person who uses the device: presses the button, waits, places balls, records what happened.
+ * The person who uses the device: presses the button, waits, places balls, records the drops.
  *
  * Invariants
- * - Every wait has a limit; when it is exceeded, a SessionError says what was expected.
+ * - Every wait has a limit; when the limit is exceeded, a SessionError is thrown, which describes
+ *   what was expected.
  * - Lateness of an edge on STEP is measured from the pads, in cycles: against the due time that the
  *   controller recorded before the edge (symbol `step_due`, us), or, if there is no such symbol,
  *   against the periods that went through PIO's FIFO.
@@ -16,8 +17,8 @@ import { Plant, PINS } from './plant.mjs';
 export class SessionError extends Error {}
 
 /**
- * A controller of the user's. A file that is not an ELF is refused: it would be taken for bare
- * instructions, and run for ever.
+ * Returns the image of a controller of the user's own. A file that is not an ELF is refused: its
+ * contents would be taken for bare instructions, and run for ever.
  * @param {string} file
  */
 function own(file) {
@@ -35,7 +36,7 @@ export const CONTROLLERS = /** @type {const} */ (['actors', 'lta', 'pio']);
 /** @typedef {typeof CONTROLLERS[number]} Controller */
 
 const TXF0 = 0x10;
-/** What a half period takes in the PIO program besides its count (firmware/pio.c). */
+/** The cycles of a half period in the PIO program besides its count (firmware/steps_pio.h). */
 export const PIO_OVERHEAD = 38;
 
 /** Counts how late the edges on STEP are. */
@@ -167,7 +168,7 @@ export class Session {
     this.wait(() => this.machine.micros >= end, micros / 1e6 + 1, 'keep running');
   }
 
-  /** Switches on and presses the button once: the disc comes to speed. */
+  /** Switches the device on and presses the button once, so that the disc comes to speed. */
   arm() {
     const { machine, plant } = this;
     this.wait(() => plant.turned(machine.micros) > 20, 6, 'start the motor slowly');

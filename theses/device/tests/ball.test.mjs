@@ -1,5 +1,7 @@
 // @ts-check
-/** Drops on the emulated device: a slice of what tests/soak does. Seeds are in the messages. */
+/**
+ * Tests drops on the emulated device: some of the drops of tests/soak. Seeds are in the messages.
+ */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
@@ -123,7 +125,7 @@ test('a second press within a second is a bounce: the device stays armed', () =>
   assert.equal(session.text, 'aiming\n');
   session.wait(() => session.plant.ball === 'none', 2, 'drop');
   session.wait(() => session.text.endsWith('armed\n'), 1, 'arm again');
-  session.plant.press(20000); // 0.4 s after the first: has no effect
+  session.plant.press(20000); // 0.4 s after the first press: has no effect
   session.pass(400000);
   assert.ok(session.text.endsWith('armed\n'), session.text.slice(-60));
 });

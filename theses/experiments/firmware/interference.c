@@ -1,10 +1,10 @@
 /* interference: chapter 6 with two actors, one on each core. Core 0 computes fib(n) or products of
- * 10 by 10 matrices, while core 1 is idle, does the same, or spins in a loop of one instruction.
- * Pins 2 and 3 are high during each run.
+ * 10 by 10 matrices, while core 1 is idle, computes the same, or spins in a loop of one
+ * instruction. Pins 2 and 3 are high during each run.
  *
  * The actions run on their cores' stacks in scratch memory, or on a stack that the bench chooses,
- * where an RTOS has the stacks of its threads. Runs begin at random microseconds, so that the cores
- * meet in different phases.
+ * where an RTOS puts the stacks of its threads. Runs begin at random microseconds, so that the
+ * cores meet in different phases.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -22,7 +22,7 @@ static weft_actor actors[2];
 uint32_t fib(uint32_t n);
 void spin(void);
 uint32_t on_stack(uint32_t (*work)(uint32_t), uint32_t argument, uint32_t stack);
-/* This is in assembler, like the thesis's benchmarks, so that no compiler changes it. */
+/* The code is in assembler, like the thesis's benchmarks, so that no compiler changes it. */
 __asm(
     ".syntax unified\n.thumb\n.text\n.balign 4\n.global fib, spin, on_stack\n"
     ".type fib, %function\n.thumb_func\nfib:\n"

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The limits that the experiments must meet: our own budgets, and how near the conflict model must
- * be to the thesis's chapter 6.
+ * The limits that the experiments must meet: the project's own budgets, and the distance that the
+ * conflict model may have from the thesis's chapter 6.
  */
 
 /**

@@ -1,14 +1,15 @@
 // @ts-check
 /**
- * The overhead of an event of any runtime, from its image: the times from one action's end to the
- * next one's beginning, on pins 2 and 3, while there is more work than time.
+ * Measures the overhead of an event of any runtime, from an image of the runtime: the times from
+ * one action's end to the next one's beginning, on pins 2 and 3, while there is more work than
+ * time.
  *
  *   node experiments/src/gaps.mjs IMAGE…     one line per image, with and without bus conflicts
  */
 import { readFileSync } from 'node:fs';
 import { Machine } from '../../../emulator/src/index.mjs';
 
-/** The first edges are the start-up's. */
+/** The first edges belong to the start-up. */
 const SETTLED = 20;
 const MILLISECONDS = 60;
 for (const file of process.argv.slice(2))

@@ -18,7 +18,7 @@ export const US = 125;
 /** @type {Map<string, Uint8Array>} */
 const images = new Map();
 /**
- * A firmware of this folder, or of mcu/bench or mcu/examples.
+ * Returns a firmware of this folder, or of mcu/bench or mcu/examples.
  * @param {string} name
  * @param {{ flash?: boolean }} [options]
  */
@@ -78,7 +78,7 @@ function periodic(loops, shared, posts) {
   }
   return bytes;
 }
-/** Bytes of the program as it lies in memory. @param {string} name @param {boolean} flash */
+/** Returns the bytes of the program in memory. @param {string} name @param {boolean} flash */
 export function imageSize(name, flash) {
   image(name, { flash });
   return statSync(
@@ -112,7 +112,8 @@ function setUp(m, words) {
  * Chapter 7: two interleaved 10 kHz tasks.
  * @param {{ loops: number, shared?: boolean, posts?: boolean, conflicts?: boolean, flash?: boolean,
  *   ms?: number, fixed?: boolean }} options
- *   fixed: bench/periodic.c instead of loops.c, which looks its number of loops up and so adds to what is between tasks
+ *   fixed: bench/periodic.c instead of loops.c, which looks up its number of loops, and so adds to
+ *   the time between tasks
  * @returns for each core: the task's own time, the time from start to start (their deviation is the
  *   start deviation), and between tasks
  */
@@ -145,12 +146,12 @@ export function tasks({
     };
   });
 }
-/** Whether both tasks start every 100 us. @param {ReturnType<typeof tasks>} cores */
+/** Returns whether both tasks start every 100 us. @param {ReturnType<typeof tasks>} cores */
 export const holds = (cores) =>
   cores.every((core) => Math.abs(core.total.mean - 100 * US) < 1 && core.total.max <= 101 * US);
 
 /**
- * Finds by bisection the most loops at which the task still runs at 10 kHz.
+ * Finds by bisection the largest number of loops at which the task still runs at 10 kHz.
  * @param {Omit<Parameters<typeof tasks>[0], 'loops'>} options
  */
 export function mostLoops(options) {
@@ -165,9 +166,9 @@ export function mostLoops(options) {
 }
 
 export const STACKS = {
-  /** Those of the two cores, in scratch memory: what actors use. */
+  /** The stacks of the two cores, in scratch memory, which actors use. */
   scratch: [0, 0],
-  /** Anywhere on a striped heap: what threads get. */
+  /** Anywhere on a striped heap, as the stacks of threads are. */
   striped: [0x20020800, 0x20030404],
   /** On a heap that is not striped, both in bank 1. */
   blocked: [0x2101a000, 0x2101e000],
@@ -226,7 +227,7 @@ export function most() {
   return { actors, bytesEach, fired };
 }
 
-/** Chapter 5: code of the runtime that a program links, and the blink program, in bytes. */
+/** Chapter 5: the bytes of the runtime's code that a program links, and of the blink program. */
 export function codeSizes() {
   image('blink', { flash: true });
   const elf = join(MCU, '..', '.build', 'mcu', 'experiments-flash', 'blink.elf');

@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * The thesis's experiments, shortened, each against its budget (src/budgets.mjs). `./run thesis
- * experiments` runs them in full. Those that take long are left to ./run soak.
+ * experiments` runs them in full. Experiments that take long are left to ./run soak.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

@@ -12,7 +12,7 @@
 #define BUFFER_DURATION_NS 100000000LL
 #define NUM_CHANNELS 1
 #define MAX_AMPLITUDE 32765
-#define NUM_NOTES 8 /* how many notes sound at a time; a further note ends the oldest */
+#define NUM_NOTES 8 /* the number of notes that sound at a time; a further note ends the oldest */
 
 /* Begin to play, buffer by buffer. The first buffer is for the logical times from `start_time`
  * on. */

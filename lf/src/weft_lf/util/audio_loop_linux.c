@@ -1,5 +1,5 @@
 /* Implements audio_loop.h: a thread hands over a buffer every 100 ms of physical time, and begins
- * the next buffer with what is left of the notes. */
+ * the next buffer with the rest of the notes. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -53,7 +53,7 @@ static void* audio_loop(void* nothing) {
   FILE* to = popen(own ? own : "exec aplay -q -t raw -f S16_LE -r 44100 -c 1", "w");
   int16_t full[AUDIO_BUFFER_SIZE];
   bool heard = to != 0, ending = false;
-  while (!ending) { /* The buffer that the end interrupts is still heard. */
+  while (!ending) { /* The buffer during which the loop ends is still heard. */
     pthread_mutex_lock(&audio.lock);
     instant_t until = audio.begins + BUFFER_DURATION_NS;
     ending = audio.ending;

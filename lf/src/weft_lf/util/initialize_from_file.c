@@ -77,7 +77,7 @@ static int lf_initialize(const char* name, char delimiter, size_t number, lf_fie
   char* row = lf_row(file, number);
   fclose(file);
   if (!row) return lf_print_error("%s has no row %zu", name, number), -1;
-  char* at = strncmp(row, "\xEF\xBB\xBF", 3) ? row : row + 3; /* This skips the byte order mark. */
+  char* at = strncmp(row, "\xEF\xBB\xBF", 3) ? row : row + 3; /* skips the byte order mark */
   int count = 0;
   for (void* to; at && (to = va_arg(list, void*)); count++) {
     char* next = strchr(at, delimiter);

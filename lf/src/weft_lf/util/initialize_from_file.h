@@ -4,7 +4,7 @@
  * Each function reads row `row_number`, counted from 0, into the variables whose addresses follow,
  * up to a NULL. The function returns how many variables it has set; these are fewer than given if
  * the row has fewer fields. If there is no such file or row, or a field is not a number, the
- * function prints what is wrong and returns -1. */
+ * function prints the fault and returns -1. */
 #ifndef WEFT_LF_INITIALIZE_FROM_FILE_H
 #define WEFT_LF_INITIALIZE_FROM_FILE_H
 #include <stddef.h>

@@ -13,10 +13,10 @@
 
 enum { SENSOR_TICKS = 40, SENSOR_WAIT = 50 /* ms until the thread sees that it must end */ };
 static struct {
-  pthread_mutex_t lock; /* protects what is printed, and `actions` */
+  pthread_mutex_t lock; /* protects the output, and `actions` */
   bool started, reading, raw;
   bool ending;      /* whether the thread that reads is to end; atomic */
-  int width, ticks; /* how many ticks a line may have, and how many it has */
+  int width, ticks; /* the number of ticks that a line may have, and the number that it has */
   FILE* log;
   pthread_t reader;
   struct termios before;

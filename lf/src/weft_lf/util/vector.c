@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VECTOR_VOTES = 100 }; /* after how many votes in a row memory is given back */
+enum { VECTOR_VOTES = 100 }; /* the number of votes in a row after which memory is given back */
 
 static void vector_resize(vector_t* v, size_t room) {
   size_t size = vector_size(v);

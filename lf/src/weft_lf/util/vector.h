@@ -1,5 +1,5 @@
 /* A vector of pointers that its user owns. The names are those of the vector that comes with
- * upstream's runtime. Nothing here is safe for several threads. */
+ * upstream's runtime. The vector is not safe for use by several threads. */
 #ifndef WEFT_LF_VECTOR_H
 #define WEFT_LF_VECTOR_H
 #include <stddef.h>
@@ -20,7 +20,7 @@ void* vector_pop(vector_t* v);
 /* Return the address of element `idx`. If there is no such element, zeros are added up to it. */
 void** vector_at(vector_t* v, size_t idx);
 size_t vector_size(vector_t* v);
-/* Say that memory may be given back now. After enough such calls in a row, each while less than
- * a quarter of the memory is in use, half of the memory is given back. */
+/* Vote for giving memory back. After enough such calls in a row, each while less than a quarter of
+ * the memory is in use, half of the memory is given back. */
 void vector_vote(vector_t* v);
 #endif

@@ -12,7 +12,7 @@ typedef struct lf_waveform_t {
 } lf_waveform_t;
 
 /* Return the waveform of a file of linear PCM of 16 bits and 44,100 samples a second. If there is
- * no such file, or the file has other contents, print why and return NULL. The caller frees
+ * no such file, or the file has other contents, print the reason and return NULL. The caller frees
  * `waveform`, and then the struct. */
 lf_waveform_t* read_wave_file(const char* path);
 #endif

@@ -9,7 +9,7 @@
 #pragma once
 #include "weft_mcu/csp_channel.hpp"
 
-// This must come after the header above, which names the platform's primitives.
+// This header must come after the header above, which names the platform's primitives.
 #include "weft/core/select.hpp"
 
 namespace weft::inline WEFT_ABI::mcu {
@@ -99,7 +99,7 @@ class Alternative {
   int finish() noexcept {
     if (chosen_ != core::Select::parked) return chosen_;
     if (event_.action) event_.end(me_->scheduler());
-    return select_.finish();  // If no guard was chosen, this is timed_out.
+    return select_.finish();  // If no guard was chosen, the index is timed_out.
   }
   static_assert(core::Select::none == timed_out);
 

@@ -64,9 +64,9 @@ struct Plain {
 };
 
 // A time that is less than kPast before now is past; any other time is in the future, up to 67
-// minutes ahead. So a read with a deadline beyond WEFT_HORIZON does not end early (rule 8.5). kHop
-// is needed because a queue compares times over 2^31 us: the event of a far deadline is released
-// before its time, and posted again.
+// minutes ahead. Therefore a read with a deadline beyond WEFT_HORIZON does not end early (rule
+// 8.5). kHop is needed because a queue compares times over 2^31 us: the event of a far deadline is
+// released before its time, and posted again.
 inline constexpr std::uint32_t kPast = 1u << 28, kHop = 1u << 30;
 
 inline bool is_past(std::uint32_t t) noexcept { return weft_now32() - t < kPast; }
@@ -272,8 +272,8 @@ class Writer : public detail::End<T, Side::out> {
   return detail::Sleep{detail::Deadline{t}};
 }
 
-// A channel: a rendezvous (N = 0) or a buffer of N values; `overflow` says what a full buffer does.
-// It is meant for static storage with constant initialisation.
+// A channel: a rendezvous (N = 0) or a buffer of N values; `overflow` determines the behaviour of a
+// full buffer. A channel is meant for static storage with constant initialisation.
 template <class T, std::uint32_t N = 0>
 class Channel : public ChannelEngine<T> {
   static_assert(std::is_trivially_copyable_v<T>,

@@ -158,7 +158,7 @@ struct Far : weft_link_op {
     if constexpr (!Writes) {
       weft_cbor r = weft_cbor_reader(bytes, length);
       const T v = status == WEFT_LINK_OK ? FarValue<T>::get(r) : T{};
-      if (status == WEFT_LINK_TOO_LONG || r.bad) {  // Closing tells the PC why no value is read.
+      if (status == WEFT_LINK_TOO_LONG || r.bad) {  // close() tells the PC why no value is read.
         pc->close("a value that is not of the type that the board reads");
         return Status::died;
       }
@@ -180,8 +180,7 @@ class FarEnd {
   ~FarEnd() { drop(); }
   void drop() noexcept {
     if (Pc* p = std::exchange(pc_, nullptr)) {
-      end_->dropped = true;  // This holds in later sessions too, since no process would use the
-                             // end.
+      end_->dropped = true;  // Later sessions give the end up too, since no process would use it.
       p->retire(*end_);
     }
   }

@@ -32,7 +32,7 @@ class Port : core::Node {
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  // Sets the channel for the values. This must be called before the first value is posted. The port
+  // Sets the channel for the values. Must be called before the first value is posted. The port
   // holds its end as any writer does.
   void connect(Writer<T> out) noexcept {
     channel_ = out.release();
@@ -63,7 +63,7 @@ class Port : core::Node {
     if (room && !WEFT_PEEK(waiting_)) weft_post_as(q, &event_, weft_now32(), WEFT_KEEP);
     return room;
   }
-  // Ends the stream of values. Called from a process of the scheduler. The port closes its end once
+  // Ends the stream of values. Called from a process of the scheduler. The port closes its end when
   // the ring is empty.
   void close() noexcept {
     closing_ = true;

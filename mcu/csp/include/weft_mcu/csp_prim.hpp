@@ -2,8 +2,8 @@
 // weft_mcu's platform layer.
 //
 // The Cortex-M0+ has no atomic instructions. A load or store of a word or less is atomic by itself;
-// a read-modify-write turns interrupts off for its few instructions. That keeps out this core's
-// interrupts but not the other core: values that cross cores go through a weft::mcu::Port, whose
+// a read-modify-write turns interrupts off for its few instructions. This keeps out the interrupts
+// of this core but not the other core: values that cross cores go through a weft::mcu::Port, whose
 // queue has a lock.
 //
 // Invariant: while interrupts are off no other function is called, so WEFT_LOCAL is never taken

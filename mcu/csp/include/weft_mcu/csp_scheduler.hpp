@@ -2,8 +2,8 @@
 //
 // A Scheduler is one actor of a weft_queue. Everything that reaches its processes from outside (a
 // start, a deadline, the values of a Port) is an event of that actor, and the event's action ends
-// by running the processes that have become runnable. So channels need no lock: only actions of one
-// actor touch them, and such actions run one at a time (rule M3).
+// by running the processes that have become runnable. Therefore channels need no lock: only actions
+// of one actor touch them, and such actions run one at a time (rule M3).
 //
 //   made ──start()──► runnable ──turn──► running ──co_await must wait──► waiting
 //                        ▲                 │                                │
@@ -18,7 +18,7 @@
 //  3 A frame lies in its scheduler's arena. Frames of equal size reuse each other's storage; when
 //    no process is left the whole arena is free again.
 #pragma once
-#if !defined(WEFT_PRIM_HEADER)  // This must come before any header of weft/core.
+#if !defined(WEFT_PRIM_HEADER)  // This definition must come before any header of weft/core.
 #define WEFT_PRIM_HEADER "weft_mcu/csp_prim.hpp"
 #endif
 #include <coroutine>
@@ -90,8 +90,8 @@ class Scheduler : public core::WakerOps {
   // Makes a process runnable. Returns WEFT_OK, or WEFT_E_ARENA if the arena had no room for the
   // frame (a debug build panics); then nothing runs. May be called from main or a process.
   int start(Process p) noexcept;
-  // Serves the queue until every process has ended, or returns at once if there is none. This is
-  // called from a core's main program.
+  // Serves the queue until every process has ended, or returns at once if there is none. Called
+  // from a core's main program.
   void run() noexcept;
 
   weft_queue* queue() const noexcept { return events_; }
@@ -102,12 +102,12 @@ class Scheduler : public core::WakerOps {
   // Returns the size of the latest frame in bytes, even if it was refused.
   std::uint32_t last_frame() const noexcept { return last_; }
 
-  // These are for actions of this scheduler's events (deadlines, ports): push() makes a waker
-  // runnable; run_runnable() runs what is runnable.
+  // The following members are for actions of this scheduler's events (deadlines, ports): push()
+  // makes a waker runnable; run_runnable() runs the runnable processes.
   constexpr weft_actor* actor() noexcept { return &actor_; }
   void push(core::Waker* w) noexcept { runnable_.push(w); }
-  // Counts what may wake a process from outside the channels: deadlines, ports, links. Only a debug
-  // build needs it.
+  // Counts the objects that may wake a process from outside the channels: deadlines, ports, links.
+  // Only a debug build needs the count.
 #if WEFT_DEBUG
   void outside(int by) noexcept { outside_ += by; }
 #else

@@ -101,7 +101,7 @@ WEFT_INLINE void weft_rx_discard_action_event(weft_rx_env *env, weft_rx_event *e
 void weft_rx_fire_action(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_action *a = (weft_rx_action *)e->owner;
 #if WEFT_RX_MODES
-  /* The event came from outside, or was scheduled as its mode was left. */
+  /* The event came from outside, or was scheduled when its mode was left. */
   if (a->mode && !a->mode->active) {
     weft_rx_discard_action_event(env, e);
     return;
@@ -145,7 +145,7 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
   /* R8: an event keeps its distance from the event before it */
   if (a->spaced && full < due && (!same || (last && full == due - (int64_t)a->min_spacing))) {
     if (last && env->stop.fire && !env->stop_soon && weft_rx_before(env->stop.time, last->time))
-      last = 0; /* The last event is after the timeout, so it will never be released. */
+      last = 0; /* The last event is later than the timeout, so it will never be released. */
     if (policy == WEFT_RX_DROP) return 0;
     if (policy == WEFT_RX_REPLACE && last) {
       if (last->has_value) weft_rx_discard_payload(a->flags, a->size, &last->payload);
@@ -223,7 +223,7 @@ weft_rx_schedule_outside(weft_rx_action *a, weft_rx_time delay, weft_rx_payload 
 #endif
 WEFT_INLINE int weft_rx_schedule_here(weft_rx_env *env, weft_rx_action *a, weft_rx_time delay,
                                       weft_rx_payload payload, bool has_value) {
-  if (__builtin_expect(env->stopping, 0)) return 0; /* R13: at the stop nothing is scheduled */
+  if (__builtin_expect(env->stopping, 0)) return 0; /* R13: at the stop tag nothing is scheduled */
   weft_rx_event *e = weft_rx_new_event(env);
   if (__builtin_expect(!e, 0))
     return WEFT_RX_FULL("the pool of events is empty; define a larger WEFT_RX_EVENTS");
@@ -329,7 +329,7 @@ void weft_rx_admit_delay(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_time t = e->time;
   uint32_t step = e->step;
   if (!weft_rx_before(env->now, t))
-    t = env->now, step = env->step + 1; /* This happens only with a physical connection. */
+    t = env->now, step = env->step + 1; /* Only a physical connection comes here. */
   e->fire = weft_rx_fire_delay;
   weft_rx_place(env, e, t, step, &d->latest, &d->latest_step, &d->queued);
 }
@@ -413,8 +413,8 @@ void weft_rx_hold_send(void *hold) {
   weft_rx_hold_copy((uint8_t *)h->values + at * h->size, (const uint8_t *)h->from + h->value_at,
                     h->size);
 }
-/* Called at a tag at which a value may arrive, before the tag's reactions. Perhaps no value was
- * sent. */
+/* Called at a tag at which a value may arrive, before the tag's reactions. It is possible that no
+ * value was sent. */
 void weft_rx_hold_arrive(void *hold) {
   weft_rx_hold *h = (weft_rx_hold *)hold;
   weft_rx_env *env = weft_rx_here();
@@ -477,7 +477,7 @@ __attribute__((unused)) static void weft_rx_discard_event(weft_rx_env *env, weft
 }
 #if WEFT_RX_ASYNC
 /* Post an event from any thread, core or interrupt. If `now` is set, the event's time is `after`
- * from the present; otherwise e->time is set already. */
+ * from the present; otherwise e->time is already set. */
 static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, bool now) {
   weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
   bool stopped = env->stopped;

@@ -19,7 +19,8 @@ static void weft_rx_run_one(weft_rx_env *env) {
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   env->done = true;
   if (!weft_rx_stop_all)
-    WEFT_POKE(weft_rx_timed_out, true); /* The other enclaves, idle or not, continue to that tag. */
+    WEFT_POKE(weft_rx_timed_out, true); /* The other enclaves, idle or not, continue to the
+                                         * timeout's tag. */
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) {
     weft_rx_envs[i].blocked = false;
     weft_rx_tell(&weft_rx_envs[i]);
@@ -70,7 +71,7 @@ static void weft_rx_run_enclaves(uint64_t start, const weft_rx_options *options)
   for (unsigned i = 1; i < WEFT_RX_ENCLAVES; i++) pthread_join(threads[i], 0);
   pthread_cond_destroy(&weft_rx_changed);
 #else
-  /* This is the enclave that runs on core 0. */
+  /* `here` is the enclave that runs on core 0. */
   unsigned here = WEFT_RX_PROGRAM(&weft_rx_envs[0])->core ? 1 : 0;
   weft_rx_mine[0] = &weft_rx_envs[here];
   weft_rx_mine[1] = &weft_rx_envs[1 - here];

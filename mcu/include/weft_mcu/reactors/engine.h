@@ -1,9 +1,10 @@
 /* reactors/engine.h: takes a program from tag to tag. Part of weft_mcu/reactors_run.h.
  *
  * A tag is collected (its timers and events are taken from the queue, presence and pending
- * reactions are set), waited for, run, and ended. In a program that gets no events from outside, a
- * tag is collected before its time, so that at its time the first reaction only has to be called.
- * Otherwise an earlier event may still come, so the tag is collected only when its time has come.
+ * reactions are set), waited for, run, and ended. In a program that receives no events from
+ * outside, a tag is collected before its time, so that at its time the first reaction only has to
+ * be called. Otherwise an earlier event may still come, so the tag is collected only when its time
+ * has come.
  */
 #ifndef WEFT_RX_ENGINE_H
 #define WEFT_RX_ENGINE_H
@@ -22,9 +23,9 @@ WEFT_INLINE void weft_rx_advance(weft_rx_env *env, weft_rx_time t) {
 #if WEFT_RX_ASYNC
 #if !WEFT_RX_TIME64
 /* 32-bit times can be compared only over half their range. An event that comes must be later than
- * `now`, however long the program was idle. So `now` follows the clock at a distance, which is half
- * of what WEFT_RX_HORIZON leaves for late events. weft_rx_follow is called before any event from
- * outside is examined, and at least once in WEFT_RX_NAP ticks. */
+ * `now`, however long the program was idle. Therefore `now` follows the clock at a distance, which
+ * is half of the time that WEFT_RX_HORIZON leaves for late events. weft_rx_follow is called before
+ * any event from outside is examined, and at least once in WEFT_RX_NAP ticks. */
 enum { WEFT_RX_BEHIND = 1 << 23 };
 static void __attribute__((noinline)) weft_rx_follow(weft_rx_env *env, weft_rx_time t) {
   weft_rx_timer *first = weft_rx_first(env);
@@ -44,7 +45,7 @@ static void __attribute__((noinline)) weft_rx_follow(weft_rx_env *env, weft_rx_t
   env->step = 0;
 }
 #endif
-/* Move all events that were posted so far into the queue. */
+/* Move all events that have been posted so far into the queue. */
 static void __attribute__((noinline)) weft_rx_drain(weft_rx_env *env) {
   weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
   weft_rx_event *e = env->inbox;
@@ -64,8 +65,8 @@ static void __attribute__((noinline)) weft_rx_drain(weft_rx_env *env) {
   if (WEFT_PEEK(weft_rx_stop_all) && !env->acked) weft_rx_join_stop(env);
 #endif
 }
-/* Return true if t has come and no earlier event can come any more. Return false if an event has
- * come, so that the caller must look again. */
+/* Return true if the time t has come and no earlier event can come any more. Return false if an
+ * event has come, so that the caller must look again. */
 WEFT_INLINE bool weft_rx_reach(weft_rx_env *env, weft_rx_time t) {
   for (;;) {
     bool due = (WEFT_RX_FAST && env->fast) || !weft_rx_before(weft_rx_clock(), t);
@@ -131,8 +132,8 @@ WEFT_INLINE void weft_rx_take_timers(weft_rx_env *env, weft_rx_timer *n, weft_rx
   (void)n;
   weft_rx_take_tag(env, t, 0);
 }
-/* Collect any tag except that of a timer alone. Return false if there is nothing to run yet and
- * the caller must look again. */
+/* Collect any tag except that of a timer alone. Return false if there is nothing to run yet and the
+ * caller must look for events again. */
 WEFT_HOT_PART(weft_rx_collect)
 static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   if (env->stopping) return false;
@@ -146,7 +147,7 @@ static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   if (!env->soon &&
       (!first || (!waits && weft_rx_as_event(first) == &env->stop && !weft_rx_several(env)))) {
 #if WEFT_RX_ENCLAVES > 1
-    weft_rx_idle(env); /* Wait until an event comes, or until no enclave has anything left. */
+    weft_rx_idle(env); /* Wait until an event comes, or until every enclave is idle. */
     weft_rx_drain(env);
     return false;
 #endif
@@ -170,7 +171,7 @@ static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   if (env->soon) {
 #if WEFT_RX_ASYNC
     if (WEFT_PEEK(env->news))
-      weft_rx_drain(env); /* An event that has come by now may belong to this very tag. */
+      weft_rx_drain(env); /* An event that has come meanwhile may belong to this very tag. */
 #endif
     weft_rx_event *e = env->soon;
     env->soon = 0;
@@ -197,8 +198,8 @@ static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   return true;
 }
 
-/* Run the loop until the stop tag has run. The stop tag leaves an event in `soon`, so the loop
- * need not check for it at every tag. */
+/* Run the loop until the stop tag has run. The stop tag leaves an event in `soon`, so the loop need
+ * not check for the stop tag at every tag. */
 WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve(weft_rx_env *env) {
   for (;;) {
     weft_rx_timer *n = weft_rx_first(env);
@@ -226,9 +227,9 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
   }
 }
 #else
-/* This runs a static schedule (R23): the table gives the tags, and there is no queue. Rare
- * conditions (the stop tag, a request to stop, 2^30 ticks gone by) are checked only at tags from
- * env->until on. */
+/* The functions below run a static schedule (R23): the table gives the tags, and there is no queue.
+ * Rare conditions (the stop tag, a request to stop, 2^30 ticks gone by) are checked only at tags
+ * from env->until on. */
 enum { WEFT_RX_OFTEN = 1 << 30 };
 static void weft_rx_set_until(weft_rx_env *env, weft_rx_time t) {
   env->until = t + WEFT_RX_OFTEN;
@@ -270,10 +271,10 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
   weft_rx_end_tag(env);
   if (env->stopping) return;
   for (;;) {
-    t = env->now + slot->gap; /* not kept in a register while reactions run, since they need the
-                                 registers */
+    t = env->now + slot->gap; /* not kept in a register while reactions run, because reactions
+                                 need the registers */
     if (__builtin_expect(!weft_rx_before(t, env->until),
-                         0)) { /* this also holds for the table's end, whose gap is 2^31 */
+                         0)) { /* also the table's end, whose gap is 2^31 */
       if (slot == end) {
         slot = weft_rx_slots + program->loop;
         if (slot == end) {
@@ -290,7 +291,7 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
     weft_rx_advance(env, t);
     weft_rx_await(env, t);
 #if WEFT_RX_MASKS
-    if (!env->top) __builtin_unreachable(); /* weft_rx_wrong has checked this. */
+    if (!env->top) __builtin_unreachable(); /* weft_rx_wrong has checked that there is a table. */
 #endif
     weft_rx_run_pending(env);
     weft_rx_end_tag(env);

@@ -1,5 +1,5 @@
-/* reactors/env.h: the state of an enclave, and what reactions do with it: set ports, make
- * reactions pending, read the time. Part of weft_mcu/reactors.h. */
+/* reactors/env.h: the state of an enclave, and the calls by which reactions change it: set ports,
+ * make reactions pending, read the time. Part of weft_mcu/reactors.h. */
 #ifndef WEFT_RX_ENV_H
 #define WEFT_RX_ENV_H
 #include "weft_mcu/reactors/types.h"
@@ -68,8 +68,8 @@ typedef struct weft_rx_env {
 } weft_rx_env;
 
 static weft_rx_env weft_rx_envs[WEFT_RX_ENCLAVES];
-/* The lock is not a field: code outside may use it before the start, and while the end of the
- * run clears the fields. */
+/* The lock is not a field: code outside the program may use it before the start, and while the end
+ * of the run clears the fields. */
 #define WEFT_RX_INBOX_LOCK WEFT_SPINLOCK(WEFT_RX_SPINLOCK + 1)
 #if WEFT_RX_ENCLAVES == 1
 WEFT_INLINE weft_rx_env *weft_rx_here(void) { return &weft_rx_envs[0]; }

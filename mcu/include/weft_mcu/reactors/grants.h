@@ -1,16 +1,16 @@
-/* reactors/grants.h: what several enclaves tell each other: which enclave may begin which tag, and
+/* reactors/grants.h: the messages between several enclaves: which enclave may begin which tag, and
  * when all of them stop (R20). Part of weft_mcu/reactors_run.h.
  *
- * One lock protects what the enclaves know of each other: `next`, `idle`, `blocked`, `acked`,
- * `done`, the inboxes and their news.
+ * One lock protects the knowledge that the enclaves have of each other: `next`, `idle`, `blocked`,
+ * `acked`, `done`, the inboxes and their news.
  *
  * Invariants
  *  1. An enclave sends nothing for a tag before `next` + the delay of the link. `next` is the time
  *     of the enclave's current tag, or of its first event. A post of an earlier event to the
  *     enclave lowers `next`.
- *  2. So the earliest time at which an enclave can still act is the least of its `next` and of the
- *     times at which something can reach it over links. An enclave begins a tag only if, for every
- *     enclave that links to it, that time plus the link's delay is later than the tag.
+ *  2. Therefore the earliest time at which an enclave can still act is the least of its `next` and
+ *     of the times at which something can reach it over links. An enclave begins a tag only if, for
+ *     every enclave that links to it, that time plus the link's delay is later than the tag.
  *  3. Enclaves stop together: each enclave announces its current tag and waits. The stop tag is the
  *     microstep after the latest of these tags.
  */
@@ -28,7 +28,7 @@ static uint32_t weft_rx_stop_step;
 /* The following functions are called with the lock held. */
 static void weft_rx_tell(weft_rx_env *env) { WEFT_POKE(env->news, 1); }
 /* Called when the `next` of some enclave has risen, or the enclave is idle or done. Make the
- * enclaves that it held back look again. Return whether some thread must be woken. */
+ * enclaves that this enclave held back look again. Return whether some thread must be woken. */
 static bool weft_rx_tell_blocked(weft_rx_env *but) {
   bool any = false;
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++)
@@ -104,7 +104,7 @@ static bool weft_rx_granted(weft_rx_env *env, weft_rx_time t) {
   bool good = !env->news && weft_rx_may_begin(env, t), news = env->news;
   env->blocked = !good && !news;
   weft_unlock(WEFT_RX_LOCK, irq);
-#if WEFT_RX_PHYSICAL /* Perhaps only the clock has to advance. */
+#if WEFT_RX_PHYSICAL /* Perhaps the clock alone has to advance. */
   if (!good && !news) weft_rx_sleep(env, weft_rx_clock() + 1);
 #else
   if (!good && !news) weft_rx_enclave_wait(env);
@@ -114,8 +114,8 @@ static bool weft_rx_granted(weft_rx_env *env, weft_rx_time t) {
   return (void)env, (void)t, true;
 #endif
 }
-/* Called when nothing is left to do here. Wait until an event comes, or until no enclave has
- * anything left. */
+/* Called when nothing is left to do in this enclave. Wait until an event comes, or until every
+ * enclave is idle. */
 static void weft_rx_idle(weft_rx_env *env) {
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   bool wake = false;
@@ -155,8 +155,8 @@ static void weft_rx_decide_stop(void) {
   weft_rx_stop_decided = true;
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) weft_rx_tell(&weft_rx_envs[i]);
 }
-/* This enclave is between two tags. Wait until every enclave is between two tags or has ended; then
- * set the stop tag. */
+/* Called between two tags. Wait until every enclave is between two tags or has ended; then set the
+ * stop tag. */
 static void __attribute__((noinline)) weft_rx_join_stop(weft_rx_env *env) {
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   env->acked = true;
@@ -178,7 +178,8 @@ static void __attribute__((noinline)) weft_rx_join_stop(weft_rx_env *env) {
     weft_rx_stop_next(env);
     return;
   }
-  if (env->stop.fire && !weft_rx_before(t, env->stop.time)) return; /* The timeout is earlier. */
+  if (env->stop.fire && !weft_rx_before(t, env->stop.time)) return; /* The timeout is earlier
+                                                                     * than the next microstep. */
   if (env->stop.fire) (void)weft_rx_remove(env, weft_rx_as_node(&env->stop));
   env->stop = (weft_rx_event){.fire = weft_rx_fire_stop, .time = t, .step = weft_rx_stop_step};
   weft_rx_insert_event(env, &env->stop);

@@ -117,7 +117,7 @@ size_t lf_comma_separated_time(char *buffer, instant_t time) {
   *to = 0;
   return (size_t)(to - buffer);
 }
-/* This does what upstream does, whose programs have buffers of 64 characters. A number that is no
+/* The text is that of upstream, whose programs have buffers of 64 characters. A number that is no
  * more than one of a unit is written in the next smaller unit, and nothing is written for a time
  * before 0. */
 size_t lf_readable_time(char *buffer, instant_t time) {

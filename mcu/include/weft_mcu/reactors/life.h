@@ -26,7 +26,7 @@ static void weft_rx_begin(weft_rx_env *env, weft_rx_time start, uint32_t high,
   for (unsigned i = 0; i < 32; i++)
     env->bits[0x077cb531u << i >> 27] = (uint8_t)(i * WEFT_RX_BIT_STEP);
 #endif
-  env->step = UINT32_MAX; /* This is the microstep before the start tag. */
+  env->step = UINT32_MAX; /* the microstep before the start tag */
   env->start_ns = weft_rx_logical_of(env);
   env->fast = options->fast;
   env->keepalive = options->keepalive || (WEFT_RX_PHYSICAL && !options->no_keepalive);
@@ -49,8 +49,8 @@ static void weft_rx_begin(weft_rx_env *env, weft_rx_time start, uint32_t high,
 #if WEFT_RX_TIMERS
   for (unsigned k = 0; k < program->ranges; k++)
     for (uint32_t i = weft_rx_timers[program->first_range + k].count;
-         i--;) { /* from the last one on, since each of several with equal times is inserted in
-                  * front */
+         i--;) { /* from the last to the first, since of several timers with equal times each is
+                  * inserted in front */
       weft_rx_timer *timer = weft_rx_in_range(&weft_rx_timers[program->first_range + k], i);
 #if WEFT_RX_MODES
       timer->offset = timer->time;

@@ -142,7 +142,7 @@ void weft_rx_change_mode(weft_rx_mode *mode, int how) {
 #endif
 }
 /* The node n, which is out of the queue, may belong to a mode that was wiped or is not active. If
- * so, deal with the node and return true. */
+ * so, suspend or discard the node and return true. */
 static bool weft_rx_leaves(weft_rx_env *env, weft_rx_timer *n) {
   weft_rx_mode *mode = weft_rx_mode_of_node(n);
   if (!mode || (mode->active && !mode->wiped)) return false;
@@ -162,7 +162,8 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
   if (env->stopping) return;
   for (weft_rx_modal *WEFT_RX_TABLE *m = weft_rx_modals; *m; m++) {
     weft_rx_modal *modal = *m;
-    bool around = modal->outer && modal->outer->wiped; /* The whole mode is as at the start. */
+    bool around = modal->outer && modal->outer->wiped; /* The mode around was reset, so all is as
+                                                        * at the start. */
     if (around) modal->current = modal->initial;
     else if (modal->change) modal->current = modal->next;
     for (unsigned i = 0; i < modal->count; i++)
@@ -171,8 +172,8 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
     modal->change = 0;
   }
   weft_rx_activate();
-  /* This goes through all waiting nodes. Nodes of wiped modes are discarded, nodes of inactive
-   * modes are suspended, and nodes of modes that are active again are resumed. */
+  /* Go through all waiting nodes. Nodes of wiped modes are discarded, nodes of inactive modes are
+   * suspended, and nodes of modes that are active again are resumed. */
   weft_rx_timer *stay = 0, *suspended = env->suspended, *n, *next;
   env->suspended = 0;
   weft_rx_event *soon = env->soon, *following;
@@ -189,7 +190,7 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
   while ((n = weft_rx_first(env))) {
     (void)weft_rx_take_first(env);
     if (weft_rx_leaves(env, n)) continue;
-    n->next = stay; /* The last node comes first here, and each node is put back in front. */
+    n->next = stay; /* `stay` has the reverse order: below, each node is inserted in front. */
     stay = n;
   }
   for (n = stay; n; n = next) {

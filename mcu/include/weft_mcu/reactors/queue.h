@@ -117,7 +117,7 @@ WEFT_HOT_PART(weft_rx_close) static void weft_rx_close(weft_rx_env *env, uint32_
     if (!weft_rx_earlier(heap[child], last)) break;
     heap[i] = heap[child];
   }
-  /* This is needed only after a removal from the middle. */
+  /* The loop is needed only after a removal from the middle. */
   while (i && weft_rx_earlier(last, heap[(i - 1) / 2])) {
     heap[i] = heap[(i - 1) / 2];
     i = (i - 1) / 2;
@@ -126,7 +126,8 @@ WEFT_HOT_PART(weft_rx_close) static void weft_rx_close(weft_rx_env *env, uint32_
 }
 WEFT_INLINE weft_rx_timer *weft_rx_take_first(weft_rx_env *env) {
   weft_rx_timer *n = env->heap[0], *rest = n->next;
-  if (rest) { /* The chain continues as this entry: the tags are equal, so the order holds. */
+  if (rest) { /* The chain goes on as this entry of the heap: the tags are equal, so the order
+               * holds. */
     env->heap[0] = rest;
     if (env->near == n) env->near = rest;
   } else {

@@ -27,7 +27,7 @@ bool weft_rx_check(void *self, const weft_rx_limit *limit, bool invoke) {
 #if WEFT_RX_TRACE
 #if WEFT_RX_HOST
 static _Thread_local bool weft_rx_missed;
-#else /* There are no threads and no thread-local storage, but there are two cores. */
+#else /* There are no threads and no thread-local storage, but two cores. */
 static bool weft_rx_missed_on[WEFT_CORES];
 #define weft_rx_missed weft_rx_missed_on[weft_core()]
 #endif

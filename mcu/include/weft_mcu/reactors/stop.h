@@ -20,7 +20,7 @@ void weft_rx_fire_stop(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_shut_modes(env);
 #endif
 }
-/* Make the next microstep, whatever it was meant for, the stop tag. */
+/* Make the next microstep the stop tag, even if it has other events. */
 static void weft_rx_stop_next(weft_rx_env *env) {
   if (env->stopping || env->stop_soon) return;
   env->stop_soon = true;

@@ -2,7 +2,7 @@
  *
  * On a host, memory comes from malloc; on a device the pools are static arrays whose free members
  * are chained. Events of the enclave's own reactions need no lock. The lock of the pools protects
- * what other threads, cores and interrupts may take or give back.
+ * the members that other threads, cores and interrupts may take or give back.
  */
 #ifndef WEFT_RX_TOKENS_H
 #define WEFT_RX_TOKENS_H
@@ -201,8 +201,7 @@ void weft_rx_drop_token(weft_rx_token *t) {
   weft_rx_unlock_pools(irq);
 #endif
 }
-/* Where an action's or port's value fields are. Their place in the struct differs from type to
- * type. */
+/* The place of the value fields of an action or a port. The place differs from struct to struct. */
 typedef struct {
   void *value;
   weft_rx_token **token;
@@ -223,8 +222,8 @@ static weft_rx_view weft_rx_view_of(void *port) {
   return (weft_rx_view){&p->value,     &p->token,           &p->length, p->element_size,
                         p->destructor, p->copy_constructor, p->readers};
 }
-/* Make the port hold `t`, instead of the token that it held at this tag. The port takes ownership
- * of the caller's reference. */
+/* Make the port hold `t`, instead of the token that the port held at this tag. The port takes
+ * ownership of the caller's reference. */
 static void weft_rx_put_token(void *port, weft_rx_token *t) {
   weft_rx_view v = weft_rx_view_of(port);
   weft_rx_token *before = *v.token;
@@ -254,8 +253,8 @@ void weft_rx_set_pointer(void *port, void *value) {
   weft_rx_token *held = *v.token;
   if (held &&
       held->value ==
-          value) { /* The same value is set again: the value of the token that the port holds has
-                    * been changed in place. */
+          value) { /* The same pointer is set again: the value of the token that the port holds
+                    * has been changed in place. */
     weft_rx_set_head((weft_rx_port *)port);
     return;
   }

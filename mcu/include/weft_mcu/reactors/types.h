@@ -215,7 +215,7 @@ typedef struct weft_rx_token {
   size_t length, element_size;                                                                 \
   void (*destructor)(void *value);                                                             \
   void *(*copy_constructor)(void *value);                                                      \
-  uint32_t readers /* the number of reactions that read the port; 0 if not known */
+  uint32_t readers /* the number of reactions that read the port; 0 if the number is not known */
 #define WEFT_RX_TOKEN_PORT(T)         \
   struct {                            \
     union {                           \
@@ -254,7 +254,7 @@ typedef struct weft_rx_modal {
   weft_rx_mode *current, *next;
 } weft_rx_modal;
 
-/* ---- what waits in the queue ----------------------------------------------------------------- */
+/* ---- the nodes of the queue ------------------------------------------------------------------ */
 #if WEFT_RX_MODES
 #define WEFT_RX_MODE_FIELD weft_rx_mode *mode;
 #define WEFT_RX_OFFSET_FIELD weft_rx_time offset;
@@ -509,7 +509,7 @@ typedef struct {
 typedef struct {
   bool fast, keepalive, no_keepalive;
   int64_t timeout_ns; /* in ns; less than 0: no timeout */
-  unsigned workers;   /* 0 means WEFT_RX_WORKERS */
+  unsigned workers;   /* 0 stands for WEFT_RX_WORKERS */
 } weft_rx_options;
 #define WEFT_RX_OPTIONS ((weft_rx_options){.timeout_ns = -1})
 extern WEFT_RX_TABLE weft_rx_reaction weft_rx_reactions[];
@@ -527,7 +527,7 @@ extern WEFT_RX_TABLE weft_rx_program weft_rx_programs[WEFT_RX_ENCLAVES];
 #if WEFT_RX_HOST
 WEFT_INLINE int64_t weft_rx_ticks(int64_t ns) { return WEFT_RX_TICKS(ns); }
 #else
-/* Divide bit by bit. This takes 900 cycles, and 600 bytes less than the library's 64-bit
+/* Divide bit by bit. The function takes 900 cycles, and 600 bytes less than the library's 64-bit
  * division. The compiler divides constants. */
 __attribute__((unused)) static int64_t __attribute__((noinline)) weft_rx_ticks(int64_t ns) {
   if (ns <= 0) return 0;

@@ -1,5 +1,5 @@
-/* reactors/waiting.h: how an enclave sleeps until a time or until there is news, and how it is
- * woken. Part of weft_mcu/reactors_run.h.
+/* reactors/waiting.h: how an enclave sleeps until a time or until there is news, and how the
+ * enclave is woken. Part of weft_mcu/reactors_run.h.
  */
 #ifndef WEFT_RX_WAITING_H
 #define WEFT_RX_WAITING_H

@@ -21,7 +21,7 @@ static bool weft_rx_bad_trig(weft_rx_trig trig, weft_rx_index count) {
   return count < WEFT_RX_WORD_BITS && trig >> count;
 }
 #endif
-/* Return 0, or a text that says what is wrong. */
+/* Return 0, or a text that describes the mistake. */
 static const char *weft_rx_wrong(const weft_rx_options *options) {
   if (options->fast && !WEFT_RX_FAST)
     return "weft: fast is asked for; define WEFT_RX_FAST 1 (devices)";

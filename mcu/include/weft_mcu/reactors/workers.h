@@ -6,8 +6,8 @@
  *
  * Invariants
  *  1. Host: a claim changes `state`, one word with the job's number, the number of its reactions
- *     and how many are claimed. So a claim fails if another job has begun since, and a claimed
- *     reaction belongs to the job whose number was read.
+ *     and how many are claimed. Therefore a claim fails if another job has begun since, and a
+ *     claimed reaction belongs to the job whose number was read.
  *  2. A job ends when every claimed reaction is done; `ready` does not change before that.
  */
 #ifndef WEFT_RX_WORKERS_H
@@ -118,7 +118,7 @@ static void weft_rx_work_on(weft_rx_env *env) {
     weft_unlock_thread(WEFT_RX_WORK_LOCK);
   }
 }
-/* Core 1's program. Core 1 is woken only for a job, or to end. */
+/* The program of core 1, which is woken only for a job, or to end. */
 static void weft_rx_core1(void) {
   weft_wait_init();
   while (!weft_rx_job.quit) {
@@ -195,8 +195,8 @@ static void weft_rx_run_pending(weft_rx_env *env) {
     }
     while (*ends <= r) ends++;
     weft_rx_index next = weft_rx_lowest_pending(env);
-    if (next >= *ends) { /* There is no reaction, or the next is of a later level: no thread is
-                            woken for a single reaction. */
+    if (next >= *ends) { /* no reaction, or the next is of a later level: no thread is woken for
+                            a single reaction */
       weft_rx_call(env, r);
       continue;
     }

@@ -1,1 +1,2 @@
-/* Programs written for upstream include this header. weft_mcu/lf.h needs nothing undone. */
+/* Programs written for upstream include this header. weft_mcu/lf.h defines no macro that must be
+ * undefined. */
