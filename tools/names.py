@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tools/names.toml"
 WEFT = ROOT / "python/src/weft"
 BACKENDS = ("coroutines", "threads", "greenlets", "processes")
-# The plug-and-play modules of these backends are written from that of coroutines.
+# The plug-and-play modules of these backends are generated from the module for coroutines.
 PLUG_AND_PLAY = ("threads", "greenlets")
 BY = "Written by tools/names.py: do not edit."
 

@@ -1,4 +1,4 @@
-"""Processes that test_ssh.py runs on other machines; and a program with a channel."""
+"""Processes that test_ssh.py runs on other machines, and a program with a channel."""
 
 from __future__ import annotations
 

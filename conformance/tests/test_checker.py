@@ -317,9 +317,8 @@ def spoilers(history, rng):
         ]
         if not chosen:
             return None
-        rng.choice(chosen)["out"][1] += (
-            9  # a guard that does not exist; a neighbour might be a second guard on the same end
-        )
+        # The index of no guard. The next index might be a second guard on the same end.
+        rng.choice(chosen)["out"][1] += 9
     elif kind == "dropped":
         h[-1]["dropped"][0] += 1
     elif kind == "time":

@@ -178,12 +178,13 @@ bool enrol(const char* name, int exhausted, unsigned bound, void (*body)());
 
 #define WEFT_CAT_(a, b) a##b
 #define WEFT_CAT(a, b) WEFT_CAT_(a, b)
-// SCENARIO("name (rule)", bound) { … }   all schedules with at most `bound` preemptions are run: if
-//                                        they are too many, that is a failure
-// SAMPLED("name (rule)", bound) { … }    all with at most `bound` (-1: there are too many even
-//                                        without a preemption), and some of those with one more: if
-//                                        those are not too many after all, that is a failure.
-//                                        CAVEATS.md lists them.
+// SCENARIO("name (rule)", bound) { … }   runs all schedules with at most `bound` preemptions, and
+//                                        fails if they are too many to run
+// SAMPLED("name (rule)", bound) { … }    runs all schedules with at most `bound` preemptions (-1:
+//                                        none, since there are too many even without a preemption),
+//                                        and a sample of the schedules with one more. Fails if all
+//                                        of the latter could have been run. CAVEATS.md lists these
+//                                        scenarios.
 #define SCENARIO(NAME, BOUND) WEFT_SCENARIO(NAME, BOUND, BOUND, __COUNTER__)
 #define SAMPLED(NAME, BOUND) WEFT_SCENARIO(NAME, BOUND, (BOUND) + 1, __COUNTER__)
 #define WEFT_SCENARIO(NAME, EXHAUSTED, BOUND, ID)                                \

@@ -387,7 +387,9 @@ def test_the_nodes_of_a_job_of_slurm(scontrol):
 def test_a_job_of_slurm_without_scontrol(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert slurm("gpu1,gpu2", "4(x2)") == [("gpu1", 4), ("gpu2", 4)]
-    with pytest.raises(BadUse, match="is for `scontrol`, which is not on the PATH"):
+    with pytest.raises(
+        BadUse, match="only `scontrol` can expand, and `scontrol` is not on the PATH"
+    ):
         slurm("gpu[1-3]")
 
 

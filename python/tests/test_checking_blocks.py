@@ -53,7 +53,9 @@ def test_all_orders_of_what_it_selects_are_found() -> None:
 
 
 def runs_within() -> tuple[Any, ...]:
-    """A run within the block. After the run, other processes may go first."""
+    """Starts a run within the block. After that run, other processes may run before the block's own
+    code goes on.
+    """
     c, d = Channel("c"), Channel("d", capacity=3)
     with Group() as group:
         group.start(writes(c.writer(), 1, 2))

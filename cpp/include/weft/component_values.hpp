@@ -129,7 +129,10 @@ class In {
   In(void* block, std::size_t size) noexcept
       : block_(block), at_(static_cast<const char*>(block)), left_(size) {}
   const char* take(std::size_t n) {
-    if (n > left_) throw BadUse("a malformed value has come: its block is too short");
+    if (n > left_)
+      throw BadUse(
+          "a malformed value has come: its block is too short. Are the component and the program "
+          "built with one version of Weft?");
     const char* const p = at_;
     at_ += n;
     left_ -= n;

@@ -36,7 +36,7 @@ struct weft::wire::Value<twin::Word> {
 
 namespace twin {
 
-// An end of a channel of this program or of another one, with a function by which the end dies.
+// An end of a channel of this program or of another program, which can be made to die.
 template <class End>
 class Mortal : public End {
  public:

@@ -66,7 +66,7 @@ int gather(PyObject* reader, PyObject* list, Py_ssize_t most) {
   Py_ssize_t n = before;
   int r = 0;
   for (; n < most && end_of(reader)->state == EndState::open; ++n) {
-    if (PyList_Append(list, Py_None) < 0) {  // there is no memory, so the rest stays in the buffer
+    if (PyList_Append(list, Py_None) < 0) {  // out of memory: the rest stays in the buffer
       PyErr_Clear();
       break;
     }

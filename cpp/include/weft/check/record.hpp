@@ -95,7 +95,7 @@ struct Place {
 class Record {
  public:
   bool kept = false;      // whether events are kept; if not, steps are only counted
-  bool any_time = false;  // whether a time may come while a process could run
+  bool any_time = false;  // whether a time may come while a process can run
   bool cancels = false;   // whether a cancellation conflicts with every step
   bool crowds = false;    // whether two arrivals at a barrier conflict
 

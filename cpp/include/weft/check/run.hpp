@@ -24,7 +24,7 @@ enum class Stopped : std::uint8_t {
 };
 
 struct Settings {
-  bool any_time = false;  // whether a time may come while a process could run
+  bool any_time = false;  // whether a time may come while a process can run
   bool park = false;      // whether another process may go first only where a process parks
   // A run has at most `limit` steps, and `limit_each` for each of its processes.
   unsigned limit = 20000;

@@ -58,8 +58,8 @@ struct WakerOps {
   // Notifies a foreign party, so that it looks again (rule 6.6). The function is null for any other
   // party. It may be called any number of times (Node::told counts the calls), from any thread, and
   // is never called under a lock. wake() is still called once if another party commits the
-  // operation. The waker may be freed only when all these calls have come, so its owner counts them
-  // or keeps the waker alive by a reference count of its own.
+  // operation. The waker must not be freed until all these calls have returned, so its owner counts
+  // them or keeps the waker alive by a reference count of its own.
   void (*tell)(Node*) noexcept = nullptr;
 };
 

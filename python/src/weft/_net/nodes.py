@@ -150,7 +150,8 @@ def of_slurm(environment: Mapping[str, str]) -> list[Node]:
         names = given.split(",")
     elif shutil.which("scontrol") is None:
         raise BadUse(
-            f"{where} is for `scontrol`, which is not on the PATH: give --nodefile or --ssh"
+            f"{where} is a compressed list, which only `scontrol` can expand, and `scontrol` is not on the "
+            "PATH: give --nodefile or --ssh"
         )
     else:
         command = ["scontrol", "show", "hostnames", given]

@@ -244,7 +244,8 @@ def _maker(
     def make(*args: Any, **kwargs: Any) -> BaseProcess:
         return kind(func, *args, **kwargs)
 
-    make._weft_body = func  # another OS process looks for the function under its name
+    # Another OS process looks for the function under its name.
+    make._weft_body = func  # type: ignore[attr-defined]
     return make
 
 

@@ -486,4 +486,4 @@ def shut() -> None:
         home.close()
 
 
-threading._register_atexit(shut)  # so that this runs before the interpreter waits for threads
+threading._register_atexit(shut)  # type: ignore[attr-defined]  # so that this runs before the interpreter waits for threads
