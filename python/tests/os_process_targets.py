@@ -93,7 +93,7 @@ def ends_with_another(meeting: str, writes: bool, path: str) -> None:
             with Path(meeting).open("wb" if writes else "rb"):
                 Path(path).write_text("met", encoding="utf-8")
 
-    sys.stdout = Meets()  # the interpreter flushes this stream at the end
+    sys.stdout = Meets()  # type: ignore[assignment]  # the interpreter flushes this stream at the end
 
 
 @process

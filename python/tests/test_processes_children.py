@@ -83,7 +83,7 @@ def test_it_finds_weft_as_the_program_did(tmp_path: Path, option: str) -> None:
     site = str(Path(weft.__file__).parent.parent)
     finds = f"import sys\nsys.path.append({site!r})\n"
     path = tmp_path / "program.py"
-    base = sys._base_executable  # this Python has no weft
+    base = sys._base_executable  # type: ignore[attr-defined]  # this Python has no weft
     path.write_text(finds + SQUARES, encoding="utf-8")
     done = subprocess.run(
         [base, option, "-s", str(path)], capture_output=True, text=True, timeout=TIMEOUT

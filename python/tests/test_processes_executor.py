@@ -70,7 +70,7 @@ def either(request: pytest.FixtureRequest) -> Iterator[cf.Executor]:
 def test_submit_gives_a_future(either: cf.Executor) -> None:
     assert either.submit(targets.power, 2, b=10).result() == 1024
     assert isinstance(either.submit(targets.power, 2), cf.Future)
-    assert either._max_workers == 2  # dask reads this field
+    assert either._max_workers == 2  # type: ignore[attr-defined]  # dask reads this field
 
 
 def test_map_keeps_the_order(either: cf.Executor) -> None:
