@@ -82,7 +82,9 @@ void* visit(void* of) {
 void* wait_at_door(void* of) {
   name_this_thread("weft door");
   const int at = static_cast<int>(reinterpret_cast<std::intptr_t>(of));
-  const Door::File mine(at);
+  // open() takes it before it starts this thread: meanwhile the program may have closed the number,
+  // and use it for a file of its own.
+  const Door::File mine = door().file;
   while (Door::File(at) == mine) {
     const int fd = accept_at(at);
     if (fd < 0) {
@@ -139,11 +141,11 @@ bool open_door(Door::Visit f) {
   if (fd < 0) return false;
   unlink(d.path.c_str());  // the socket of an earlier program with the same pid
   sem_init(&d.places, 0, kAtOnce);
+  d.file = Door::File(fd);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 &&
       chmod(d.path.c_str(), 0600) == 0 && listen(fd, 16) == 0 &&
       Door::start(&wait_at_door, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)))) {
     d.at = fd;
-    d.file = Door::File(fd);
     d.owner = getpid();
     static const bool at_exit = std::atexit(&take_socket_away) == 0;
     static_cast<void>(at_exit);

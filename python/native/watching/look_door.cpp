@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "declare.hpp"
 #include "interpreter/door.hpp"
@@ -82,10 +83,17 @@ void ring(int number) {
   errno = error;
 }
 
+// The end of the pipe from which the thread reads. Its file is taken before the thread is started:
+// meanwhile the program may have closed the number, and use it for a file of its own.
+struct Rung {
+  int from;
+  File mine;
+};
+
 void* answer_bell(void* of) {
   pthread_setname_np(pthread_self(), "weft signal");
-  const int from = static_cast<int>(reinterpret_cast<std::intptr_t>(of));
-  const File mine(from);
+  const std::unique_ptr<Rung> end(static_cast<Rung*>(of));
+  const auto [from, mine] = *end;
   char rung[64];
   while (File(from) == mine) {
     const auto n = read(from, rung, sizeof rung);
@@ -103,11 +111,13 @@ bool hang_bell() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
   fcntl(ends[1], F_SETFL, O_NONBLOCK);
-  if (!Door::start(&answer_bell, reinterpret_cast<void*>(static_cast<std::intptr_t>(ends[0])))) {
+  std::unique_ptr<Rung> end(new Rung{ends[0], File(ends[0])});
+  if (!Door::start(&answer_bell, end.get())) {
     close(ends[0]);
     close(ends[1]);
     return false;
   }
+  end.release();  // the thread deletes it
   bell_file = File(ends[1]);
   bell = ends[1];
   rings_for = getpid();
