@@ -26,8 +26,10 @@ def idle():
 
 @process
 def inner():
+    d = Channel("d")
     try:
-        Parallel(idle(), idle(), idle())
+        # The first process waits for the second, so its thread is not free when the second begins.
+        Parallel(put(-d), get(+d), idle())
     except NoRoom:
         return "inside"
 
