@@ -44,7 +44,17 @@ struct GuardOps {
 
 // Kinds before `timer` join a queue. Kinds that are neither input nor output have no channel that
 // could retire, so they keep a select open.
-enum class Kind : std::uint8_t { input, output, barrier, latch, descriptor, timer, skip };
+enum class Kind : std::uint8_t {
+  input,
+  output,
+  barrier,
+  latch,
+#if __STDC_HOSTED__  // a microcontroller has no descriptors, and each kind costs a Select two bytes
+  descriptor,
+#endif
+  timer,
+  skip
+};
 
 struct Guard {
   // The small members lie in the node's padding: the cost of a select over many guards is mostly

@@ -322,9 +322,17 @@ class Select : public Choosing<Select> {
   bool counted_ = false;
   Kinds seen_;
   std::uint32_t keeping_ = 0;
-  static_assert(static_cast<int>(Kind::timer) == 5, "flags_ has a value for each kind that enrols");
+  static_assert(static_cast<int>(Kind::timer) == (__STDC_HOSTED__ ? 5 : 4),
+                "flags_ has a value for each kind that enrols");
   std::uint16_t flags_[static_cast<int>(Kind::timer)] = {
-      0, 0, NodeFlags::of_choice, NodeFlags::of_choice, NodeFlags::of_choice};
+    0,
+    0,
+    NodeFlags::of_choice,
+    NodeFlags::of_choice,
+#if __STDC_HOSTED__
+    NodeFlags::of_choice,
+#endif
+  };
   Keepers keep_;
   bool enrolled_ = false;  // whether phase B was entered, so that every queue must be left
   int over_at_ = none;
