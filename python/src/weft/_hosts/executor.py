@@ -123,6 +123,11 @@ def _as_they_come(
             future.cancel()
 
 
+def _result(future: Future[Any], timeout: float | None) -> Any:
+    # Not Future.result: the future of a call on another machine has a method of its own.
+    return future.result(timeout)
+
+
 def _exception_or_result(future: Future[Any], left: float | None) -> Any:
     error = future.exception(left)
     return future.result() if error is None else error
@@ -307,7 +312,7 @@ class Executor(_Executor):
             )
         bar = _progress_bar.begun(getattr(fn, "__name__", "calls"), progress)
         calls = _Calls(self, watch, bar)
-        take = _exception_or_result if return_exceptions else Future.result
+        take = _exception_or_result if return_exceptions else _result
         try:
             try:
                 results = calls.results(fn, iterables, timeout, ordered, take)
