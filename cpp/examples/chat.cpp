@@ -1,9 +1,10 @@
-// A chat server: a line that one client writes, all others get.
+// A chat server: all other clients get a line that one client writes.
 //
 //   member ──► lines ──► room ──► outbox ──► member      a process for each client, and the room
 //
 // The room never waits for a client: an outbox is a buffer of 64 lines, which drops the oldest. So a
-// slow client misses lines, and holds up nobody; one that takes nothing for ten seconds is put out.
+// slow client misses lines, and holds up nobody. A client that does not take a line within ten
+// seconds is put out. On SIGTERM or Ctrl-C the server cancels its members, and ends.
 //
 //   chat [ADDRESS]       (default 127.0.0.1:7778; port 0: the system chooses one)
 #include <chrono>
@@ -17,7 +18,7 @@
 namespace io = weft::io;
 using namespace std::chrono_literals;
 
-constexpr std::size_t kLongest = 1000;  // bytes of a line; what is longer is cut into several
+constexpr std::size_t kLongest = 1000;  // in bytes; a longer line is cut into several
 
 struct Line {
   int from;
@@ -44,7 +45,7 @@ weft::Process room(weft::Reader<Joined> joins, weft::Reader<Line> lines) {
       try {
         if (m->first != line.from) co_await m->second.write(line.text);
       } catch (const weft::Retired&) {
-        there = false;  // that client has gone
+        there = false;  // That client has gone.
       }
       m = there ? std::next(m) : members.erase(m);
     }
@@ -77,9 +78,9 @@ weft::Process member(int me, io::Stream client, weft::Writer<Joined> joins,
       }
     }
   } catch (const std::system_error&) {
-    // the client has vanished
+    // The client has vanished.
   } catch (const weft::TimedOut&) {
-    // it takes nothing any more
+    // The client has not taken a line within ten seconds.
   }
 }
 

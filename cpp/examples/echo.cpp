@@ -1,5 +1,5 @@
-// An echo server: what a client sends, it gets back. On SIGTERM or Ctrl-C it takes no more clients,
-// serves those it has to the end, and ends.
+// An echo server: each client gets back what it sends. On SIGTERM or Ctrl-C the server takes no
+// more clients, serves the clients that it has to their end, and ends.
 //
 //   echo [ADDRESS]       (default 127.0.0.1:7777; port 0: the system chooses one)
 #include <cstdio>
@@ -16,7 +16,7 @@ weft::Process echo(io::Stream client) {
     while (const std::size_t n = co_await client.read_some(buffer))
       co_await client.write_all({buffer, n});
   } catch (const std::system_error&) {
-    // the client is gone
+    // The client has reset the connection, or reads no more.
   }
 }
 

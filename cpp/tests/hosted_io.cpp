@@ -1,5 +1,5 @@
-// Section 18: descriptors as operations, and as guards of a select. All connections are within the
-// test program: over loopback, Unix sockets and pipes.
+// Section 18: operations on descriptors, and descriptors as guards of a select. All connections are
+// within the test program: over loopback, Unix sockets and pipes.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -127,7 +127,7 @@ TEST_CASE("rule 18.1: a limit, a cancellation and a stop end a read, and take no
     try {
       weft::Timeout limit(1ms);
       co_await s.read_some(buffer);
-      FAIL_CHECK("it has read");
+      FAIL_CHECK("the read has read something");
     } catch (const weft::TimedOut&) {
     }
     weft::Group g;
@@ -164,7 +164,7 @@ TEST_CASE("rule 18.1: a write that is ended says how many bytes went") {
     try {
       weft::Timeout limit(2ms);
       co_await s.write_all(all, &n);
-      FAIL_CHECK("it has written everything");
+      FAIL_CHECK("the write has written everything");
     } catch (const weft::TimedOut&) {
     }
     s.shutdown_write();
@@ -526,7 +526,7 @@ TEST_CASE("rule 18.8: a process that never waits does not hold up what a descrip
     const Later later(b.fd(), "x", 3ms);
     if (cores == 1)
       weft::run(spins(over), waits(a, over));
-    else  // A process that computes without end holds up one core, not both.
+    else  // A process that computes holds up one core, not both.
       weft::run({.cores = 2}, waits(a, over), [](const bool& there) -> Process {
         for (const auto until = weft::now() + 20'000'000; weft::now() < until;) {
         }
@@ -551,7 +551,7 @@ TEST_CASE("rules 18.1, 18.5: datagrams, Unix sockets, a child process") {
     weft::Timeout limit(1ms);
     try {
       co_await to.receive(b);
-      FAIL_CHECK("there was a third");
+      FAIL_CHECK("there was a third datagram");
     } catch (const weft::TimedOut&) {
     }
   };

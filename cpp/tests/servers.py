@@ -25,8 +25,8 @@ WAIT = 280  # seconds; only a hang takes so long
 def server(
     program: pathlib.Path, told: bool = False
 ) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
-    """Runs the server at a port of its own. Finally the server is asked to end, and must end well;
-    with `told`, the test asks it.
+    """Runs the server at a port of its own. Finally the server is asked to end (with `told` the
+    test has asked already), and must end with the status 0.
     """
     with subprocess.Popen([program, "127.0.0.1:0"], stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -45,6 +45,7 @@ def dial(at: tuple[str, int]) -> socket.socket:
 
 
 def read(s: socket.socket, n: int) -> bytes:
+    """Returns the next n bytes; fewer at the end of the stream."""
     got = b""
     while len(got) < n and (more := s.recv(n - len(got))):
         got += more
@@ -52,6 +53,7 @@ def read(s: socket.socket, n: int) -> bytes:
 
 
 def reset(s: socket.socket) -> None:
+    """Closes the connection so that the server gets ECONNRESET."""
     s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     s.close()
 
@@ -88,7 +90,7 @@ def echo_drains(folder: pathlib.Path) -> None:
         assert process.stdout and process.stdout.readline() == "no more clients\n"
         with contextlib.suppress(ConnectionRefusedError, ConnectionResetError):
             dial(at).close()
-            raise AssertionError("another came in")
+            raise AssertionError("the server has accepted another client")
         client.sendall(b"two")
         assert read(client, 3) == b"two"
         client.close()
@@ -136,6 +138,7 @@ def chat_with_a_slow_client(folder: pathlib.Path) -> None:
 
 
 def bad_addresses(folder: pathlib.Path) -> None:
+    """A server that is given no address in numbers says what to write, and ends."""
     for name in ("echo", "chat"):
         for bad in ("0", "localhost:1"):
             ran = subprocess.run(

@@ -247,7 +247,7 @@ def test_a_length_that_is_none(length: str, capsys: Any) -> None:
     takes no memory."""
     status, found = answers(f"Content-Length: {length}\r\n\r\n".encode() + END)
     assert (status, found) == (1, [])
-    assert "it ends" in capsys.readouterr().err
+    assert "the server ends" in capsys.readouterr().err
 
 
 def test_half_a_message() -> None:

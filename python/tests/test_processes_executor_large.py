@@ -45,10 +45,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def arrays(n: int = 4 * MIB) -> Any:
+    """Returns an array of n bytes: 1.0, 2.0, …"""
     return numpy.arange(n // 8, dtype="f8") + 1
 
 
 def ours() -> int:
+    """Returns how many of Weft's segments this OS process has mapped."""
     return Path("/proc/self/maps").read_text(encoding="ascii").count("/memfd:weft")
 
 
@@ -212,8 +214,8 @@ def test_arrays_of_objects_and_of_subclasses(pool: Executor) -> None:
 
 
 def test_inputs_that_change_the_array_between_the_calls(pool: Executor) -> None:
-    """rule 9.4: an input is made when the call before it is over, so no change reaches a call that
-    runs."""
+    """rule 9.4: between its inputs map() runs code of the user's, which changes the array and calls
+    submit(). Each of these calls gets the bytes of its time."""
     a = arrays(24 * MIB)
     results: list[float] = []
 

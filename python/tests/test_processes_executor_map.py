@@ -1,5 +1,6 @@
 """The features that Executor.map() of weft.processes adds to those of concurrent.futures: results
-as they come, retries, time limits (rule 9.5), a progress bar."""
+as they come, exceptions as results, retries and time limits (rule 9.5), a progress bar. Also
+executors in workers."""
 
 from __future__ import annotations
 
@@ -200,6 +201,7 @@ def test_bad_arguments(pool: Executor, options: Any, kind: Any, says: str) -> No
 
 
 def bars() -> list[threading.Thread]:
+    """Returns the threads that draw bars now."""
     return [t for t in threading.enumerate() if t.name == "weft: draws progress"]
 
 

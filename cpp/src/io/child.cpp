@@ -48,7 +48,7 @@ Child::Child(const std::vector<std::string>& command, const Stream& in, const St
   Actions actions;
   if (in) posix_spawn_file_actions_adddup2(&actions.a, in.fd(), 0);
   if (out) posix_spawn_file_actions_adddup2(&actions.a, out.fd(), 1);
-  // the child begins with no signal blocked, as a shell starts it
+  // The child begins with no signal blocked, as if a shell had started it.
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&actions.attributes, &none);
@@ -62,7 +62,7 @@ Child::Child(const std::vector<std::string>& command, const Stream& in, const St
     const int e = errno;
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
-    throw std::system_error(e, std::generic_category(), "weft::io: pidfd_open (Linux 5.3)");
+    throw std::system_error(e, std::generic_category(), "weft::io: pidfd_open (needs Linux 5.3)");
   }
   w_ = detail::Watched::owned(static_cast<int>(fd), false, false);
 }

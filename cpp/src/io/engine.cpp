@@ -20,15 +20,15 @@ namespace {
 
 // How long a busy executor goes on before it looks for descriptors again, in ns.
 constexpr std::int64_t kGlance = 50'000;
-constexpr std::uint64_t kBell = ~std::uint64_t{0};
-constexpr int kAtOnce = 256;
+constexpr std::uint64_t kBell = ~std::uint64_t{0};  // the key of the eventfd's events
+constexpr int kAtOnce = 256;                        // how many events are taken at a time
 
 Engine*& unused() noexcept {
   static Engine* first = nullptr;
   return first;
 }
 
-// Calls epoll_wait(), with a time in ns at which the wait ends.
+// Calls epoll_wait(). The wait ends at the time `until`, in ns.
 int wait_until(int epoll, epoll_event* events, std::int64_t until) noexcept {
   int ms = -1;
   if (until != prim::forever) {
@@ -101,8 +101,8 @@ Engine& Engine::here(runtime::ProcessBase& p) {
   WEFT_POINT(refuses("weft::io"));
   if (weft::detail::run_of(p).clock() == runtime::Clock::virtual_time)
     weft::detail::bad_use(
-        "weft::io: with virtual time no descriptor is waited for: nothing says when it comes; run "
-        "without virtual_time, or give the process a channel in its place");
+        "weft::io: with virtual time no process can wait for a descriptor: nothing says when the "
+        "descriptor is ready; run without virtual_time, or give the process a channel instead");
   runtime::Executor* const e =
       runtime::this_context && runtime::this_context->executor && runtime::this_context->running
           ? runtime::this_context->executor
@@ -110,7 +110,7 @@ Engine& Engine::here(runtime::ProcessBase& p) {
   if (runtime::Poller* const io = e->poller(&make)) return static_cast<Engine&>(*io);
   weft::detail::bad_use(
       "weft::io: this process runs in a loop of another library, which waits for descriptors by "
-      "itself: use that loop's, or run the process by weft::run");
+      "itself: use the operations of that loop, or run the process by weft::run");
 }
 
 Engine& Engine::known(runtime::ProcessBase& p) noexcept { return here(p); }
@@ -124,7 +124,7 @@ void Engine::ring() noexcept {
 void Engine::sleep(const runtime::Parking& who, prim::atomic<std::uint32_t>& word,
                    std::uint32_t expected, std::int64_t until) noexcept {
   const runtime::Parking* nobody = nullptr;
-  // one of several workers waits here; the others sleep as usual
+  // One of several workers waits here; the others sleep as usual.
   if (!sleeper_.compare_exchange_strong(nobody, &who, std::memory_order_seq_cst))
     return static_cast<void>(prim::park(word, expected, until));
   std::array<epoll_event, kAtOnce> events;

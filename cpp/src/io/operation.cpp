@@ -10,7 +10,7 @@ namespace weft::inline WEFT_ABI::io::detail {
 
 bool Waiting::begin(runtime::ProcessBase& p, Watched& w, Side s, bool by_hint,
                     const runtime::OpKind& kind) {
-  // set first: from wait() on another thread may wake the process
+  // These are set first, because from wait() on another thread may wake the process.
   p.place = static_cast<weft::detail::Sleep*>(this);
   watched_ = &w;
   side_ = s;

@@ -49,7 +49,7 @@ long write_quietly(int fd, const char* from, std::size_t n) noexcept {
 
 void never_block(int fd) {
   const int flags = fcntl(fd, F_GETFL);
-  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) cannot("weft::io: a descriptor");
+  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) cannot("weft::io: set O_NONBLOCK");
 }
 
 // Small writes go out at once, without waiting for more bytes to fill a packet.
@@ -80,10 +80,10 @@ long try_read(Watched& w, char* into, std::size_t n) noexcept {
   if (r < 0) {
     if (blocks(-errno)) return -EAGAIN;
     const int error = errno;
-    w.more();  // the next read sees what comes after the error
+    w.more();  // so that the next read sees what comes after the error
     return w.closed() ? -EBADF : -error;
   }
-  // the end of the stream stays, and another process may wait for it too
+  // The end of the stream stays, and another process may wait for it too.
   if (static_cast<std::size_t>(r) == n || r == 0 || !w.is_stream() || w.has_ended()) w.more();
   if (r == 0 && n != 0 && w.closed()) return -EBADF;
   return r;
@@ -108,13 +108,14 @@ void failed(const char* verb, const Watched& w, long error) {
 const std::shared_ptr<detail::Watched>& Stream::watched() const {
   if (!w_)
     weft::detail::bad_use(
-        "weft::io: this Stream has no connection: it is made by accept(), connect() or adopt(), or "
-        "was moved away");
+        "weft::io: this Stream has no descriptor: it was made by Stream(), or was moved away; take "
+        "one from accept(), connect(), adopt(), pair() or pipe()");
   return w_;
 }
 
 detail::Operation<detail::ReadSome> Stream::read_some(std::span<char> into) const {
-  if (into.empty()) weft::detail::bad_use("read_some: the buffer has no room: 0 means the end");
+  if (into.empty())
+    weft::detail::bad_use("weft::io: read_some: the buffer is empty, and 0 bytes mean the end");
   return detail::Operation<detail::ReadSome>(detail::ReadSome{watched(), into});
 }
 detail::Operation<detail::Write<true>> Stream::write_all(std::string_view from,
@@ -211,7 +212,7 @@ detail::Tried detail::AcceptWork::attempt() {
     if (detail::blocks(-e)) return Tried::would_block;
     w->more();
     switch (e) {
-      // these are errors of the new connection, not of the listener (accept(2))
+      // These are errors of the new connection, not of the listener (accept(2)).
       case EINTR:
       case ECONNABORTED:
       case EPROTO:
@@ -242,7 +243,7 @@ detail::Operation<detail::ConnectWork> connect(const Address& to) {
 detail::Tried detail::ConnectWork::attempt() noexcept {
   if (!begun) {
     if (::connect(w->fd(), to.data(), to.size()) == 0) return Tried::over;
-    // the listener of a Unix socket has no room, and nothing reports when it has room again
+    // The listener of a Unix socket has no room, and nothing reports when it has room again.
     if (errno == EAGAIN) return Tried::pauses;
     begun = true;
     if (errno == EINPROGRESS || errno == EINTR) return Tried::would_block;

@@ -60,7 +60,7 @@ std::shared_ptr<Watched> Watched::owned(int fd, bool stream, bool socket) {
 }
 
 std::shared_ptr<Watched> Watched::of(int fd) {
-  if (fd < 0) weft::detail::bad_use("weft::io: a descriptor is not negative: this one is not open");
+  if (fd < 0) weft::detail::bad_use("weft::io: a negative number is no descriptor");
   std::shared_ptr<Watched> made(new Watched(fd, false, false, false));
   std::shared_ptr<Watched> there;
   {
@@ -120,8 +120,8 @@ int Watched::watch(Side s, Engine& e, bool by_hint) noexcept {
   epoll_event x{};
   x.events = events | EPOLLET;
   x.data.u64 = Descriptors::key(fd_, number_);
-  // A change of the registration, even to the same events, makes the kernel report once more what
-  // is there.
+  // If the registration is changed, even to the same events, the kernel reports once more what is
+  // there.
   int op = mask_ != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
   if (epoll_ctl(home_->epoll_, op, fd_, &x) != 0) {
     // The program has closed this descriptor, and the number belongs to another one now.
@@ -169,7 +169,7 @@ bool Watched::wait(core::Node& n, Side s, Engine& e, bool by_hint) {
   if (error == 0) return true;
   // A regular file is always ready, and an operation at a closed descriptor fails at once.
   if (error == EPERM || error == EBADF) return false;
-  throw std::system_error(error, std::generic_category(), "weft::io: to watch " + name_);
+  throw std::system_error(error, std::generic_category(), "weft::io: watch " + name_);
 }
 
 core::Attempt Watched::enrol(core::Guard& g, Side s, Engine& e) noexcept {

@@ -82,8 +82,8 @@ void* visit(void* of) {
 void* wait_at_door(void* of) {
   name_this_thread("weft door");
   const int at = static_cast<int>(reinterpret_cast<std::intptr_t>(of));
-  // open() takes it before it starts this thread: meanwhile the program may have closed the number,
-  // and use it for a file of its own.
+  // open_door() has noted the file before it started this thread. By now the program may have
+  // closed the descriptor, and may use its number for a file of its own.
   const Door::File mine = door().file;
   while (Door::File(at) == mine) {
     const int fd = accept_at(at);

@@ -360,7 +360,7 @@ def read(stream: BinaryIO) -> Message | None:
     """Returns the next message; None at the end of the stream.
 
     Raises:
-        Unreadable, Lost
+        Unreadable: the input is not a message. Lost: it is not known where the next one begins.
     """
     length: int | None = None
     while line := stream.readline():
@@ -414,7 +414,7 @@ def serve(source: BinaryIO, sink: BinaryIO) -> int:
             except Unreadable as error:
                 message = error
             except Lost as error:
-                print(f"weft lf serve: {error}; it ends", file=sys.stderr)
+                print(f"weft lf serve: {error}; the server ends", file=sys.stderr)
                 message = None
             waiting.put(message)
             if isinstance(message, dict) and message.get("method") == "exit":

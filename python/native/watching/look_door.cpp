@@ -1,5 +1,5 @@
-// The door through which a program is looked at (rule 14.9), the signal that asks where every
-// process is, and the names of threads.
+// The door through which a program is looked at (rule 14.9), the signals that ask where every
+// process is, or for the flight recorder's file, and the names of threads.
 //
 //   the first run ──► the door (cpp/include/weft/runtime/door.hpp)
 //   ──a program connects──► a thread for it──► weft._watching.look.serve()
@@ -7,8 +7,9 @@
 // Invariants
 //  1 Until a program connects, the interpreter does not know the thread of the door, so no Python
 //    code sees that thread.
-//  2 The pipe for signals is like the door: a child of a fork has no thread for it, and before each
-//    use a thread checks whether the descriptor still refers to its file (Door::File).
+//  2 The pipe for signals is like the door: a child of a fork has no thread for the pipe, and
+//    before each use of a descriptor of the pipe the code checks whether the descriptor still
+//    refers to its file (Door::File).
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -83,8 +84,9 @@ void ring(int number) {
   errno = error;
 }
 
-// The end of the pipe from which the thread reads. Its file is taken before the thread is started:
-// meanwhile the program may have closed the number, and use it for a file of its own.
+// The end of the pipe from which the thread reads. The file is noted before the thread is
+// started: when the thread looks, the program may already have closed the descriptor, and may use
+// its number for a file of its own.
 struct Rung {
   int from;
   File mine;

@@ -1,4 +1,4 @@
-// Addresses of sockets: IPv4, IPv6, Unix.
+// Addresses of sockets: of IPv4, of IPv6, and paths of Unix sockets.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -10,8 +10,9 @@ struct sockaddr;
 
 namespace weft::inline WEFT_ABI::io {
 
-// An address in numbers: "127.0.0.1:8080", "[::1]:8080", or a path: "unix:/run/chat". Port 0 lets
-// the system choose one. Names are looked up by getaddrinfo, in weft::blocking (the page io.md).
+// An address in numbers: "127.0.0.1:8080", "[::1]:8080", or a path: "unix:/run/chat". With port 0
+// the system chooses a port. Names are looked up by getaddrinfo, in weft::blocking
+// (cpp/docs/io.md).
 class Address {
  public:
   // Throws BadUse if the text is no address.

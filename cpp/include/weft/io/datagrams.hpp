@@ -1,4 +1,4 @@
-// UDP.
+// Datagrams: UDP over IPv4 or IPv6.
 #pragma once
 #include "stream.hpp"
 
@@ -49,15 +49,17 @@ class Datagrams {
  public:
   // Receives at this address (IPv4 or IPv6). Throws std::system_error.
   explicit Datagrams(const Address& at);
-  // Receives one datagram. Throws std::system_error, Cancelled, TimedOut. If it throws, none was
-  // taken.
+  // Receives one datagram. Throws std::system_error, Cancelled, TimedOut. If it throws, no datagram
+  // was taken.
   detail::Operation<detail::ReceiveWork> receive(std::span<char> into) const {
     return detail::Operation<detail::ReceiveWork>(detail::ReceiveWork{w_, into});
   }
-  // Sends one datagram. Throws std::system_error, Cancelled, TimedOut. If it throws, none was sent.
+  // Sends one datagram. Throws std::system_error, Cancelled, TimedOut. If it throws, no datagram
+  // was sent.
   detail::Operation<detail::SendWork> send(std::string_view data, const Address& to) const {
     return detail::Operation<detail::SendWork>(detail::SendWork{w_, data, to});
   }
+  // Returns the address at which the object receives, with the port that the system has chosen.
   Address address() const;
   void close() const noexcept { w_->close(); }
   int fd() const noexcept { return w_->fd(); }

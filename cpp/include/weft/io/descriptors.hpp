@@ -1,4 +1,5 @@
-// The descriptors that are watched, by their numbers. Everything here is under the book's lock.
+// A table of the descriptors that are watched, by their numbers. The book's lock (Watched::book())
+// protects the table.
 #pragma once
 #include <vector>
 

@@ -15,8 +15,8 @@ class Engine final : public runtime::Poller {
  public:
   // Returns the engine of the executor on which the calling process runs. Throws BadUse if the
   // process cannot wait for a descriptor: its run has virtual time (rule 18.7), or a loop of
-  // another library waits for it; std::system_error if the system has no descriptor left for the
-  // engine.
+  // another library runs the process; std::system_error if the system has no descriptor left for
+  // the engine.
   static Engine& here(runtime::ProcessBase& p);
   // Returns the engine that here() has returned for this process before.
   static Engine& known(runtime::ProcessBase& p) noexcept;
@@ -37,8 +37,8 @@ class Engine final : public runtime::Poller {
 
   int epoll_ = -1, bell_ = -1;
   std::atomic<std::int32_t> waiting_{0};  // how many operations wait by this engine
-  std::atomic<std::int64_t> looked_{0};   // when glance() last looked, in ns
-  unsigned executors_ = 0;                // under the book's lock: the number of its Parkings
+  std::atomic<std::int64_t> looked_{0};   // when the engine last looked for events, in ns
+  unsigned executors_ = 0;                // under the book's lock: how many executors use this
   Engine* free_next_ = nullptr;           // under the book's lock: the next unused engine
 };
 

@@ -4,12 +4,16 @@
 //   attempt() ──over──► result()
 //      │ ▲ └──would block──► Waiting::begin() ──► parked ──woken──► attempt()
 //      │ └────────────────────── it may not block any more ◄──┘        └──cancelled──► Cancelled
-//      └──out of descriptors──► Waiting::pause() ──► attempt()
+//      └──nothing will report──► Waiting::pause() ──► attempt()
+//
+// An operation pauses if the kernel will not report when another attempt makes sense: accept()
+// found no free descriptor or memory, or connect() found no room at a Unix listener.
 //
 // Only attempt() reads or writes, on the process's own thread, and what it has read is the result.
-// So whatever ends a wait (a cancellation, a limit) takes no byte with it.
+// So no byte is lost when a wait ends by a cancellation or a limit.
 //
-// A Work has: watched(), side, attempt() → Tried, pause_ns() if it may pause, result(), kVerb.
+// A Work has: watched(), side, kByHint (for Watched::wait()), kVerb, attempt() → Tried, pause_ns()
+// (how long to pause), result().
 #pragma once
 #include "../selecting.hpp"
 #include "engine.hpp"
@@ -25,7 +29,7 @@ class Waiting : public weft::detail::Sleep {
   // Begins the wait. Returns false if the process must try again instead.
   bool begin(runtime::ProcessBase& p, Watched& w, Side s, bool by_hint,
              const runtime::OpKind& kind);
-  // Waits for `ns` nanoseconds instead.
+  // Begins a wait of `ns` nanoseconds.
   void pause(runtime::ProcessBase& p, std::int64_t ns);
   // Called when the process goes on, on its own thread. Returns true if the wait was cancelled.
   bool end(runtime::ProcessBase& p) noexcept;
@@ -92,7 +96,7 @@ class Awaiter : Trying<Work> {
   bool await_ready() {
     Engine::here(*p_);
     weft::detail::meet_request(*p_);
-    // set before the wait begins: another thread may wake the process from then on
+    // This is set before the wait begins, because then another thread may wake the process.
     usual_ = p_->ops;
     p_->runs_by(ops);
     struct Restore {
@@ -194,7 +198,7 @@ struct ReadyWork {
 
 extern const core::GuardOps ready_ops;
 
-// A descriptor that is ready, as a guard; also an operation by itself.
+// The guard that a descriptor is ready; also an operation by itself.
 template <Side S>
 struct Ready : Conditional<Ready<S>> {
   using Value = void;

@@ -1,6 +1,6 @@
-// Streams of bytes: connections, pipes; and the listeners that accept connections.
+// Streams of bytes: connections and pipes; and the listeners that accept connections.
 //
-// Objects here are handles: a copy stands for the same descriptor, which is closed when the last
+// The objects are handles: a copy stands for the same descriptor, which is closed when the last
 // copy is gone, or by close().
 #pragma once
 #include <span>
@@ -17,7 +17,7 @@ namespace detail {
 // Makes the system try a read or write. Returns how many bytes it has moved, or minus the error.
 long try_read(Watched& w, char* into, std::size_t n) noexcept;
 long try_write(Watched& w, const char* from, std::size_t n) noexcept;
-// Throws std::system_error: "read from descriptor 7: …".
+// Throws std::system_error: "weft::io: read from descriptor 7: …".
 [[noreturn]] void failed(const char* verb, const Watched& w, long error);
 bool blocks(long result) noexcept;
 
@@ -81,31 +81,33 @@ struct AcceptWork;
 class Stream {
  public:
   Stream() noexcept = default;
-  // Takes over a descriptor: a pipe, a connection, a terminal. It is closed with the Stream, and no
-  // longer blocks. Throws std::system_error if it is not open.
+  // Takes over a descriptor: a pipe, a connection, a terminal. The descriptor is closed with the
+  // Stream, and no longer blocks. Throws std::system_error if the descriptor is not open.
   static Stream adopt(int fd);
-  // Two streams, connected with each other (a Unix socket).
+  // Returns two streams that are connected with each other (Unix sockets).
   static std::pair<Stream, Stream> pair();
-  // The two ends of a pipe: what is written to the second is read from the first.
+  // Returns the two ends of a pipe: what is written to the second is read from the first.
   static std::pair<Stream, Stream> pipe();
 
-  // Reads at least one byte and at most into.size(), which is not 0. Returns how many; 0 at the end
-  // of the stream. Throws std::system_error (ECONNRESET: the peer is gone; EBADF: the stream was
-  // closed), Cancelled, TimedOut. If it throws, nothing was read.
+  // Reads at least one byte and at most into.size(). Returns how many; 0 at the end of the stream.
+  // Throws std::system_error (ECONNRESET: the peer is gone; EBADF: the stream was closed),
+  // Cancelled, TimedOut; BadUse if into.size() is 0, or if this is a Stream(). If it throws,
+  // nothing was read.
   detail::Operation<detail::ReadSome> read_some(std::span<char> into) const;
-  // Writes all of `from`, whose bytes must stay where they are until then. Throws std::system_error
-  // (EPIPE, ECONNRESET: nobody reads any more), Cancelled, TimedOut. `*sent` is at every moment the
-  // number of bytes that the system has taken, also after an exception.
+  // Writes all of `from`, whose bytes must stay where they are until the operation is over. Throws
+  // std::system_error (EPIPE, ECONNRESET: nobody reads any more), Cancelled, TimedOut; BadUse if
+  // this is a Stream(). `*sent` is at every moment the number of bytes that the system has taken,
+  // also after an exception.
   detail::Operation<detail::Write<true>> write_all(std::string_view from,
                                                    std::size_t* sent = nullptr) const;
   // Writes at least one byte (none if `from` is empty). Returns how many. Throws what write_all()
-  // throws. If it throws, none was written.
+  // throws. If it throws, no byte was written.
   detail::Operation<detail::Write<false>> write_some(std::string_view from) const;
 
   // Half-close: the peer reads the end of the stream; reading goes on here. Throws
   // std::system_error if the stream is no connection.
   void shutdown_write() const;
-  // Closes the stream for all copies. Operations that wait end with EBADF; so does every later one.
+  // Closes the stream for all copies. Operations that wait, and all later ones, fail with EBADF.
   void close() const noexcept;
   // Returns the descriptor; -1 for a Stream made by Stream().
   int fd() const noexcept { return w_ ? w_->fd() : -1; }
@@ -149,9 +151,9 @@ class Listener {
   // Listens at this address. A Unix socket's file must not be there yet; the file stays when the
   // listener is closed. Throws std::system_error.
   explicit Listener(const Address& at, int backlog = 4096);
-  // Takes the next connection. While the program has no descriptor left for it (EMFILE, ENFILE), the
-  // operation tries again from time to time, every 10 ms to 1 s. Throws std::system_error (EBADF:
-  // the listener was closed), Cancelled, TimedOut.
+  // Accepts the next connection. While there is no descriptor or no memory for the connection
+  // (EMFILE, ENFILE, ENOBUFS, ENOMEM), the operation tries again, after 10 ms to 1 s. Throws
+  // std::system_error (EBADF: the listener was closed), Cancelled, TimedOut.
   detail::Operation<detail::AcceptWork> accept() const {
     return detail::Operation<detail::AcceptWork>(detail::AcceptWork{w_});
   }

@@ -6,14 +6,16 @@
 // A descriptor is registered with at most one engine, its *home*, whose executor sleeps for it.
 //
 // Invariants
-//  1 All state here is protected by one lock for the whole program, `book()`. Nothing waits or wakes
-//    under it. `hint` is also changed without it.
+//  1 One lock for the whole program, `book()`, protects all state here. Code that holds the lock
+//    neither waits nor wakes. Only `hint` is also changed without the lock; `hint`, `hup` and
+//    `closed` are also read without it.
 //  2 While processes wait for a descriptor, its home is the engine of one of them, and the others
 //    are woken from there. So an executor that runs no waiting process need not look.
-//  3 `hint` is false only if the last read found nothing more, and the kernel has reported nothing
-//    since. A process that reads sets `hint` to false before the read, so no report is missed.
-//  4 A descriptor that Weft owns is closed when the last operation on it has ended, so its number
-//    cannot belong to another file meanwhile.
+//  3 `hint` is false only if a read is under way, or the last read found nothing more; and if the
+//    kernel has reported nothing since. A process that reads sets `hint` to false before the read,
+//    so no report is missed.
+//  4 A descriptor that Weft owns is closed when the last operation on it has ended, so the number
+//    cannot belong to another file before.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -69,7 +71,7 @@ class Watched {
   // watch one more descriptor.
   bool wait(core::Node& n, Side s, Engine& e, bool by_hint);
   // Puts a guard of a choice into the waiting queue, in its commit protocol. Never throws: if the
-  // kernel cannot watch the descriptor the guard counts as ready, and the operation that follows
+  // kernel cannot watch the descriptor, the guard counts as ready, and the operation that follows
   // reports the error.
   core::Attempt enrol(core::Guard& g, Side s, Engine& e) noexcept;
   // Leaves the queue, if n is in it. Called for every process that has waited, on its own thread.
@@ -102,7 +104,7 @@ class Watched {
   const bool owns_, stream_, socket_;
   std::uint32_t number_ = 0;  // tells apart objects with the same descriptor
   std::atomic<bool> hint_{true};
-  std::atomic<bool> hup_{false};     // the other side has ended
+  std::atomic<bool> hup_{false};     // whether the peer has ended its stream
   std::atomic<bool> closed_{false};  // written under the lock
   Engine* home_ = nullptr;
   std::uint32_t mask_ = 0;  // the events for which the descriptor is registered

@@ -3,6 +3,9 @@ concurrent.futures.ProcessPoolExecutor.
 
     Executor.submit(), map() ──► its State (pool.py) ──► feeders: to OS processes of this machine
                                  (feeding.py), or to hosts of a network (weft._net.host_executor)
+
+The arguments of map() that concurrent.futures does not have: retries and time limits are in
+watched_calls.py, the bar is in progress_bar.py, the order of the results is here.
 """
 
 from __future__ import annotations
@@ -73,8 +76,8 @@ class _Calls:
         ordered: bool,
         take: Callable[[Future[Any], float | None], Any],
     ) -> Iterator[Any]:
-        """Does what map() does. `take` returns the result of a future. If `ordered` is False, each
-        result comes when its call is over.
+        """Submits the calls of a map(), and returns an iterator over their results. `take` returns
+        the result of a future. If `ordered` is False, each result comes when its call is over.
         """
         until = None if timeout is None else time.monotonic() + timeout
         if all(id(type(one)) in _AT_REST for one in iterables):
@@ -279,25 +282,28 @@ class Executor(_Executor):
         retry_on: type[BaseException] | tuple[type[BaseException], ...] = (),
         time_limit: float | None = None,
     ) -> Any:
-        """Does what concurrent.futures.Executor.map does. Short calls are sent many at a time by
-        themselves, except calls with `retries` or `time_limit`.
+        """Does what concurrent.futures.Executor.map does. Short calls are sent many at a time,
+        except calls with `retries` or `time_limit`.
 
         Args:
-            timeout: the seconds after the call of map() within which the results must be there.
+            timeout: the seconds after the call of map() within which the results must be there;
+                else the iteration raises concurrent.futures.TimeoutError.
             chunksize: has no effect.
             ordered: False: each result comes when its call is over, in whatever order.
             return_exceptions: True: an exception of a call is its result, so that the other results
                 come too. False: the exception is raised in place of the result, and ends the
                 iteration.
             progress: True: a bar on standard error says how many calls are over, if standard error
-                is a terminal; "always": also if it is not a terminal. rich draws the bar.
-            retries: how often a call is run again after its OS process has died. Then the death of
-                an OS process is an error of its call alone, `ProcessDied`, once there are no
-                retries left. None: the death breaks the pool.
-            retry_on: classes of exceptions after which a call is run again too.
-            time_limit: how many seconds a call may take in its OS process. A process whose call
-                takes longer is killed and replaced. That call raises TimeoutError; the other calls
-                go on.
+                is a terminal or the program is a notebook; "always": in any case. rich draws the
+                bar.
+            retries: how often a call is run again after its OS process has died. When no retry is
+                left, this call alone raises the death, a `ProcessDied`. None: the death of an OS
+                process breaks the pool.
+            retry_on: classes of exceptions after which a call is run again too; each time counts as
+                one of the `retries`.
+            time_limit: how many seconds a call may take, from when it is sent to its OS process. An
+                OS process whose call takes longer is killed and replaced. That call raises
+                TimeoutError; the other calls go on.
         Raises:
             ValueError, TypeError: an argument makes no sense.
             BadUse: rich is not installed; or the Executor calls on hosts of a network, which have

@@ -2,17 +2,17 @@
 have them (rule 9.4).
 
     put(): Large of each large argument ──Call.large──► share(), as a call's arguments are pickled
-        ├─a copy there is whose bytes are still those──► this copy
+        ├─there is a copy, and its bytes are still equal──► this copy
         ├─a second call has the argument, or it is very large──► a new copy, weft.processes.Shared
-        └─else, or no such memory──► the buffer, which goes with the message
+        └─else, or there is no shared memory──► the buffer, which goes with the message
 
 Invariants
 - A copy is used for a call only if its bytes were equal to the argument's at some time after the
-  call had been put. It is compared once for the calls of a lot, and once for the calls of a map()
-  whose inputs run no code of the user's. So a Large that is found by the address of memory that
-  means something else now does no harm.
-- The Executor's table refers weakly to a Large. The calls refer to it until they are over, and so
-  a copy goes with the last call that had the argument.
+  call's submit() or map() had begun. The bytes are compared once for the calls of a lot, and once
+  for the calls of a map() whose inputs run no code of the user's. So no harm is done if a Large is
+  found by an address at which something else lies now.
+- The Executor's table refers weakly to a Large. The calls that have the argument refer to the Large
+  until these calls are over, and so the copy is freed with the last of them.
 - Only feeders take the lock of a Large, and no signal handler runs on their threads (pool.py). A
   finaliser may run there, so no feeder waits for the lock for ever. If the wait ends without the
   lock, there are two copies for a while.
@@ -34,8 +34,8 @@ from weft.errors import BadUse
 __all__ = ["Table", "in_buffers"]
 
 LEAST = 1 << 20  # bytes; a smaller argument goes with each call
-# Bytes. For an argument of this size a copy is made even if only one call has it. A smaller
-# argument is sent faster through memory that the channel has used before.
+# bytes; for an argument of this size a copy is made even if only one call has the argument. A
+# smaller argument of one call is sent faster through memory that the channel has used before.
 ALONE = 16 << 20
 # the largest number of copies that an Executor has at a time, since each copy takes a descriptor in
 # each OS process
@@ -64,14 +64,15 @@ class Large:
 
     def __init__(self, value: Any) -> None:
         self._value = value  # keeps the memory from being given to another object
-        # a Shared, and the calls for which its bytes were compared
+        # a Shared, and the calls for which its bytes were compared last
         self._copy: tuple[Any, Any] | None = None
         self._making = _thread.allocate_lock()
         self.again = False  # whether a second call has the argument
 
     def copy(self, bytes_now: memoryview, calls: Any, may_make: bool) -> Any:
         """Returns the argument as a Shared, for one of these calls; None if the argument is to be
-        sent in another way.
+        sent in another way. `bytes_now` are the argument's bytes. With `may_make` a copy may be
+        made if there is none.
         """
         if (there := self._copy) is not None and there[1] is calls:
             return there[0]

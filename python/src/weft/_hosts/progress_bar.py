@@ -17,13 +17,13 @@ from weft.errors import BadUse
 __all__ = ["Bar", "begun"]
 
 _EVERY = 0.1  # seconds
-# seconds in which the last picture must be drawn; since a terminal may have been stopped
+# how many seconds end() waits for the last picture; a terminal that is stopped draws none
 _LAST = 2.0
 
 
 def begun(what: str, progress: bool | str) -> Bar | None:
-    """Begins a bar. Returns None if no bar is asked for, or standard error is no terminal and
-    `progress` is not "always".
+    """Begins a bar with the title `what`. Returns None if no bar is asked for, or if `progress` is
+    not "always", and standard error is no terminal and the program no notebook.
 
     Raises:
         BadUse: rich is not installed.
@@ -59,6 +59,7 @@ class Bar:
         self._thread.start()
 
     def one_over(self, _: Any) -> None:
+        """Counts one more call that is over."""
         self._done.append(None)
 
     def total(self, calls: int) -> None:

@@ -81,7 +81,7 @@ class Supervisor:
             number in all.
         backoff: seconds before the first restart. The time doubles with each death in a row, up to
             10 seconds.
-        healthy: the seconds of life after which the back-off starts over.
+        healthy: after a life of so many seconds the back-off starts over.
         strategy: which processes are started again when one dies. "one for one": the process that
             has died. "one for all": all processes of this supervisor, which share one count. "rest
             for one": the process that has died, and the processes that were placed on this

@@ -23,11 +23,11 @@ class Watch:
     """The conditions that were set for one call.
 
     Attributes:
-        number: the place of the call among those of its map().
-        seconds: how long the call may run; None: for ever.
-        retries: how often it may still be run again. None: the death of its OS process breaks the
-            pool, as it does for a call without a Watch.
-        retry_on: the exceptions after which the call is run again.
+        number: the place of the call among those of its map(), from 0.
+        seconds: how many seconds the call may take; None: any number.
+        retries: how often the call may still be run again. None: the death of its OS process breaks
+            the pool, as it does for a call without a Watch.
+        retry_on: the classes of exceptions after which the call is run again.
     """
 
     __slots__ = ("number", "retries", "retry_on", "seconds")
@@ -59,7 +59,8 @@ class Watch:
 def checked(
     retries: int | None, retry_on: Any, seconds: float | None
 ) -> Callable[[int], Watch | None]:
-    """Returns a function that returns the Watch of the call with a given number, or None.
+    """Checks the arguments of a map(). Returns a function that returns the Watch of the call with a
+    given number; None if the calls have neither retries nor a time limit.
 
     Raises:
         ValueError, TypeError: an argument makes no sense.
@@ -79,7 +80,9 @@ def checked(
 
 
 class Limit:
-    """The time of one call. end() and the thread of the clock each try to be first."""
+    """The time limit of one call. end() and the clock's thread each try to be first, which decides
+    whether the call was in time.
+    """
 
     __slots__ = ("_first", "_kill", "_orders", "late", "until")
 
@@ -96,29 +99,33 @@ class Limit:
         return True
 
     def over(self) -> None:
+        """Called by the clock's thread when the time is over. Kills the OS process if the call is
+        not over.
+        """
         if self._is_first():
             self.late = True
             self._kill()
 
     def end(self) -> bool:
-        """Called when the call is over. Returns whether it ended in time."""
+        """Called when the call is over. Returns whether the call ended in time."""
         if in_time := self._is_first():
             self._orders.put(None)
         return in_time
 
 
 class Clock:
-    """Watches the time of a feeder's calls, one at a time, on a thread that is started for the
-    first of them.
+    """Watches the time of a feeder's calls, one call at a time, on a thread that is started for the
+    first call.
     """
 
     def __init__(self) -> None:
-        # Limits, and None when the call under way is over; a second None ends the thread.
+        # A Limit begins a call, and None ends this call. A None while no call is under way ends the
+        # thread.
         self._orders: queue.SimpleQueue[Limit | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def begin(self, seconds: float, kill: Callable[[], None]) -> Limit:
-        """Calls kill() after so many seconds, unless the limit has ended."""
+        """Returns a Limit. Calls kill() after so many seconds, unless the Limit ends first."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="weft: limits a call")
             self._thread.start()
