@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 #include <weft/flight.hpp>
+#include <weft/io.hpp>
 #include <weft/weft.hpp>
 
 using namespace std::chrono_literals;
@@ -68,6 +69,10 @@ Process chooses(weft::Reader<int> a, weft::Writer<int> b) {
   co_await weft::select(a, weft::out(b, 1));
 }
 Process sleeps() { co_await weft::sleep(1000s); }
+Process listens(weft::io::Stream s) {
+  char byte[1];
+  co_await s.read_some(byte);
+}
 Process meets(weft::Barrier b) { co_await b.sync(); }
 
 // Each process waits in its own way. `keep` holds the other ends.
@@ -76,8 +81,9 @@ int waiting() {
   const auto keep = std::tuple(c.reader(), d.writer(), e.reader());
   const weft::Outside outside(weft::Outside::due);
   weft::Barrier b(2);
+  const auto ends = weft::io::Stream::pair();
   weft::run(waits(d.reader()), chooses(d.reader(), e.writer()), sleeps(), meets(b),
-            says(c.writer()));
+            says(c.writer()), listens(ends.first));
   return 0;
 }
 

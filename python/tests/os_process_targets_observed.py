@@ -101,26 +101,26 @@ def dies_once(asked: Any, reports: Any, mark: Any) -> None:
             reports.write(v)
 
 
-def computes(signals: Any) -> None:
-    """Computes until the test says that it has seen this process. The line at which the process
-    runs is in this function, and not in a function that it calls.
+def computes(seconds: float) -> None:
+    """The line at which the process runs is in this function, and not in a function of Python that
+    it calls.
     """
-    over = []
-
-    def look() -> None:
-        until = time.monotonic() + BOUND
-        while not signals.exists() and time.monotonic() < until:
-            time.sleep(0.001)  # no event wakes this process when the file exists
-        over.append(True)
-
-    threading.Thread(target=look).start()
-    while not over:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
         pass
 
 
 @process
 async def hogs(signals: Any) -> None:
-    computes(signals)
+    """Hogs its scheduler again and again, until the test says that it has seen this process. A hog
+    is reported once for each step, and the report may find the process before computes().
+    """
+    end = time.monotonic() + BOUND
+    seconds = 0.05
+    while not signals.exists() and time.monotonic() < end:
+        computes(seconds)
+        seconds = min(2 * seconds, 2.0)
+        await co.yield_()
 
 
 @process

@@ -119,7 +119,7 @@ def test_the_commands(home: Path, program: Path) -> None:
 
 
 def test_every_way_of_waiting(home: Path, program: Path) -> None:
-    """Rule 14.10. From the second look on it is known how long each process has waited at its
+    """Rules 14.10, 18.2. From the second look on it is known how long each process has waited at its
     place."""
     with running(program, "waiting") as p, _visit.Looking(p.pid) as looking:
         until_asleep(p.pid)
@@ -132,11 +132,13 @@ def test_every_way_of_waiting(home: Path, program: Path) -> None:
         "chooses": "either",
         "sleeps": "time",
         "meets": "barrier",
+        "listens": "io",
     }
     for path, row in again.items():
         assert first[path].before and row.before
         assert row.seconds > first[path].seconds + 0.04
         assert set(row.share) == {row.now}, row
+    assert first["main/listens"].where.startswith("read from a descriptor at looked_at.cpp:")
     assert first["main/waits"].where.startswith("read 'silent' at looked_at.cpp:")
     assert first["main/chooses"].where.startswith("select 'silent', 'other' at looked_at.cpp:")
     assert sorted(first["main/chooses"].reads_from) == ["silent"]

@@ -441,7 +441,7 @@ def test_the_watchdog_names_a_hog_in_a_host(two: Hosts, tmp_path: Path) -> None:
     assert (hog.path, hog.pid, thread) == ("main/hogs", two[0].pid, "weft watchdog")
     assert Path(hog.file).name == HERE
     assert Path(hog.file).read_text().splitlines()[hog.line - 1].strip() in (
-        "while not over:",
+        "while time.monotonic() < until:",
         "pass",
     )
     assert "in computes" in hog.stack and "in hogs" in hog.stack

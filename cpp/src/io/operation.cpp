@@ -58,9 +58,7 @@ bool Waiting::withdraw(runtime::ProcessBase& p) noexcept {
   p.status = Status::cancelled;
   return true;
 }
-void Waiting::visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
-  v.descriptor(of(p).watched_->side(of(p).side_));
-}
+void Waiting::visit(runtime::ProcessBase&, runtime::WaitVisitor& v) { v.timed(); }
 void Waiting::undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
   if (of(p).watched_->waits(p)) visit(p, v);
 }

@@ -40,12 +40,19 @@ Look::Now by_verb(const char* verb) noexcept {
     const char* verb;
     Look::Now now;
   };
-  static constexpr Verb verbs[] = {
-      {"read", Look::reads},          {"write", Look::writes},     {"select", Look::either},
-      {"extended read", Look::reads}, {"sleep", Look::timed},      {"wait for", Look::waits},
-      {"sync", Look::barrier},        {"blocking call", Look::io}, {"yield", Look::due},
-      {"read from", Look::io},        {"write to", Look::io},      {"accept from", Look::io},
-      {"connect by", Look::io}};
+  static constexpr Verb verbs[] = {{"read", Look::reads},
+                                   {"write", Look::writes},
+                                   {"select", Look::either},
+                                   {"extended read", Look::reads},
+                                   {"sleep", Look::timed},
+                                   {"wait for", Look::waits},
+                                   {"sync", Look::barrier},
+                                   {"blocking call", Look::io},
+                                   {"yield", Look::due},
+                                   {"read from a descriptor", Look::io},
+                                   {"write to a descriptor", Look::io},
+                                   {"accept a connection", Look::io},
+                                   {"connect", Look::io}};
   for (const auto& [v, now] : verbs)
     if (std::strcmp(v, verb) == 0) return now;
   return Look::waits;
@@ -87,7 +94,7 @@ struct Anywhere final : WaitVisitor {
   void barrier(const core::SyncObject&) override { any = true; }
   void end(const core::SyncObject&) override { any = true; }
   void nowhere() override { any = true; }
-  void timed() override { any = true; }  // called also for a descriptor
+  void timed() override { any = true; }
 };
 
 }  // namespace

@@ -37,9 +37,6 @@ struct Report::Collect final : WaitVisitor {
   }
   void barrier(const core::SyncObject& c) override { at(c, to_sync); }
   void end(const core::SyncObject& c) override { at(c, for_end); }
-  void descriptor(const core::SyncObject& c) override {
-    r.find(self)->places.push_back(name_of(c));
-  }
   void ended(const core::SyncObject& c, std::uint32_t guard) override {
     Blocked& b = *r.find(self);
     b.places.push_back(joined({name_of(c), " (ended)"}));

@@ -9,7 +9,7 @@ void visit_guard(const core::Guard& g, WaitVisitor& v) {
     case core::Kind::output: v.channel(*g.where, g.kind == core::Kind::output); break;
     case core::Kind::barrier: v.barrier(*g.where); break;
     case core::Kind::latch: v.end(*g.where); break;
-    case core::Kind::descriptor: v.descriptor(*g.where); break;
+    case core::Kind::descriptor: v.timed(); break;
     case core::Kind::timer:
       if (g.deadline == prim::forever) v.nowhere();
       break;

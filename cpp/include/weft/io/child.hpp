@@ -12,6 +12,7 @@ struct ExitWork {
   static constexpr Side side = Side::in;
   static constexpr bool kByHint = false;
   static constexpr const char* kVerb = "wait for";
+  static constexpr const char* kOperation = "wait for";
   std::shared_ptr<Watched> w;
   int status = 0;
   long error = 0;

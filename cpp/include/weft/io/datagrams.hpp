@@ -15,6 +15,7 @@ struct ReceiveWork {
   static constexpr Side side = Side::in;
   static constexpr bool kByHint = true;
   static constexpr const char* kVerb = "read from";
+  static constexpr const char* kOperation = "read from a descriptor";
   std::shared_ptr<Watched> w;
   std::span<char> into;
   Address from{};
@@ -31,6 +32,7 @@ struct SendWork {
   static constexpr Side side = Side::out;
   static constexpr bool kByHint = true;
   static constexpr const char* kVerb = "write to";
+  static constexpr const char* kOperation = "write to a descriptor";
   std::shared_ptr<Watched> w;
   std::string_view data;
   Address to;

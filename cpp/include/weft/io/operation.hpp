@@ -12,8 +12,9 @@
 // Only attempt() reads or writes, on the process's own thread, and what it has read is the result.
 // So no byte is lost when a wait ends by a cancellation or a limit.
 //
-// A Work has: watched(), side, kByHint (for Watched::wait()), kVerb, attempt() → Tried, pause_ns()
-// (how long to pause), result().
+// A Work has: watched(), side, kByHint (for Watched::wait()), kVerb (for errors: "read from
+// descriptor 7"), kOperation (for looks and reports), attempt() → Tried, pause_ns() (how long to
+// pause), result().
 #pragma once
 #include "../selecting.hpp"
 #include "engine.hpp"
@@ -48,7 +49,7 @@ class Waiting : public weft::detail::Sleep {
 };
 
 template <class Work>
-inline constexpr runtime::OpKind kWaits{Work::kVerb, &Waiting::withdraw, &Waiting::visit,
+inline constexpr runtime::OpKind kWaits{Work::kOperation, &Waiting::withdraw, &Waiting::visit,
                                         &Waiting::undecided};
 
 // Makes one attempt after another, until the operation is over (true) or the process must park
@@ -189,6 +190,8 @@ struct ReadyWork {
   static constexpr Side side = S;
   static constexpr bool kByHint = false;
   static constexpr const char* kVerb = S == Side::in ? "read from" : "write to";
+  static constexpr const char* kOperation =
+      S == Side::in ? "read from a descriptor" : "write to a descriptor";
   std::shared_ptr<Watched> w;
   Watched& watched() noexcept { return *w; }
   Tried attempt() noexcept { return is_ready(*w, S) ? Tried::over : Tried::would_block; }

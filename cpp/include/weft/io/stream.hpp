@@ -25,6 +25,7 @@ struct ReadSome {
   static constexpr Side side = Side::in;
   static constexpr bool kByHint = true;
   static constexpr const char* kVerb = "read from";
+  static constexpr const char* kOperation = "read from a descriptor";
   std::shared_ptr<Watched> w;
   std::span<char> into;
   long n = 0;
@@ -46,6 +47,7 @@ struct Write {
   static constexpr Side side = Side::out;
   static constexpr bool kByHint = true;
   static constexpr const char* kVerb = "write to";
+  static constexpr const char* kOperation = "write to a descriptor";
   std::shared_ptr<Watched> w;
   std::string_view from;
   std::size_t* sent;  // null if the caller does not ask
@@ -131,6 +133,7 @@ struct AcceptWork {
   static constexpr Side side = Side::in;
   static constexpr bool kByHint = true;
   static constexpr const char* kVerb = "accept from";
+  static constexpr const char* kOperation = "accept a connection";
   std::shared_ptr<Watched> w;
   Stream made{};
   long error = 0;
@@ -173,6 +176,7 @@ struct ConnectWork {
   static constexpr Side side = Side::out;
   static constexpr bool kByHint = false;
   static constexpr const char* kVerb = "connect by";
+  static constexpr const char* kOperation = "connect";
   std::shared_ptr<Watched> w;
   Address to;
   bool begun = false;

@@ -73,11 +73,9 @@ class WaitVisitor {
   virtual void ended(const core::SyncObject&, std::uint32_t /*guard*/) {}
   // Called if the process waits for a time that never comes (rule 8.5).
   virtual void nowhere() {}
-  // Called if the process waits for a time that will come.
+  // Called if the process waits for a time that will come, or for a descriptor: both may wake the
+  // process by themselves.
   virtual void timed() {}
-  // Visits a descriptor that the process waits for (rule 18.2). Like a time, the descriptor may
-  // wake the process by itself.
-  virtual void descriptor(const core::SyncObject&) { timed(); }
 
  protected:
   ~WaitVisitor() = default;
