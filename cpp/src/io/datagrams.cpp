@@ -25,7 +25,7 @@ Datagrams::Datagrams(const Address& at) {
 Address Datagrams::address() const {
   sockaddr_storage s{};
   socklen_t n = sizeof s;
-  if (getsockname(w_->fd(), reinterpret_cast<sockaddr*>(&s), &n) != 0)
+  if (getsockname(watched()->fd(), reinterpret_cast<sockaddr*>(&s), &n) != 0)
     detail::failed("look for the address of", *w_, errno);
   return {reinterpret_cast<const sockaddr*>(&s), n};
 }

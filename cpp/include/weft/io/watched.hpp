@@ -61,7 +61,8 @@ class Watched {
   // something. more(): called after a read that may have left something.
   bool taken() noexcept { return hint_.exchange(false, std::memory_order_acq_rel); }
   void more() noexcept;
-  bool has_ended() const noexcept { return hup_.load(std::memory_order_relaxed); }
+  // Returns whether a read of a stream may bring less than is there.
+  bool reads_short() const noexcept { return short_.load(std::memory_order_relaxed); }
 
   // Joins the waiting queue of that side, on the process's own thread. Returns false if the process
   // must try again instead. With `by_hint` the caller has found by a read that nothing is there;
@@ -99,10 +100,12 @@ class Watched {
   void settle() noexcept;
 
   const int fd_;
-  const bool owns_, stream_, socket_;
+  bool owns_;  // false also if the number was given to another object that owns it
+  const bool stream_, socket_;
   std::uint32_t number_ = 0;  // tells apart objects with the same descriptor
   std::atomic<bool> hint_{true};
-  std::atomic<bool> hup_{false};     // the other side has ended
+  // the other side has ended, or has sent urgent data, at which a read of TCP stops
+  std::atomic<bool> short_{false};
   std::atomic<bool> closed_{false};  // written under the lock
   Engine* home_ = nullptr;
   std::uint32_t mask_ = 0;  // the events for which the descriptor is registered
