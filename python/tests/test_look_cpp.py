@@ -119,8 +119,8 @@ def test_the_commands(home: Path, program: Path) -> None:
 
 
 def test_every_way_of_waiting(home: Path, program: Path) -> None:
-    """Rules 14.10, 18.2. From the second look on it is known how long each process has waited at its
-    place."""
+    """Rules 14.10, 18.2. From the second look on it is known how long each process has waited at
+    its place."""
     with running(program, "waiting") as p, _visit.Looking(p.pid) as looking:
         until_asleep(p.pid)
         first = {row.path: row for row in looking.look(0.05).rows}

@@ -88,7 +88,7 @@ def test_a_call_that_always_kills_its_process_fails_alone(tmp_path: Path) -> Non
         found = list(e.map(targets.dies_first, *given, retries=2, return_exceptions=True))
         assert [found[0], found[2]] == [0, 2]
         assert isinstance(found[1], ProcessDied)
-        assert "SIGKILL" in str(found[1])
+        assert "of 'dies_first, call 1 of its map()' was ended by SIGKILL" in str(found[1])
         assert targets.marks(str(tmp_path), 1) == 3  # the call itself, and two retries
         assert e.submit(abs, -3).result() == 3
 
@@ -97,7 +97,7 @@ def test_without_retries_a_death_breaks_the_pool_as_ever() -> None:
     """rule 9.5"""
     for options in ({}, {"time_limit": 100}):
         with Executor(1) as e:
-            with pytest.raises(BrokenProcessPool):
+            with pytest.raises(BrokenProcessPool, match="of 'an Executor' was ended by SIGKILL"):
                 list(e.map(targets.dies, [1], **options))
             with pytest.raises(BrokenProcessPool):
                 e.submit(abs, 1)
@@ -158,6 +158,16 @@ def test_a_time_limit_and_a_retry(pool: Executor, tmp_path: Path) -> None:
 
 def test_a_time_limit_that_is_far_away_changes_nothing(pool: Executor) -> None:
     assert list(pool.map(others.power, range(300), time_limit=1e6)) == [i * i for i in range(300)]
+
+
+@pytest.mark.parametrize("endless", [float("inf"), 1e300])
+def test_an_endless_time_limit_leaves_the_next_one_in_force(endless: float) -> None:
+    """rule 9.5"""
+    with Executor(1) as e:
+        assert list(e.map(abs, [-1], time_limit=endless)) == [1]
+        options = {"time_limit": 0.3, "return_exceptions": True}
+        (late,) = e.map(targets.stays, [0], [(0,)], **options)
+        assert isinstance(late, TimeoutError)
 
 
 def test_what_cannot_be_sent_fails_alone_though_it_is_watched(pool: Executor) -> None:

@@ -39,6 +39,8 @@ struct Actions {
 
 Child::Child(const std::vector<std::string>& command, const Stream& in, const Stream& out) {
   if (command.empty()) weft::detail::bad_use("weft::io::Child: the command has no words");
+  for (const Stream* const s : {&in, &out})
+    if (s->fd() >= 0 && !*s) detail::failed("give a program", *s->watched(), EBADF);
   std::vector<char*> words;
   for (const std::string& w : command) words.push_back(const_cast<char*>(w.c_str()));
   words.push_back(nullptr);
@@ -68,7 +70,7 @@ Child::Child(const std::vector<std::string>& command, const Stream& in, const St
 }
 
 void Child::signal(int number) const {
-  if (syscall(SYS_pidfd_send_signal, w_->fd(), number, nullptr, 0) != 0)
+  if (syscall(SYS_pidfd_send_signal, watched()->fd(), number, nullptr, 0) != 0)
     detail::failed("send a signal to", *w_, errno);
 }
 

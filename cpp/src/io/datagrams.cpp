@@ -22,13 +22,7 @@ Datagrams::Datagrams(const Address& at) {
   w_ = detail::Watched::owned(fd, false, true);
 }
 
-Address Datagrams::address() const {
-  sockaddr_storage s{};
-  socklen_t n = sizeof s;
-  if (getsockname(w_->fd(), reinterpret_cast<sockaddr*>(&s), &n) != 0)
-    detail::failed("look for the address of", *w_, errno);
-  return {reinterpret_cast<const sockaddr*>(&s), n};
-}
+Address Datagrams::address() const { return detail::address_of(*watched(), &getsockname); }
 
 detail::Tried detail::ReceiveWork::attempt() noexcept {
   if (w->closed()) return n = -EBADF, Tried::over;

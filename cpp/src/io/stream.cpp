@@ -52,22 +52,30 @@ void never_block(int fd) {
   if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) cannot("weft::io: set O_NONBLOCK");
 }
 
+bool is_tcp(int fd, bool socket) noexcept {
+  int type = 0, protocol = 0;
+  socklen_t n = sizeof type, m = sizeof protocol;
+  return socket && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
+         getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &m) == 0 && protocol == IPPROTO_TCP;
+}
+
+bool is_tcp(int family) noexcept { return family == AF_INET || family == AF_INET6; }
+
 // Small writes go out at once, without waiting for more bytes to fill a packet.
 void no_delay(int fd, int family) noexcept {
   const int yes = 1;
-  if (family == AF_INET || family == AF_INET6)
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  if (is_tcp(family)) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
-Address address_of(const Watched& w, int (*f)(int, sockaddr*, socklen_t*)) {
+}  // namespace
+
+Address address_of(const Watched& w, int (*f)(int, sockaddr*, unsigned*)) {
   sockaddr_storage s{};
   socklen_t n = sizeof s;
   if (f(w.fd(), reinterpret_cast<sockaddr*>(&s), &n) != 0)
     failed("look for the address of", w, errno);
   return {reinterpret_cast<const sockaddr*>(&s), n};
 }
-
-}  // namespace
 
 bool blocks(long r) noexcept { return r == -EAGAIN || r == -EWOULDBLOCK; }
 
@@ -84,7 +92,7 @@ long try_read(Watched& w, char* into, std::size_t n) noexcept {
     return w.closed() ? -EBADF : -error;
   }
   // The end of the stream stays, and another process may wait for it too.
-  if (static_cast<std::size_t>(r) == n || r == 0 || !w.is_stream() || w.has_ended()) w.more();
+  if (static_cast<std::size_t>(r) == n || r == 0 || !w.is_tcp() || w.reads_short()) w.more();
   if (r == 0 && n != 0 && w.closed()) return -EBADF;
   return r;
 }
@@ -95,6 +103,11 @@ long try_write(Watched& w, const char* from, std::size_t n) noexcept {
   do r = w.is_socket() ? send(w.fd(), from, n, MSG_NOSIGNAL) : write_quietly(w.fd(), from, n);
   while (r < 0 && errno == EINTR);
   return r >= 0 ? r : w.closed() ? -EBADF : -errno;
+}
+
+const std::shared_ptr<Watched>& there(const std::shared_ptr<Watched>& w, const char* object) {
+  if (!w) weft::detail::bad_use(std::string("weft::io: this ") + object + " was moved away");
+  return w;
 }
 
 void failed(const char* verb, const Watched& w, long error) {
@@ -131,12 +144,8 @@ Stream Stream::adopt(int fd) {
   struct stat s {};
   if (fstat(fd, &s) != 0) detail::cannot("weft::io: Stream::adopt");
   detail::never_block(fd);
-  int type = 0;
-  socklen_t n = sizeof type;
   const bool socket = S_ISSOCK(s.st_mode);
-  if (socket) getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n);
-  return Stream(
-      detail::Watched::owned(fd, socket ? type == SOCK_STREAM : S_ISFIFO(s.st_mode), socket));
+  return Stream(detail::Watched::owned(fd, detail::is_tcp(fd, socket), socket));
 }
 
 std::pair<Stream, Stream> Stream::pair() {
@@ -145,12 +154,12 @@ std::pair<Stream, Stream> Stream::pair() {
     detail::cannot("weft::io: Stream::pair");
   Stream second;
   try {
-    second = Stream(detail::Watched::owned(fds[1], true, true));
+    second = Stream(detail::Watched::owned(fds[1], false, true));
   } catch (...) {
     ::close(fds[0]);
     throw;
   }
-  return {Stream(detail::Watched::owned(fds[0], true, true)), std::move(second)};
+  return {Stream(detail::Watched::owned(fds[0], false, true)), std::move(second)};
 }
 
 std::pair<Stream, Stream> Stream::pipe() {
@@ -187,7 +196,7 @@ Listener::Listener(const Address& at, int backlog) {
   }
   w_ = detail::Watched::owned(fd, false, true);
 }
-Address Listener::address() const { return detail::address_of(*w_, &getsockname); }
+Address Listener::address() const { return detail::address_of(*watched(), &getsockname); }
 
 detail::Tried detail::AcceptWork::attempt() {
   // in ns: the first and the longest pause of an operation that finds no free descriptor
@@ -205,7 +214,7 @@ detail::Tried detail::AcceptWork::attempt() {
     if (fd >= 0) {
       w->more();
       detail::no_delay(fd, from.ss_family);
-      made = Stream(detail::Watched::owned(fd, true, true));
+      made = Stream(detail::Watched::owned(fd, detail::is_tcp(from.ss_family), true));
       return Tried::over;
     }
     const int e = errno;
@@ -237,7 +246,7 @@ detail::Operation<detail::ConnectWork> connect(const Address& to) {
   if (fd < 0) detail::cannot("weft::io: connect");
   detail::no_delay(fd, to.family());
   return detail::Operation<detail::ConnectWork>(
-      detail::ConnectWork{detail::Watched::owned(fd, true, true), to});
+      detail::ConnectWork{detail::Watched::owned(fd, detail::is_tcp(to.family()), true), to});
 }
 
 detail::Tried detail::ConnectWork::attempt() noexcept {

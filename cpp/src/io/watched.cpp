@@ -2,6 +2,7 @@
 #include <weft/io/engine.hpp>
 
 #if defined(__linux__)
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,12 +19,8 @@ std::mutex& Watched::book() noexcept {
   return m;
 }
 
-Watched::Watched(int fd, bool owns, bool stream, bool socket)
-    : fd_(fd),
-      owns_(owns),
-      stream_(stream),
-      socket_(socket),
-      name_("descriptor " + std::to_string(fd)) {
+Watched::Watched(int fd, bool owns, bool tcp, bool socket)
+    : fd_(fd), owns_(owns), tcp_(tcp), socket_(socket), name_("descriptor " + std::to_string(fd)) {
   for (Direction* const d : {&in_, &out_}) {
     d->name = name_.c_str();
     d->of = this;
@@ -31,10 +28,10 @@ Watched::Watched(int fd, bool owns, bool stream, bool socket)
   out_.side = Side::out;
 }
 
-std::shared_ptr<Watched> Watched::owned(int fd, bool stream, bool socket) {
+std::shared_ptr<Watched> Watched::owned(int fd, bool tcp, bool socket) {
   std::shared_ptr<Watched> w;
   try {
-    w.reset(new Watched(fd, true, stream, socket));
+    w.reset(new Watched(fd, true, tcp, socket));
   } catch (...) {
     ::close(fd);
     throw;
@@ -44,6 +41,9 @@ std::shared_ptr<Watched> Watched::owned(int fd, bool stream, bool socket) {
   {
     const std::lock_guard g(book());
     Descriptors::Entry& e = Descriptors::all().at(fd);
+    // What has the number now is not the former owner's to close, also if that owner is just about
+    // to go.
+    if (e.watched) e.watched->owns_ = false;
     stale = e.shared.lock();
     if (stale) {  // a process waits for a descriptor that has been closed
       stale->closed_.store(true, std::memory_order_release);
@@ -65,6 +65,8 @@ std::shared_ptr<Watched> Watched::of(int fd) {
   std::shared_ptr<Watched> there;
   {
     const std::lock_guard g(book());
+    // Nothing is kept for a number that was never open: it may be anything.
+    if (!Descriptors::all().has(fd) && fcntl(fd, F_GETFD) < 0) return made;
     Descriptors::Entry& e = Descriptors::all().at(fd);
     there = e.shared.lock();
     if (there && !there->closed()) return there;
@@ -75,26 +77,29 @@ std::shared_ptr<Watched> Watched::of(int fd) {
 }
 
 Watched::~Watched() {
+  bool owns = false;
   {
     const std::lock_guard g(book());
     unwatch();
-    Descriptors::Entry& e = Descriptors::all().at(fd_);
-    if (e.watched == this) e = {};
+    Descriptors::all().forget(*this, fd_);
+    owns = owns_;
   }
-  if (owns_) ::close(fd_);
+  if (owns) ::close(fd_);
 }
 
 void Watched::close() noexcept {
   core::Wakes wakes;
+  bool ends = false;
   {
     const std::lock_guard g(book());
     if (closed()) return;
     closed_.store(true, std::memory_order_release);
+    ends = owns_ && socket_;
     unwatch();
     wake(in_, wakes);
     wake(out_, wakes);
   }
-  if (owns_ && socket_) shutdown(fd_, SHUT_RDWR);
+  if (ends) shutdown(fd_, SHUT_RDWR);
   wakes.run();
 }
 
@@ -115,6 +120,7 @@ int Watched::watch(Side s, Engine& e, bool by_hint) noexcept {
   }
   std::uint32_t events = mask_ | (s == Side::in ? EPOLLIN | EPOLLRDHUP : EPOLLOUT);
   if (owns_) events |= EPOLLIN | EPOLLRDHUP;
+  if (tcp_) events |= EPOLLPRI;
   // The kernel reports later events by itself.
   if (by_hint && s == Side::in && mask_ == events) return 0;
   epoll_event x{};
@@ -229,7 +235,7 @@ void Watched::wake(Direction& d, core::Wakes& wakes) noexcept {
 }
 
 void Watched::came(std::uint32_t events, core::Wakes& wakes) noexcept {
-  if (events & (EPOLLRDHUP | EPOLLHUP)) hup_.store(true, std::memory_order_relaxed);
+  if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLPRI)) short_.store(true, std::memory_order_relaxed);
   if (events & ~static_cast<std::uint32_t>(EPOLLOUT)) {
     hint_.store(true, std::memory_order_release);
     wake(in_, wakes);

@@ -54,18 +54,20 @@ class Datagrams {
   // Receives one datagram. Throws std::system_error, Cancelled, TimedOut. If it throws, no datagram
   // was taken.
   detail::Operation<detail::ReceiveWork> receive(std::span<char> into) const {
-    return detail::Operation<detail::ReceiveWork>(detail::ReceiveWork{w_, into});
+    return detail::Operation<detail::ReceiveWork>(detail::ReceiveWork{watched(), into});
   }
   // Sends one datagram. Throws std::system_error, Cancelled, TimedOut. If it throws, no datagram
   // was sent.
   detail::Operation<detail::SendWork> send(std::string_view data, const Address& to) const {
-    return detail::Operation<detail::SendWork>(detail::SendWork{w_, data, to});
+    return detail::Operation<detail::SendWork>(detail::SendWork{watched(), data, to});
   }
   // Returns the address at which the object receives, with the port that the system has chosen.
   Address address() const;
-  void close() const noexcept { w_->close(); }
-  int fd() const noexcept { return w_->fd(); }
-  const std::shared_ptr<detail::Watched>& watched() const noexcept { return w_; }
+  void close() const noexcept {
+    if (w_) w_->close();
+  }
+  int fd() const noexcept { return w_ ? w_->fd() : -1; }
+  const std::shared_ptr<detail::Watched>& watched() const { return detail::there(w_, "Datagrams"); }
 
  private:
   std::shared_ptr<detail::Watched> w_;

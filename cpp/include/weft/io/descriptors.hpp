@@ -30,9 +30,13 @@ class Descriptors {
     std::weak_ptr<Watched> shared;
     std::uint32_t number = 0;
   };
+  bool has(int fd) const noexcept { return static_cast<std::size_t>(fd) < at_.size(); }
   Entry& at(int fd) {
     if (at_.size() <= static_cast<std::size_t>(fd)) at_.resize(static_cast<std::size_t>(fd) + 1);
     return at_[static_cast<std::size_t>(fd)];
+  }
+  void forget(const Watched& w, int fd) noexcept {
+    if (has(fd) && at(fd).watched == &w) at(fd) = {};
   }
   std::uint32_t next_number() noexcept { return ++last_ == 0 ? ++last_ : last_; }
   template <class F>

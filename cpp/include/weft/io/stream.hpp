@@ -20,6 +20,10 @@ long try_write(Watched& w, const char* from, std::size_t n) noexcept;
 // Throws std::system_error: "weft::io: read from descriptor 7: …".
 [[noreturn]] void failed(const char* verb, const Watched& w, long error);
 bool blocks(long result) noexcept;
+// Returns the address that getsockname() or getpeername() gives. Throws std::system_error.
+Address address_of(const Watched& w, int (*f)(int, sockaddr*, unsigned*));
+// Returns its argument. Throws BadUse if the object with this name has none: it was moved away.
+const std::shared_ptr<Watched>& there(const std::shared_ptr<Watched>& w, const char* object);
 
 struct ReadSome {
   static constexpr Side side = Side::in;
@@ -158,13 +162,15 @@ class Listener {
   // (EMFILE, ENFILE, ENOBUFS, ENOMEM), the operation tries again, after 10 ms to 1 s. Throws
   // std::system_error (EBADF: the listener was closed), Cancelled, TimedOut.
   detail::Operation<detail::AcceptWork> accept() const {
-    return detail::Operation<detail::AcceptWork>(detail::AcceptWork{w_});
+    return detail::Operation<detail::AcceptWork>(detail::AcceptWork{watched()});
   }
   // Returns the address at which the listener listens, with the port that the system has chosen.
   Address address() const;
-  void close() const noexcept { w_->close(); }
-  int fd() const noexcept { return w_->fd(); }
-  const std::shared_ptr<detail::Watched>& watched() const noexcept { return w_; }
+  void close() const noexcept {
+    if (w_) w_->close();
+  }
+  int fd() const noexcept { return w_ ? w_->fd() : -1; }
+  const std::shared_ptr<detail::Watched>& watched() const { return detail::there(w_, "Listener"); }
 
  private:
   std::shared_ptr<detail::Watched> w_;

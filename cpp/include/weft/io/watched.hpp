@@ -39,9 +39,10 @@ class Watched {
   };
 
   // Returns the object of a descriptor that Weft owns and closes; the descriptor must not block.
-  // `stream`: a read that brings less than was asked for has found nothing more. `socket`: send()
-  // and recv() work.
-  static std::shared_ptr<Watched> owned(int fd, bool stream, bool socket);
+  // `tcp`: a read that brings less than was asked for has found nothing more, but at urgent data.
+  // This is not so for others: a read of a Unix socket ends where a descriptor was sent along, and a
+  // read of a pipe in packet mode at the end of a packet. `socket`: send() and recv() work.
+  static std::shared_ptr<Watched> owned(int fd, bool tcp, bool socket);
   // Returns the object of any other descriptor. All processes that wait for one number at the same
   // time share one object.
   static std::shared_ptr<Watched> of(int fd);
@@ -51,7 +52,7 @@ class Watched {
 
   int fd() const noexcept { return fd_; }
   bool is_socket() const noexcept { return socket_; }
-  bool is_stream() const noexcept { return stream_; }
+  bool is_tcp() const noexcept { return tcp_; }
   bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
   const std::string& name() const noexcept { return name_; }
   Direction& side(Side s) noexcept { return s == Side::in ? in_ : out_; }
@@ -63,7 +64,8 @@ class Watched {
   // something. more(): called after a read that may have left something.
   bool taken() noexcept { return hint_.exchange(false, std::memory_order_acq_rel); }
   void more() noexcept;
-  bool has_ended() const noexcept { return hup_.load(std::memory_order_relaxed); }
+  // Returns whether a read of TCP may bring less than is there.
+  bool reads_short() const noexcept { return short_.load(std::memory_order_relaxed); }
 
   // Joins the waiting queue of that side, on the process's own thread. Returns false if the process
   // must try again instead. With `by_hint` the caller has found by a read that nothing is there;
@@ -85,7 +87,7 @@ class Watched {
 
  private:
   friend class Engine;
-  Watched(int fd, bool owns, bool stream, bool socket);
+  Watched(int fd, bool owns, bool tcp, bool socket);
 
   // --- called with the book's lock held ---
 
@@ -101,10 +103,12 @@ class Watched {
   void settle() noexcept;
 
   const int fd_;
-  const bool owns_, stream_, socket_;
+  bool owns_;  // false also if the number was given to another object that owns it
+  const bool tcp_, socket_;
   std::uint32_t number_ = 0;  // tells apart objects with the same descriptor
   std::atomic<bool> hint_{true};
-  std::atomic<bool> hup_{false};     // whether the peer has ended its stream
+  // whether the peer has ended its stream, or has sent urgent data, at which a read of TCP stops
+  std::atomic<bool> short_{false};
   std::atomic<bool> closed_{false};  // written under the lock
   Engine* home_ = nullptr;
   std::uint32_t mask_ = 0;  // the events for which the descriptor is registered

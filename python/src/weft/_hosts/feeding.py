@@ -35,7 +35,7 @@ from weft._hosts import pickling as _pickling
 from weft._hosts import pool as _pool
 from weft._hosts import user_values as _user_values
 from weft._hosts import watched_calls as _watched_calls
-from weft.errors import BadUse, ChannelEnd
+from weft.errors import BadUse, ChannelEnd, ProcessDied
 
 __all__ = ["ARGUMENTS", "RESULT", "State", "in_order", "next_size", "send_each"]
 
@@ -123,6 +123,10 @@ def _compute(tasks: Any, results: Any) -> None:
         in_order(batch, call, lambda done: send_each(results.write, done))
         del batch
         _rounds.serves(me.id)
+
+
+# the name for the report of a death; calls that were sent together are not told apart
+_compute._weft_called = lambda tasks, results: "an Executor"  # type: ignore[attr-defined]
 
 
 def send_each(
@@ -241,15 +245,17 @@ class _Feeder(_pool.Feeder):
             return  # the host died before the calls were sent to it
         (call,) = self._batch
         assert call.watch is not None
+        name = (
+            f"{_foreign_exceptions.name_of(call.function)}, call {call.watch.number} of its map()"
+        )
         if late:
-            name = _foreign_exceptions.name_of(call.function)
             error: BaseException = TimeoutError(
-                f"{name}, call {call.watch.number} of its map(), was not over within its "
-                f"time_limit of {call.watch.seconds:.3g} s: its OS process was killed"
+                f"{name}, was not over within its time_limit of {call.watch.seconds:.3g} s: "
+                f"its OS process was killed"
             )
             again = call.watch.after(error)
         else:
-            error, again = why, call.watch.once_more()
+            error, again = _died_in(name, why), call.watch.once_more()
         if again:
             return
         self._batch = []
@@ -404,6 +410,14 @@ class _Feeder(_pool.Feeder):
                 error = None if failure is None else failure.exception()
                 _pool.tell_result(sent[number].future, value, error)
                 sent[number].over()
+
+
+def _died_in(name: str, why: BaseException) -> BaseException:
+    """Returns the error of a call of this name whose host has died."""
+    if type(why) is not ProcessDied:
+        return why
+    _, (_, *how) = why.__reduce__()
+    return ProcessDied(name, *how)
 
 
 def _fail(call: _pool.Call, error: BaseException) -> None:

@@ -142,7 +142,9 @@ class Clock:
         _helper_threads.helps()
         while (limit := self._orders.get()) is not None:
             try:
-                self._orders.get(timeout=max(0.0, limit.until - time.monotonic()))
+                left = limit.until - time.monotonic()
+                # Python waits for no longer time than this one, and a limit may be infinite.
+                self._orders.get(timeout=min(max(0.0, left), threading.TIMEOUT_MAX))
             except queue.Empty:
                 limit.over()
                 if not limit.late:  # end() was first, and has put None into the queue, or soon will
