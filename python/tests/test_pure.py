@@ -73,6 +73,26 @@ def test_without_the_extension_programs_run_and_one_line_says_so(bare: Path, bac
     assert python(text) == (out, ""), "WEFT_PURE=1 asks for it, and is told nothing"
 
 
+def test_the_extension_module_may_lie_where_only_a_finder_of_its_own_looks(bare: Path) -> None:
+    """As in an editable install whose package pytest has imported: `weft.__path__` is the folder of
+    the sources, and only the finder of the editable install finds the extension module.
+    """
+    (file,) = Path(weft.__file__).parent.glob("_native.*so")
+    code = f"""
+import sys
+from importlib.util import spec_from_file_location
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        return spec_from_file_location(name, {str(file)!r}) if name == "weft._native" else None
+
+sys.meta_path.append(Finder())
+import weft.processes
+print(weft._native.__file__)
+"""
+    assert python(code, bare, pure="") == (f"{file}\n", "")
+
+
 def test_the_names_of_weft_are_the_chosen_backends() -> None:
     code = "import weft; {} print(weft.__version__, weft.run.__module__, 'use' in dir(weft))"
     version = weft.__version__

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from importlib.machinery import PathFinder
+import sys
 from typing import TYPE_CHECKING, Any
 
 from weft._name_clash import tell_of_another
@@ -28,7 +28,9 @@ tell_of_another(os.path.dirname(__file__))  # noqa: PTH120
 __path__.append(os.path.join(os.path.dirname(__file__), "_not_installed"))  # noqa: F405, PTH118, PTH120
 # Without the extension module, or if WEFT_PURE asks for it, weft._fallback fills this package.
 _pure = os.environ.get("WEFT_PURE", "") not in ("", "0")
-_pure = _pure or PathFinder.find_spec("weft._native", __path__) is None  # noqa: F405
+# Each finder is asked: an editable install has one of its own for the extension module.
+_finders = [f.find_spec for f in sys.meta_path if hasattr(f, "find_spec")]
+_pure = _pure or not any(find("weft._native", __path__, None) for find in _finders)  # noqa: F405
 if _pure:
     from weft._fallback import take_over
 
