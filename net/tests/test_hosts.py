@@ -21,6 +21,7 @@ from weft import coroutines as co
 from weft import net
 from weft import processes as ps
 from weft import threads as th
+from weft._net import agent as _net_agent
 from weft._net import calls as _net_calls
 from weft._net import link as _net_link
 from weft._net import loop as _net_loop
@@ -451,6 +452,20 @@ def test_a_pass_of_another_agent(gpu1, caller):  # wire 17.9
                 ),
             )
     meeting._passes["gpu1"] = entry, "0" * 32
+    assert th.run(parts.add.on(host)(2, 2)) == 4
+
+
+def test_a_call_is_given_the_time_to_begin(gpu1, caller, monkeypatch):  # wire 17.9, 17.12
+    """An agent may first have to start an OS process. Its caller waits for longer than the agent
+    does; and if it waits in vain, it says for what. Then the OS process is free for the next call.
+    """
+    assert _net_link.BEGINS > _net_agent.START and _net_link.GREETING > _net_agent.FATE
+    host = caller.host("gpu1")
+    assert th.run(parts.add.on(host)(1, 2)) == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(_net_link, "BEGINS", 0.0)
+        with pytest.raises(BadUse, match="has not begun far_parts:add within 0 seconds: it is sto"):
+            th.run(parts.add.on(host)(1, 2))
     assert th.run(parts.add.on(host)(2, 2)) == 4
 
 

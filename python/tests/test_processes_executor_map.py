@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
@@ -139,21 +139,43 @@ def test_an_initializer_that_fails_the_second_time_breaks_the_pool(tmp_path: Pat
 # --- rule 9.5: time limits ------------------------------------------------------------------------
 
 
+def with_limits(found: Callable[[float], list[Any]], wanted: Callable[[list[Any]], bool]) -> Any:
+    """Returns what `found` returns with the shortest of some time limits with which that is what is
+    wanted; else what it returns with the longest. A limit holds for all calls of a map(), and on a
+    busy machine a call that computes nothing may take longer than a short limit.
+    """
+    for seconds in (0.3, 3.0, 30.0):
+        results = found(seconds)
+        if wanted(results):
+            break
+    return results
+
+
 def test_a_time_limit_ends_its_call_alone(pool: Executor) -> None:
     """rule 9.5"""
-    options = {"time_limit": 0.3, "return_exceptions": True}
-    found = list(pool.map(targets.stays, range(5), [(1, 3)] * 5, **options))
-    assert [found[0], found[2], found[4]] == [0, 2, 4]
+
+    def found(seconds: float) -> list[Any]:
+        options = {"time_limit": seconds, "return_exceptions": True}
+        return list(pool.map(targets.stays, range(5), [(1, 3)] * 5, **options))
+
+    results = with_limits(found, lambda results: results[::2] == [0, 2, 4])
+    assert results[::2] == [0, 2, 4]
     for n in (1, 3):
-        assert isinstance(found[n], TimeoutError)
-        assert f"stays, call {n} of its map(), was not over within its time_limit" in str(found[n])
+        assert isinstance(results[n], TimeoutError)
+        says = f"stays, call {n} of its map(), was not over within its time_limit"
+        assert says in str(results[n])
     assert pool.submit(abs, -3).result() == 3
 
 
 def test_a_time_limit_and_a_retry(pool: Executor, tmp_path: Path) -> None:
-    given = [str(tmp_path)] * 2, range(2)
-    options: Any = {"time_limit": 0.3, "retries": 1, "retry_on": TimeoutError}
-    assert list(pool.map(targets.stays_first, *given, **options)) == [0, 1]
+    def found(seconds: float) -> list[Any]:
+        folder = tmp_path / str(seconds)
+        folder.mkdir()
+        options: Any = {"time_limit": seconds, "retries": 1, "retry_on": TimeoutError}
+        given = [str(folder)] * 2, range(2)
+        return list(pool.map(targets.stays_first, *given, return_exceptions=True, **options))
+
+    assert with_limits(found, lambda results: results == [0, 1]) == [0, 1]
 
 
 def test_a_time_limit_that_is_far_away_changes_nothing(pool: Executor) -> None:

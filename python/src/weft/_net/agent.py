@@ -48,10 +48,13 @@ KEPT = 1000  # the number of calls of which the future is kept
 MOST_ALLOWED = 60_000  # bytes; an entry has at most 65,536
 ROOM = 3000  # the largest number of bytes of a fate, and of the lines that say where a call is
 ASKS = 0.5  # seconds within which an OS process must report where a call is
-# Seconds after which an OS process is known to be dead; also the time in which the calls end with
-# their agent.
-PATIENCE = 3.0
-START = 60.0  # seconds in which an OS process must have come for a call
+# Seconds within which it is known how the OS process of a call ended. The caller waits for GREETING
+# (_net/link.py), which is more.
+FATE = 8.0
+LEAVES = 3.0  # seconds in which the calls end with their agent
+# Seconds in which an OS process must have come for a call. The caller waits for BEGINS
+# (_net/link.py), which is more.
+START = 60.0
 # How many OS processes may die before one comes for a call; before that, no part of the call has
 # run.
 TRIES = 3
@@ -342,7 +345,7 @@ class Agent:
         over = self._calls.get(call) if isinstance(call, str) else None
         if over is None:
             return None
-        await asyncio.wait((over,), timeout=PATIENCE)
+        await asyncio.wait((over,), timeout=FATE)
         came_to = over.result() if over.done() else None
         if came_to is None or "why" in came_to:
             return None
@@ -386,7 +389,7 @@ class Agent:
             running = [p.host for p in hosts._places if p.host is not None]
             closing = threading.Thread(target=hosts.close, daemon=True)
             closing.start()
-            closing.join(PATIENCE)
+            closing.join(LEAVES)
             if closing.is_alive():
                 for host in running:
                     host.kill()

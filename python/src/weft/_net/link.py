@@ -67,6 +67,9 @@ __all__ = [
 MAGIC = b"WEFTNET1"
 TOLD = 2000  # the largest number of characters of a refusal
 GREETING = 10.0  # seconds for the hand-shake, and for the first message
+# Seconds for an agent to begin a call: an OS process may have to start first, for which the agent
+# gives it START (_net/agent.py).
+BEGINS = 70.0
 # Keep-alive: the seconds until the first question and between questions, and their number.
 SILENT, ASKS = 5, 3
 SAID_LAST = 10.0  # seconds for sending the bytes that a session had queued before its end
@@ -607,10 +610,14 @@ async def _greeted(
         _net_steps.at("comer.reached")
         writer.write(_pack(request))
         _net_steps.at("comer.said")
+        patience = BEGINS if "run" in request else GREETING
         try:
-            answer = await asyncio.wait_for(_read_message(reader), GREETING)
+            answer = await asyncio.wait_for(_read_message(reader), patience)
         except asyncio.TimeoutError:
-            raise BadUse(f"{where} says nothing: is it a Weft program of this network?") from None
+            does = f"has not begun {request['run']}" if "run" in request else "says nothing"
+            raise BadUse(
+                f"{where} {does} within {patience:g} seconds: it is stopped, its machine is too busy, or it is no Weft program"
+            ) from None
         except Refused as error:
             raise BadUse(f"{where}: {error}") from None
         except (OSError, EOFError) as error:
