@@ -177,6 +177,8 @@ def test_without_a_descriptor_for_a_thread_the_loop_passes_on(ways, monkeypatch)
         def none() -> None:
             raise OSError(errno.EMFILE, "of the test")
 
+        # A thread of a test before this one may still be ending.
+        before = set(threading.enumerate())
         monkeypatch.setattr(_net_link.os, "pipe", none)
         (first, a), (second, b) = await with_a_link(one), await with_a_link(other)
         await asyncio.sleep(0)  # both carriers have begun
@@ -185,7 +187,8 @@ def test_without_a_descriptor_for_a_thread_the_loop_passes_on(ways, monkeypatch)
             sent = asyncio.ensure_future(sends(a, b"x" * n))
             assert await received(b, n) == b"x" * n
             await sent
-        assert not [t for t in threading.enumerate() if t.name == "weft: passes on"]
+        more = set(threading.enumerate()) - before
+        assert not [t for t in more if t.name == "weft: passes on"]
         a.close()
         assert await received(b) == b""
         b.close()
@@ -374,9 +377,10 @@ def test_one_that_is_cancelled_lets_go_of_all(ways):  # wire 17.13
             assert not thread.is_alive()
 
     once()
-    before = descriptors()
+    before = len(descriptors())
     once()
-    assert descriptors() == before
+    # What an earlier test has left may have been released since.
+    assert len(descriptors()) <= before
 
 
 def test_between_machines_no_loop_passes_on(ways, monkeypatch):  # wire 17.10
