@@ -346,6 +346,13 @@ def agent(server: Any, keys: Path) -> Iterator[Callable[..., Agent]]:
         one.process.communicate()
 
 
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
 @pytest.fixture(scope="session")
 def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
     """The host gpu1, with two OS processes, for all tests that leave it unchanged: to start a host
@@ -358,9 +365,11 @@ def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent
         try:
             yield agent
         finally:
+            # Whatever the tests have asked of the agent, its OS processes live, and it fails nowhere.
+            died = [pid for pid in agent.report["pids"] if gone(pid)]
             agent.process.terminate()
             _, errors = agent.process.communicate()
-            assert "Traceback" not in errors, errors  # whatever the tests have asked of the agent
+            assert "Traceback" not in errors and not died, (died, errors)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from typing import Any
 
 import far_parts as parts
 import pytest
+from conftest import gone
 from points import Point
 
 from weft import coroutines as co
@@ -31,13 +32,6 @@ from weft.observe import measuring, tracing
 
 HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.usefixtures("never_away")
-
-
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 # --- results -------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from typing import Any
 
 import far_parts as parts
 import pytest
+from conftest import gone
 from points import Point
-from test_hosts import gone
 
 from weft import net
 from weft import threads as th
