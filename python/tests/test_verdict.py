@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from looked_at import LOOKS
 
 from weft import coroutines, greenlets, threads
 from weft._watching import look as _look
@@ -290,7 +291,6 @@ def is_right(network: Network, found: Any) -> bool:
     return any(folded(name.split("..")[0]).startswith(network.slow) for name in found.names)
 
 
-LOOKS = 5
 CHECKED = [
     pytest.param(seed, backend, marks=[] if n < 12 else pytest.mark.soak)
     for n, (seed, backend) in enumerate((seed, BACKENDS[seed % 4]) for seed in range(200))
