@@ -74,7 +74,7 @@ class Engine {
   struct Limits {
     unsigned bound = 2;
     std::uint64_t executions = 2'000'000;
-    // With `samples`: the samples are for more preemptions than this number.
+    // With `samples`: only schedules with more preemptions than this are sampled.
     int sure = -1;
     std::uint64_t samples = 0;  // the largest number of further executions; 0 means no such limit
     std::uint64_t steps = 20'000;
@@ -169,9 +169,9 @@ inline Engine& engine() { return made ? *made : make_engine(); }
 struct Scenario {
   const char* name;
   std::function<void()> body;
-  int exhausted;  // the bound up to which the tests exhaust the scenario
-  // The bound up to which the tests explore the scenario. It is the same as `exhausted`, or a
-  // greater one at which there are too many schedules to run all.
+  int exhausted;  // the bound up to which the tests run all schedules
+  // The bound up to which the tests explore the scenario: `exhausted`, or a greater one, at which
+  // there are too many schedules to run all.
   unsigned bound;
 };
 bool enrol(const char* name, int exhausted, unsigned bound, void (*body)());

@@ -1,5 +1,6 @@
-// Tests choices over several homes that have committed without being over: an extended read holds
-// such a choice, or it makes its value. No other choice waits for it (WIRE.md 5.4).
+// Tests choices over several homes that have committed but are not over yet, because an extended
+// read holds the choice, or the choice still makes its value. No other choice waits for such a
+// choice (WIRE.md 5.4).
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"

@@ -501,7 +501,7 @@ TEST_CASE(
   CHECK(t.passes(last, 9));
 }
 
-// --- promotion of the channel of an end that is sent out: parties that wait, full buffers ---
+// --- the channel of an end that is sent out: parties that wait there, full buffers ---
 
 struct Sent : Moving {
   Wire& l = world->join(0, 1);

@@ -59,7 +59,7 @@ TEST_CASE(
     const auto send_some = [&] {
       while (lends.queued() > 0) {
         const std::size_t whole = lends.frames(1 + below(100'000));
-        // Takes whole frames, or the parts of frames that are there.
+        // Takes whole frames, or as many parts of frames as there are.
         if (dice() % 2 && whole > 0) {
           const std::size_t at = sent.size();
           sent.resize(at + whole);

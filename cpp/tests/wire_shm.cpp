@@ -114,7 +114,8 @@ TEST_CASE(
   CHECK(p.now() == P::kLongest / 2);
   p.came(3'000);
   CHECK(p.now() == P::kLongest);
-  // Answers come after 50 us: the thread sleeps until they are known to be steady.
+  // Answers now come after 50 us. The thread sleeps through them, until it knows that this is their
+  // usual time.
   for (std::uint32_t i = 2; i < P::kSteady; ++i) {
     p.in_vain();
     p.slept(50'000);
@@ -127,15 +128,16 @@ TEST_CASE(
   CHECK(p.now() == 75'000);
   p.came(P::kAnswer - 1'000);
   CHECK(p.now() == P::kAnswer);
-  // Quick answers between the slow ones change nothing; with only quick answers the usual time
-  // returns.
+  // Quick answers between slow ones change nothing. When there are only quick answers, the usual
+  // spin time returns.
   for (std::uint32_t i = 1; i < P::kSteady; ++i) {
     p.came(2'000);
     CHECK(p.now() == P::kAnswer);
   }
   p.came(2'000);
   CHECK(p.now() == P::kLongest);
-  // If answers take longer, the thread sleeps for them, and soon sleeps without having looked.
+  // If answers take longer than that, the thread sleeps for them, and soon sleeps without having
+  // spun.
   for (int i = 0; i < 12; ++i) {
     p.in_vain();
     p.slept(P::kAnswer + 1);
@@ -175,8 +177,8 @@ TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a sign
                        doctest::Contains("bytes: File too large"), BadUse);
   CHECK_THROWS_WITH_AS(w::Segment::make(std::size_t{1} << 50, w::Segment::Peers::write, fd),
                        doctest::Contains("bytes: Cannot allocate"),
-                       // The size is more than half of all memory: if it were granted, a process
-                       // would be killed.
+                       // This is more than half of all memory: if it were granted, the system would
+                       // kill a process.
                        BadUse);
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &size) == 0);
   ::signal(SIGXFSZ, signal);

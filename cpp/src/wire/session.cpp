@@ -78,7 +78,8 @@ void Session::went(std::size_t bytes) {
     out_.clear();
     lent_.clear();
     sent_ = first_lent_ = 0;
-    // At most a third as many bytes are moved as are removed.
+    // Moving the rest to the front is cheap here: at most a third as many bytes are moved as are
+    // removed.
   } else if (sent_ > (std::size_t{1} << 16) && sent_ > out_.size() / 4 * 3) {
     out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent_));
     lent_.erase(lent_.begin(), lent_.begin() + static_cast<std::ptrdiff_t>(first_lent_));

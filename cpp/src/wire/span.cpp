@@ -232,7 +232,8 @@ void Span::go_on() {
   if (unwanted_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
   if (all_silent(gone)) return end({Status::retired, gone, 0, false, false}, nullptr);
   const auto attempt = [&](Part& p, std::uint32_t first, std::uint32_t count) {
-    // An earlier READY may have been about guards that are not tried now.
+    // A READY that came before this attempt may have been about guards that the attempt does not
+    // try. So it is forgotten only if all guards of the part are tried.
     if (count == p.size) p.ready = false;
     trying_ = &p;
     trying_writes_ = fell_silent_ = false;
