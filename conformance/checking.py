@@ -26,7 +26,7 @@ from . import explore, networks
 from .explore import frozen
 from .python_driver import PythonDriver
 
-# : The features of the random networks, unless others are asked for.
+#: The features of the random networks, unless others are asked for.
 FEATURES = frozenset({"select", "output guards", "buffer", "retire", "try", "priority", "ends"})
 #: Groups of features, for the slice of the tests and for the soak.
 GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
@@ -82,7 +82,7 @@ class Searched:
     runs: int
     complete: bool
     kinds: set[str]
-    # : An outcome that the replay of its schedule does not show; "" if there is none, or if no
+    #: An outcome that the replay of its schedule does not show; "" if there is none, or if no
     # replay was asked for.
     lost: str = ""
 

@@ -350,7 +350,7 @@ class Looked:
     """The result of look()."""
 
     pairs: int = 0
-    # : The pairs whose two orders differ: (the entries that report them in the table, an example).
+    #: The pairs whose two orders differ: (the entries that report them in the table, an example).
     differing: list[tuple[frozenset[Entry], str]] = field(default_factory=list)
 
 

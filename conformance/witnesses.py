@@ -96,9 +96,9 @@ CAREFUL: set[Entry] = {
     ("quiet_choice", "close", True),
 }
 
-#: Barriers, selects, ends of processes, time and cancellation are places of their own, and no buffers.
-# : Of the accesses, only `join`, `look` and `all` occur at these places, and `join` only at
-# barriers.
+#: Barriers, selects, ends of processes, time and cancellation are places of their own, and no
+#: buffers. Of the accesses, only `join`, `look` and `all` occur at these places, and `join` only at
+#: barriers.
 _ELSEWHERE = ("join", "look")
 NOWHERE: set[Entry] = {
     (a, b, buffered)

@@ -475,8 +475,8 @@ PyObject* guest_wait(PyObject* o, PyObject* future) {
   GuestObject* g = gst(o);
   Py_XSETREF(g->waiter, Py_NewRef(future));
   const Owned loop(g->run ? loop_of(g->link) : nullptr);
-  // The guest may already be resting. It cannot count as alone on its loop until a task waits for it
-  // (alone()), so whether it is alone is decided again here.
+  // The guest may already be resting. It cannot count as alone on its loop until a task waits for
+  // it (alone()), so whether it is alone is decided again here.
   if (loop && !g->scheduled) {
     const Section s(g->link);
     if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
