@@ -92,7 +92,7 @@ CAREFUL: set[Entry] = {
     # end has been closed before.
     ("close_other", "all", False),
     ("close_other", "all", True),
-    # An input that was not taken does not see that the last reader goes.
+    # An input that was ready but not taken does not notice that the last reader leaves.
     ("quiet_choice", "close", True),
 }
 

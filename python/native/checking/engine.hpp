@@ -122,8 +122,9 @@ class Checker final : public Points, public Deciding<Checker> {
       choice.forget();
     }
     const ProcessBase* base = nullptr;
-    const void* paused = nullptr;  // the operation before which the process lets others go
-    unsigned ready_since = 0;      // the step at which another first went before it; 0: none
+    const void* paused = nullptr;  // the operation before which the process lets others go first
+    // the step at which another process first went before this one; 0: none did
+    unsigned ready_since = 0;
     Arrival arrival;
     CheckedChoice choice;
   };

@@ -93,7 +93,8 @@ PyObject* f_seed(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// follow([(process, step, kind, choice, nth)…]) │ follow([(decision, choice)…])
+// follow([(process, step, kind, choice, nth)…]) │ follow([(decision, choice)…]): sets the schedule
+// to replay: its deviations from the usual order, by names, or its choices, by numbers.
 PyObject* f_follow(PyObject*, PyObject* list) {
   replay.deviations.clear();
   replay.numbers.clear();
@@ -135,8 +136,8 @@ PyObject* f_begin(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// end() -> (why it stopped, steps, values lost, early times, what cut it, product of the numbers of
-// choices)
+// end(): ends the run. Returns (why it stopped, steps, values lost, early times, what cut the run,
+// product of the numbers of choices).
 PyObject* f_end(PyObject*, PyObject*) {
   if (!checker->on) return refuse("no run of a check is under way");
   checker->end();
@@ -149,7 +150,8 @@ PyObject* f_end(PyObject*, PyObject*) {
                        static_cast<unsigned long long>(checker->lost), run.early, cut, run.chances);
 }
 
-// noted() -> ([(channel, values lost)…], [sentence about starvation…]): of the last run.
+// noted(): returns what the last run noted: ([(channel, values lost)…], [sentence about
+// starvation…]).
 PyObject* f_noted(PyObject*, PyObject*) {
   Owned lost(PyList_New(0)), starved(PyList_New(0));
   if (!lost || !starved) return nullptr;

@@ -108,8 +108,8 @@ struct Services {
   void (*cancel)(runtime::Run&);
   bool (*any_timer)(runtime::Run&);
   void (*fire_one)(runtime::Run&);
-  // A greenlet, or ordinary code in a block, waits until it is run again. False: an exception was
-  // thrown into the greenlet.
+  // Makes a greenlet, or ordinary code in a block, wait until it is run again. Returns false if an
+  // exception was thrown into the greenlet.
   bool (*park)(ProcessBase*);
 };
 

@@ -54,8 +54,8 @@ struct PackedObject {
 };
 
 PyTypeObject PackedType{PyVarObject_HEAD_INIT(nullptr, 0)};
-// (value, channel) -> bytes: a function of weft._hosts.pickling; also called for values that pickle
-// refuses
+// A function of weft._hosts.pickling, (value, channel) -> bytes, also for values that pickle
+// refuses.
 PyObject* dumps = nullptr;
 PyObject* pickle_dumps = nullptr;
 PyObject* pickle_loads = nullptr;
