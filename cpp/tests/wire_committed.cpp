@@ -17,7 +17,8 @@ TEST_CASE(
     "wire 5.4: a choice that has committed, and is held by an extended read, is waited for by "
     "nobody (rules 1.6, 5.7)") {
   for (const bool several : {false, true})
-    for (const int when : {0, 1, 2}) {  // The look comes last, or before x tries.
+    // 0: the extended read begins before x; 1: after x. 2: y looks before x tries.
+    for (const int when : {0, 1, 2}) {
       CAPTURE(several);
       CAPTURE(when);
       Square s;

@@ -147,7 +147,7 @@ T long_value(std::size_t elements) {
 struct Two {
   std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
   Wire a{*home, *far};
-  // Passes all output of one side, in pieces of any length.
+  // Passes all output of one side to the other, in pieces of any length.
   void pass(w::Peer& from, w::Peer& to, std::mt19937& dice) {
     w::Buffer all;
     {

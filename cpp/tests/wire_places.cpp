@@ -98,7 +98,8 @@ TEST_CASE("wire 6.6: nothing is lent before the first write, nor to who knows no
   t.pump();
   CHECK(one.value() == 1);
   Lent other;
-  other.a.at_home.home.lends_places = false;  // as over a link that may lose frames
+  // This home is like that of a link which may lose frames.
+  other.a.at_home.home.lends_places = false;
   other.begin_lending();
   other.read();
   other.pump();

@@ -494,7 +494,7 @@ const char* Home::withdraw(const Frame& f) {
     return nullptr;
   }
   const auto it = open_.find(f.op);
-  if (it == open_.end()) return nullptr;  // The WITHDRAW crossed an answer.
+  if (it == open_.end()) return nullptr;  // The operation was answered before its WITHDRAW came.
   if (!it->second->withdraw()) return nullptr;
   open_.erase(it);
   session_.send(Frame{Kind::withdrawn, 0, 0, 0, f.op, 0, {}});
@@ -634,7 +634,7 @@ const char* Home::gone(const Frame& f) {
 }
 const char* Home::try_it(const Frame& f) {
   const auto it = parts_.find(f.op);
-  if (it == parts_.end()) return nullptr;  // The TRY crossed an ENDED.
+  if (it == parts_.end()) return nullptr;  // The part was over before the TRY came.
   const auto part = it->second;
   if (f.val == 0 || f.where >= part->span->size() || f.val > part->span->size() - f.where)
     return "a TRY of guards that were not offered";

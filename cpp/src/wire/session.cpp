@@ -7,7 +7,7 @@ void Session::greet() {
   if (state_ != State::fresh) return;
   state_ = State::greeting;
   Buffer body;
-  detail::put(body, std::uint32_t{0});  // no lease
+  detail::put(body, std::uint32_t{0});  // 0: the space has no lease
   detail::put(body, std::uint32_t{0});
   detail::put(body,
               std::as_bytes(std::span(mine_.name)).first(std::min(mine_.name.size(), kNamed)));
