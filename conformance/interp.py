@@ -198,7 +198,7 @@ class Sim(Composing):
                 op = self._op(p)
                 self.begin(op)
             except BadUse:
-                yield "bad"  # 11.1, even if the process has been asked to end
+                yield "bad"  # This is bad use, even if the process has been asked to end (11.1).
                 return
             finally:
                 self.ops.pop(p.pid, None)

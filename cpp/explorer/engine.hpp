@@ -144,8 +144,9 @@ class Engine {
   std::int64_t now_ = 0;
   bool failed_ = false;
   std::string what_;
-  std::vector<std::pair<std::uint64_t, int>> departures_;  // the departures of this execution
-  std::vector<std::pair<std::uint64_t, int>> script_;      // the departures to replay
+  // the steps at which the running thread did not go on in this execution, and the threads that did
+  std::vector<std::pair<std::uint64_t, int>> departures_;
+  std::vector<std::pair<std::uint64_t, int>> script_;  // the same for an execution to replay
   bool tracing_ = false;
   std::string trace_;
   struct Name {

@@ -62,8 +62,8 @@ TEST_CASE(
     CHECK(t.r() == v);
     frames += t.a.can_down();
   }
-  CHECK(frames == 1);  // A frame comes with the fourth free slot, at half. The values so far are
-                       // -1, 0, 1, 2.
+  // One CREDIT comes, when half of the eight slots are free. (The values so far are -1, 0, 1, 2.)
+  CHECK(frames == 1);
 }
 
 TEST_CASE("wire 6.2: many who wait are served as slots come, in their order") {

@@ -274,7 +274,7 @@ void Span::go_on() {
     if (p->ready) return attempt(*p, 0, p->size);
 }
 
-// Ends the choice with the outcome of part `at`; if `at` is null, the outcome is that of no part.
+// Ends the choice with the outcome of part `at`; if `at` is null, the outcome comes from no part.
 void Span::end(const Outcome& how, Part* at) {
   over_ = true;
   trying_ = nullptr;

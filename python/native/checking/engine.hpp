@@ -136,7 +136,7 @@ class Checker final : public Points, public Deciding<Checker> {
   bool another_goes(ProcessBase*) noexcept;
   void call_marked(const ProcessBase*) noexcept;
 
-  std::vector<std::unique_ptr<Checked>> processes_;  // the index is the number
+  std::vector<std::unique_ptr<Checked>> processes_;  // the index is the number of the process
   std::unordered_map<const ProcessBase*, int> numbers_;
   mutable const ProcessBase* last_ = nullptr;  // the process whose number was asked for last
   mutable int last_number_ = 0;

@@ -40,7 +40,8 @@ PyObject* to_str(const std::string& s) {
   return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace");
 }
 
-// configure(search, any_time, park, seed, bound, depth, limit, early)
+// configure(search, any_time, park, seed, bound, depth, limit, early): sets how the next search
+// makes its schedules (Options in weft/_checking/engine.py).
 PyObject* f_configure(PyObject*, PyObject* args) {
   const char* search;
   int any_time, park;

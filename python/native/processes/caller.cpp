@@ -274,7 +274,9 @@ PyObject* Caller::give_way(PyObject* owned) noexcept {
 
 PyObject* Caller::give(PyObject* owned) noexcept {
   if (waited_)
-    process_->line.begin_anew();  // the line is kept: reports need it for a component's process
+    // Only the count in `line` begins anew. The number of the source line, which is in it too, is
+    // kept: reports need it for a component's process.
+    process_->line.begin_anew();
   else if (process_->line.at_once()) [[unlikely]] {
     process_->line.begin_anew();
     owned = give_way(owned);

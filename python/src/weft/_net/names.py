@@ -61,7 +61,7 @@ REACH = 3.0  # seconds for an address to answer, if the relay may be used
 BEYOND = 300.0  # seconds before an address that did not answer is tried again
 BACK = 1.0  # seconds to wait for the server to come back, for the list or to offer a name
 
-# asyncio logs this, to no harm, when a connection that began without TLS ends (the client's do).
+# asyncio logs this, without harm, when a connection that began without TLS ends: the client's do.
 _NO_MATTER = "returning true from eof_received() has no effect when using ssl"
 logging.getLogger("asyncio").addFilter(
     lambda r: r.msg != _NO_MATTER or r.threadName != _net_loop.THREAD
