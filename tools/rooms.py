@@ -95,6 +95,7 @@ class Result:
     budget: float = 0.0
     notes: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)  # names of the tests that were reported
+    second: list[str] = field(default_factory=list)  # tests that passed when run once more
     excerpt: list[str] = field(default_factory=list)  # the output above the first line `FAIL …`
 
     def fail(self, why: str) -> None:
@@ -381,7 +382,7 @@ def run_room(room: Room, kind: str, still: float) -> Result:
         else:
             salvage(result, output, listener)
             result.notes.append(f"it hung and was ended: {hangs}")
-        result.failures = listener.failures
+        result.failures, result.second = listener.failures, listener.second
         if result.failed:
             result.excerpt = excerpt(output)
     finally:
@@ -501,6 +502,12 @@ def report(
             )
             for line in [*result.failures, *result.excerpt]:
                 say(f"  {line}")
+    for result in results:
+        for name in result.second:
+            say(f"\n{result.room}, passed only when it was run once more: {name}")
+            say(
+                f"  how it failed: .build/logs/{kind}-{result.room}.log; such a test is to be mended"
+            )
     if kind == "test":
         say("\nMore seeds, builds, compilers and mutants: ./run soak, ./run portability")
     say(f"\n{passed} passed, {failed} failed")
