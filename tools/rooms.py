@@ -430,7 +430,10 @@ class SetUp:
                 return True
             try:
                 self.process = subprocess.Popen(
-                    [ROOT / "tools" / "setup", part], cwd=ROOT, stdin=subprocess.DEVNULL
+                    [ROOT / "tools" / "setup", part],
+                    cwd=ROOT,
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,  # so that a compiler can be ended with it
                 )
             except OSError as error:
                 say(f"rooms: tools/setup cannot be run: {error}")
@@ -452,7 +455,7 @@ class SetUp:
         with self.lock:
             self.stopped = True
             if self.process is not None:
-                self.process.terminate()  # does nothing if the OS process has ended
+                end_group(self.process)  # does nothing if all of the group has ended
         self.thread.join()
 
 

@@ -300,7 +300,8 @@ def test_a_stop_ends_the_set_up_beside_an_early_room(house: House) -> None:
         b='budget = 20, setup = ["late", "later"]',
     )
     house.script(
-        "tools/setup", '[[ $1 == soon ]] || { echo "$1" >> asked; exec tail -f /dev/null; }'
+        "tools/setup",
+        '[[ $1 == soon ]] || { echo "$1" >> asked; tail -f /dev/null & echo $! > pid; wait; }',
     )
     house.room("a", "echo '1 passed, 0 failed'; echo over >fifo")
     fifo = house.path / "fifo"
@@ -321,6 +322,8 @@ def test_a_stop_ends_the_set_up_beside_an_early_room(house: House) -> None:
     assert (process.returncode, last_line(output).endswith(" failed")) == (143, True)
     asked = house.path / "asked"
     assert not asked.exists() or asked.read_text().split() == ["late"]
+    pid = house.path / "pid"  # of what the part has started too
+    assert not pid.exists() or not (text := pid.read_text()) or is_gone(int(text))
 
 
 @pytest.mark.parametrize(
