@@ -27,7 +27,7 @@ struct ProcessObject;
 // group's list; it may be null.
 void observe(const char* what, const char* op, PyObject* target, PyObject* detail) noexcept;
 void observe_sent(PySendResult s, const char* op, PyObject* target, PyObject* result) noexcept;
-// Reports that a thread parks. From here on the thread is in the operation.
+// Reports that a thread parks; from here on the thread is in the operation.
 void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept;
 void observe_returned(const char* op, PyObject* target, PyObject* result) noexcept;
 void observe_start(ProcessObject* p) noexcept;
