@@ -321,7 +321,13 @@ class Agent:
         assert self.process.stdout is not None and self.process.stderr is not None
         line = self.process.stdout.readline()
         self.refused = "" if line else self.process.stderr.read()
-        self.report: dict[str, Any] = json.loads(line) if line else {}
+        self._report: dict[str, Any] | None = json.loads(line) if line else None
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What the agent reports when it has begun."""
+        assert self._report is not None, f"it has not begun: {self.refused}"
+        return self._report
 
     def kill(self) -> None:
         self.process.kill()
@@ -362,11 +368,12 @@ def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent
     net.make_keys(folder, by=keys)
     with _net_server.Server(folder, "127.0.0.1:0") as started:
         agent = Agent(started.url, keys, "gpu1", "--hosts", "2")
+        pids = agent.report["pids"]
         try:
             yield agent
         finally:
             # Whatever the tests have asked of the agent, its OS processes live, and it fails nowhere.
-            died = [pid for pid in agent.report["pids"] if gone(pid)]
+            died = [pid for pid in pids if gone(pid)]
             agent.process.terminate()
             _, errors = agent.process.communicate()
             assert "Traceback" not in errors and not died, (died, errors)

@@ -277,10 +277,9 @@ def test_another_source_is_refused(agent, network, tmp_path):  # wire 17.9
     shutil.copy(HERE / "points.py", tmp_path)
     more = f"with open({str(tmp_path / 'by')!r}, 'a') as by:\n    print(os.getpid(), file=by)\n"
     (tmp_path / "far_parts.py").write_text((HERE / "far_parts.py").read_text() + more)
-    there = agent("gpu1", "--hosts", "1", folder=tmp_path)
-    imported = (tmp_path / "by").read_text().split()
+    pids = agent("gpu1", "--hosts", "1", folder=tmp_path).report["pids"]
     # The hosts imported the module, and the agent did not.
-    assert imported == [str(pid) for pid in there.report["pids"]]
+    assert (tmp_path / "by").read_text().split() == [str(pid) for pid in pids]
     with pytest.raises(BadUse) as raised:
         th.run(parts.add.on("gpu1")(1, 2))
     there = _net_calls.digest_of(tmp_path / "far_parts.py")[:16]

@@ -163,7 +163,7 @@ class Meeting:
                     reconnected_cb=back,
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=0.25,
-                    connect_timeout=5,
+                    connect_timeout=int(SERVER),
                 ),
                 lambda client: self._start(client.close()),
             )
