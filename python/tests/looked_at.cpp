@@ -54,6 +54,10 @@ int pipe(const std::string& on) {
               weft::thread([r = b.reader()] {
                 for (;;) ready_at(r());
               }).named("store"));
+  if (on == "core") {
+    const weft::Core core;
+    weft::run(source(a.writer()).on(core), enrich(a.reader(), b.writer()), store(b.reader()));
+  }
   weft::RunOptions o;
   if (on == "cores") o.cores = 2;
   weft::run(o, source(a.writer()), enrich(a.reader(), b.writer()), store(b.reader()));
@@ -84,6 +88,24 @@ int waiting() {
   const auto ends = weft::io::Stream::pair();
   weft::run(waits(d.reader()), chooses(d.reader(), e.writer()), sleeps(), meets(b),
             says(c.writer()), listens(ends.first));
+  return 0;
+}
+
+Process calls(weft::Reader<int> silent) {
+  co_await weft::blocking([] { say("ready"); });
+  co_await silent.read();
+}
+// Threads whose names the system tools show: the second one's path is cut within a character.
+int names() {
+  weft::Channel<int> c{weft::named("silent")};
+  const auto keep = c.writer();
+  const weft::Outside outside(weft::Outside::due);
+  weft::run(weft::thread([r = c.reader()] {
+              weft::RunOptions o;
+              o.cores = 2;
+              weft::run(o, calls(r));
+            }).named("has cores"),
+            weft::thread([r = c.reader()] { r(); }).named("caf\xc3\xa9" "fourteen bytes"));
   return 0;
 }
 
@@ -142,6 +164,7 @@ int many() {
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   if (how == "waiting") return waiting();
+  if (how == "names") return names();
   if (how == "knot") return knot();
   if (how == "ring") return ring();
   if (how == "many") return many();

@@ -118,6 +118,26 @@ def test_the_commands(home: Path, program: Path) -> None:
     assert weft("ps").stdout.startswith("no Weft program of this user runs")
 
 
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("threads", {"main/source", "main/enrich", "main/store"}),
+        ("cores", {"main/cores[1]"}),
+        ("core", {"main/core"}),
+        ("names", {"main/has cores", "fourteen bytes", " cores/cores[1]", "weft helper"}),
+    ],
+)
+def test_threads_have_the_names_of_their_processes(
+    home: Path, program: Path, how: str, expected: set[str]
+) -> None:
+    """Rule 14.13. A worker may start to run after the program has reported that it is ready."""
+    with running(program, how) as p:
+        while not expected <= (names := {name for name, _, _ in _visit.threads(p.pid)}):
+            os.sched_yield()
+        assert Path(f"/proc/{p.pid}/comm").read_text() == "looked_at\n"
+    assert names - expected <= {"looked_at", "weft door"}
+
+
 def test_every_way_of_waiting(home: Path, program: Path) -> None:
     """Rules 14.10, 18.2. From the second look on it is known how long each process has waited at
     its place."""
