@@ -123,6 +123,25 @@ int knot() {
 }
 
 Process nothing() { co_return; }
+
+// Does not let the program end, if it is asked for.
+struct Last {
+  bool waits = false;
+  ~Last() {
+    if (!waits) return;
+    say("ending");
+    for (;;) pause();
+  }
+} last;
+// A program that comes to its end when its input ends, and stays there.
+int ends() {
+  weft::run(nothing());
+  say("ready");
+  std::getchar();
+  last.waits = true;
+  return 0;
+}
+
 Process computes() {
   say("ready");
   for (const volatile bool on = true; on;) {
@@ -165,6 +184,7 @@ int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   if (how == "waiting") return waiting();
   if (how == "names") return names();
+  if (how == "ends") return ends();
   if (how == "knot") return knot();
   if (how == "ring") return ring();
   if (how == "many") return many();

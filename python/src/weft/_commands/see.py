@@ -99,9 +99,9 @@ def _program(pid: int) -> dict[str, Any]:
     try:
         with _visit.Visit(pid) as visit:
             answer = visit.ask("look", interval=0, most=10_000)
+        network = _visit.together(pid, {pid: answer}, [], {})
     except _visit.NoLook as error:
         return {**row, "processes": None, "does": str(error)}
-    network = _visit.together(pid, {pid: answer}, [], {})
     return {
         **row,
         "program": " ".join(answer["program"]) or row["program"],
@@ -144,6 +144,8 @@ def ps(as_json: bool) -> int:
     with _no_look_is_bad_use():
         pids = _visit.doors()
     rows = [_program(pid) for pid in pids]
+    # A program that has ended meanwhile is not in the list.
+    rows = [r for r in rows if r["processes"] is not None or not _visit.has_ended(r["pid"])]
     hosts = {row["pid"] for row in rows if _visit.parent_of(row["pid"]) in pids}
     for row in rows:
         row["of"] = _visit.parent_of(row["pid"]) if row["pid"] in hosts else None
@@ -559,8 +561,7 @@ def _running(word: str) -> int | None:
     with contextlib.suppress(OSError), Path(word).open("rb") as f:
         if f.read(4) == b"\x7fELF":
             raise BadUse(
-                f"{word} is a compiled program: start it, and draw it while it runs (weft graph "
-                "PID), or draw the file of its weft::flight"
+                f"{word} is a compiled program: start it, and draw it while it runs (weft graph PID)"
             )
     return None
 
