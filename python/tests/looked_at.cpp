@@ -105,7 +105,9 @@ int names() {
               o.cores = 2;
               weft::run(o, calls(r));
             }).named("has cores"),
-            weft::thread([r = c.reader()] { r(); }).named("caf\xc3\xa9" "fourteen bytes"));
+            weft::thread([r = c.reader()] { r(); })
+                .named("caf\xc3\xa9"
+                       "fourteen bytes"));
   return 0;
 }
 
