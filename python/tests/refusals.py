@@ -66,12 +66,12 @@ def one_that_stops(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) ->
 
 def one_that_dies(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Two look at once when the program dies. Nobody has waited for its end yet."""
-    said: list[str] = []
+    refusals: list[str] = []
 
     def looks() -> None:
         with _visit.Looking(p.pid) as looking, pytest.raises(_visit.NoLook) as error:
             looking.look(60)
-        said.append(str(error.value))
+        refusals.append(str(error.value))
 
     both = [threading.Thread(target=looks) for _ in range(2)]
     for thread in both:
@@ -81,7 +81,7 @@ def one_that_dies(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> 
     p.kill()
     for thread in both:
         thread.join()
-    assert said == [f"OS process {p.pid} has ended"] * 2
+    assert refusals == [f"OS process {p.pid} has ended"] * 2
     with monkeypatch.context() as known:  # as if the program had been found before it died
         known.setattr(_visit, "doors", lambda: [p.pid])
         assert lists(p.pid) == ""

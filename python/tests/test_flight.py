@@ -475,10 +475,10 @@ for path in sys.argv[1:]:
 """
     with child("-c", program, str(tmp_path / "few"), str(tmp_path / "many")) as p:
         assert p.stdout is not None and p.stderr is not None
-        said = p.stdout.read().split()
-        assert len(said) == 6, p.stderr.read()
-    assert said[0] == "32000" and said[3] == str(150 * 16_000)
-    assert int(said[5]) - int(said[2]) < 30_000  # KB; the events would take 200,000
+        figures = p.stdout.read().split()
+        assert len(figures) == 6, p.stderr.read()
+    assert figures[0] == "32000" and figures[3] == str(150 * 16_000)
+    assert int(figures[5]) - int(figures[2]) < 30_000  # KB; the events would take 200,000
 
 
 HUGE = varint((1 << 64) - 1)

@@ -303,11 +303,11 @@ class Visit:
         self.send(ask, **more)
         return self.receive(more.get("interval", 0) + PATIENCE)
 
-    def _refused(self, says: str) -> str:
+    def _refused(self, sentence: str) -> str:
         who = f"OS process {self.pid}"
-        if says.startswith("the question must be"):
+        if sentence.startswith("the question must be"):
             who += " has an older version of Weft, which does not know this question; it"
-        return f"{who} says: {says}"
+        return f"{who} says: {sentence}"
 
     def _ended(self) -> str:
         until = time.monotonic() + 1  # the OS process may be ending
