@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -29,12 +30,13 @@ def weft_here(*arguments: str) -> tuple[int, str, str]:
 
 #: the commands that look at one program
 ASKS = (("top", "--once"), ("graph",), ("dump",))
+#: those that refuse a program without a door; a page waits for a program that does not answer
+OPENS = (*ASKS, ("view", "--no-browser"))
 
 
-def all_say(sentence: str, pid: int) -> None:
-    """Checks that each command that looks at one program refuses with this sentence, on one
-    line."""
-    for command, *options in ASKS:
+def all_say(sentence: str, pid: int, asks: Sequence[tuple[str, ...]] = ASKS) -> None:
+    """Checks that each of these commands refuses with this sentence, on one line."""
+    for command, *options in asks:
         status, out, err = weft_here(command, *options, str(pid))
         assert (status, out) == (2, "") and err.count("\n") == 1, (command, out, err)
         assert sentence in err, (command, err)
@@ -87,7 +89,7 @@ def one_that_dies(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> 
         assert lists(p.pid) == ""
     assert _visit.doors() == []
     p.wait()
-    all_say(f"there is no OS process {p.pid}: weft ps lists those", p.pid)
+    all_say(f"there is no OS process {p.pid}: weft ps lists those", p.pid, OPENS)
 
 
 def many_who_look(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from components import needs_compiler
 from looked_at import looks_until, refused, shares, weft_until
 from pages import Events, get, serving
 from refusals import (
+    OPENS,
     all_say,
     many_who_look,
     one_that_dies,
@@ -345,7 +346,7 @@ def test_one_that_is_at_its_end(home: Path, program: Path, monkeypatch: pytest.M
                 assert looking.look(0).rows == []
                 p.stdin.close()
                 assert p.stdout.readline() == "ending\n"
-                all_say("or is at its end", p.pid)
+                all_say("or is at its end", p.pid, OPENS)
                 monkeypatch.setattr(_visit, "PATIENCE", 0.3)
                 with pytest.raises(_visit.NoLook, match="the program is at its end"):
                     looking.look(0.01)

@@ -18,7 +18,16 @@ from typing import Any
 import pytest
 from children import child, until_asleep, weft
 from looked_at import PIPE, looks_until, refused, running
-from refusals import all_say, lists, many_who_look, one_that_dies, one_that_stops, without_a_file
+from pages import Events, serving
+from refusals import (
+    OPENS,
+    all_say,
+    lists,
+    many_who_look,
+    one_that_dies,
+    one_that_stops,
+    without_a_file,
+)
 
 from weft._watching import look as _look
 from weft._watching import visit as _visit
@@ -30,9 +39,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's /proc")
 def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
     with child("-c", "import time; print('ready', flush=True); time.sleep(100)") as p:
         assert p.stdout is not None and p.stdout.readline()
-        all_say("is not a Weft program, has not begun its first run, or is at its end", p.pid)
+        all_say("is not a Weft program, has not begun its first run, or is at", p.pid, OPENS)
         assert lists(p.pid) == ""
-    all_say("there is no OS process 99999999", 99999999)
+    all_say("there is no OS process 99999999", 99999999, OPENS)
     for word, expected in (
         ("99999999", "there is no OS process 99999999"),
         (
@@ -52,7 +61,7 @@ def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
 def test_another_users(home: Path, tmp_path: Path) -> None:
     with subprocess.Popen(["/bin/sleep", "100"], preexec_fn=lambda: os.setuid(65534)) as p:
         try:
-            all_say("is another user's (uid 65534): only that user can look at it", p.pid)
+            all_say("is another user's (uid 65534): only that user can look at it", p.pid, OPENS)
         finally:
             p.kill()
 
@@ -154,6 +163,10 @@ def test_an_answer_of_another_version(home: Path, answer: dict[str, Any]) -> Non
     assert expected in refused(os.getpid()) and expected in lists(os.getpid())
     with _visit.Looking(os.getpid()) as looking, pytest.raises(_visit.NoLook, match=r"0\.0\.1"):
         looking.stuck()
+    with serving(os.getpid()) as server:
+        events = Events(server)
+        assert expected in events.until("silent")["text"]
+        events.close()
     fake.listens.shutdown(socket.SHUT_RDWR)
     fake.listens.close()
 
