@@ -223,6 +223,7 @@ weft::Process connection(io::Stream client, weft::Reader<int> open, weft::Span p
 weft::Process serve(io::Listener door, weft::Reader<int> stop, weft::Span patience) {
   weft::Channel<int> open;  // retires when the server ends; nothing is ever written
   weft::Writer<int> keeps_open = open.writer();
+  const weft::Reader<int> one = open.reader();  // else the channel retires while there is no client
   weft::Group clients;
   while ((co_await weft::select(weft::Mode::priority, stop, io::readable(door))).index != 0)
     clients.start(connection(co_await door.accept(), open.reader(), patience));
