@@ -74,6 +74,7 @@ NO_SCENARIO = {
         for n in range(1, 12)
     },
     **{f"18.{n}": "descriptors: cpp/tests/hosted_io.cpp, python/tests/test_io_guards.py" for n in range(1, 9)},
+    "18.9": "a bridge to another library; cpp/tests/asio_bridge.cpp has it",
     **{f"17.{n}": "checking; python/tests/test_checking*.py have it" for n in range(1, 14)},
 }
 

@@ -3,8 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <future>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <weft/asio.hpp>
 #if WEFT_BOOST_ASIO
@@ -86,6 +90,20 @@ TEST_CASE("rule 18.9: an error is thrown") {
   CHECK(ended);
 }
 
+TEST_CASE("rule 18.9: an operation that cannot begin throws why") {
+  const auto begins = []() -> Process {
+    bool told = false;
+    try {
+      co_await net::async_initiate<const weft::use_weft_t&, void()>(
+          [](auto&&) { throw std::invalid_argument("no"); }, use_weft);
+    } catch (const std::invalid_argument&) {
+      told = true;
+    }
+    CHECK(told);
+  };
+  weft::run(begins());
+}
+
 TEST_CASE("rules 7.12, 18.9: a limit and a cancellation end the operation, and take no byte") {
   Loop loop;
   Pair s(loop.io);
@@ -133,25 +151,19 @@ TEST_CASE("rules 10.3, 18.9: a wait for Asio is outside, until it is over") {
 
 TEST_CASE("rule 18.9: an io_context that goes ends the operations") {
   bool ended = false;
-  auto io = std::make_unique<net::io_context>();
-  net::steady_timer timer(*io, 1h);
-  const auto waits = [](net::steady_timer& t, bool& end) -> Process {
+  auto io = std::make_unique<net::io_context>();  // which nobody runs
+  const auto waits = [](net::io_context& at, bool& end) -> Process {
     try {
-      co_await t.async_wait(use_weft);
+      co_await net::post(at, use_weft);
     } catch (const weft::detail::bridge::SystemError& e) {
       end = e.code() == net::error::operation_aborted;
     }
   };
-  const auto stops = [](net::steady_timer& t) -> Process {
+  const auto goes = [](std::unique_ptr<net::io_context>& at) -> Process {
     co_await weft::yield();
-    t.cancel();
+    at.reset();
   };
-  std::thread runs([&] {
-    const auto work = net::make_work_guard(*io);
-    io->run_one();
-  });
-  weft::run(waits(timer, ended), stops(timer));
-  runs.join();
+  weft::run(waits(*io, ended), goes(io));
   CHECK(ended);
 }
 

@@ -14,6 +14,7 @@ import pytest
 
 from weft import coroutines as co
 from weft import threads as th
+from weft._watching import shares, trace
 from weft.coroutines import readable, writable
 from weft.errors import BadUse, Cancelled, Deadlock
 
@@ -149,6 +150,21 @@ def test_a_wait_is_outside(b, ends):  # rule 18.2
         b.run(b.process(waits)(c.reader()))
     writes.join()
     keep.retire()
+
+
+def test_observed(b, ends, tmp_path):  # rules 14.6, 18.2
+    here, _ = ends
+
+    async def waits(b):
+        await b.op(b.weft.select(writable(here), b.weft.after(60)))
+        await b.op(writable(here).wait())
+
+    file = tmp_path / "t.jsonl"
+    b.run(b.process(waits)(), trace=file)
+    events, _ = trace.read(file)
+    done = [(e["op"], e.get("kind")) for e in events if e["e"] == "commit"]
+    assert done == [("select", "writable"), ("write to a descriptor", "writable")]
+    assert {shares._what(*one) for one in done} == {"io"}
 
 
 def test_a_limit_and_a_cancellation_take_no_byte(b, ends):  # rules 7.12, 18.1

@@ -12,7 +12,8 @@
 //
 // Invariants
 //  1 The handler refers to the awaiter, which is in the frame of the process. The process goes on
-//    only when the handler has been called, or destroyed; so buffers stay as long as Asio uses them.
+//    only when the handler has been called, or destroyed, and the initiating function has returned
+//    or thrown. So the awaiter and the buffers stay as long as Asio uses them.
 //  2 Nobody is asked to end an operation that is over: `Asked::over` is written by the handler and
 //    read by the request, both on the executor of the operation. (As everywhere in Asio, several
 //    threads of one io_context need a strand for this.)
@@ -35,10 +36,12 @@
 #define WEFT_ASIO boost::asio
 #endif
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <system_error>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "weft.hpp"
@@ -68,7 +71,6 @@ using SystemError = boost::system::system_error;
 // What a handler's arguments mean.
 template <class... Ts>
 struct Outcome {
-  static constexpr bool fails = false;
   using Values = std::tuple<Ts...>;
   static ErrorCode error(const std::tuple<Ts...>&) { return {}; }
   static Values values(std::tuple<Ts...>&& all) { return std::move(all); }
@@ -111,10 +113,15 @@ class Bridge {
     run_of(p_).leave_outside();
     p_.op = nullptr;
   }
-  // Called by the handler: the process goes on.
+  // Called by the handler.
   void over() noexcept {
     asked_->over = true;
-    p_.ops->wake(&p_);
+    one_less();
+  }
+  // Called by the handler, and when the initiating function is over. The process may go on at the
+  // second call, and destroy this object.
+  void one_less() noexcept {
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) p_.ops->wake(&p_);
   }
   static constexpr const char* kName = "an operation of Asio";
   static const runtime::OpKind kind;
@@ -139,6 +146,7 @@ class Bridge {
   net::any_io_executor by_;
   const std::shared_ptr<Asked> asked_ = std::make_shared<Asked>();
   bool has_asked_ = false;  // used by the process's own thread
+  std::atomic<unsigned> left_{2};
 };
 inline const runtime::OpKind Bridge::kind{Bridge::kName, &Bridge::withdraw, &Bridge::visit};
 
@@ -147,9 +155,11 @@ class Waits : public Bridge {
  public:
   using Bridge::Bridge;
   std::optional<std::tuple<Ts...>> came;
+  std::exception_ptr failure;  // what the initiating function has thrown
 
   auto result() {
     using Means = Outcome<Ts...>;
+    if (failure) std::rethrow_exception(std::move(failure));
     // The handler was destroyed: its io_context has gone.
     const ErrorCode e = came ? Means::error(*came) : ErrorCode(net::error::operation_aborted);
     if (e == net::error::operation_aborted) meet_request(process());
@@ -207,12 +217,18 @@ class [[nodiscard]] Operation<void(Ts...), Init, Args...> {
       return this->result();
     }
     void initiate() {
-      // A handler may run before this function returns, and the process may then go on.
-      Operation o = std::move(operation_);
-      this->begin(net::get_associated_executor(o.init_, net::system_executor()));
-      Handler<std::decay_t<Ts>...> handler(*this);
-      std::apply([&](Args&... args) { std::move(o.init_)(std::move(handler), std::move(args)...); },
-                 o.args_);
+      this->begin(net::get_associated_executor(operation_.init_, net::system_executor()));
+      try {
+        Handler<std::decay_t<Ts>...> handler(*this);
+        std::apply(
+            [&](Args&... args) {
+              std::move(operation_.init_)(std::move(handler), std::move(args)...);
+            },
+            operation_.args_);
+      } catch (...) {
+        this->failure = caught(this->process());
+      }
+      this->one_less();
     }
 
    private:
