@@ -5,7 +5,8 @@ once. Without this variable nothing is written.
 
     begin NAME          a test is under way; repeated: it is still alive
     end P F NAME        it is over; P passed and F failed (0 0: its parts were reported one by one,
-                        or it was skipped)
+                        or it was skipped). A second `end` counts instead of the first: the test
+                        was run once more.
 
 A test hangs if it has been under way for STILL seconds without a word. All tests hang if nothing at
 all was said for STILL seconds, neither here nor on the output. Nothing else ends a test: budgets
@@ -88,6 +89,7 @@ class Listener:
         self.under_way: dict[str, float] = {}  # name → the time of its last sign of life
         self.seconds: dict[str, float] = {}  # name → how long it took, if it has ended
         self.failures: list[str] = []  # names of failed tests, in the order in which they ended
+        self.second: list[str] = []  # names of tests that failed, and passed when run once more
         self.left: list[str] = []  # tests that were under way when their runner had gone
         self.signs = 0
         self._began: dict[str, float] = {}  # name of a test under way → the time when it began
@@ -116,6 +118,11 @@ class Listener:
             self.under_way.pop(found[3], None)
             if (began := self._began.pop(found[3], None)) is not None:
                 self.seconds[found[3]] = self.seconds.get(found[3], 0.0) + now - began
+            if found[3] in self.failures:  # the test was run once more
+                self.failures.remove(found[3])
+                self.failed -= 1
+                if not int(found[2]):
+                    self.second.append(found[3])
             self.passed += int(found[1])
             self.failed += int(found[2])
             if int(found[2]):

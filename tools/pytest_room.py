@@ -12,6 +12,11 @@ pytest.mark.together), whose fixtures take long. There are as many lanes as CPUs
 WEFT_LANES=1, or an option such as -x, makes it one. The output of all lanes but the first is shown
 at the end, and each lane has temporary files of its own.
 
+A few failed tests are run once more, when all lanes have ended: one after the other, by one lane. A
+test that passes then has failed only because the machine was busy, or by chance. It counts as
+passed, the room says which tests these were, and `./run test` says it again at its end: such a test
+is to be mended. Nothing is run again if more than SOME tests failed, or if a lane died.
+
 Tests marked `soak` (`@pytest.mark.soak`, or a parameter with `marks=pytest.mark.soak`) repeat
 others, or take much time for what they show. They are left out, and counted, unless WEFT_SOAK is
 set, as by `./run soak`. Of a test marked `spread` each value of each parameter is in at least one
@@ -38,11 +43,13 @@ import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import progress
 import pytest
 
 BUNDLE = 4  # how many tests are claimed at once
+SOME = 5  # how many failed tests are run once more; if more have failed, something is broken
 SOAK = "WEFT_SOAK"  # the variable by which tests marked `soak` run too
 LANE = "WEFT_LANE"  # the variable that tells a lane where to claim bundles, and where results go
 DONE = "(the lane has ended)"  # the last line that a lane writes
@@ -54,8 +61,11 @@ class Lane:
     many of its phases fail.
     """
 
-    def __init__(self, shared: Path | None, kept: Path | None = None) -> None:
+    def __init__(
+        self, shared: Path | None, kept: Path | None = None, only: list[str] | None = None
+    ) -> None:
         self.shared = shared  # the folder where bundles are claimed; None: there is no other lane
+        self.only = only  # the tests to run; None: all
         self.first = kept is None or kept.stem == "0"
         self.kept = kept  # the file to which each test's result is written at once
         self.passed: set[str] = set()
@@ -87,12 +97,14 @@ class Lane:
     ) -> None:
         """Leaves out the tests marked `soak`. The first lane reports how many there are."""
         spread(items)
+        if self.only is not None:
+            items[:] = [item for item in items if item.nodeid in self.only]
         left = [item for item in items if item.get_closest_marker("soak")]
         if not left or os.environ.get(SOAK):
             return
         items[:] = [item for item in items if not item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=left)
-        if self.first:
+        if self.first and self.only is None:
             print(f"{len(left)} tests are left to ./run soak", flush=True)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -162,8 +174,13 @@ def how_many(arguments: list[str]) -> int:
     return int(os.environ.get("WEFT_LANES") or min(len(os.sched_getaffinity(0)), 4))
 
 
-def run_lane(arguments: list[str], shared: Path | None, kept: Path | None = None) -> Lane:
-    lane = Lane(shared, kept)
+def run_lane(
+    arguments: list[str],
+    shared: Path | None,
+    kept: Path | None = None,
+    only: list[str] | None = None,
+) -> Lane:
+    lane = Lane(shared, kept, only)
     stuck = ["-o", f"faulthandler_timeout={progress.STILL:.0f}"]
     stuck += ["-o", "faulthandler_exit_on_timeout=true"]
     style = ["-o", "console_output_style=classic"] if shared else []
@@ -194,10 +211,19 @@ def await_lanes(lanes: list[subprocess.Popen[bytes]], listeners: list[progress.L
             interrupted = True
 
 
-def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
-    """Returns the tests that passed and the tests that failed, over all lanes."""
+class Run(NamedTuple):
+    """The outcome of lanes that ran at the same time."""
+
+    passed: set[str]
+    failed: set[str]
+    whole: bool  # whether each lane ran all the tests that it had claimed
+
+
+def run_lanes(count: int, arguments: list[str], only: list[str] | None = None) -> Run:
+    """Runs all tests, or `only` these."""
     passed: set[str] = set()
     failed: set[str] = set()
+    whole = True
     # A process that a test has left running may still write to the folder when the folder is
     # removed.
     with tempfile.TemporaryDirectory(prefix="weft-lanes-", ignore_cleanup_errors=True) as folder:
@@ -220,7 +246,7 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
                     **os.environ,
                     # This variable is for a pytest that a test runs.
                     "PYTEST_DEBUG_TEMPROOT": str(files[lane]),
-                    LANE: json.dumps([str(shared), str(kept[lane])]),
+                    LANE: json.dumps([str(shared), str(kept[lane]), only]),
                     progress.VARIABLE: str(listeners[lane].path),
                 },
                 stdout=None if lane == 0 else output.open("wb"),
@@ -230,6 +256,7 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
         ]
         if await_lanes(lanes, listeners):
             failed.add("interrupted")
+            whole = False
         for number, lane in enumerate(lanes):
             if number:
                 print(outputs[number].read_text(errors="replace"), end="", flush=True)
@@ -238,12 +265,25 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
             passed.update(name for good, name in results if good)
             failed.update(name for good, name in results if not good)
             if results[-1:] != [[lane.returncode == 0, DONE]]:
+                whole = False
                 failed.update(listeners[number].leave() or [f"lane {number}"])
                 where = listeners[number].what_runs()
                 print(
                     f"lane {number} died (status {lane.returncode}){' in ' + where if where else ''}"
                 )
-    return passed - failed - {DONE}, failed - {DONE}
+    return Run(passed - failed - {DONE}, failed - {DONE}, whole)
+
+
+def run_again(first: Run, arguments: list[str]) -> Run:
+    """Runs the tests that failed once more, with no lane beside them, if they are few."""
+    tests = sorted(first.failed)
+    if not tests or len(tests) > SOME or not first.whole or not all("::" in t for t in tests):
+        return first
+    print(f"running once more, one after the other: {', '.join(tests)}", flush=True)
+    passed = run_lanes(1, arguments, tests).passed & first.failed
+    for test in sorted(passed):
+        print(f"passed only when it was run once more: {test}", flush=True)
+    return Run(first.passed | passed, first.failed - passed, True)
 
 
 def main(arguments: list[str]) -> int:
@@ -254,8 +294,8 @@ def main(arguments: list[str]) -> int:
         # wait for ever.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if given:
-        shared, kept = map(Path, json.loads(given))
-        lane = run_lane(arguments, shared, kept)
+        shared, kept, only = json.loads(given)
+        lane = run_lane(arguments, Path(shared), Path(kept), only)
         for name in lane.failed:
             lane.keep(name)  # the name may be that of an error of collection, which is no test
         lane.passed.discard(DONE)
@@ -264,7 +304,7 @@ def main(arguments: list[str]) -> int:
         return 1 if lane.failed else 0
     count = how_many(arguments)
     if count > 1:
-        passed, failed = run_lanes(count, arguments)
+        passed, failed, _ = run_again(run_lanes(count, arguments), arguments)
     else:
         lane = run_lane(arguments, None)
         passed, failed = lane.passed, lane.failed
