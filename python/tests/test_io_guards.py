@@ -163,7 +163,7 @@ def test_observed(b, ends, tmp_path):  # rules 14.6, 18.2
     b.run(b.process(waits)(), trace=file)
     events, _ = trace.read(file)
     done = [(e["op"], e.get("kind")) for e in events if e["e"] == "commit"]
-    assert done == [("select", "writable"), ("write to a descriptor", "writable")]
+    assert done == [("select", "writable"), ("write to a descriptor", None)]
     assert {shares._what(*one) for one in done} == {"io"}
 
 

@@ -55,7 +55,7 @@ int Descriptors::check(const char* verb) {
       errno = e.code().value();
       PyErr_SetFromErrno(PyExc_OSError);
       return -1;
-    } catch (const std::exception&) {
+    } catch (const weft::BadUse&) {
       why = in_a_loop;
     }
   }
