@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <future>
 #include <numeric>
 #include <system_error>
 
@@ -292,10 +293,11 @@ TEST_CASE("rule 18.4: the descriptor's home moves when those who wait there have
   Stream &a = ends.first, &b = ends.second;
   weft::Core other;
   weft::Channel<int> first(weft::buffer(1)), second(weft::buffer(1)), gone(weft::buffer(1));
+  std::promise<void> read;
   // This executor waits first, so its engine is the descriptor's home. Its process is cancelled
-  // while a process of another executor waits.
-  const auto at_home = [](Stream s, weft::Writer<int> waits, weft::Reader<int> go_on,
-                          weft::Writer<int> leaves) -> Process {
+  // while a process of another executor waits, and then the executor looks for no descriptor.
+  const auto at_home = [&read](Stream s, weft::Writer<int> waits, weft::Reader<int> go_on,
+                               weft::Writer<int> leaves) -> Process {
     weft::Group g;
     g.start([](Stream x) -> Process {
       char c[1];
@@ -307,14 +309,16 @@ TEST_CASE("rule 18.4: the descriptor's home moves when those who wait there have
     g.cancel();
     co_await g.wait();
     co_await leaves.write(1);
+    read.get_future().wait();
   };
-  const auto away = [](Stream s, weft::Reader<int> may, weft::Writer<int> waits) -> Process {
+  const auto away = [&read](Stream s, weft::Reader<int> may, weft::Writer<int> waits) -> Process {
     co_await may.read();
     co_await weft::par(
-        [](Stream x) -> Process {
+        [](Stream x, std::promise<void>& over) -> Process {
           char c[1];
           CHECK(co_await x.read_some(c) == 1);
-        }(s),
+          over.set_value();
+        }(s, read),
         [](weft::Writer<int> w) -> Process { co_await w.write(1); }(std::move(waits)));
   };
   const auto gives = [](Stream s, weft::Reader<int> may) -> Process {

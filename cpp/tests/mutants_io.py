@@ -204,13 +204,6 @@ MUTANTS = [
         OPERATION,
         "watched_->leave(p, side_);\n  «run.leave_outside();»",
     ),
-    either(
-        "io23",
-        "an operation that pauses cannot be cancelled",
-        OPERATION,
-        "choice.word() == core::CANCELLED",
-        "false",
-    ),
     unless(
         "io24",
         "a guard is not outside",
