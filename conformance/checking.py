@@ -26,7 +26,7 @@ from . import explore, networks
 from .explore import frozen
 from .python_driver import PythonDriver
 
-# : The features of the random networks, unless others are asked for.
+#: The features of the random networks, unless others are asked for.
 FEATURES = frozenset({"select", "output guards", "buffer", "retire", "try", "priority", "ends"})
 #: Groups of features, for the slice of the tests and for the soak.
 GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
@@ -82,7 +82,7 @@ class Searched:
     runs: int
     complete: bool
     kinds: set[str]
-    # : An outcome that the replay of its schedule does not show; "" if there is none, or if no
+    #: An outcome that the replay of its schedule does not show; "" if there is none, or if no
     # replay was asked for.
     lost: str = ""
 
@@ -158,7 +158,7 @@ def modelled(net: dict[str, Any], limit: int = 300_000) -> set[Outcome]:
 
 
 def _ended_well(outcomes: set[Outcome]) -> set[Outcome]:
-    """Returns the outcomes. Of a run that did not end well they contain only how the run ended."""
+    """Returns these outcomes; of a run that did not end well only how the run ended."""
     return {x if ("run", ("ok",)) in x else dict(x)["run"] for x in outcomes}
 
 
@@ -184,7 +184,8 @@ class Compared:
             return f"{name}: it is not the same twice"
         if found.lost:
             return found.lost
-        # An auto search has blocks in which times come early, up to Options.early of them.
+        # In some of its schedules the search "auto" lets times come early, so `all` must have been
+        # searched with early times too.
         if self.all is not None and (more := found.outcomes - self.all.outcomes):
             return f"{name}: all schedules have not {next(iter(more))}"
         if self.model is not None and (
@@ -243,8 +244,8 @@ def compare(
             )
         if ways:
             for way, options in WAYS:
-                # An auto search may have blocks in which times come early; the number of such
-                # blocks is 0 if no times may come early.
+                # The search "auto" lets times come early in some of its schedules, unless no time
+                # may come early.
                 early = 1 if times == "any" else 0
                 options = {"seed": seed + 1, "early": early, "time": times} | options
                 found = searched(net, features, way, replays=3, **options)

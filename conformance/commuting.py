@@ -213,7 +213,7 @@ def _steps(state: State, pid: int, action: Action) -> Iterator[State]:
 
 
 def _waiting(w: World) -> set[int]:
-    """Returns the selects that wait."""
+    """Returns the processes whose selects wait."""
     return {p for p, op in w.ops.items() if op.state == "waiting" and len(op.guards) > 1}
 
 
@@ -350,7 +350,7 @@ class Looked:
     """The result of look()."""
 
     pairs: int = 0
-    # : The pairs whose two orders differ: (the entries that report them in the table, an example).
+    #: The pairs whose two orders differ: (the entries that report them in the table, an example).
     differing: list[tuple[frozenset[Entry], str]] = field(default_factory=list)
 
 
@@ -385,12 +385,14 @@ def _look(
         return states
 
     if (a.what, b.what) == ("make", "make"):
-        return  # the numbers of the two ends follow their order, and mean nothing
+        # Each of the two steps makes an end. The numbers of these ends depend on the order, which
+        # means nothing.
+        return
     last = () if third is None else ((3, third),)
     if third is not None and "select" not in (a.what, b.what):
         return
     one = run(((1, a), (2, b), *last))
-    if third is not None:  # the third step is taken only where it has decided a select of the pair
+    if third is not None:  # The third step is done only where it has decided a select of the pair.
         one = [
             s for s in one if (("s", 1), "all") in s.touches[3] or (("s", 2), "all") in s.touches[3]
         ]
@@ -398,7 +400,8 @@ def _look(
         return
     other = run(((2, b), (1, a), *last))
     looked.pairs += 1
-    if not other:  # in one order this step is bad use, since the other step has closed the end
+    # In this order the second step is bad use, since the first step has closed its end.
+    if not other:
         return
     results = {_key(s.world) for s in other}
     for s in one:

@@ -114,7 +114,7 @@ class Sim(Composing):
             found.extend(self._steps_of(p))
         if (
             self.clock == "real"
-        ):  # processes take time too, so the order in which timers fire is unknown
+        ):  # Processes take time too, so the order in which timers fire is unknown.
             found.extend(("fire", k) for k in range(len(self.timers)))
         else:
             found.extend(("fire", k) for k in self.due())
@@ -198,7 +198,7 @@ class Sim(Composing):
                 op = self._op(p)
                 self.begin(op)
             except BadUse:
-                yield "bad"  # 11.1, even if the process has been asked to end
+                yield "bad"  # This is bad use, even if the process has been asked to end (11.1).
                 return
             finally:
                 self.ops.pop(p.pid, None)
@@ -334,7 +334,7 @@ class Sim(Composing):
             elif s[0] == "iter":
                 p.frames += (
                     ("iter", self.code.nest[id(s)][0], 10**9, ((body, pc), 0)),
-                )  # as if a turn of the loop were over: the read comes first
+                )  # The loop begins as if a turn of it were over: the read comes first.
             else:
                 p.at = (body, pc)
                 return self._call(p)
@@ -454,7 +454,8 @@ class Sim(Composing):
                 else:
                     self.commit(p.pid, i)
                     if op.state == "making" and self.grain == "atomic":
-                        self.make(p.pid)  # the owner runs
+                        # The process that owns the guard runs, and so makes its value at once.
+                        self.make(p.pid)
                 p.st = "parked"
             elif i is None:  # all guards are enrolled: arm the timers and park
                 for k, g in enumerate(op.guards):
@@ -581,9 +582,9 @@ class Sim(Composing):
         else:
             if self_iter or kind == "leave":
                 p.frames = p.frames[:-1]
-            # If a composition raises the end of a channel, the end was met when a new end was asked
-            # for, by this composition or one inside it (2.5). Otherwise the process met it in an
-            # operation.
+            # Whether the process has met the end in an operation (3.5). If a composition raises the
+            # end, the process has not: the end came up when a new end was asked for, by this
+            # composition or by one inside it (2.5).
             met = kind not in ("par", "seq", "spawn") or name == "Cancelled"
             p.exc = (name, out[2] if len(out) > 2 else 0, met)
             self._unwind(p)

@@ -18,7 +18,7 @@ QUIET = (
     "Retired",
     "Poisoned",
     "Cancelled",
-)  # end a process without failing it, if an operation met them (3.5, 4.3, 6.5)
+)  # These ends of an operation end a process without failing it (3.5, 4.3, 6.5).
 
 
 class Judge(World):

@@ -74,7 +74,8 @@ class Proc:
 
     def clone(self) -> Proc:
         new = Proc.__new__(Proc)
-        new.__dict__.update(self.__dict__)  # a search does this more often than anything else
+        # A search copies processes more often than it does anything else.
+        new.__dict__.update(self.__dict__)
         return new
 
     def key(self) -> tuple:

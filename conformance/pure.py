@@ -18,8 +18,8 @@ from .scenarios import collect
 
 BACKENDS = ("coroutines", "threads")
 
-# MicroPython's package lacks most of these features too. On CPython it is known, also without
-# finalisers, which process holds an end.
+# MicroPython's package lacks most of these features too. But on CPython it is known which process
+# holds an end, also without finalisers.
 LACKS = {
     "finalisers": "an end that is merely dropped is not noticed: no class of the pure package has a finaliser",
     "line numbers": _LACKS["line numbers"],

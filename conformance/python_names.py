@@ -80,7 +80,8 @@ class Names:
             return failed[0]
         if hasattr(error, "exceptions"):
             return "Group"
-        return f"{type(error).__name__}: {error}"  # the model never says this: it is shown as it is
+        # The model never records such a text, so a message shows the error as it is.
+        return f"{type(error).__name__}: {error}"
 
     # channels and ends
     def channel(self, spec: dict[str, Any]) -> Any:

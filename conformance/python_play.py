@@ -159,8 +159,7 @@ class Play:
 
     def has_arrived(self, done: Any, awaits: bool) -> Any:
         """Returns the operation for which a process must wait before it records a retirement, a
-        poison or a death. Within one OS process that is no other than `done`, whose effect is
-        immediate.
+        poison or a death. Within one OS process that is `done` itself, whose effect is immediate.
         """
         return done
 

@@ -107,7 +107,8 @@ class _Retiring(Maker):
             turn = [["read", self.pick(inputs)], self.guards(sides, outputs)]
         else:  # a buffer, or a merge that keeps the values
             turn = [self.guards(sides, slots)]
-            if self.rng.random() < 0.35:  # the guards stay the same, but different ones are on
+            # A second turn selects over the same ends, but other guards are on.
+            if self.rng.random() < 0.35:
                 turn.append(self.guards(sides, slots))
         if "limit" in self.features and self.rng.random() < 0.4:
             turn = [self.limit(turn)]
@@ -145,7 +146,8 @@ class _Retiring(Maker):
             and any(g["g"] == "in" and g.get("pre", True) for g in out)
             and self.rng.random() < 0.5
         ):
-            gives[0]["pre"] = False  # it holds the select open as long as a value may be read
+            # This output holds the select open as long as a value may be read.
+            gives[0]["pre"] = False
             gives[1].pop("pre", None)
         if all(g.get("pre") is False for g in out):
             del out[0]["pre"]

@@ -146,7 +146,7 @@ def function_of(
                     outcome = None, error
                 else:
                     outcome = await _outcome(desk.asked[0])
-                    desk.process.cancel()  # cancel again, for the next operation
+                    desk.process.cancel()  # The operation that follows is to be cancelled as well.
             else:
                 if desk.asked is None:
                     continue

@@ -32,7 +32,8 @@ class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
     loop: VirtualLoop
 
     def select(self, timeout: float | None = None) -> Any:
-        abroad = self.loop.abroad()  # read first: a thread that ends after this is among the events
+        # This is read first: if a thread ends after this line, its end is among the events.
+        abroad = self.loop.abroad()
         events = super().select(0)
         if events or (timeout is not None and timeout <= 0):
             return events

@@ -92,13 +92,13 @@ CAREFUL: set[Entry] = {
     # end has been closed before.
     ("close_other", "all", False),
     ("close_other", "all", True),
-    # An input that was not taken does not see that the last reader goes.
+    # An input that was ready but not taken does not notice that the last reader leaves.
     ("quiet_choice", "close", True),
 }
 
-#: Barriers, selects, ends of processes, time and cancellation are places of their own, and no buffers.
-# : Of the accesses, only `join`, `look` and `all` occur at these places, and `join` only at
-# barriers.
+#: Barriers, selects, ends of processes, time and cancellation are places of their own, and no
+#: buffers. Of the accesses, only `join`, `look` and `all` occur at these places, and `join` only at
+#: barriers.
 _ELSEWHERE = ("join", "look")
 NOWHERE: set[Entry] = {
     (a, b, buffered)

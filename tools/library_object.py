@@ -2,8 +2,9 @@
 
     library_object.object_file() ──► .build/tests/weft-HASH.o, by c++ -O0 -g
 
-To compile the library takes longer than all that these tests do with it. A test that needs other
-flags compiles the library itself.
+To compile the library takes longer than all that these tests do with it, so `tools/setup library`
+does it before the tests of `./run test` run: `python3 tools/library_object.py`. A test that needs
+other flags compiles the library itself.
 
 Invariants
 - Only the standard library is used: tests of several rooms import this file.
@@ -19,10 +20,12 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CPP = ROOT / "cpp"
+FOLDER = ROOT / ".build" / "tests"
 FLAGS = ("-std=c++20", "-O0", "-g", "-pthread", f"-I{CPP / 'include'}")
 
 
@@ -49,15 +52,14 @@ def object_file() -> Path:
         subprocess.CalledProcessError: the library does not compile; the compiler has said why.
     """
     compiler = _compiler()
-    folder = ROOT / ".build" / "tests"
-    folder.mkdir(parents=True, exist_ok=True)
-    made = folder / _name(compiler)
-    with (folder / "lock").open("w") as lock:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    made = FOLDER / _name(compiler)
+    with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
-            for old in folder.glob("weft-*.o"):
+            for old in FOLDER.glob("weft-*.o"):
                 old.unlink()
-            new = folder / "new.o"
+            new = FOLDER / "new.o"
             source = CPP / "src/weft.cpp"
             subprocess.run([*compiler, *FLAGS, "-c", source, "-o", new], check=True)
             new.rename(made)
@@ -81,3 +83,9 @@ def program(made: Path, *sources: Path, flags: tuple[str, ...] = ()) -> Path:
     command = [_compiler()[-1], "-pthread", *map(str, objects), str(library), "-o", str(made)]
     subprocess.run(command, check=True)
     return made
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:  # is the object file there?
+        sys.exit(not (FOLDER / _name(_compiler())).exists())
+    object_file()

@@ -275,9 +275,11 @@ def make_editable() -> None:
 
 def by_pytest(tests: Names) -> Counts:
     rooms = tomllib.loads((ROOT / "tools" / "rooms.toml").read_text(encoding="utf-8"))["rooms"]
-    parts = {"python"}  # also what each room needs, except the package, which is installed below
+    # Also what each room needs, except the package, which is installed below, and the library, which
+    # few tests need: they compile it.
+    parts = {"python"}
     for path in tests:
-        parts |= set(rooms[path.split("/tests/")[0]]["setup"]) - {"weft"}
+        parts |= set(rooms[path.split("/tests/")[0]]["setup"]) - {"library", "weft"}
     need(*sorted(parts))
     make_editable()
     calls: dict[tuple[str, bool], list[str]] = {}  # (room, whether names are asked for) → calls

@@ -1,9 +1,10 @@
 // Two programs and a channel between them over TCP on loopback, the transport of a network's links,
 // without TLS (py/net_values.py measures it with TLS). Each is a process of its own on its own CPU.
 //
-//   net int SAMPLES PER      ns a rendezvous: a write to a channel whose reader is the other program
-//   net 1mb SAMPLES PER      ns one way of a megabyte, a vector of doubles, from before the write to
-//                            after the read, by the system's clock; the reader asks for each
+//   net int SAMPLES PER      ns a rendezvous: a write to a channel whose reader is the other
+//                            program
+//   net 1mb SAMPLES PER      ns one way of a megabyte, a vector of doubles, from before the write
+//                            to after the read, by the system's clock; the reader asks for each
 //
 // Every value is checked by its reader.
 

@@ -181,7 +181,8 @@ async def meets_its_end(seen, end, write):
         if write:
             with pytest.raises(Retired) as met:
                 await end.write(done)
-            assert met.value.value == done  # also in the write after which the other processes ran
+            # This also holds for the write after which the other processes ran.
+            assert met.value.value == done
         else:
             with pytest.raises(Poisoned):
                 await end.read()

@@ -15,7 +15,7 @@ from conformance.witnesses import CAREFUL, NOWHERE, WITNESSES
 
 
 def without(entry: Entry) -> Callable[[str, str, bool], bool]:
-    """Returns the table with the opposite of this entry."""
+    """Returns the table with this one entry negated."""
     return lambda a, b, buffered: table(a, b, buffered) != ((a, b, buffered) == entry)
 
 

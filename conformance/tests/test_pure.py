@@ -19,7 +19,7 @@ from conformance.python_driver import ApartDriver
 from conformance.python_names import PURE
 from conformance.scenarios import collect
 
-pytestmark = pytest.mark.together  # the lane keeps the outcomes
+pytestmark = pytest.mark.together  # These tests share the outcomes that the lane keeps.
 
 ALL = list(collect("coroutines"))
 RUN = [name for name in ALL if name not in pure.LEFT_OUT]

@@ -298,7 +298,7 @@ def test_rule_3_2_when_the_blocked_party_leaves_the_channel_ends():
     t = Table({}, {})
     t.select(1, t.g_in(0), t.g_in(1))
     t.close(t.r[0], "retired")
-    t.write(2, "x", 1)  # the select goes elsewhere
+    t.write(2, "x", 1)  # The select commits at channel 1.
     t.write(3, "y", 0)
     assert t.out(3) == ("Retired", 0)
 

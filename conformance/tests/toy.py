@@ -181,7 +181,7 @@ def commits(op: Op, shape: Callable[[tuple], Any]) -> Callable[[Process], Callab
             return lambda: (False, wrong)
         hot = world.choices(op)
         if hot:
-            # start at the next guard each time: fair
+            # A fair select starts at the next guard each time.
             p.turn = getattr(p, "turn", 0) + (op.kind == "select")
             world.commit(
                 pid,
@@ -353,8 +353,8 @@ def select(*guards: Any, mode: str = "fair") -> Any:
             value, raises, function = g.value, False, g.make
             if (
                 function
-                # the toy must know the outcome beforehand: it asks a copy first, and then calls the
-                # function itself
+                # The toy must know beforehand what the function returns or raises, so it reads the
+                # function's closure. The function itself is called later.
             ):
                 functions[k] = function
                 cells = dict(

@@ -178,7 +178,8 @@ void Engine::schedule() {
       const Fiber& f = fibers_[i];
       if ((can && static_cast<int>(i) == current_) || !enabled(f)) continue;
       if (f.state == State::parked)
-        late[m++] = static_cast<std::uint8_t>(i);  // The expiry of a time limit comes last.
+        // A fiber whose time limit expires comes after all others.
+        late[m++] = static_cast<std::uint8_t>(i);
       else
         options[n++] = static_cast<std::uint8_t>(i);
     }
@@ -630,7 +631,8 @@ int explore_main(int argc, char** argv) {
                   o.failed ? o.what.c_str() : "no failure with this schedule");
       return o.failed ? 1 : 0;
     }
-    // What a scenario claims about its bound is checked unless the options ask for something else.
+    // The scenario says up to which bound it can be exhausted. That is checked unless the options
+    // ask for another search.
     const bool held = !random && !executions && !killers && bound < 0 && more == 0 && mutant == 0;
     progress::begin(s.name);
     Engine::Limits l;

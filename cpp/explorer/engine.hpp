@@ -74,7 +74,7 @@ class Engine {
   struct Limits {
     unsigned bound = 2;
     std::uint64_t executions = 2'000'000;
-    // With `samples`: the samples are for more preemptions than this number.
+    // With `samples`: only schedules with more preemptions than this are sampled.
     int sure = -1;
     std::uint64_t samples = 0;  // the largest number of further executions; 0 means no such limit
     std::uint64_t steps = 20'000;
@@ -144,8 +144,9 @@ class Engine {
   std::int64_t now_ = 0;
   bool failed_ = false;
   std::string what_;
-  std::vector<std::pair<std::uint64_t, int>> departures_;  // the departures of this execution
-  std::vector<std::pair<std::uint64_t, int>> script_;      // the departures to replay
+  // the steps at which the running thread did not go on in this execution, and the threads that did
+  std::vector<std::pair<std::uint64_t, int>> departures_;
+  std::vector<std::pair<std::uint64_t, int>> script_;  // the same for an execution to replay
   bool tracing_ = false;
   std::string trace_;
   struct Name {
@@ -169,9 +170,9 @@ inline Engine& engine() { return made ? *made : make_engine(); }
 struct Scenario {
   const char* name;
   std::function<void()> body;
-  int exhausted;  // the bound up to which the tests exhaust the scenario
-  // The bound up to which the tests explore the scenario. It is the same as `exhausted`, or a
-  // greater one at which there are too many schedules to run all.
+  int exhausted;  // the bound up to which the tests run all schedules
+  // The bound up to which the tests explore the scenario: `exhausted`, or a greater one, at which
+  // there are too many schedules to run all.
   unsigned bound;
 };
 bool enrol(const char* name, int exhausted, unsigned bound, void (*body)());

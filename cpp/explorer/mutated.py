@@ -184,7 +184,7 @@ EDITS: list[tuple[str, str, str]] = [
         "    r.told = 1;\n    this->hint(after);\n",
         "    r.told = 1;\n    if (WEFT_MUTANT != 159) this->hint(after);\n",
     ),
-    (  # the scenario of the mutant has seen it by then
+    (  # By this point the scenario has noticed mutant 161.
         "core/lending.hpp",
         "  void take_back(AfterUnlock& after) noexcept {\n",
         "  void take_back(AfterUnlock& after) noexcept {\n    if (WEFT_MUTANT == 161) return;\n",
@@ -266,8 +266,8 @@ class DoesNotApply(Exception):
 
 
 def pattern(old: str) -> re.Pattern[str]:
-    """Returns a pattern for `old`, wherever its lines are broken. Of its comments only the words
-    count."""
+    """Returns a pattern that finds `old` whatever its line breaks, and wherever its comments begin
+    a new line."""
     tokens = re.findall(r"\w+|[^\w\s]", old.replace("//", " "))
     return re.compile(r"(?:\s|//)*".join(map(re.escape, tokens)))
 
@@ -278,8 +278,8 @@ def place(file: str) -> str:
 
 
 def mutated() -> dict[str, str]:
-    """Returns the files that have mutants, with the mutants in them. Every edit is of the text as
-    it is committed.
+    """Returns the files that have mutants, with the mutants in them. The text of an edit is looked
+    for in the file as it is committed, without the edits before it.
     """
     found: dict[str, str] = {}
     places: dict[str, list[tuple[int, int, str]]] = {}

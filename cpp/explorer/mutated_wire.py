@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# The file under weft/, the text that stands in the file, and the text that takes its place.
+# Each edit: the file under weft/, the text in that file, and the text that takes its place.
 EDITS: list[tuple[str, str, str]] = [
     (
         "src/wire/lender.cpp",

@@ -14,7 +14,7 @@
 // last looked. park() may also end by its time limit whenever the explorer likes (time is virtual);
 // it has no other spurious wake-ups.
 #pragma once
-#include <atomic>  // for memory_order
+#include <atomic>  // for std::memory_order
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -34,8 +34,8 @@ struct LateStore {
   int by;
 };
 inline std::vector<LateStore> late_stores;
-// Lets the stores of fiber `by`, or of every fiber if it is -1, arrive. A store buffer is emptied in
-// order, so the model empties it all at once.
+// Makes the stores of fiber `by` arrive, or those of every fiber if `by` is -1. A store buffer is
+// emptied in order, so the model empties it all at once.
 inline void arrive(int by) noexcept {
   std::erase_if(late_stores, [by](const LateStore& s) {
     if (by >= 0 && s.by != by) return false;
@@ -141,7 +141,7 @@ class atomic {
     return after(was, v_);
   }
 
-  // peek() is for the engine's park(); it is not a scheduling point.
+  // The engine's park() calls peek(), which is not a scheduling point.
   T peek() const noexcept { return v_; }
 
  private:
@@ -157,7 +157,7 @@ class atomic {
   }
   static std::uint64_t bits(T v) noexcept {
     if constexpr (std::is_pointer_v<T>)
-      return v ? 1 : 0;  // The value of an address would differ between executions.
+      return v ? 1 : 0;  // An address would differ between executions.
     else
       return static_cast<std::uint64_t>(v);
   }
@@ -175,7 +175,7 @@ class atomic {
 
 inline void pause(unsigned) noexcept { explorer::engine().pause(); }
 inline void back_off(unsigned) noexcept { explorer::engine().pause(); }
-inline void yield() noexcept {}  // the thread that yields may also be the next to run
+inline void yield() noexcept {}  // The thread that yields may also be the next to run.
 inline std::int64_t now() noexcept { return explorer::engine().now(); }
 [[noreturn]] inline void fatal(const char* message) noexcept { explorer::engine().fail(message); }
 

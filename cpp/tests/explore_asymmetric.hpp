@@ -1,6 +1,6 @@
-// The lock of a worker's queue (runtime/asymmetric.hpp): its owner and its visitors, with light
-// stores that may arrive late. After a visit the owner executes prim::own_fences (2 here) fences
-// itself, and then none.
+// The lock of a worker's queue (runtime/asymmetric.hpp): its owner, and threads that visit the
+// queue. The owner's light stores may arrive late. After a visit the owner's fences are full ones,
+// prim::own_fences times (here 2), and then light ones again.
 #pragma once
 #include "weft/runtime/asymmetric.hpp"
 

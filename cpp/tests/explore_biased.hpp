@@ -41,7 +41,7 @@ SCENARIO("biased lock: two revoke it at the same time", 2) {
   REQUIRE_THAT(g.sum == 5);
 }
 
-// In this exploration, bias_streak is 2.
+// Here bias_streak is 2.
 SCENARIO("biased lock: the second bias, its owner, the first one and one who revokes it", 3) {
   Guarded g;
   name(g, "lock");

@@ -155,8 +155,8 @@ SCENARIO("choice meets plain reader and plain writer (rules 5.1, 5.10)", 2) {
   std::uint32_t in = 0, out = 0;
   spawn("P", [&] {
     for (int k = 0; k < 2; ++k) {
-      // Each guard is chosen once: when the input has been chosen only the output is left, and vice
-      // versa.
+      // Each of the two guards is to be chosen once: when the input has been chosen, only the
+      // output is left, and vice versa.
       if (!in) p.in(c);
       if (!out) p.out(d, 7);
       const bool had_in = !in;

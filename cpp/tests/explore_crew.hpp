@@ -34,7 +34,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   Job* at_alarm = nullptr;
   std::vector<Job*> jobs;
   bool looks_at_rest = false;
-  prim::atomic<int> withdrawing{0};  // counted if `looks_at_rest` is set
+  prim::atomic<int> withdrawing{0};  // counts the withdrawals under way, if `looks_at_rest` is set
 
   Crew(unsigned workers, unsigned others, bool long_steps)
       : Base(workers, this, long_steps), active(static_cast<std::int32_t>(workers + others)) {
@@ -94,7 +94,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
       if (j->cancel().load() != 0)
         withdraw(*j, [&](runtime::ProcessBase&) {
           if (looks_at_rest) withdrawing.store(1);
-          static_cast<void>(j->word.load());  // This load gives other threads time to begin.
+          static_cast<void>(j->word.load());  // This load gives other threads the time to begin.
           if (j->inside) engine().fail("a process is withdrawn while it runs (rule 6.1)");
           wake(*j, 3, [&](Job& x) { go(w, x); });
           if (looks_at_rest) withdrawing.store(0);

@@ -1,5 +1,5 @@
-// Standing alternatives (rule 5.9): the second look at each of the two words, other readers beside
-// a standing one, standing parties at both sides, ends.
+// Standing alternatives (rule 5.9): an alternative that looks again at each of its two words, other
+// readers beside it, standing parties at both sides of a channel, ends.
 #pragma once
 
 namespace weft::test {

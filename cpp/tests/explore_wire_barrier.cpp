@@ -101,7 +101,7 @@ SCENARIO(
     e.frames(n.b);
     e.frames(n.c);
     counts = counts || enrol.ok();
-    // b learns by another path that c is enrolled.
+    // b learns from elsewhere that c is enrolled.
     e.may(enrol.ok() && !one, [&] { one = true, first.arrive(n.at_b).begin(n.b.at_party); });
     e.may(enrol.ok() && !two && !leaves,
           [&] { two = true, second.arrive(n.at_c).begin(n.c.at_party); });

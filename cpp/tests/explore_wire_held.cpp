@@ -76,8 +76,8 @@ SCENARIO(
   } while (e.one());
   REQUIRE_THAT(n.write.ok() && n.write.times == 1);
   const bool taken = n.first.ok() || n.second.ok();
-  // The session of the first reader is cut in every order. When the session was cut, the value may
-  // have been under way to that reader.
+  // The first reader's session is cut in every run. So the value comes back, even if it was on its
+  // way to that reader, unless that reader has ended its block and used the value.
   if (keeps && !(over && !back)) REQUIRE_THAT(n.second.ok() && n.second.value() == 7);
   if (!n.second.ok()) REQUIRE_THAT(!n.second.is_over && (taken || !keeps));
   REQUIRE_THAT(!n.d.at_home.session.is_over() && n.a.at_home.home.open() == 0);

@@ -1,7 +1,7 @@
 // Exploration of choices over several homes, in which each home is asked once (WIRE.md 5.3, 5.9,
 // 5.11): two guards of one home with a guard of another home between them, a timer at the choice's
-// own place, a choice that looks but does not wait, and guards that are off. The mutants are those of
-// conformance/models/wire_looks.pml, and some of wire_spans.pml.
+// own place, a choice that looks but does not wait, and guards that are off. The mutants are those
+// of conformance/models/wire_looks.pml, and some of wire_spans.pml.
 #include "engine.hpp"
 #include "explore_events.hpp"
 #include "wire_choice.hpp"

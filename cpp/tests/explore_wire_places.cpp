@@ -149,7 +149,7 @@ SCENARIO(
   for (const Here& h : n.readers)
     REQUIRE_THAT(h.over() && (h.has_value() || h.status == Status::poisoned));
   for (const Op& o : n.ops) REQUIRE_THAT(o.is_over && (o.ok() || o.status() == Status::poisoned));
-  // A write may have ended without learning of the poison: it had a credit, and its reader waited.
+  // A write may end without learning of the poison, if it had a credit and its reader waited.
   n.all_are_read();
 }
 

@@ -78,7 +78,7 @@ class Spanning final : public w::FarOp {
     const w::Space::Step step(*space_);
     span_->withdraw();
   }
-  // Called when the time of a timer has come.
+  // Does what a place does when the time of the choice's timer has come.
   void look_once() {
     const w::Space::Step step(*space_);
     span_->look_once();

@@ -1,5 +1,6 @@
-// Tests choices over several homes that have committed without being over: an extended read holds
-// such a choice, or it makes its value. No other choice waits for it (WIRE.md 5.4).
+// Tests choices over several homes that have committed but are not over yet, because an extended
+// read holds the choice, or the choice still makes its value. No other choice waits for such a
+// choice (WIRE.md 5.4).
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"
@@ -16,7 +17,8 @@ TEST_CASE(
     "wire 5.4: a choice that has committed, and is held by an extended read, is waited for by "
     "nobody (rules 1.6, 5.7)") {
   for (const bool several : {false, true})
-    for (const int when : {0, 1, 2}) {  // The look comes last, or before x tries.
+    // 0: the extended read begins before x; 1: after x. 2: y looks before x tries.
+    for (const int when : {0, 1, 2}) {
       CAPTURE(several);
       CAPTURE(when);
       Square s;

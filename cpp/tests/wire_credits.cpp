@@ -62,8 +62,8 @@ TEST_CASE(
     CHECK(t.r() == v);
     frames += t.a.can_down();
   }
-  CHECK(frames == 1);  // A frame comes with the fourth free slot, at half. The values so far are
-                       // -1, 0, 1, 2.
+  // One CREDIT comes, when half of the eight slots are free. (The values so far are -1, 0, 1, 2.)
+  CHECK(frames == 1);
 }
 
 TEST_CASE("wire 6.2: many who wait are served as slots come, in their order") {
@@ -163,7 +163,7 @@ TEST_CASE(
                   w::Value<int>::type(), "end", 0);
       p.session.input(bytes);
     }
-    // More than half of the buffer is free again.
+    // The writes can go on: more than half of the buffer is free again.
     for (std::uint32_t v = 1; v <= writes; ++v) CHECK(r() == static_cast<int>(v));
     const w::Space::Step step(*home);
     std::uint32_t done = 0, lending = 0;
@@ -515,8 +515,8 @@ TEST_CASE("wire 6.2, 14.2: a CREDIT that makes no sense ends the session at the 
   }
 }
 
-// Everything happens at once, at random. The values of one space are read in their order, each
-// once; values are lost only where the rules allow it.
+// All spaces write and read at random, all at the same time. The values of one space are read in
+// their order, each once; values are lost only where the rules allow it.
 TEST_CASE(
     "wire 6: random writes, reads, choices, withdrawals and second writers: in order, once, and "
     "never more than the buffer holds") {

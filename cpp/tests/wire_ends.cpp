@@ -464,7 +464,8 @@ TEST_CASE(
   Third t;
   Channel<Out> back{buffer(2)};
   Reader<Out> returned = back.reader();
-  Wire& bc = t.world->join(1, 2);  // the wire between the receiver, its home, and the sender
+  // The wire between the sender (space 1) and the receiver (space 2), which is the home of `back`.
+  Wire& bc = t.world->join(1, 2);
   const auto to_back = bc.give(back.writer());
   bc.pump();
   std::optional<Out> e(t.write.value(0));
@@ -501,7 +502,7 @@ TEST_CASE(
   CHECK(t.passes(last, 9));
 }
 
-// --- promotion of the channel of an end that is sent out: parties that wait, full buffers ---
+// --- the channel of an end that is sent out: parties that wait there, full buffers ---
 
 struct Sent : Moving {
   Wire& l = world->join(0, 1);

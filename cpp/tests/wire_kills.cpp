@@ -72,7 +72,7 @@ struct Told {
   bool died = false, doubt = false;
 };
 
-// Writes 1, 2, 3, … until the other side dies.
+// Writes 1, 2, 3, … until the other program dies.
 template <class W>
 Told write_all(W to) {
   Told t;
@@ -84,7 +84,7 @@ Told write_all(W to) {
   }
   return t;
 }
-// Returns how many values were read until the other side died, or 0 if there was a gap.
+// Returns how many values were read until the other program died, or 0 if there was a gap.
 template <class R>
 std::uint64_t read_all(R from) {
   std::uint64_t last = 0;

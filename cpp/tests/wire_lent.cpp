@@ -59,7 +59,7 @@ TEST_CASE(
     const auto send_some = [&] {
       while (lends.queued() > 0) {
         const std::size_t whole = lends.frames(1 + below(100'000));
-        // Takes whole frames, or the parts of frames that are there.
+        // Takes whole frames, or as many parts of frames as there are.
         if (dice() % 2 && whole > 0) {
           const std::size_t at = sent.size();
           sent.resize(at + whole);
@@ -147,7 +147,7 @@ T long_value(std::size_t elements) {
 struct Two {
   std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
   Wire a{*home, *far};
-  // Passes all output of one side, in pieces of any length.
+  // Passes all output of one side to the other, in pieces of any length.
   void pass(w::Peer& from, w::Peer& to, std::mt19937& dice) {
     w::Buffer all;
     {

@@ -63,7 +63,7 @@ std::string read_all(int socket, std::size_t capacity, std::uint64_t messages, s
                (message(m.number, seed).check == m.check ? "" : ", and its checksum is wrong");
       if (got % 65'536 || Clock::now() - said < std::chrono::seconds(20)) continue;
       said = Clock::now();
-      // A sign of life for the program that runs the tests.
+      // A sign of life for the runner of the tests.
       std::fprintf(stderr, "%llu messages\n", static_cast<unsigned long long>(got));
     }
   } catch (const Retired&) {

@@ -98,7 +98,8 @@ TEST_CASE("wire 6.6: nothing is lent before the first write, nor to who knows no
   t.pump();
   CHECK(one.value() == 1);
   Lent other;
-  other.a.at_home.home.lends_places = false;  // as over a link that may lose frames
+  // This home is like that of a link which may lose frames.
+  other.a.at_home.home.lends_places = false;
   other.begin_lending();
   other.read();
   other.pump();
@@ -414,8 +415,8 @@ TEST_CASE("wire 6.6, 14.2: frames that do not fit") {
   }
 }
 
-// Everything happens in any order. Each write that is over was read once, no write that was
-// withdrawn was read, and the values come in their order.
+// Reads, writes, withdrawals and frames happen in any order. Each write that is over was read once,
+// no write that was withdrawn was read, and the values come in their order.
 TEST_CASE("wire 6.6: random schedules") {
   const auto seed = std::random_device{}();
   CAPTURE(seed);

@@ -27,7 +27,7 @@ Process passes(w::FarReader<int> in, w::FarWriter<int> out) {
 Process meets(w::FarBarrier b) { co_await b.sync(); }
 // Takes one value from a channel of its own program, then passes it on.
 Process passes_on(Reader<int> in, w::FarWriter<int> out) { co_await out.write(co_await in.read()); }
-// So many processes that the answer of a program needs several frames.
+// There are so many processes that the answer of a program needs several frames.
 constexpr int kMany = 1200;
 Process many(w::FarReader<int> in, w::FarWriter<int> out) {
   std::vector<Process> all;
@@ -47,7 +47,7 @@ Process follows(Reader<int> told, w::FarReader<int> in, w::FarWriter<int> out) {
   co_await out.write(co_await in.read());
   co_await told.read();
 }
-// First waits for something outside, of which no program knows.
+// Waits first for something outside that no program knows of.
 Process asks_a_person(int fd, w::FarWriter<int> out) {
   const int answer = co_await blocking([fd] {
     char c = 0;
@@ -412,7 +412,8 @@ void a_person() {
   ::close(fds[0]), ::close(fds[1]);
 }
 
-// With a program without Rounds, or a thread here that is not a process, no deadlock is declared.
+// No deadlock is declared beside a program without Rounds, or while this program has a thread that
+// is not a process.
 template <class L>
 void somebody_unknown(const char* which) {
   const bool silent = std::strcmp(which, "silent") == 0;

@@ -408,7 +408,7 @@ TEST_CASE(
   REQUIRE(v.two.linked());
   Line other(of_a_relay(), 33, 1600);
   other.output(v.now, seen);
-  for (int i = 0; i < 3; ++i) v.two.input(seen, v.now, none);  // with the very first START
+  for (int i = 0; i < 3; ++i) v.two.input(seen, v.now, none);  // The very first START comes again.
   CHECK(none.empty());
   CHECK(v.two.lost() == nullptr);
   CHECK(v.one.queue(bytes(" again")) == 6);

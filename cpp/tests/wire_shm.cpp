@@ -114,7 +114,7 @@ TEST_CASE(
   CHECK(p.now() == P::kLongest / 2);
   p.came(3'000);
   CHECK(p.now() == P::kLongest);
-  // Answers come after 50 us: the thread sleeps until they are known to be steady.
+  // Answers now take 50 us. The thread sleeps through them until it knows that this is usual.
   for (std::uint32_t i = 2; i < P::kSteady; ++i) {
     p.in_vain();
     p.slept(50'000);
@@ -127,15 +127,14 @@ TEST_CASE(
   CHECK(p.now() == 75'000);
   p.came(P::kAnswer - 1'000);
   CHECK(p.now() == P::kAnswer);
-  // Quick answers between the slow ones change nothing; with only quick answers the usual time
-  // returns.
+  // Quick answers between slow ones change nothing; after only quick ones the usual time returns.
   for (std::uint32_t i = 1; i < P::kSteady; ++i) {
     p.came(2'000);
     CHECK(p.now() == P::kAnswer);
   }
   p.came(2'000);
   CHECK(p.now() == P::kLongest);
-  // If answers take longer, the thread sleeps for them, and soon sleeps without having looked.
+  // If answers take longer, the thread sleeps through them, and soon does not spin before that.
   for (int i = 0; i < 12; ++i) {
     p.in_vain();
     p.slept(P::kAnswer + 1);
@@ -175,8 +174,7 @@ TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a sign
                        doctest::Contains("bytes: File too large"), BadUse);
   CHECK_THROWS_WITH_AS(w::Segment::make(std::size_t{1} << 50, w::Segment::Peers::write, fd),
                        doctest::Contains("bytes: Cannot allocate"),
-                       // The size is more than half of all memory: if it were granted, a process
-                       // would be killed.
+                       // More than half of all memory: if granted, a process would be killed.
                        BadUse);
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &size) == 0);
   ::signal(SIGXFSZ, signal);
@@ -371,8 +369,7 @@ TEST_CASE(
   CHECK(rounds > 1);
   CHECK(from.may_go(fds[0]) == PTRDIFF_MAX);
   CHECK(to.next(fds[1]) == -1);
-  // A descriptor that cannot be sent.
-  from.attach(-1, 0);
+  from.attach(-1, 0);  // This descriptor cannot be sent.
   CHECK(from.may_go(fds[0]) == -1);
   ::close(fds[0]);
   CHECK_FALSE(to.receive(fds[1]));

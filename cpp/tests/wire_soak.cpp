@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
     if (!wrong.empty()) ++failed, std::printf("%s\n", wrong.c_str());
     if (Clock::now() - said < std::chrono::seconds(20)) continue;
     said = Clock::now();
-    // A sign of life for the program that runs the tests.
+    // A sign of life for the runner of the tests.
     std::fprintf(stderr, "%llu networks\n", static_cast<unsigned long long>(n + 1));
   }
   std::printf("networks of seeds %llu to %llu\n", static_cast<unsigned long long>(first),

@@ -136,7 +136,7 @@ TEST_CASE("wire 14.5: of peers on this machine nothing is counted") {
   CHECK(q.h->peer()->home.counts);
 }
 
-// --- faults (14.2) --------------------------------------------------------------------------------
+// --- faults (14.2) -------------------------------------------------------------------------------
 
 std::string home_says(bool with_reader, std::initializer_list<w::Frame> frames) {
   const auto home = w::Space::make("home"), far = w::Space::make("far");

@@ -276,8 +276,8 @@ class World final : public w::Introducer, public std::enable_shared_from_this<Wo
   bool introduce(w::Peer& a, w::Peer& b) override {
     if (refuses) return false;
     const auto x = a.session.theirs().incarnation, y = b.session.theirs().incarnation;
-    // The two spaces stand for other programs: their steps are not part of the present step, and
-    // their locks are not taken within it.
+    // The two spaces stand for other programs. On a thread of its own their steps are not part of
+    // the present step, and their locks are not taken within it.
     std::thread([&] { wires.emplace_back(*spaces[x - 1], *spaces[y - 1], true); }).join();
     return true;
   }

@@ -1,47 +1,20 @@
-// weft_native: the core in C. It contains the parts that every communication uses: the run queue,
-// resuming a process, and a plain read or write at an open rendezvous. It takes the place of
-// weft/_plain.py; ../README.md ("Inside") specifies each part. The Python functions that hooks()
+// weft_native: the core in C, in the place of weft/_plain.py. It contains the parts that every
+// communication uses: the run queue, resuming a process, and a plain read or write at an open
+// rendezvous. ../README.md ("Inside") specifies each part. The Python functions that hooks()
 // registers handle all other cases: ends of channels, cancellation, and the cases named below.
+// weft_native.h contains the objects and their invariants, and the queues.
 //
 // This source has two builds. A user C module is linked into the firmware. A natmod (.mpy) is
-// loaded at run time, and reaches MicroPython only through its function table. Buffers, and a
-// select of readers, are in the user C module only, since a natmod lies in RAM and should not
-// exceed 4 KB. weft_native.h contains the objects, the run queue and the waiting queues.
-//
-// Invariants
-// - A process is at most once in the run queue. Its `rn` is NULL exactly when it is not in the
-//   queue; the `rn` of the last process is that process itself.
-// - A channel whose `ok` is True has only processes in its waiting queues, and one of the two
-//   queues is empty.
-// - The collector can reach all objects of the core from `S`, which is a root pointer, or in a
-//   natmod data that MicroPython tracks. A parked process is reachable from the queue that it is
-//   in, the running process from S.cur.
-// - Only the constructors allocate.
-// - Fields that Python can see are never NULL; None stands for nothing.
-//
-// The states of a process, by `at` and `go`:
-//
-//   ready --loop()--> running --rd_step(), wr_write()--> parked (`at` is the end)
-//                       |  |                               --the other party, push()--> ready
-//                       |  +--a hook--> parked (`at` is any object)
-//                       |                                  --push(), or throw() and push()--> ready
-//                       +--returns, raises--> ended: hook ended() or failed()
-//
-//   `go` determines what the loop does with the process next. None: the process is resumed. ONCE:
-//   it is resumed at an await of ONCE. An Rd: it waits at `yield rd`; the step of the read is done
-//   again, and the value is sent. Any other object is raised in the process (throw()), or called
-//   with None if the process has no generator.
-
+// loaded at run time, reaches MicroPython only through its function table, and lies in RAM, where
+// it should not exceed 4 KB: so it has no buffers, and no select of readers.
 #include "weft_native.h"
-
 #define ABI (2)
 
 // --- reading and writing
 
 static mp_obj_t or_none(proc_t* p) { return p == NULL ? mp_const_none : MP_OBJ_FROM_PTR(p); }
 
-// the maximum number of operations of a process in a row that complete at once
-enum { AT_ONCE = 1000 };
+enum { AT_ONCE = 1000 };  // operations of a process in a row that may complete at once
 
 // Counts an operation of p that completed at once, for which no other process waited. Returns true
 // if there were too many in a row, so that other processes must run first (rule 7.7).
@@ -189,8 +162,7 @@ static mp_obj_t wr_call(mp_obj_t self, size_t n_args, size_t n_kw, const mp_obj_
 
 static mp_obj_t done_iternext(mp_obj_t self) { return MP_OBJ_STOP_ITERATION; }
 
-// Suspends the process once. The mark in `go` is set by the step that suspends the process, and
-// cleared by the step that resumes it.
+// Suspends the process once: the step that suspends it sets the mark in `go`, the next clears it.
 static mp_obj_t once_iternext(mp_obj_t self) {
   proc_t* p = S.cur;
   if (p == NULL) {
@@ -378,8 +350,7 @@ static mp_obj_t wr_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_k
   return end_make(TYPE(wr_type), n_args, n_kw, args);
 }
 
-// Looks up an attribute of either kind of end: its fields, and the methods of the class `methods`,
-// which methods() has set.
+// Looks up an attribute of an end: a field, or a method of the class `methods`, set by methods().
 static void end_attr(mp_obj_t self, mp_obj_t methods, qstr attr, mp_obj_t* dest) {
   end_t* e = MP_OBJ_TO_PTR(self);
   if (attr == MP_QSTR_c) {
@@ -477,8 +448,7 @@ static __attribute__((noinline)) mp_vm_return_kind_t resume(mp_obj_t g, mp_obj_t
   return MP_VM_RETURN_EXCEPTION;
 }
 
-// Calls rd_step() for a process that yielded an Rd. An exception of the hook is stored in *raised,
-// to be raised in the process.
+// Calls rd_step() for a process that yielded an Rd. *raised: the hook's exception, to be raised.
 static __attribute__((noinline)) mp_obj_t guarded_step(end_t* e, mp_obj_t volatile* raised) {
   nlr_room_t nlr;
   if (NLR_PUSH(&nlr) == 0) {
@@ -628,7 +598,6 @@ static MP_DEFINE_CONST_FUN_OBJ_2(core_methods_obj, core_methods);
 // clang-format on
 
 #if NATMOD
-
 static void define(mp_obj_full_type_t* type, qstr name, int flags) {
   type->base.type = &mp_type_type;
   type->flags = flags;
@@ -679,7 +648,6 @@ mp_obj_t mpy_init(mp_obj_fun_bc_t* self, size_t n_args, size_t n_kw, mp_obj_t* a
 }
 
 #else
-
 // The first import after a start or a soft reset calls this, which clears the state.
 static mp_obj_t core_init(void) {
   S = (state_t){NULL};
@@ -724,9 +692,8 @@ const mp_obj_module_t weft_native_module = {
 };
 MP_REGISTER_MODULE(MP_QSTR_weft_native, weft_native_module);
 
-// For a natmod, mpy_ld scans the text of this file for names, and does not see the names in X(). So
-// these are listed here: MP_QSTR_Proc MP_QSTR_Chan MP_QSTR_Rd MP_QSTR_Wr MP_QSTR_DONE MP_QSTR_ONCE
-// MP_QSTR_push MP_QSTR_cur MP_QSTR_setcur MP_QSTR_waiting MP_QSTR_room MP_QSTR_loop MP_QSTR_hooks
-// MP_QSTR_methods MP_QSTR_CLOSED MP_QSTR_at_once
-
+// mpy_ld scans this text for the names of a natmod, and does not see those in X(): MP_QSTR_Proc
+// MP_QSTR_Chan MP_QSTR_Rd MP_QSTR_Wr MP_QSTR_DONE MP_QSTR_ONCE MP_QSTR_push MP_QSTR_cur
+// MP_QSTR_setcur MP_QSTR_waiting MP_QSTR_room MP_QSTR_loop MP_QSTR_hooks MP_QSTR_methods
+// MP_QSTR_CLOSED MP_QSTR_at_once
 #endif

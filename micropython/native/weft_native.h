@@ -1,5 +1,29 @@
 // The objects of the native core, the run queue, and the waiting queues of channels. Only
-// weft_native.c includes this header. The invariants are in that file.
+// weft_native.c includes this header.
+//
+// Invariants
+// - A process is at most once in the run queue. Its `rn` is NULL exactly when it is not in the
+//   queue; the `rn` of the last process is that process itself.
+// - A channel whose `ok` is True has only processes in its waiting queues, and one of the two
+//   queues is empty.
+// - The collector can reach all objects of the core from `S`, which is a root pointer, or in a
+//   natmod data that MicroPython tracks. A parked process is reachable from the queue that it is
+//   in, the running process from S.cur.
+// - Only the constructors allocate.
+// - Fields that Python can see are never NULL; None stands for nothing.
+//
+// The states of a process, by `at` and `go`:
+//
+//   ready --loop()--> running --rd_step(), wr_write()--> parked (`at` is the end)
+//                       |  |                               --the other party, push()--> ready
+//                       |  +--a hook--> parked (`at` is any object)
+//                       |                                  --push(), or throw() and push()--> ready
+//                       +--returns, raises--> ended: hook ended() or failed()
+//
+//   `go` determines what the loop does with the process next. None: the process is resumed. ONCE:
+//   it is resumed at an await of ONCE. An Rd: it waits at `yield rd`; the step of the read is done
+//   again, and the value is sent. Any other object is raised in the process (throw()), or called
+//   with None if the process has no generator.
 //
 // This header uses no names of Python (MP_QSTR_…), because for a natmod mpy_ld looks for names only
 // in the .c file.

@@ -1,5 +1,4 @@
-"""Choice (rule 5): guards, select, and Alternative, whose guards stay enrolled between selects
-("standing").
+"""Choice (rule 5): guards, select, and the standing Alternative, whose guards stay enrolled.
 
 Invariants
 - An Alt is `live` from its enrolment to its commit. Only a live Alt may be committed by a partner.
@@ -54,8 +53,7 @@ def loud(ended):
 
 def Input(reader, ended="silent"):
     """Returns an input guard at `reader`. `ended` is "silent", or "raise" for a select that raises
-    Retired as soon as this channel retires.
-    """
+    Retired as soon as this channel retires."""
     if not isinstance(reader, core.Rd):
         raise BadUse("an input guard needs a reader, not %r" % (reader,))
     return Guard(IN, reader, ended=ended)
@@ -63,8 +61,7 @@ def Input(reader, ended="silent"):
 
 def Output(writer, value=None, make=None, ended="silent"):
     """Returns an output guard at `writer` with a value. If `make` is given, `make()` makes the
-    value after the commit (5.8). `ended` is as for Input.
-    """
+    value after the commit (5.8). `ended` is as for Input."""
     if not isinstance(writer, core.Wr):
         raise BadUse("an output guard needs a writer, not %r" % (writer,))
     return Guard(OUT, writer, value, make, ended)
@@ -196,8 +193,7 @@ class Alt:
 
     def whole(self):
         """Returns whether all guards that decide have retired, and no guard holds the select open
-        (5.6).
-        """
+        (5.6)."""
         out = sync = False
         for n in self.nodes:
             if n.on:
@@ -326,8 +322,7 @@ class Alt:
 
     def commit(self, n, ext=None):
         """Commits this waiting select to guard n; a partner calls this. If the partner is the
-        extended read `ext`, the select's process is held by it.
-        """
+        extended read `ext`, the select's process is held by it."""
         self.withdraw()
         self.won = n.i
         if ext:
@@ -337,8 +332,7 @@ class Alt:
             core.push(self.p)
 
     def given(self, v, e):
-        """Receives the value for which this select has waited since its commit, or the error `e` if
-        the value could not be made."""
+        """Receives the value or the error for which this select has waited since its commit."""
         from ._chan import keep, moved
 
         if e is None:
@@ -349,7 +343,7 @@ class Alt:
         core.push(self.p)
 
     def fire(self):
-        """Commits to guard i, whose deadline has come."""
+        """Commits to the first guard whose deadline has come."""
         best = None
         for n in self.nodes:
             if n.on and n.kind == TIME and self.due(n) == self.t and best is None:
@@ -491,8 +485,7 @@ async def select(*guards, mode="fair", ended="silent"):
         if rots is None or len(rots) > 8:
             rots = p.x.rots = {}
         key += id(guards[0]) ^ id(guards[-1])
-        # A program may make its guards anew for each select. So the key is made of the guards'
-        # ends, which stay the same.
+        # Guards may be made anew for each select, so the key is made of the ends.
         for g in (guards[0], guards[-1]):
             if isinstance(g, Guard):
                 key = len(guards) + sum(
@@ -520,10 +513,8 @@ async def select(*guards, mode="fair", ended="silent"):
 
 
 def plain(guards, rot):
-    """Returns the index of the first guard, from `rot` on, at which a writer waits. It is -1 if no
-    writer waits, or if a guard is not a plain open reader. With this function a select that need
-    not wait allocates nothing.
-    """
+    """Returns the index of the first guard, from `rot` on, at which a writer waits; -1 if none
+    does, or a guard is not a plain open reader. A select that need not wait allocates nothing."""
     n, reader = len(guards), core.Rd
     if guards[-1].__class__ is not reader:  # this test is much quicker than isinstance
         return -1
@@ -602,9 +593,7 @@ class Alternative(Alt):
             self.note(n)
 
     def select(self):
-        """Returns an awaitable that waits for one of the guards and returns (index, value), as
-        `select` does.
-        """
+        """Returns an awaitable that waits for one of the guards. Its result is that of `select`."""
         self.steps = None
         return self
 
@@ -685,9 +674,8 @@ class Alternative(Alt):
 
 
 def _settle(guards, p, won, v):
-    """Puts an Alternative in the place of a select that the native core performs: from now on p
-    waits at the Alternative, or the Alternative has committed to the guard `won`, with the value v.
-    """
+    """Puts an Alternative in the place of a select that the native core performs: p then waits at
+    the Alternative, or the Alternative has committed to the guard `won`, with the value v."""
     alt = Alt(guards, "silent")
     if won < 0:
         alt.enrol(p)

@@ -40,8 +40,7 @@ from .isr import IOBase, Ring
 
 def _on_core1():
     """Returns whether the caller runs on core 1, which is where the heap is locked. Allocates
-    nothing.
-    """
+    nothing."""
     heap_lock()
     return heap_unlock() > 0
 
@@ -50,7 +49,6 @@ _NAP = 50  # µs between two looks of a core that waits for the other core, or f
 _STACK = 8192  # bytes of the stack of rp2's core 1
 _ENDS = core.Rd, core.Wr, core1_.Rd, core1_.Wr
 _AWAITED = BadUse("on core 1 a process is a generator: v = yield r.read(), not await")
-
 
 _bell = allocate_lock()
 _bed = allocate_lock()  # held while core 1 runs; core 1 sleeps by acquiring this lock once more
@@ -145,8 +143,7 @@ class _ToMain(_Line):
         self.mine, self.its = self.here.writer(), self.there.reader()
 
     def pump(self):
-        """On core 1: moves the values of waiting writers into the slots. Returns whether any
-        moved."""
+        """On core 1: moves waiting writers' values into the slots. Returns whether any moved."""
         k, ring = self.there.k, self.ring
         some = False
         while True:
@@ -306,20 +303,17 @@ class _Core1(IOBase):
 
     def to_main(self, slots=16, name=None):
         """Returns a line whose writers are on core 1 and whose readers are on core 0, with room for
-        `slots` values. Raises BadUse for fewer than 1.
-        """
+        `slots` values. Raises BadUse for fewer than 1."""
         return _ToMain(slots, name)
 
     def from_main(self, slots=16, name=None):
         """Returns a line whose writers are on core 0 and whose readers are on core 1, with room for
-        `slots` values. Raises BadUse for fewer than 1.
-        """
+        `slots` values. Raises BadUse for fewer than 1."""
         return _FromMain(slots, name)
 
     def run(self, *processes):
         """Returns a process of core 0 that runs these processes as a network on core 1. Its result
-        is the list of their results.
-        """
+        is the list of their results."""
         return _proc.process(self.network)(processes).named("core1")
 
     def sleep_ms(self, n):
@@ -478,8 +472,7 @@ class _Core1(IOBase):
 
     def sides(self):
         """Returns what core 0 could do for processes that wait on core 1: (channel, whether a
-        writer could).
-        """
+        writer could)."""
         return [(n.here, n.sink is n.there) for n in self.joined if n.awaits()]
 
     def ends(self):
@@ -582,13 +575,11 @@ def _place(at):
 
 core1 = _Core1()
 
-# Core 0 calls these for core 1, which waits. They are functions, because a bound method would be
-# allocated.
+# Core 0 calls these for core 1, which waits. They are functions: a bound method is allocated.
 
 
 def _heed(*_):
-    """Stops the network if core 0 has asked for this. (`serve` tends the lines after every
-    call.)"""
+    """Stops the network if core 0 has asked for this. (`serve` tends the lines after each call.)"""
     if core1.stopped:
         core1.party.stop()
 
@@ -612,8 +603,7 @@ def _failed_(p, e, _):
 
 def _stuck(*_):
     """Records a deadlock (10.1) and cancels the processes of core 1: none of them can go on, and
-    none waits for core 0. Returns False if the deadlock was recorded before.
-    """
+    none waits for core 0. Returns False if the deadlock was recorded before."""
     if core1.dead is not None:
         return False
     paths = [x.path for x in proc1._all]

@@ -189,7 +189,7 @@ def _keep_the_home(thief: Thief, name: str) -> None:
     thief.put(name, {**thief.entry(name), **print_, "ticket": "0" * 32})
 
 
-# : The attacks of the thief, each with a part of the error that a client receives.
+#: The attacks of the thief, each with a part of the error that a client receives.
 TAKES: dict[str, tuple[Callable[[Thief, str], None], str]] = {
     "delete and take": (_delete_and_take, "may not offer"),
     "overwrite": (_overwrite, "may not offer"),

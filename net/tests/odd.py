@@ -15,7 +15,7 @@ __all__ = ["TEXTS", "drawn", "packed", "says", "with_odd_fields"]
 
 DEEP = b"[" * 2000 + b"]" * 2000
 
-# : Values as JSON. The values after the first line are never accepted.
+#: Values as JSON. The values after the first line are never accepted.
 VALUES = [
     b"null", b"true", b"0", b"-1", b"1e308", b"1" * 30, b'""', b'"x"', b'"' + b"x" * 3000 + b'"', b"[]", b"{}",
     b'"\\u0000"', b'"a\\nb\\u001b[2J"', '"ä✓"'.encode(), b"[[[[[[1]]]]]]", b'{"a": {"b": [null]}}', b"[1, [2], {}]",

@@ -421,7 +421,7 @@ def test_what_a_handler_refers_to_runs_nothing() -> None:  # rules 10.3, 12.1
     assert "__del__" in ran  # the object was not kept alive
 
 
-# --- the handlers of others ------------------------------------------------------------------------
+# --- the handlers of others ----------------------------------------------------------------------
 
 
 def test_ctrl_c_of_asyncio_is_not_the_programs() -> None:

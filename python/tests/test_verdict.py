@@ -303,7 +303,7 @@ def test_the_slow_stage_is_named(seed: int, backend: str) -> None:
     network = Network(seed, backend)
 
     def looks() -> Any:
-        # On a busy machine a stage that has to wait for a CPU is slow too, for the length of a look.
+        # On a busy machine a stage that waits for a CPU is slow too, for the length of a look.
         for _ in range(LOOKS):
             if is_right(network, found := seen_from_outside()):
                 break

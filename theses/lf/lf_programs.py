@@ -24,8 +24,8 @@ from weft_lf.elaborate import elaborate
 from weft_lf.load import load
 from weft_lf.model import Model
 
-# The unit of work is the same as in theses/experiments: a loop in assembler that takes 45 cycles when
-# the other core is idle. Its inner loop begins at a word boundary.
+# The unit of work is the same as in theses/experiments: a loop in assembler that takes 45 cycles
+# when the other core is idle. Its inner loop begins at a word boundary.
 LOOPS = r"""preamble {=
   #include "board.h"
   uint32_t thesis_loops(uint32_t count);

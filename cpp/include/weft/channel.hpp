@@ -1,11 +1,8 @@
 // Channels and their counted ends (rules 1 and 2), over the freestanding core.
 //
-//   // shared: coroutines and threads anywhere in the address space meet on it
-//   weft::Channel<int> c;
-//   // local: all its processes are on one scheduler; no atomic operation
-//   weft::Channel<int, weft::Local> d;
-//   // buffered
-//   weft::Channel<int> b{weft::buffer(16)};
+//   weft::Channel<int> c;                    // shared: coroutines and threads anywhere meet on it
+//   weft::Channel<int, weft::Local> d;       // all its processes on one scheduler; no atomics
+//   weft::Channel<int> b{weft::buffer(16)};  // buffered
 //   // a lock-free ring for one reader end and one writer end
 //   weft::Channel<int, weft::OneToOne> o{weft::buffer(1024)};
 //
@@ -36,12 +33,10 @@ class ChannelHandle;  // defined in handle.hpp
 
 namespace detail {
 
-// Returns a copy of `name` that is never freed, since names outlive their channels (reports may
-// come later). Each distinct name is kept once.
+// Returns a copy of `name` that is kept for ever: reports may name a channel that has gone.
 const char* intern(const char* name);
 
-// The engine of a channel. V is the type in which a value is stored (core/stored.hpp); only ends
-// and awaiters know the value's type T.
+// A channel's engine. V is how a T is stored (core/stored.hpp); only ends and awaiters know T.
 template <class V, class P>
 using EngineFor =
     std::conditional_t<core::one_to_one<P>, core::OneToOneEngine<V, P>, core::ChannelEngine<V, P>>;
@@ -54,9 +49,8 @@ struct PooledEngine final : EngineFor<V, P>,
 
 [[noreturn, gnu::cold]] void one_too_many(const core::SyncObject* c, const char* end);
 [[noreturn, gnu::cold]] void not_at_home(const core::SyncObject* c, const char* what);
-// These two objects stand for the place of a closed end, and for the place of a write that was
-// already awaited and whose value is gone. No process has used them, so an operation there takes
-// the slow path (begin_in_full() of coroutine.hpp), which detects them.
+// The places of a closed end, and of a write that was awaited before. No process has used them, so
+// an operation there takes the slow path, which detects them (begin_in_full() of coroutine.hpp).
 inline constinit core::SyncObject closed_place{}, spent_place{};
 inline bool is_no_place(const core::SyncObject* p) noexcept {
   return p == &closed_place || p == &spent_place;
@@ -76,9 +70,8 @@ void cannot_write() {
                 "channel's type, or it can only be moved (then say std::move(value))");
 }
 
-// Returns what an end does when it is destroyed. If an uncaught poison is passing through the
-// process (rule 4.3), the result is the strength with which the end poisons the channel. If the
-// result is 0, the end retires.
+// Returns what an end does when it is destroyed: 0, if it retires; otherwise the strength with
+// which it poisons the channel, since an uncaught poison is leaving the process (rule 4.3).
 inline std::uint8_t poison_under_way() noexcept {
   const runtime::Context* c = runtime::this_context;
   if (!c || (c->dying | c->thrown) == 0) [[likely]]
@@ -87,9 +80,8 @@ inline std::uint8_t poison_under_way() noexcept {
   // A poison that was caught and no longer exists does not spread.
   return std::uncaught_exceptions() > 0 && !c->poisoned.expired() ? c->thrown : 0;
 }
-// Values that a buffer drops are undelivered; they do not belong to the process that happens to
-// drop them. So ends among these values are retired, even if that process is passing on a poison
-// (rule 2.4).
+// Values that a buffer drops do not belong to the process that happens to drop them. So ends among
+// these values are retired, even if that process is passing on a poison (rule 2.4).
 class NobodysValues {
  public:
   NobodysValues() noexcept {
@@ -157,8 +149,7 @@ struct HeapRing : core::Ring<T> {
 // smaller ring finds out by itself.
 inline constexpr std::uint32_t kLightFrom = 256;
 
-// Makes a core, with its buffer if it has one. Throws BadUse if such a channel cannot have that
-// buffer.
+// Makes a core and its buffer. Throws BadUse if a channel of this kind cannot have that buffer.
 template <class V, class P>
 EngineFor<V, P>* make_core(const ChannelOptions& o) {
   const std::uint32_t capacity = o.capacity.up_to_32_bits("a channel's capacity");
@@ -225,8 +216,7 @@ void release(EngineOf<T, P>* c) noexcept {
 }
 
 [[noreturn, gnu::cold]] void closed_end(const char* what, const char* kind);
-// Throws the error for an operation at `place`, which stands for a closed end or for a write that
-// was already awaited.
+// Throws the error for an operation at `place`: closed_place, or spent_place.
 [[noreturn, gnu::cold]] void no_place(const core::SyncObject* place, const char* what,
                                       const char* kind);
 [[noreturn, gnu::cold]] void awaited_twice(const char* what);
@@ -285,8 +275,7 @@ inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side
                                           &visit_plain<true>, &undecided_plain<C, true>,
                                           &passed_plain<C, true>};
 
-// The blocking forms are for threads. In a coroutine they would stop its whole scheduler, so these
-// functions throw BadUse there.
+// Returns the calling thread. Throws BadUse in a coroutine: blocking would stop its scheduler.
 runtime::ThreadProcess& blocking_guest(const char* what);
 inline runtime::ThreadProcess& blocking_caller(const char* what) {
   WEFT_POINT(refuses(what));
@@ -302,9 +291,8 @@ template <core::Side S, class C>
   return c->template begin<S>(self);
 }
 
-// Begins a thread's read or write. If a buffer does not let it through at once the thread first
-// waits briefly (waiting.hpp) without joining the waiting queue, since queued parties are served
-// one by one, each with a wake-up.
+// Begins a thread's read or write. If a buffer does not let it through at once, the thread waits
+// briefly (waiting.hpp) before it joins the waiting queue, which is served with a wake-up for each.
 template <core::Side S, class C>
 inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   if (!c->buffered()) {
@@ -318,9 +306,8 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
 
 // --- ends ----------------------------------------------------------------------------------------
 
-// Gives up an end, and the channel with the last end or handle that refers to it. But a party may
-// still wait here through a reference to an end that no longer exists. That party will look at the
-// channel when it resumes, so the storage then stays (rules 3.2, 11.3).
+// Gives up an end, and with the last end or handle the channel. But if a party still waits here, by
+// a reference to an end that is gone, the storage stays for its last look (rules 3.2, 11.3).
 template <class V, class P>
 [[gnu::noinline]] void give_up(EngineFor<V, P>* c, core::Side side, bool died) noexcept {
   WEFT_POINT(closes(*c, (side == core::Side::in ? c->reader_ends() : c->writer_ends()) == 1, died));
@@ -341,8 +328,7 @@ template <class V, class P>
   give_up<V, P>(c, side, false);
 }
 
-// Throws what an operation at that side would throw. If no operation would throw, the error says
-// that the side itself is gone (rule 2.5).
+// Throws what an operation at that side would throw; else, that the side is gone (rule 2.5).
 template <class V, class P>
 [[noreturn, gnu::noinline, gnu::cold]] void no_new_end(EngineFor<V, P>* c, core::Side side,
                                                        bool met) {
@@ -357,8 +343,7 @@ template <class V, class P>
                reads ? "a new reader end" : "a new writer end", -1, met);
 }
 
-// Counts a new end. If the channel has ended, throws the exception for its end; `met` says whether
-// an operation asked for the end.
+// Counts a new end, or throws the channel's end. `met` says whether an operation asked for it.
 template <class V, class P>
 [[gnu::noinline]] void count_end(EngineFor<V, P>* c, core::Side side, bool met) {
   WEFT_POINT(touches(*c, runtime::Access::make));
@@ -377,8 +362,7 @@ template <class V, class P>
   c->references.up();
 }
 
-// The base of reader ends and writer ends. An end is one count of the channel, and is given up once
-// (rule 2.3).
+// The base of reader ends and writer ends: one count of the channel, given up once (rule 2.3).
 template <class T, class P, core::Side S>
 class EndOf {
  public:
@@ -386,16 +370,14 @@ class EndOf {
   using policy = P;
   using Engine = EngineOf<T, P>;
 
-  // Poisons the channel (rule 4). Throws BadUse if the end is closed, or `strength` is not 1 to
-  // 255.
+  // Poisons the channel (rule 4). Throws BadUse if the end is closed or `strength` not 1 to 255.
   void poison(Count strength = 1) const {
     const std::uint8_t s = strength_of(strength, "poison: the strength");
     Engine* const c = checked("poison");
     WEFT_POINT(touches(*c, runtime::Access::all));
     c->poison(s);
   }
-  // Closes the end; its channel retires if it was the last of its side (rule 3). Does nothing if
-  // the end is closed.
+  // Closes the end, if it is open; the last end of its side retires the channel (rule 3).
   void retire() noexcept { leave(false); }
   // Closes the end like retire(), for an end whose holder was killed (rule 4.5).
   void die() noexcept { leave(true); }
@@ -490,8 +472,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
   Reader() noexcept = default;
   explicit Reader(Engine* c) noexcept : End(c) {}  // takes ownership of one count
 
-  // Reads the next value; co_await the result. Throws Retired, Poisoned, PeerDied, Cancelled,
-  // BadUse.
+  // Reads a value; co_await the result. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   [[nodiscard]] ReadOp<T, P>* read() const { return reinterpret_cast<ReadOp<T, P>*>(place_); }
   // Reads the next value; co_await the result. The result is empty once the channel has retired
   // (rule 3.4). Otherwise throws what read() throws.
@@ -567,9 +548,9 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   explicit Writer(Engine* c) noexcept : End(c) {}  // takes ownership of one count
 
   // Writes the value; co_await the result. The write is done when a reader has taken the value, or
-  // it is in a buffer. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse. The exception carries
-  // the value back, in e.value<T>(). The parameter has the channel's type, so other types are
-  // converted at the call, where the compiler warns of a value that does not fit (-Wconversion).
+  // it is in a buffer. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse, with the value in
+  // e.value<T>(). A value of another type is converted at the call, where the compiler warns if it
+  // does not fit (-Wconversion).
   WriteOp<T, P> write(const T& v) const requires(!detail::kNumber<T> && detail::kCopied<T>) {
     return {place_, v};
   }
@@ -630,8 +611,7 @@ class Channel {
     WEFT_POINT(made(*core_, 0, false));
     detail::made_at(*core_, at);
   }
-  // Makes a channel with a buffer, a name or another option. Throws BadUse if the options do not
-  // fit together.
+  // Makes a channel with a buffer, a name or another option. Throws BadUse if the options clash.
   explicit Channel(ChannelOptions o, Here at = Here::now())
       : core_(detail::make_core<core::Stored<T>, P>(o)) {
     core_->references.up();
@@ -667,8 +647,7 @@ class Channel {
   }
   // Returns the channel's name in quotes, or the file:line that made the channel.
   std::string name() const { return runtime::name_of(*core_); }
-  // Return how many values have passed, and how many values the buffer has dropped (rules 1.4, 3.3,
-  // 4.2).
+  // Return how many values have passed, and how many the buffer has dropped (rules 1.4, 3.3, 4.2).
   std::uint64_t transfers() const noexcept {
     WEFT_POINT(touches(*core_, runtime::Access::all));
     return core_->transfers();

@@ -48,8 +48,8 @@
 #define WEFT_OUTLINE_HOSTED
 #endif
 // On hosted systems a function with this mark is one function for both sides of a channel. On a
-// microcontroller the side is a type (core/waiting_queues.hpp), and the function is inlined into its
-// caller.
+// microcontroller the side is a type (core/waiting_queues.hpp), and the function is inlined into
+// its caller.
 #if __STDC_HOSTED__
 #define WEFT_ONE_HOSTED [[gnu::noinline]]
 #else

@@ -146,7 +146,8 @@ const char* Far::credit(const Frame& f) {
   if (f.val == 0 || f.val > std::uint64_t{1} << 31) return "a CREDIT that does not say how many";
   if (f.op != 0) return credit_of_place(f);
   const auto it = credits_.find(f.where);
-  if (it == credits_.end()) return nullptr;  // The CREDIT crossed this side's RECALLED.
+  // The home sent this CREDIT before it knew that this side has given its credits back (RECALLED).
+  if (it == credits_.end()) return nullptr;
   Credits& c = it->second;
   c.n += f.val;
   c.wanted = false;
@@ -164,7 +165,7 @@ const char* Far::credit(const Frame& f) {
 const char* Far::credit_of_place(const Frame& f) {
   const auto offered = offered_.find(f.where);
   if (f.op >= next_) return "a CREDIT that knows of an OFFER to come";
-  // The CREDIT crossed an OFFER, or the end has been given back.
+  // The home sent this CREDIT before it knew an OFFER of this side, or the end has been given back.
   if (offered == offered_.end() || f.op < offered->second.last) return nullptr;
   const auto [it, fresh] = credits_.try_emplace(f.where);
   if (!fresh || f.val != 1) return "a CREDIT at a rendezvous beside another";
@@ -176,7 +177,8 @@ const char* Far::credit_of_place(const Frame& f) {
 }
 void Far::want(std::uint32_t end, Credits& c) {
   if (std::exchange(c.wanted, true)) return;
-  // Half of the slots come without being asked for, usually before this WANT is needed.
+  // Once half of the slots are free the home lends them without being asked, so this WANT is seldom
+  // needed.
   session_.send(Frame{Kind::want, 0, end, 0, 0, 0, {}}, true);
 }
 const char* Far::recall(const Frame& f) {

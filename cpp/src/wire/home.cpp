@@ -65,8 +65,8 @@ bool Visitor::bind() noexcept {
   guards = std::make_unique<core::Guard[]>(at.size());
   for (std::size_t i = 0; i < at.size(); ++i) {
     guards[i].enabled = !at[i].off;
-    // A guard is off only in a choice that spans. This check is about one channel with both its
-    // ends.
+    // A guard is off only in a choice that spans. Such a guard is not armed: the check below looks
+    // for a choice that holds both ends of one channel, and a guard that is off does not count.
     if (at[i].off) continue;
     at[i].port->arm(guards[i]);
     guards[i].node.slot = at[i].room->slot();
@@ -494,7 +494,7 @@ const char* Home::withdraw(const Frame& f) {
     return nullptr;
   }
   const auto it = open_.find(f.op);
-  if (it == open_.end()) return nullptr;  // The WITHDRAW crossed an answer.
+  if (it == open_.end()) return nullptr;  // The operation was answered before its WITHDRAW came.
   if (!it->second->withdraw()) return nullptr;
   open_.erase(it);
   session_.send(Frame{Kind::withdrawn, 0, 0, 0, f.op, 0, {}});
@@ -555,7 +555,8 @@ void Home::lost() noexcept {
   open_.clear();
   auto held = std::exchange(held_, {});
   for (auto it = held.rbegin(); it != held.rend(); ++it) {
-    // The values come back in the order in which they were read.
+    // The newest value is given back first, so in the end the values come in the order in which
+    // they were read.
     it->second->home = nullptr;
     const bool back = it->second->keeps;
     Back::end(std::move(it->second), back);
@@ -633,7 +634,7 @@ const char* Home::gone(const Frame& f) {
 }
 const char* Home::try_it(const Frame& f) {
   const auto it = parts_.find(f.op);
-  if (it == parts_.end()) return nullptr;  // The TRY crossed an ENDED.
+  if (it == parts_.end()) return nullptr;  // The part was over before the TRY came.
   const auto part = it->second;
   if (f.val == 0 || f.where >= part->span->size() || f.val > part->span->size() - f.where)
     return "a TRY of guards that were not offered";

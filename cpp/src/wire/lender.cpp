@@ -60,7 +60,7 @@ const char* Lender::put(Payload value, Carrier& by) {
   if (!port_->put(value, by))
     return by.wrong("a PUT with a value that is not of its channel's type");
   --lent_;
-  // The PUT crossed the RECALL, and nothing more comes.
+  // The peer sent this PUT before the RECALL came, and sends nothing more.
   if (recalled_ && !port_->buffered()) close();
   return nullptr;
 }

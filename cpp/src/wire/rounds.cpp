@@ -225,8 +225,8 @@ InProgram Rounds::mine() {
       if (!c || p->session.is_over()) return;
       me.lent.push_back({p->session.theirs().incarnation, detail::end_name(key),
                          reinterpret_cast<std::uintptr_t>(c), port.writes(), 0, 0});
-      // The holder is read only if all runs are idle: a process that runs may be using the channel
-      // at this moment.
+      // The last reader is recorded only if all runs are idle: a process that runs may be using the
+      // channel at this moment.
       if (me.waits) me.lent.back().last_reader = c->last_reader;
       if (me.waits) me.lent.back().last_writer = c->last_writer;
     });

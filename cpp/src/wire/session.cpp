@@ -7,7 +7,7 @@ void Session::greet() {
   if (state_ != State::fresh) return;
   state_ = State::greeting;
   Buffer body;
-  detail::put(body, std::uint32_t{0});  // no lease
+  detail::put(body, std::uint32_t{0});  // 0: the space has no lease
   detail::put(body, std::uint32_t{0});
   detail::put(body,
               std::as_bytes(std::span(mine_.name)).first(std::min(mine_.name.size(), kNamed)));
@@ -78,7 +78,8 @@ void Session::went(std::size_t bytes) {
     out_.clear();
     lent_.clear();
     sent_ = first_lent_ = 0;
-    // At most a third as many bytes are moved as are removed.
+    // Moving the rest to the front is cheap here: at most a third as many bytes are moved as are
+    // removed.
   } else if (sent_ > (std::size_t{1} << 16) && sent_ > out_.size() / 4 * 3) {
     out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent_));
     lent_.erase(lent_.begin(), lent_.begin() + static_cast<std::ptrdiff_t>(first_lent_));

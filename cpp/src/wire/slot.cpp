@@ -32,7 +32,8 @@ class Slot::Pool {
   std::atomic<std::size_t> open{0};
   std::atomic<bool> any_leaving{false};
 
-  // Removes the pieces that are too many, and calls `gone` for each. Called with the lock held.
+  // Removes the first segments while there are too many, or they have too many bytes, and calls
+  // `gone` for each. Called with the lock held.
   template <class Gone>
   static void trim(Pieces& all, Gone&& gone) {
     std::size_t bytes = 0;

@@ -56,7 +56,7 @@ void Space::end_step(Space* outer) noexcept {
       if (p->link && (!p->session.output().empty() || p->session.is_over())) p->link->flush();
     }
     stepping = outer;
-    // An orphan may have been the last owner of the space.
+    // A visitor whose session is over may have been the last owner of the space.
     const std::shared_ptr<Space> me = weak_from_this().lock();
     const auto buried = std::exchange(buried_, {});
     lock_.unlock();

@@ -232,7 +232,8 @@ void Span::go_on() {
   if (unwanted_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
   if (all_silent(gone)) return end({Status::retired, gone, 0, false, false}, nullptr);
   const auto attempt = [&](Part& p, std::uint32_t first, std::uint32_t count) {
-    // An earlier READY may have been about guards that are not tried now.
+    // A READY that came before this attempt may have been about guards that the attempt does not
+    // try. So it is forgotten only if all guards of the part are tried.
     if (count == p.size) p.ready = false;
     trying_ = &p;
     trying_writes_ = fell_silent_ = false;
@@ -273,7 +274,7 @@ void Span::go_on() {
     if (p->ready) return attempt(*p, 0, p->size);
 }
 
-// Ends the choice with the outcome of part `at`; if `at` is null, the outcome is that of no part.
+// Ends the choice with the outcome of part `at`; if `at` is null, the outcome comes from no part.
 void Span::end(const Outcome& how, Part* at) {
   over_ = true;
   trying_ = nullptr;

@@ -22,8 +22,8 @@ Spanned::~Spanned() { std::erase(space_->spans, this); }
 
 void Spanned::begin(bool tries) {
   const auto me = shared_from_this();
-  // Guards that are off are checked once, for whether the channel was open when the choice began
-  // (rule 5.6).
+  // Guards that are off are checked once, here: whether their channels were open when the choice
+  // began decides whether they hold the choice open (rule 5.6).
   for (std::uint32_t i = 0; i < size() && place_; ++i)
     if (at_[i].off && (!at_[i].port || is_end(at_[i].port->ended()))) happened(i, Status::retired);
   if (tries) return attempt(0, size());

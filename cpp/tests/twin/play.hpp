@@ -11,9 +11,8 @@
 //
 // A process holds its ends in its coroutine's parameters, so the library handles them when the
 // process ends. An end given to several processes (a slot of the maker) is a copy for each; closing
-// one copy closes all copies, as for the one end of the rules (rule 2.2).
-//
-// K determines the types of ends and how ends are made: near.hpp (one program), far.hpp (several).
+// one copy closes all, as for the one end of the rules (rule 2.2). K determines the types of ends
+// and how ends are made: near.hpp (one program), far.hpp (several).
 #pragma once
 #include <map>
 #include <memory>
@@ -136,8 +135,7 @@ class Play {
     try {
       co_await std::move(inner);
     } catch (const weft::Cancelled&) {
-      // The request may come when the process inside has ended. In the rules that process is the
-      // only one.
+      // A request may come after the inner process has ended; in the rules there is only that one.
       if (!me->has_returned(pid)) throw;
     }
     if (me->has_returned(pid)) co_return pid;
@@ -177,8 +175,7 @@ class Play {
     const char* const words[] = {"returned", "retired", "poisoned", "cancelled", "failed"};
     return words[static_cast<int>(how)];
   }
-  // Returns the result in the model's form: the process's number, or how the process ended (rule
-  // 7.1).
+  // Returns the result in the model's form: the process's number, or how it ended (rule 7.1).
   static std::string result_of(const weft::Result<int>& r) {
     if (r) return std::to_string(*r);
     return r.missing() ? std::string("\"<") + word_of(r.missing()->how) + ">\"" : "null";
@@ -532,8 +529,7 @@ class Play {
     co_return pid;
   }
 
-  // Leaves blocks up to a try that catches the failure, or up to the limit that raised it. Returns
-  // false if there is none.
+  // Leaves blocks up to a try that catches the failure, or its limit. Returns whether there is one.
   static bool unwind(Play* me, int pid, std::vector<Frame>& frames, std::exception_ptr& failed) {
     std::string name = name_of(failed);
     while (!frames.empty()) {
@@ -691,11 +687,10 @@ class Play {
   std::atomic<unsigned> turns_{0};
   std::vector<weft::Barrier> barriers_;
   const std::optional<weft::Cores> pool_;
-  std::map<int, weft::Watch<int>> handles_;  // filled if the network needs handles
-  mutable std::mutex lock_;                  // protects the fields below
-  std::map<int, std::vector<Slot>*> live_;   // the ends of the processes that run
-  // The exceptions that have left a process, each with that process.
-  std::vector<std::pair<std::exception_ptr, int>> failed_;
+  std::map<int, weft::Watch<int>> handles_;                 // filled if the network needs handles
+  mutable std::mutex lock_;                                 // protects the fields below
+  std::map<int, std::vector<Slot>*> live_;                  // the ends of the processes that run
+  std::vector<std::pair<std::exception_ptr, int>> failed_;  // each with the process that it left
   std::set<int> begun_;
   std::set<int> returned_;                  // the processes run by held() that have returned
   std::map<int, std::exception_ptr> left_;  // the quiet ends of processes run by held()

@@ -119,8 +119,8 @@ void visit_sync(ProcessBase& p, runtime::WaitVisitor& v) {
   v.barrier(*static_cast<core::SyncObject*>(p.place));
 }
 
-// `place` of an extended reader that has committed is its partner. It is the channel only while the
-// reader is queued.
+// The `place` of an extended reader is the channel while the reader is queued, and its partner once
+// it has committed.
 bool withdraw_extended(ProcessBase& p) noexcept {
   return p.is(core::NodeFlags::queued) && weft::detail::withdraw_plain<Engine, Side::in>(p);
 }

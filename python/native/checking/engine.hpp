@@ -122,8 +122,9 @@ class Checker final : public Points, public Deciding<Checker> {
       choice.forget();
     }
     const ProcessBase* base = nullptr;
-    const void* paused = nullptr;  // the operation before which the process lets others go
-    unsigned ready_since = 0;      // the step at which another first went before it; 0: none
+    const void* paused = nullptr;  // the operation before which the process lets others go first
+    // the step at which another process first went before this one; 0: none did
+    unsigned ready_since = 0;
     Arrival arrival;
     CheckedChoice choice;
   };
@@ -135,7 +136,7 @@ class Checker final : public Points, public Deciding<Checker> {
   bool another_goes(ProcessBase*) noexcept;
   void call_marked(const ProcessBase*) noexcept;
 
-  std::vector<std::unique_ptr<Checked>> processes_;  // the index is the number
+  std::vector<std::unique_ptr<Checked>> processes_;  // the index is the number of the process
   std::unordered_map<const ProcessBase*, int> numbers_;
   mutable const ProcessBase* last_ = nullptr;  // the process whose number was asked for last
   mutable int last_number_ = 0;

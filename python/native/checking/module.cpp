@@ -40,7 +40,8 @@ PyObject* to_str(const std::string& s) {
   return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace");
 }
 
-// configure(search, any_time, park, seed, bound, depth, limit, early)
+// configure(search, any_time, park, seed, bound, depth, limit, early): sets how the next search
+// makes its schedules (Options in weft/_checking/engine.py).
 PyObject* f_configure(PyObject*, PyObject* args) {
   const char* search;
   int any_time, park;
@@ -93,7 +94,8 @@ PyObject* f_seed(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// follow([(process, step, kind, choice, nth)…]) │ follow([(decision, choice)…])
+// follow([(process, step, kind, choice, nth)…]) │ follow([(decision, choice)…]): sets the schedule
+// to replay: its deviations from the usual order, by names, or its choices, by numbers.
 PyObject* f_follow(PyObject*, PyObject* list) {
   replay.deviations.clear();
   replay.numbers.clear();
@@ -135,8 +137,8 @@ PyObject* f_begin(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// end() -> (why it stopped, steps, values lost, early times, what cut it, product of the numbers of
-// choices)
+// end(): ends the run. Returns (why it stopped, steps, values lost, early times, what cut the run,
+// product of the numbers of choices).
 PyObject* f_end(PyObject*, PyObject*) {
   if (!checker->on) return refuse("no run of a check is under way");
   checker->end();
@@ -149,7 +151,8 @@ PyObject* f_end(PyObject*, PyObject*) {
                        static_cast<unsigned long long>(checker->lost), run.early, cut, run.chances);
 }
 
-// noted() -> ([(channel, values lost)…], [sentence about starvation…]): of the last run.
+// noted(): returns what the last run noted: ([(channel, values lost)…], [sentence about
+// starvation…]).
 PyObject* f_noted(PyObject*, PyObject*) {
   Owned lost(PyList_New(0)), starved(PyList_New(0));
   if (!lost || !starved) return nullptr;

@@ -108,16 +108,16 @@ struct Services {
   void (*cancel)(runtime::Run&);
   bool (*any_timer)(runtime::Run&);
   void (*fire_one)(runtime::Run&);
-  // A greenlet, or ordinary code in a block, waits until it is run again. False: an exception was
-  // thrown into the greenlet.
+  // Makes a greenlet, or ordinary code in a block, wait until it is run again. Returns false if an
+  // exception was thrown into the greenlet.
   bool (*park)(ProcessBase*);
 };
 
 // Returns the key by which the engine identifies the place of a channel or a barrier.
 inline const void* place_at(core::SyncObject& place) noexcept { return &place; }
 
-// Each of these functions exchanges functions that the interpreter calls, and is defined in the
-// file that defines those.
+// Each of these functions exchanges functions that the interpreter calls. It is defined in the file
+// that defines the exchanged functions.
 void check_operations(bool on) noexcept;
 void check_selects(bool on) noexcept;
 

@@ -1,11 +1,11 @@
 // Native components (rules 16): libraries whose processes run without the GIL, on threads of their
 // own or on the pool.
 //
-//   component.cpp loads a library, reads its declarations, makes a call of one of its processes
-//   component_calls.cpp a call that runs: the table of functions through which it uses channels,
-//   time and its run
-//                        (component_calls.hpp: in which files)
-//   component_abroad.cpp the same at channels with ends in other OS processes
+//   component.cpp         loads a library, reads its declarations, and makes a call of one of its
+//                         processes
+//   component_calls.cpp   a call that runs: the table of functions through which it uses channels,
+//                         time and its run (component_calls.hpp says which files define them)
+//   component_abroad.cpp  the same functions at channels with ends in other OS processes
 #pragma once
 #include <deque>
 #include <unordered_map>

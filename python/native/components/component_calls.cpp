@@ -282,7 +282,7 @@ bool read_at_once(Call& c, Engine& core, Value& slot) {
     const Operation op(c);
     i = one.scan([]() noexcept { return std::int64_t{0}; });
   }
-  // the read has committed, and its writer is still making the value
+  // The read has committed, and its writer is still making the value.
   if (i == core::Select::parked) {
     c.thread->place = &core;
     static constexpr runtime::OpKind held{"read", [](ProcessBase&) noexcept { return false; },
@@ -585,7 +585,7 @@ PyObject* run_call(NativeCall& c) {
   c.process = c.thread = static_cast<ThreadProcess*>(t);
   c.run = t->run;
   if (ProcessObject* const p = process_object(t)) p->native_code = 1;
-  // this place is valid until an operation gives a place of its own
+  // The place of the process is its declaration, until an operation gives a place of its own.
   go_to(c, {c.info->file, c.info->line});
   if (c.cpu >= 0) pin(c.cpu);
   weft_failure f{0, nullptr, nullptr};

@@ -31,7 +31,7 @@ PyObject* called(PyObject* f, PyObject* a = nullptr, PyObject* b = nullptr) noex
 // undoes it.
 PyGILState_STATE enter_interpreter();
 
-// called when the interpreter ends: a thread without the lock never gets it again
+// Called when the interpreter ends. From then on a thread without the lock never gets it again.
 void close_door() noexcept;
 // Returns whether the door is closed. If so, the thread that ends the interpreter must not release
 // the lock.

@@ -165,7 +165,7 @@ class Search {
   }
 
  private:
-  // the maximum number of steps; they take at most 0.1 s
+  // The maximum number of steps, which take at most 0.1 s.
   static constexpr std::size_t kMost = 600'000;
   static constexpr int kCalls = 2;
 

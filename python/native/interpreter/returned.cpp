@@ -1,8 +1,8 @@
 // How an awaitable returns its value where the interpreter calls tp_iternext. CPython 3.12 and
 // later always call tp_iternext; earlier versions call am_send.
 //
-//   am_send ──value──► StopIteration made, or the spare one ──raised──► the interpreter takes the
-//   value and drops it ──► spare
+//   am_send ──value──► a StopIteration: a new one, or the spare one ──raised──► the interpreter
+//       takes the value, and drops the StopIteration ──► spare
 //
 // The StopIteration raised here is of a subclass that keeps its last freed object for reuse, so
 // that a communication allocates none. It is raised without a context (the exception being
@@ -28,7 +28,7 @@ destructor dealloc_for_good;
 
 void stop_dealloc(PyObject* o) {
   auto* e = reinterpret_cast<PyStopIterationObject*>(o);
-  // an object without args was cleared by the collector
+  // An object without args was cleared by the collector.
   if (spare || !e->args) return dealloc_for_good(o);
   PyObject_GC_UnTrack(o);
   Owned args = new_ref(e->args);

@@ -14,7 +14,7 @@ struct Site {
   PyObject* file;  // a str
   std::uint32_t line;
 };
-// line numbers must be less than this to fit into an end
+// Numbers of lines must be less than this, to fit into an end.
 inline constexpr std::uint32_t kSites = 1u << 24;
 
 // Returns the number of the line that runs; 0 if no line runs, or there are too many.

@@ -27,14 +27,14 @@
 //    collected, its heir() stays instead.
 //
 // An object D has `state`, `process`, `task_waiter`, and
-//   const char* verb()              what it does
+//   const char* verb()              what the operation does, for messages
 //   PySendResult begin(W&), go_on(W&)   W: a way of waiting (ways.hpp)
-//   bool is_mine()                  it waits in a task: is that the running task?
-//   bool with_partner(ProcessBase&) it was decided: does a partner still hold it?
-//   void over(ProcessBase&, Status) it was left, and has this outcome
-//   Late leave_to_partner()         it was left while a partner holds it: what to do at the wake-up
-//   D* heir(ProcessBase&)           the same, and it is being collected: a new one has what it had
-//   bool only_yields()              is it a yield?
+//   bool is_mine()                  for an operation that waits in a task: whether that task runs
+//   bool with_partner(ProcessBase&) for one that has committed: whether a partner still holds it
+//   void over(ProcessBase&, Status) called when the operation was left, and has this outcome
+//   Late leave_to_partner()         for one left while a partner holds it: what to do at wake-up
+//   D* heir(ProcessBase&)           the same, while it is collected: a new object in its place
+//   bool only_yields()              whether the operation is a yield
 #pragma once
 #include "channels/operations.hpp"
 #include "checking/points.hpp"

@@ -169,7 +169,7 @@ void leave_with(GroupObject* g, PyObject* e) {
     g->outermost->run.self.group = nullptr;
     delete std::exchange(g->own_group, nullptr);
   }
-  // whether a signal handler has raised an exception that no operation of the block has raised yet
+  // Whether a signal handler has raised an exception that no operation of the block has raised yet.
   const bool interrupted = g->outermost && g->outermost->run.interrupt;
   if (e == Py_None && !interrupted) return;
   if (e != Py_None) Py_XSETREF(g->block, Py_NewRef(e));

@@ -96,7 +96,7 @@ bool tell_alone(runtime::ThreadProcess& t) noexcept {
           open_tokens().plain,
           static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9));
   }
-  // a handler of the logger or of a signal has raised; the operation will raise that exception
+  // A handler of the logger or of a signal has raised. The operation will raise that exception.
   if (!r) {
     keep_interrupt_for(nullptr, take_exception());
     t.nudge();
@@ -109,11 +109,11 @@ bool tell_alone(runtime::ThreadProcess& t) noexcept {
 // wake the thread, the wait is bad use (rule 11.2). Returns true if this function must be called
 // again.
 bool stands_alone(runtime::ThreadProcess& t) noexcept {
-  // a helper thread waits for other threads to act
+  // A helper thread waits for other threads to act.
   if (is_helper(PyThreadState_Get())) return false;
   if (any_board() || open_tokens().due) return true;
   if (!t.op || facing(t) != Facing::blocked || runtime::Limit::any_armed(t, *t.run)) return false;
-  // everything that might have woken the thread has ended
+  // Everything that might have woken the thread has ended.
   if (nobody_else() && !handlers_may_act()) {
     const SavedException kept;
     keep_interrupt_for(nullptr, told_so(t, *t.op));  // the operation will raise this exception
@@ -203,7 +203,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
       wait_in_block(*thread_, kind);
     } else if (waits_for_ever(*thread_, kind)) [[unlikely]] {
       Owned e(told_so(*thread_, kind));
-      // the withdrawal always succeeds, since no other party is there
+      // The withdrawal always succeeds, since no other party is there.
       if (kind.withdraw(*thread_)) thrown_ = std::move(e);
     } else {
       thread_->block(kind);
@@ -229,7 +229,7 @@ void Caller::settle() noexcept {
     send_said(nullptr);
   if (!wire::Lazily::owes()) [[likely]]
     return;
-  // needed because the attendant's locks must be taken before the interpreter's
+  // The attendant's locks must be taken before the interpreter's.
   PyThreadState* const state = give_up_lock();
   wire::Lazily::not_so();
   take_lock(state);
@@ -274,7 +274,9 @@ PyObject* Caller::give_way(PyObject* owned) noexcept {
 
 PyObject* Caller::give(PyObject* owned) noexcept {
   if (waited_)
-    process_->line.begin_anew();  // the line is kept: reports need it for a component's process
+    // Only the count in `line` begins anew. The number of the source line, which is in it too, is
+    // kept: reports need it for a component's process.
+    process_->line.begin_anew();
   else if (process_->line.at_once()) [[unlikely]] {
     process_->line.begin_anew();
     owned = give_way(owned);

@@ -35,10 +35,10 @@ namespace weft::py {
 
 struct GreenletState {
   Owned<PyGreenlet> greenlet;
-  // the hub from which the greenlet was started; when the greenlet ends, the hub of that moment;
-  // `greenlet` keeps `parent` alive
+  // The hub from which the greenlet was started. When the greenlet ends, the hub of that moment.
+  // `greenlet` keeps `parent` alive.
   PyGreenlet* parent;
-  // the greenlet that a switch enters: `greenlet`, or one that the process's own code made
+  // The greenlet that a switch enters: `greenlet`, or one that the process's own code made.
   Owned<PyGreenlet> at;
   Value slot;  // the slot of the process's operation
 };

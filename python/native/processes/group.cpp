@@ -278,7 +278,7 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
   }
   const auto outermost = std::make_unique<Outermost>(clock);
   PyObject* r = nullptr;
-  // an enclosing timeout that had expired has cancelled the run
+  // An enclosing timeout has cancelled the run, because it had expired.
   if (outermost->run.self.cancel().load()) {
     never_run(list);
     raise_cancelled(outermost->run.self, nullptr);

@@ -209,7 +209,7 @@ PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   const Owned r(with_signals_held([&] { return PyObject_CallOneArg(names.alone, loop); }));
   g->run->loop_acts = r && PyList_CheckExact(r.get());
   if (g->run->loop_acts) return Py_True;
-  // these objects are immortal, so the reference stays valid
+  // These objects are immortal, so the reference stays valid.
   return r == Py_True || r == Py_None ? r.get() : Py_False;
 }
 
@@ -346,7 +346,8 @@ void begin_run(GuestObject* g, runtime::Clock clock) {
   g->run->self.function = "main";
   watch_outside(g->run->run);
   g->run->run.activated();
-  // stands for the loop's own timers and sockets, which go_on() examines
+  // The guest counts as something outside: the loop's own timers and sockets, which go_on()
+  // examines.
   g->run->run.enter_outside();
   g->scheduler = new runtime::Scheduler(g->run->run);
   g->scheduler->host_by(&guest_ring, g);
@@ -475,8 +476,8 @@ PyObject* guest_wait(PyObject* o, PyObject* future) {
   GuestObject* g = gst(o);
   Py_XSETREF(g->waiter, Py_NewRef(future));
   const Owned loop(g->run ? loop_of(g->link) : nullptr);
-  // The guest may already be resting. It cannot count as alone on its loop until a task waits for it
-  // (alone()), so whether it is alone is decided again here.
+  // The guest may already be resting. It cannot count as alone on its loop until a task waits for
+  // it (alone()), so whether it is alone is decided again here.
   if (loop && !g->scheduled) {
     const Section s(g->link);
     if (std::exchange(g->resting, false)) g->scheduler->begin_turn();

@@ -21,7 +21,7 @@ struct GuestObject {
   PyObject* ring_up;             // the bound method that the timer calls
   PyObject* waiter;              // the future of the task that waits for the end
   PyObject* timer;               // the loop's handle of the timer
-  // the bound method that the timer of a standstill calls (rule 10.6)
+  // The bound method that the timer of a standstill calls (rule 10.6).
   PyObject* look_up;
   PyObject* look;            // the loop's handle of that timer, or null
   std::uint32_t standstill;  // the number of the standstill that is to be examined
@@ -38,7 +38,7 @@ struct GuestObject {
   GuestObject *next, *before;  // the guests of the same loop
   std::int64_t armed;          // the time for which `timer` is set, in ns
   std::size_t awaiting;        // how many processes wait for futures
-  // how often the guest has looked for other work on the loop, in vain, since its last wake-up
+  // How often the guest has looked for other work on the loop in vain, since its last wake-up.
   std::uint8_t looks;
   bool due;        // whether the guest is in the list of guests that are to be scheduled
   bool scheduled;  // whether turn() is among the loop's callbacks
@@ -60,7 +60,7 @@ struct GuestPart {
   Owned<> wakeup;   // called when the future is done
   Owned<> future;   // the future that the process awaits
   Owned<> message;  // the message of a cancellation
-  // whether task.cancel() has asked for a cancellation that the process has not raised yet
+  // Whether task.cancel() has asked for a cancellation that the process has not raised yet.
   bool must_cancel = false;
   bool interrupted = false;  // whether that cancellation withdrew the process's operation
 };

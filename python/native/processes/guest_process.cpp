@@ -204,7 +204,7 @@ PyObject* guest_cancellation(ProcessBase& b) noexcept {
   GuestPart* part = p ? p->guest : nullptr;
   if (!part || !(part->must_cancel || part->interrupted)) return nullptr;
   part->must_cancel = part->interrupted = false;
-  // if there is a request of Weft's own to cancel, it comes next
+  // If Weft itself has asked the process to end, that request comes next.
   b.cancel().take_back(runtime::Identity::Cancel::host);
   return new_cancellation(part->message.get());
 }

@@ -82,7 +82,7 @@ bool begin(CallObject* c, ProcessBase& p) {
     return true;
   }
   p.op = nullptr;
-  // run() does nothing for the call, even if the pool has it after all
+  // From now on run() does nothing for the call, even if the pool has it after all.
   c->state = CallState::refused;
   return false;
 }
@@ -111,7 +111,7 @@ PySendResult resume(CallObject* c, ProcessObject* me, PyObject** r) {
   }
   *r = outcome(c);
   if (*r) return PYGEN_RETURN;
-  // a StopIteration would look like a result (PEP 479)
+  // A StopIteration would look like a result (PEP 479).
   if (PyErr_ExceptionMatches(PyExc_StopIteration)) {
     PyObject* e = take_exception();
     PyErr_SetString(PyExc_RuntimeError, "the io call raised StopIteration");

@@ -7,7 +7,7 @@ namespace weft::py {
 
 // Makes a process that takes ownership of the ends. The caller fills it, and then calls made().
 ProcessObject* new_process(Kind kind, Ends& ends);
-// called when the process object is complete, before the process is started
+// Called when the process object is complete, before the process is started.
 void made(ProcessObject* p) noexcept;
 // From now on, until the process is started, the collector treats the process's coroutine as a part
 // of the process.

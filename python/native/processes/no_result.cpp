@@ -29,10 +29,10 @@ struct WhyObject {
   // The code in which the exception that ended the process was raised, or the place itself as a
   // str, or null if the place is not known.
   PyObject* code;
-  // a str; null if the process failed, and result_of() has not made the text yet
+  // A str; null if the process failed, and result_of() has not made the text yet.
   PyObject* reason;
   std::uint32_t index;  // ProcessBase::index plus one; 0 if the path has no index
-  // the number of the instruction in that code; a negative number is the line, negated
+  // The number of the instruction in that code. A negative number is the line, negated.
   int instruction;
   Ending how;
 };

@@ -8,8 +8,8 @@
 // A coroutine *apart* runs on a thread and a scheduler of its own. Groups that it started and did
 // not leave run to their ends on that thread:
 //
-//   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──► its group
-//   is told: apart_body()
+//   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──►
+//   apart_body(): its group is told
 //
 // A process has returned, or ended quietly by a Cancelled or by a Retired or Poisoned that it met,
 // or failed (rules 3.5, 4.3, 4.6, 6.5). A process that a Poisoned ends poisons the ends that it

@@ -56,26 +56,26 @@ struct ProcessObject {
     runtime::Scheduler* own;        // for a coroutine apart
     PoolThread* pool;               // for a process on the pool
   };
-  // for a coroutine process of a network that is a guest (guests.hpp); otherwise null
+  // For a coroutine process of a network that is a guest (guests.hpp); otherwise null.
   GuestPart* guest;
   Rare* rare;  // null as long as the process needs no rare field
   Kind kind;
   std::uint8_t started;
-  // The process will not be started, and no warning reports that: either the program stops at its
-  // start, or the process was made by `process * 0`.
+  // Whether the process will not be started, without a warning: the program stops at its start, or
+  // the process was made by `process * 0`.
   std::uint8_t given_up;
   std::uint8_t done;
   std::uint8_t failed;
   Ending how;  // set once the process is done
-  // The process has put itself into the run queue: 1, because the program asked for it; 2, to give
-  // way (awaited.hpp).
+  // Whether the process has put itself into the run queue: 1, because the program asked for it; 2,
+  // to give way (awaited.hpp).
   std::uint8_t yielded;
-  // The collector treats the coroutine as a part of the process, and does not track it.
+  // Whether the collector treats the coroutine as a part of the process, and does not track it.
   std::uint8_t within;
   std::uint8_t owed;  // a wake-up is on its way for which no operation waits (awaiting.hpp)
-  // The coroutine has ended and its outcome is known, but the process is owed a wake-up.
+  // Whether the coroutine has ended with a known outcome while the process is still owed a wake-up.
   std::uint8_t over;
-  // the process still holds an end that it received in an extended read (held.cpp)
+  // Whether the process still holds an end that it received in an extended read (held.cpp).
   std::uint8_t receives;
   std::uint8_t native_code;  // a component's process, which reports its own place in its source
 #ifdef Py_GIL_DISABLED

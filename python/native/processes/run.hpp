@@ -26,21 +26,21 @@ struct PyRun {
   // the thread do so). Elsewhere the run is cancelled, and raises the exception at its end.
   PyObject* interrupt = nullptr;
   bool interrupted = false;  // whether Ctrl-C has interrupted the run
-  // for a guest: its scheduler, which looks for such an exception in its next turn
+  // For a guest: its scheduler, which looks for such an exception in its next turn.
   runtime::Scheduler* guest = nullptr;
-  // for a guest that concludes that nothing goes on: whether its loop has a signal handler that may
-  // act (handlers.hpp)
+  // For a guest that concludes that nothing goes on: whether its loop has a signal handler that may
+  // act (handlers.hpp).
   bool loop_acts = false;
   PyObject* generators = nullptr;  // the run's hook for async generators (generators.cpp); owned
 #ifdef Py_GIL_DISABLED
-  // whether the run's thread is among those that the interpreter counts (report.cpp)
+  // Whether the run's thread is among those that the interpreter counts (report.cpp).
   bool counted;
   unsigned long thread;  // the identity of the run's thread
 #endif
   // The blocked processes at a deadlock.
   std::vector<runtime::Report::Blocked> blocked;
   std::vector<LeftOpen> left_open;  // set at a deadlock
-  // true for a block of ordinary code
+  // Returns whether this is the run of a block in ordinary code.
   bool in_block() const noexcept { return self.group != nullptr; }
   std::vector<PoolThread*> pool;  // the run's threads of the pool; protected by the GIL
   // Whether a check has made the run: then nothing outside can wake it (rule 17.9).

@@ -45,7 +45,7 @@ bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept;
 // Called when the running task was cancelled after its operation had committed: the cancellation
 // comes at the task's next point (rule 6.3).
 void owe_cancellation() noexcept;
-// raises asyncio's cancellation instead of the current exception
+// Raises asyncio's cancellation instead of the current exception.
 void raise_cancellation() noexcept;
 
 }  // namespace weft::py

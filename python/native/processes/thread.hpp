@@ -8,8 +8,8 @@ namespace weft::py {
 struct ThreadProcess final : runtime::ThreadProcess {
   ProcessObject* object;
   PyThreadState* state = nullptr;
-  // for a block in ordinary code: the scheduler that the thread runs whenever it waits
-  // (block_thread.cpp)
+  // For a block in ordinary code: the scheduler that the thread runs whenever it waits
+  // (block_thread.cpp).
   runtime::Scheduler* block_scheduler = nullptr;
 #ifdef Py_GIL_DISABLED
   bool asleep = false;  // whether the thread sleeps, so that its frames do not change

@@ -116,14 +116,14 @@ Now state_of(ProcessBase& p, Sides& sides) {
 }
 
 struct Seen {
-  // for each state, the samples that found the process in it since the last rows
+  // How many samples have found the process in each state since the last rows.
   std::array<std::uint32_t, kStates> found{};
-  // the number of the last sample that found the process
+  // The number of the last sample that found the process.
   std::uint64_t sample = 0;
   std::uint64_t rows = 0;  // the number of the last round whose rows contained the process
   std::int64_t since = 0;  // when the state began, as far as is known, in ns
   std::int64_t cpu = -1;   // CPU time of the process's thread at the last rows, in ns
-  // the number of values that had passed at the process's ends by the last rows
+  // How many values had passed at the process's ends by the last rows.
   std::uint64_t mark = 0;
   Now now = runs;
   bool before = true;  // whether the process has been in this state since it was first seen
@@ -132,9 +132,9 @@ struct Seen {
 struct Flow {
   std::uint64_t sample = 0;
   unsigned long long transfers = 0, dropped = 0;  // the counts at the time of the last rows
-  // in how many samples a process waited to read, and in how many to write
+  // In how many samples a process waited to read, and in how many to write.
   std::array<std::uint32_t, 2> waits{};
-  // how many processes waited to read, and how many to write, at the last sample
+  // How many processes waited to read, and how many to write, at the last sample.
   std::array<std::uint32_t, 2> line{};
 };
 

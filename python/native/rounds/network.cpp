@@ -57,10 +57,11 @@ PyObject* ends_held() {
 
 // _network(known=0): returns a tuple of
 //   this program's incarnation;
-//   whether all runs wait only for links, and for `known` others outside, which the caller
-//   examines; [(the peer's incarnation, frames sent, frames received)]; [(the peer's incarnation,
-//   name, place, writes, open ends of the channel)] of ends of peers; [(place, the home's
-//   incarnation, name, open ends)] of far channels; ends_held().
+//   whether all runs wait only for links, and for `known` others outside, which the caller checks;
+//   [(the peer's incarnation, frames sent, frames received)] of the sessions;
+//   [(the peer's incarnation, name, place, writes, open ends of the channel)] of the ends of peers;
+//   [(place, the home's incarnation, name, open ends)] of the far channels;
+//   ends_held().
 // The names of ends are those of WIRE.md 10.7.
 PyObject* network(int known = 0) {
   // A program that is not a peer yet may connect over a network, too (WIRE.md 17.16).

@@ -47,7 +47,7 @@ thread_local bool inside = false;
 
 struct Place final : Holders {
   bool is_channel = false;
-  std::optional<std::array<unsigned long long, 3>> moved;  // figures_of() the place's channel
+  std::optional<std::array<unsigned long long, 3>> moved;  // the figures_of() the place's channel
   // The number of open ends that no known process holds.
   unsigned long unknown_readers = 0, unknown_writers = 0;
 
@@ -109,7 +109,7 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   ProcessBase& p = *one.process;
   collect.one = &one;
   collect.never = false;
-  // a virtual clock stands still too (rule 8.6)
+  // A virtual clock stands still too (rule 8.6).
   const bool timers_stand = at_rest && run.run.clock() != runtime::Clock::steady;
   // A time limit counts like a timer in a select.
   if (!timers_stand && runtime::Limit::any_armed(p, run.run)) return;
@@ -132,7 +132,7 @@ Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect
       places[place].is_channel = collect.channels.count(place) != 0;
   for (const One& one : all)
     each_end_held(*one.process, [&](const EndObject* e, const core::SyncObject* at, bool writes) {
-      // if `place` is the end of `places`, no process waits there
+      // If `place` is the end of `places`, no process waits there.
       const auto place = places.find(at);
       if (place != places.end()) place->second.add(one.process->id, e, writes);
     });

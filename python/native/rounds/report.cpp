@@ -65,7 +65,7 @@ void* give_up() {
 // A thread that runs a component sleeps and yields without the GIL (aside.hpp). The address that
 // step_aside() returns, and that step_back() receives, shows whether the thread sleeps or yields.
 char as_it_sleeps, as_it_yields;
-// set while a sleeping thread has been called back for a moment
+// Set while a sleeping thread has been called back for a moment.
 thread_local PyThreadState* called_back = nullptr;
 
 void* step_aside() {
@@ -92,11 +92,12 @@ void leave_concluded(void* state) {
   give_up_lock();
   aside_state = static_cast<PyThreadState*>(state);
 }
-// A thread between begin_sleep() and end_sleep(). The GIL protects the list.
+// A thread that is between begin_sleep() and end_sleep(). The GIL protects the list of these
+// threads.
 struct Sleeper {
   runtime::Parking* by = nullptr;
   PyThreadState* state = nullptr;
-  // how many sleeps of signal handlers run within this sleep; those are not in the list
+  // How many sleeps of signal handlers run within this sleep. Those are not in the list.
   unsigned within = 0;
   Sleeper *next = nullptr, *before = nullptr;
 };
@@ -425,7 +426,7 @@ void look_again_in_loops() noexcept {
 }
 void look_for_ends() noexcept {
   ProcessBase* const p = this_process();
-  // the next turn of the process's scheduler runs the deferred work
+  // The next turn of the process's scheduler runs the deferred work.
   if (coroutine_of(p) || greenlet_of(p)) return;
   if (interpreter_ends()) return;  // all threads that slept have ended, or will end
   if (sleepers) sleepers->by->disturb();

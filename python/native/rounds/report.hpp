@@ -15,7 +15,7 @@ PyObject* block_interrupt(
     const ProcessBase& p) noexcept;
 // The exception that a signal handler raised in a plain thread that waits.
 extern thread_local PyObject* guest_interrupt;
-// wakes a sleeping thread, which retires the ends that are pending (pending.hpp)
+// Wakes a sleeping thread, which retires the ends that are pending (pending.hpp).
 void look_for_ends() noexcept;
 // Makes each run check again whether anything outside may wake it.
 void look_again() noexcept;

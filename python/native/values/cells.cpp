@@ -178,7 +178,7 @@ using Converted = std::vector<std::pair<Owned<>, PyObject*>>;
 
 static int becomes_native(ChannelObject* c, const Native& n) {
   natives.emplace(c, n);
-  // makes alternatives that hold values to be written to the channel check them again
+  // Makes alternatives that hold values for the channel check these values again.
   ++ends_closed;
   c->generation |= kNative;
   return 0;
@@ -211,7 +211,7 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
     if (natives.contains(c)) return attach(c, t, who);  // another thread has attached a type first
     return becomes_native(c, n);
   }
-  // makes all reads, also those that wait already, examine the values that they take
+  // From now on all reads examine the values that they take, also reads that wait already.
   carry_ends(c);
   Converted done;
   int r = 0;

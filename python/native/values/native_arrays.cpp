@@ -31,7 +31,7 @@ BlockHead* head_of(void* block) noexcept { return static_cast<BlockHead*>(block)
 struct DLManaged;
 struct Loan {    // exists while the debug mode is on
   Owned<> note;  // the lender and the place of the loan, for the debug mode
-  // the checksum of the numbers, for the time in which they must not be changed
+  // The checksum of the numbers, for the time in which they must not be changed.
   std::uint64_t sum;
   std::string touched;  // how a change was noticed; empty if none was
   std::string holder;   // the process that has the array, or had it last
@@ -44,7 +44,7 @@ struct Lent {  // a block that lends an array
   Loan* loan;  // null if the debug mode is off
 };
 prim::atomic<bool> watching{false};
-// Python functions: (value, channel) -> note; (note, text)
+// Two Python functions: (value, channel) -> note, and (note, text).
 PyObject *note_loan = nullptr, *tell_loan = nullptr;
 
 std::uint64_t sum_of(const weft_buffer& b) noexcept {
@@ -212,7 +212,7 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
                  describe(t).c_str(), Py_TYPE(v)->tp_name, type);
     return -1;
   }
-  // the capsule's own destructor gives the tensor back, unless the capsule has been renamed
+  // The capsule's own destructor gives the tensor back, unless the capsule has been renamed.
   const Owned capsule(PyObject_CallMethod(v, "__dlpack__", nullptr));
   auto* const managed =
       capsule ? static_cast<DLManaged*>(PyCapsule_GetPointer(capsule.get(), "dltensor")) : nullptr;
@@ -323,7 +323,7 @@ int check_only(PyObject* v) {
   } else if (PyMemoryView_Check(v)) {
     PyObject* const of = PyMemoryView_GET_BUFFER(v)->obj;
     if (of && Py_REFCNT(of) > 1) why = "it is a view of memory that somebody else refers to";
-    // an array of numpy has this attribute
+    // An array of numpy has this attribute.
   } else if (const Owned base(PyObject_GetAttrString(v, "base")); base) {
     if (base != Py_None) why = "it is a view of another array: write that, or a copy";
   } else {

@@ -17,7 +17,7 @@
 
 namespace weft::py {
 
-// the type of a native channel; parsed from its text (component_abi.h), and kept for ever
+// The type of a native channel. It is parsed from its text (component_abi.h), and kept for ever.
 class NativeType;
 
 // Returns the type with this text; null, with an exception, if the text names no type.
@@ -45,7 +45,7 @@ PyObject* from_native(const NativeType* t, const weft_value& v);
 void* allocate_block(std::size_t bytes) noexcept;
 void release_block(void* block) noexcept;
 void keep_part(void* block, void* part) noexcept;  // from now on `part` is released with the block
-// from now on `part` is not released with the block
+// From now on `part` is not released with the block.
 void take_part(void* block, void* part) noexcept;
 // Releases the arrays that components have given back. Needs the GIL.
 void release_lent() noexcept;

@@ -165,7 +165,7 @@ void flight_over(const char* verb, PyObject* target, PyObject* result, PyObject*
   bool has_more = false;
   Outcome outcome = Outcome::commit;
   if (op == Op::select_other) {
-    has_more = true;  // then the guard plus one follows
+    has_more = true;  // In this case the guard's index plus one follows.
     PyObject* const i = result && PyTuple_Check(result) && PyTuple_GET_SIZE(result)
                             ? PyTuple_GET_ITEM(result, 0)
                             : nullptr;

@@ -119,7 +119,8 @@ void Files::index(std::uint32_t file, const std::string& name) {
       }
       lanes_[it->second].blocks.push_back({at, size});
     } else if (!headed || piece[0] < 'A' || piece[0] > 'Z') {
-      // not a piece of this format; pieces of other kinds are for later versions, and are skipped
+      // The bytes are no piece of this format. (A piece whose letter is not known here comes from a
+      // later version, and is skipped.)
       break;
     }
     at += size;

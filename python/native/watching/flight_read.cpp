@@ -110,9 +110,9 @@ PyObject* done_tuple(const Totals& t) {
                        static_cast<unsigned long long>(t.done[2]));
 }
 
-// _flight_summary(files) → (events, first, last, processes, places): processes and places in the
-// order of _flight_names(), a process as (first, last, ended, done, waits, in, out, what it waits
-// for, since), a place as (done, waits).
+// _flight_summary(files): returns (events, first, last, processes, places): processes and places in
+// the order of _flight_names(), a process as (first, last, ended, done, waits, in, out, what it
+// waits for, since), a place as (done, waits).
 PyObject* f_summary(PyObject*, PyObject* o) {
   Files* const files = files_in(o);
   if (!files) return nullptr;
@@ -289,8 +289,8 @@ class Backwards {
   std::map<std::string, std::uint32_t> by_path_;
 };
 
-// _flight_path(files) → (the length of the path in ns, [(process, busy, time, unknown, late)],
-// [(place, from, to, how often)])
+// _flight_path(files): returns (the length of the path in ns, [(process, busy, time, unknown,
+// late)], [(place, from, to, how often)]).
 PyObject* f_path(PyObject*, PyObject* o) {
   Files* const files = files_in(o);
   if (!files) return nullptr;
@@ -317,8 +317,8 @@ PyObject* f_rewind(PyObject*, PyObject* o) {
   files->rewind(false);
   Py_RETURN_NONE;
 }
-// _flight_next(files, n) → at most n events, [] at the end: (ns since the first, tag, process, Op,
-// place or -1, Outcome, why, guard or -1, ns waited or -1, number, text)
+// _flight_next(files, n): returns at most n events, [] at the end. An event is (ns since the first,
+// tag, process, Op, place or -1, Outcome, why, guard or -1, ns waited or -1, number, text).
 PyObject* f_next(PyObject*, PyObject* args) {
   PyObject* o;
   Py_ssize_t n;
@@ -341,8 +341,8 @@ PyObject* f_next(PyObject*, PyObject* args) {
   }
   return list.release();
 }
-// _flight_names(files) → ([(path, number, file)], [(name, flags)], [(pid, host, program, version,
-// events dropped)], what is wrong with the files or "")
+// _flight_names(files): returns ([(path, number, file)], [(name, flags)], [(pid, host, program,
+// version, events dropped)], what is wrong with the files or "").
 PyObject* f_names(PyObject*, PyObject* o) {
   Files* const files = files_in(o);
   if (!files) return nullptr;

@@ -3,9 +3,10 @@
 // `read()` in place of a loop, and without the log the values that were not read would be lost
 // silently.
 //
-//   let_go() of a process that returned: ++readers_returned close_end() of a reader in another way:
-//   kOtherwise
-//   end_process(), left by Retired ──as many values passed as readers have returned──► weft._watching.stopped_early.tell()
+//   a process returns: let_go() ──its readers──► ++readers_returned
+//   a reader is closed in another way: close_end() ──► readers_returned is kOtherwise
+//   a Retired ends a process: end_process() ──as many values passed as readers have returned──►
+//                                                         weft._watching.stopped_early.tell()
 //
 // Nothing is counted while processes communicate.
 #include "watching/stopped_early.hpp"

@@ -247,7 +247,7 @@ class SupervisedPort final : public Base {
   const bool last_;  // whether no process will be started in this one's place
   PyObject* const in_hand_;
   PyObject* const lost_;
-  // shared with rooms, which may live longer than the port
+  // Shared with rooms, which may live longer than the port.
   const std::shared_ptr<LastRead> last_read_ = std::make_shared<LastRead>();
 };
 
@@ -299,8 +299,8 @@ class FarSide : public core::FarAgent {
   int loops = 0;
   std::shared_ptr<wire::FarEnd> end;  // null if the end was given back
 
-  // Returns the number by which the home knows an extended read that has committed. The function is
-  // called once for each such read, when the block of the read is over.
+  // Returns the number by which the home knows an extended read that has committed. Called once for
+  // each such read, when its block is over.
   std::uint64_t happened(const core::Node& n) noexcept {
     const Space::Step step(*peer->space);
     const auto at = blocks_.extract(&n);
@@ -382,7 +382,7 @@ class FarSide : public core::FarAgent {
   static constexpr core::WakerOps kOps{nullptr, nullptr, nullptr, 0, &tell};
 
   std::unordered_map<core::Node*, std::unique_ptr<Asked>> asked_;
-  // extended reads that have begun, and whose process has not run yet, with their numbers
+  // The extended reads that have begun and whose process has not run yet, with their numbers.
   std::unordered_map<const core::Node*, std::uint64_t> blocks_;
 };
 

@@ -44,7 +44,7 @@ class Word final : public wire::FarOp {
     return answered_.try_acquire_for(time);
   }
   wire::PartiesRoom room;
-  // set while the message is under way; protected by the space's lock
+  // Set while the message is under way. Protected by the space's lock.
   std::shared_ptr<Word> itself;
 
  private:

@@ -110,7 +110,7 @@ PyObject* Feed::piece(std::size_t most) noexcept {
   return made;
 }
 
-// --- threads that wait send by themselves ----------------------------------------------------------
+// --- threads that wait send by themselves --------------------------------------------------------
 
 Feed::Direct::~Direct() {
   for (PyObject* const o : {acquire, release, encrypt, encrypted, rest}) Py_XDECREF(o);
@@ -166,7 +166,7 @@ bool Feed::send_now(Direct& by) noexcept {
   return raised;
 }
 
-// --- the loop's thread receives -------------------------------------------------------------------
+// --- the loop's thread receives ------------------------------------------------------------------
 
 namespace {
 

@@ -54,8 +54,8 @@ struct PackedObject {
 };
 
 PyTypeObject PackedType{PyVarObject_HEAD_INIT(nullptr, 0)};
-// (value, channel) -> bytes: a function of weft._hosts.pickling; also called for values that pickle
-// refuses
+// A function of weft._hosts.pickling, (value, channel) -> bytes, also for values that pickle
+// refuses.
 PyObject* dumps = nullptr;
 PyObject* pickle_dumps = nullptr;
 PyObject* pickle_loads = nullptr;
@@ -464,7 +464,7 @@ PyObject* packed_from_bytes(const wire::Payload& p, wire::Carrier& by) noexcept 
   std::unique_ptr<Slot> slot;
   const std::byte* data = p.bytes.data();
   std::size_t size = p.bytes.size();
-  // A value in pieces begins with seven zeros; no pickle does.
+  // In a frame a table begins with the byte 2 and seven zeros. No pickle begins with the byte 2.
   bool table = data[0] == std::byte{2};
   if (Slot::is_described(p.bytes)) {
     if (!(slot = Slot::take(p.bytes, by))) return nullptr;

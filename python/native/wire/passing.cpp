@@ -90,7 +90,7 @@ class Passing {
   // finished.
   int linger = 0;
   TlsIn in;
-  // Python functions: write() puts decrypted bytes into TLS, read() takes encrypted bytes out of it
+  // Two Python functions: write() gives TLS bytes to encrypt, read() takes encrypted bytes out.
   PyObject *write = nullptr, *read = nullptr;
 
   // Runs until the passing is over. `held` are bytes that have come before; they are handled first.
@@ -121,7 +121,7 @@ class Passing {
   Kept to_tcp_, to_link_;
   wire::detail::Lookout lookout_;
   std::int64_t until_ = 0;  // when to stop receiving; 0 if no time is set yet
-  // whether TLS may have decrypted bytes, which wait while to_link_ is not empty
+  // Whether TLS may have decrypted bytes. They wait while to_link_ is not empty.
   bool inside_ = true;
   bool said_all_ = false;  // whether this side has announced to the caller that it has finished
   bool heard_all_ = false;
@@ -158,7 +158,7 @@ bool is_for_now(int error) noexcept { return error == EAGAIN || error == EINTR; 
 
 pollfd polled(int fd, bool in, bool out) noexcept {
   const auto events = static_cast<short>((in ? POLLIN : 0) | (out ? POLLOUT : 0));
-  // a valid descriptor would make poll report the end again and again
+  // With a valid descriptor, poll() would report the end again and again.
   return {events ? fd : -1, events, 0};
 }
 

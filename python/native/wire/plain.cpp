@@ -92,7 +92,7 @@ std::atomic<PyTypeObject*> ndarray{nullptr};
 std::mutex lock;
 std::unordered_map<PyObject*, PyObject*> texts;    // the key is the type; both references are owned
 std::unordered_map<std::string, PyObject*> types;  // the key is the text; the reference is owned
-// the maximum number of entries of each of these two maps
+// The maximum number of entries of each of these two maps.
 constexpr std::size_t kKept = 64;
 
 template <class Map>

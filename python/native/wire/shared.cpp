@@ -192,7 +192,7 @@ PyObject* f_found(PyObject*, PyObject* args) {
                     static_cast<int>(dims), shape);
 }
 
-// --- its bytes, to be changed by one OS process alone ---------------------------------------------
+// --- a copy of the bytes that this OS process may change -----------------------------------------
 
 #ifdef __linux__
 struct OwnObject {

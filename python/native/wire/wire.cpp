@@ -596,7 +596,7 @@ void forget_links() noexcept {
   attendant = nullptr;
   shared_links = 0;
 #endif
-  // never destroyed, because the sessions of this space belong to the parent
+  // The space is never destroyed, because its sessions belong to the parent.
   new std::shared_ptr<Space>(std::move(space));
   new auto(std::move(far_sides));
   far_sides.clear();

@@ -1,8 +1,10 @@
 // Channels with ends in other OS processes (WIRE.md), as the other parts of the extension see them.
 //
-//   a channel ──wire_channel(): a process of another OS process is made with an end of it, or an
-//   end is handed to a link──► wired: its values are packed, and unpacked by the reader here
-//   an end that a link hands to us ──► a far channel: its core has one side, and the home decides (core/far_engine.hpp)
+//   a channel of this program ──wire_channel(): a process is made in another OS process with an end
+//       of it, or an end is handed to a link──► wired: its values are packed, and unpacked by its
+//       readers in this program
+//   an end that a link hands to this program ──► a far channel: its core has one side, and the home
+//       decides (core/far_engine.hpp)
 //
 // wiring.hpp declares the first step, values.hpp the packed values.
 #pragma once

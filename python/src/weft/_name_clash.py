@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-#: An environment variable that OS processes of weft.processes inherit: the folder that was reported.
+#: An environment variable that OS processes of weft.processes inherit: the reported folder.
 TOLD = "_WEFT_TOLD_OF"
 told = ""  #: the folder that this program has reported
 

@@ -34,8 +34,8 @@ struct ReportHooks {
   // Tells the user how to make a retirement an outcome.
   const char* ends = "say .ends() of that guard, weft::in(…).ends()";
   // Advice for a channel on whose other side no process is known, in case there is a party (rule
-  // 10.3). Null means that the advice is given elsewhere, or that no thread can come: the network is
-  // checked.
+  // 10.3). Null means that the advice is given elsewhere, or that no thread can come: the network
+  // is checked.
   const char* outside =
       WEFT_CHECKED
           ? nullptr

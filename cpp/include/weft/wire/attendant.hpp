@@ -18,8 +18,8 @@
 //    a thread that holds either lock may walk the list of links.
 //  2 Locks are taken in this order: list_, looks_, the lock of a space. The looker does not take
 //    list_.
-//  3 A wake-up that was put off (owed, soft) is sent before the thread that owes it sleeps, or by
-//    the bells' thread within 2 ms.
+//  3 A wake-up that was put off (Attended::owed, soft, late) is sent before the thread that put it
+//    off sleeps, or by the bells' thread within 2 ms.
 //  4 Before a thread sleeps at `control_`, it reads `control_`, and then what a kick announces
 //    (stop_, wanted_, the list). So a kick between the two reads is noticed.
 //  5 kick() wakes every thread that sleeps in here: the destructor waits until no thread is inside
@@ -177,8 +177,9 @@ class Attendant {
     l.open = true;
   }
 
-  // Called in a step, after something was published. If no party waits for what was published, and
-  // no thread of the peer waits at all, the peer may be woken later.
+  // Called in a step, after something was published: rings the peer, or puts that off. It is put
+  // off if the peer is parked and shares the only CPU with this thread; if the peer stands by, and
+  // no party waits for what was published; or if this thread is about to wait (Lazily).
   void knock(Attended& l, bool hurries) noexcept {
     Direction& d = l.outlet.direction();
     const std::uint32_t who = d.bell.who.load(std::memory_order_seq_cst);
@@ -284,7 +285,7 @@ class Attendant {
     for (Attended* l : links_)
       if (l->busy()) l->take();
   }
-  // From here on a thread looks only when it is rung.
+  // Ends this thread's time as the looker: from now on a thread looks only after it has been rung.
   void stand_by() noexcept {
     say(Bell::standby);
     for (int round = 0; round < 4 && anything(); ++round) take_all();
@@ -301,7 +302,8 @@ class Attendant {
   void begin_to_look() noexcept {
     say(Bell::looking);
     for (Attended* l : links_) {
-      // The flag is cleared first, so that what another thread owes from now on stays.
+      // The flag is cleared before the peer is rung, so a flag that another thread sets from now on
+      // stays set.
       if (!l->owed.load(std::memory_order_relaxed) || !l->owed.exchange(false)) continue;
       if (const Knock k = wire::knock(l->outlet.direction().bell, true, false); k.wake)
         wake(*k.wake);
@@ -411,7 +413,8 @@ class Attendant {
       return came();
     });
   }
-  // Used by the bells' thread, which has no wait of its own.
+  // Lets other threads run for a while, and returns whether anything has come. For the bells'
+  // thread, which waits for nothing of its own.
   bool anything_soon() noexcept {
     give_way([&] { return anything(); });
     return anything();
@@ -487,14 +490,14 @@ class Attendant {
   // waits for what was published ---
 
   bool put_off(std::atomic<bool>& what) noexcept {
-    // The flag is set already. The next tick clears the flag before it looks, so that tick sees
-    // this thread's work as well.
+    // The flag was set already. The next tick clears the flag before it looks at the link, so that
+    // tick handles what this thread has put off too.
     if (what.load(std::memory_order_seq_cst) && ticking_.load(std::memory_order_seq_cst))
       return true;
     const std::uint32_t n = put_off_.fetch_add(1, std::memory_order_relaxed);
     what.store(true,
-               // `what` is stored before the check whether ticks go on, because the last tick looks
-               // after the ticks have ended.
+               // `what` is stored before the check whether the ticks go on, because the last tick
+               // looks at the flags after it has ended the ticks.
                std::memory_order_seq_cst);
     if (ticking_.load(std::memory_order_seq_cst)) return true;
     if (n > 8 && !ticking_.exchange(true)) kick();

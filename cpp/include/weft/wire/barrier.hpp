@@ -11,7 +11,7 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-// The room for the value of an arrival, which has no value.
+// The room for an arrival, which carries no value.
 class NoRoom final : public Room {
  public:
   void* slot() noexcept override { return nullptr; }

@@ -8,8 +8,8 @@
 // takes 8 bytes instead of 40.
 //
 // Invariants
-//  1 widen(narrow(frame)) is the frame again. Both sides count its seq: the link below delivers
-//    each frame once, in order.
+//  1 widen(narrow(frame)) is the frame again. The seq is not sent: both sides count the frames,
+//    since the link below delivers each frame once and in order.
 //  2 Widener gives whole frames; the session checks whether they make sense. Nothing is read
 //    outside the input.
 #pragma once

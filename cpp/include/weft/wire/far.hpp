@@ -51,8 +51,8 @@ class FarOp {
   std::span<FarGuard> guards;
   Outcome outcome{};
   const char* refused = nullptr;  // the reason why the operation was not sent, or null
-  // For a part of a choice: the part can commit only while `trying` is set. Setting it before
-  // begin() tells the home to try all guards of the part at once.
+  // For a part of a choice: the part can commit only while `trying` is set. If it is set before
+  // begin(), the home tries all guards of the part at once.
   bool trying = false;
   // If not 0, the operation is a part of a choice that spans several homes, and `rank` is the
   // choice's place in the order of all such choices (WIRE.md 5).
@@ -92,8 +92,8 @@ class FarOp {
   std::uint64_t op_ = 0;      // 0 if the operation has no number yet, or needs none
   std::uint32_t making_ = 0;  // the guard whose value is being made
   bool in_line_ = false;      // whether the operation waits for a credit
-  // Whether the end is being given back, so that a lending that begins with the answer is over at
-  // once.
+  // Whether the end is being given back. If the home's answer then begins a lending, that lending
+  // is over at once.
   bool last_ = false;
   Word word_ = Word::unsent;
   Buffer pieces_;  // the received pieces of a value that takes several frames

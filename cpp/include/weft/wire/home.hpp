@@ -279,7 +279,7 @@ class Home {
   std::unique_ptr<Room> room_for(const Frame& f);
   std::vector<Before> before_;
   detail::Spare& spare_;  // shared by all sessions of the space
-  struct Came {           // the pieces that came before, while they are in use
+  struct Came {           // the pieces that came before a frame, while that frame is handled
     std::vector<Before> all;
     detail::Spare& spare;
     explicit Came(Home& h) noexcept : all(std::exchange(h.before_, {})), spare(h.spare_) {}

@@ -102,7 +102,7 @@ class SocketIntroducer final : public Introducer,
   }
 
  private:
-  // One for links over a stream, one for links over shared memory.
+  // The functions that make a link: over a stream, and over shared memory.
   Make make_[2] = {nullptr, nullptr};
   int users_ = 0;
   std::atomic<int> running_{0};

@@ -89,8 +89,8 @@ class Line {
         again_(o.again_ms),
         lease_(o.lease_ms) {}
 
-  // Returns whether the START that is sent while no peer is known is free of byte 3. That byte is
-  // Ctrl-C to a MicroPython board whose program has not begun.
+  // Returns whether the START that is sent while no peer is known does not contain the byte 3. A
+  // MicroPython board whose program has not begun takes that byte for Ctrl-C.
   bool is_gentle() {
     Buffer line;
     start(line);
@@ -221,7 +221,7 @@ class Line {
       return get<std::uint32_t>(packet_.data() + 12 + 4 * i);
     };
     const std::uint32_t from = field(0), to = field(1);
-    if (from == 0 || from == mine_) return;  // The START is an echo of this side's own START.
+    if (from == 0 || from == mine_) return;  // The START is an echo of this side's own.
     if (linked()) {
       // Either the peer has drawn the same token again, or the peer sent this START before it knew
       // this side, and its later packets have overtaken the START. The second happens once, and

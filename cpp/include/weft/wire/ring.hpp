@@ -34,9 +34,9 @@ struct Bell {
   prim::atomic<std::uint32_t> service{0};  // the word on which the bell's own thread waits
 };
 
-// The indices of a ring, whose bytes lie elsewhere. Each cache line has one writer. Only the first
-// line and the bell's line hold what the other side reads at every value, so that two lines, and
-// not four, move between CPUs.
+// The indices of a ring, whose bytes lie elsewhere. Each cache line has one writer. For each value
+// that passes, the other side reads only the first line and the bell's line. So two lines move
+// between CPUs, and not four.
 struct Direction {
   alignas(64) prim::atomic<std::uint32_t> tail{0};  // how many bytes were published; wraps
   prim::atomic<std::uint32_t> starved{0};           // the writer waits for room
@@ -155,8 +155,8 @@ class Inlet {
   prim::atomic<bool> broken_{false};
 };
 
-// What a call of knock() leaves to be done: nothing, or waking the thread that waits on a word,
-// which knock() has changed.
+// What the caller of knock() still has to do: nothing, or wake the thread that waits on `wake`, a
+// word that knock() has changed.
 struct Knock {
   prim::atomic<std::uint32_t>* wake = nullptr;
 };

@@ -235,7 +235,7 @@ class FarSelect {
     bool begin_and_wait() {
       weft::detail::meet_request(process());
       put_in_order();
-      // No guard comes before the one that is ready without asking.
+      // No home need be asked: the guard that is chosen without asking is the first one.
       if (order_.empty() && instead_ >= 0) {
         outcome.status = Status::cancelled;
         return true;
@@ -400,8 +400,8 @@ class FarSelect {
     bool armed_ = false;
     std::exception_ptr failure_;
     const core::WakerOps* usual_ = nullptr;
-    // Protected by the space's lock:
-    // the guard that has committed and whose value is still to be made.
+    // Protected by the space's lock: the guard that has committed and whose value is still to be
+    // made.
     std::uint32_t making_ = kNone;
     std::uint32_t latch_ = 0;  // which of the two latches is set next
     bool over_ = false;

@@ -212,8 +212,8 @@ class SerialLink final : public LinkBase {
         while (::read(bell_[0], room.data(), room.size()) > 0) {
         }
       const ssize_t n = fds[0].revents & ~POLLOUT ? ::read(fd_, room.data(), room.size()) : -2;
-      // A socket whose peer closed it before reading everything reports that first, and only then
-      // gives what the peer sent last.
+      // The line may be a socket, and its peer may have closed it without reading everything. Then
+      // the first read() fails with ECONNRESET, and only later ones return what the peer sent last.
       const bool nothing =
           n == -2 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ||
                                 (errno == ECONNRESET && !std::exchange(reset_, true))));

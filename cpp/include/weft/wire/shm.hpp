@@ -240,7 +240,7 @@ class ShmLink final : public LinkBase, private Attended {
   std::array<Descriptor, 2> for_peer_;  // kept until the hand-shake has been sent
   Aside aside_;
   bool shut_ = false, enlisted_ = false, left_ = false, last_ = false;
-  // counted_ is set if another space has arranged the session.
+  // Exactly one of the two is set: counted_ if another space has arranged the session.
   std::shared_ptr<SocketIntroducer> introducer_, counted_;
   std::shared_ptr<Attendant> attendant_;
 };

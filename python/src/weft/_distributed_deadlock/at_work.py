@@ -52,10 +52,10 @@ def at_work(change: int) -> None:
 
 
 def attends(end: Any) -> None:
-    """Records that a thread, which counts as at work, waits at this reader for the parent from now
-    on. While the thread waits there, and the parent knows that, it does not count as at work. It
-    counts again as soon as an order has come to the reader, because it carries out the orders that
-    come.
+    """Records that from now on a thread waits at this reader for orders of the parent. The thread
+    has been counted as at work. While it waits there, and the parent knows that, it does not count.
+    Once an order has come to the reader, the thread counts again, because it carries out that
+    order.
     """
     with _lock:
         _attended.add(end)

@@ -105,7 +105,7 @@ def rows_of(call: str) -> list[Row]:
 
 
 def rows_named(rows: list[Row]) -> list[tuple[int, Named]]:
-    """Returns the numbers of these processes, and their names for the parent. the key "does" says
+    """Returns the numbers of these processes, and their names for the parent. The key "does" says
     what each process does.
     """
     # Process → its call, and the path of the call in this host.

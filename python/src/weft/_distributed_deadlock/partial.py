@@ -223,7 +223,8 @@ class Round(Spaces):
         for end, key in self.lent.items():
             if end not in known:
                 free[key] += 1
-        # Ends of spaces with two sessions, or of a space that was not asked.
+        # The holders of ends that are not in self.lent are not known: two sessions join their
+        # spaces, or a space was not asked.
         for s in self.spaces.values():
             for peer, name, place, _, _ in s.lent:
                 if (s.incarnation, peer, name) not in self.lent:
@@ -255,7 +256,7 @@ class Round(Spaces):
     # --- who may go on (rule 14.3) ----------------------------------------------------------------
 
     def stuck(self, able: Iterable[_Node] = ()) -> set[_Node]:
-        """Returns the processes that may not go on, by the rules of runtime/going_on.hpp. Waiting
+        """Returns the processes that cannot go on, by the rules of runtime/going_on.hpp. Waiting
         for a call counts as waiting at a channel of which the call holds an end.
 
         Args:

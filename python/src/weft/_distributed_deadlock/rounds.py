@@ -94,14 +94,12 @@ _executors: dict[int, weakref.ref[State]] = {}
 _waiting: set[State] = set()  # Executors with calls when this space last reported that it waits
 # In a host: functions that end the calls of Executors to which a deadlock has been reported.
 _broken: list[Callable[[], None]] = []
-# Whether a round has come since the calls of an Executor were last over. `_lock` does not guard
-# this flag.
+# Whether a round has come since an Executor's calls were last over. `_lock` does not guard it.
 _asked = False
 _up: socket.socket | None = None  # the socket to the parent
 _answers = False  # whether links announce to other programs that this one answers
 _bell: int | None = None  # a descriptor that wakes the watcher, as long as the program lives
 _asking = Asking()  # the right to read the members' sockets
-
 
 _shared.linked = lambda: bool(_members) or _up is not None
 
@@ -121,8 +119,7 @@ def calls_go_on(caller: State, lot: Any) -> None:
 def calls_are_over(caller: State, lot: Any) -> None:
     """Records that the calls of the lot are over, or have not come. When all lots of an Executor
     are over, a parent to which this space has reported that it does not wait is made to ask again.
-    A second call does nothing.
-    """
+    A second call does nothing."""
     global _asked
     try:
         caller.lots.remove(lot)
@@ -161,8 +158,7 @@ def declare(
 def _tell_hosts(text: str | None) -> bool:
     """Runs in a host when its parent reports a deadlock, and again, with None, when the parent's
     runs have raised it. The runs of a host end with the calls that they are part of; the deadlock
-    is reported to its Executors as in declare().
-    """
+    is reported to its Executors as in declare()."""
     global _waiting
     if text is not None:
         _broken.extend(caller.stuck(text) for caller in list(_waiting))
@@ -176,16 +172,14 @@ def _tell_hosts(text: str | None) -> bool:
 
 def serves(process: int | None) -> None:
     """In a host of an Executor: records the process that asks for calls. Until the host knows that
-    process, no report names it (rule 10.3).
-    """
+    process, no report names it (rule 10.3)."""
     global _server
     _server = process
 
 
 def called(process: int, call: str | None) -> None:
     """Records that process `process` runs the call `call` of the parent or, if `call` is None, that
-    its call has ended.
-    """
+    its call has ended."""
     with _lock:
         if call is None:
             _calls.pop(process, None)
@@ -207,8 +201,7 @@ has_gone: Callable[[Member], None] = lambda member: None  # noqa: E731
 
 def join(member: Member) -> None:
     """Adds a host, which is asked from now on, until leave() is called. The caller must call
-    leave() even if this raises.
-    """
+    leave() even if this raises."""
     # A program with hosts needs this module as soon as it watches for partial deadlock.
     from weft._distributed_deadlock import partial as _partial  # noqa: F401
 
@@ -222,8 +215,7 @@ def answer_programs() -> None:
     """Makes this program answer the questions of other programs about itself and its hosts, and ask
     them (WIRE.md 10.8). It must be called before the program makes its links, whose frames announce
     it. In a host, which is not a root, it does nothing: the host's sessions with other programs
-    announce that it does not answer. A second call does nothing.
-    """
+    announce that it does not answer. A second call does nothing."""
     global _answers
     if _up is not None or _answers:
         return
@@ -258,8 +250,7 @@ def _begin() -> int | None:
 def leave(member: Member) -> None:
     """Removes a host that has ended, or that its Hosts let go of: it is asked no more. A thread
     that asks the host at this moment stops waiting for it. (A process that the host has forked may
-    keep its socket open.)
-    """
+    keep its socket open.)"""
     member.hang_up()
     with _asking, _asking.lock, _lock:
         _members.discard(member)
@@ -302,9 +293,7 @@ def _question(by: socket.socket) -> bytes:
 
 
 def where_in(pid: int, call: str, patience: float) -> list[str] | None:
-    """Returns where the processes of this call in the host `pid` are; None: the host does not
-    answer.
-    """
+    """Returns where this call's processes are in the host `pid`; None: the host does not answer."""
     answers, _ = ask([m for m in members() if m.pid == pid], CALL, call, patience)
     return answers[0][1] if answers else None
 
@@ -346,8 +335,7 @@ def ask(
         try:  # an exception of a signal handler may come as soon as this thread has the lock
             if not _asking.lock.acquire(timeout=patience):
                 return answers, asked
-            # A member that has left has no socket, and must not keep the answers of the others from
-            # being read.
+            # A member that has left has no socket; the others' answers must be read all the same.
             asked = [member for member in whom if member.fileno() >= 0]
             until = time.monotonic() + patience
             for member in asked:
@@ -371,8 +359,7 @@ def ask(
 
 def _stuck() -> tuple[list[_call_names.Named], list[int]]:
     """Returns, for the parent, the processes that are stuck in this host and its hosts, and the
-    pids of the silent hosts.
-    """
+    pids of the silent hosts."""
     rows, silent = _stuck_in_hosts(PATIENCE / 2)
     here = [
         _deadlocks.to_tell(row, os.getpid()) for row in _deadlocks.stuck_here(_call_names.named)[0]
@@ -413,8 +400,7 @@ def _everywhere(rows: list[_call_names.Row]) -> list[str]:
 def _end_elsewhere() -> None:
     """Kills the OS processes of this program, and gives up the OS processes of other machines that
     run for this program (rule 6.7). This is done on a thread of its own, since a signal handler may
-    have interrupted code that holds a lock which is needed here.
-    """
+    have interrupted code that holds a lock which is needed here."""
 
     def end(those: list[Member], calls: list[Callable[[], object]]) -> None:
         for member in those:
@@ -527,8 +513,7 @@ def _heard_all(asked: list[Member], found: list[Space], seconds: float) -> bool:
 
 def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple[int, str], int]]:
     """Returns which process here runs which call of the parent; and which process here waits for
-    which call of a host, by the host's pid.
-    """
+    which call of a host, by the host's pid."""
     with _lock:
         away = {(m.pid, call): p.id for m in members for call, p in list(m.away.items()) if p}
         return dict(_calls), away
@@ -601,8 +586,7 @@ def _moved(first: list[Space], second: list[Space]) -> bool:
 def _answer_program(asker: int, number: int) -> None:
     """Answers for this space and its hosts. A space with a foreign thread does not count as
     waiting, since other programs do not examine whether the thread holds an end. A space in which
-    something else may act does not count as waiting either.
-    """
+    something else may act does not count as waiting either."""
     whole = True
     try:
         spaces = [
@@ -630,8 +614,7 @@ def _read_bell(ring: socket.socket) -> bool:
 
 def _hear_programs() -> tuple[int, bytes, bool] | None:
     """Answers the questions of other programs, and carries out the deadlocks that they have
-    announced. Returns the result of this program's own round, if it is over.
-    """
+    announced. Returns the result of this program's own round, if it is over."""
     questions, found, verdicts = _native._rounds_news()
     for asker, number in questions:
         _answer_program(asker, number)
@@ -644,8 +627,7 @@ def _hear_programs() -> tuple[int, bytes, bool] | None:
 
 def _look_beyond(ring: socket.socket) -> bool:
     """Asks all programs twice, and declares a deadlock if nothing has moved. Returns False if there
-    is no deadlock, or none yet.
-    """
+    is no deadlock, or none yet."""
     first, whole = _ask_programs(ring)
     if not _programs.still(first, whole):
         return False

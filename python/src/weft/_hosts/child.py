@@ -529,7 +529,8 @@ def _leave(prepared: dict[str, Any], error: BaseException | None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
-    os._exit(0 if error is None else 1)  # the child of a server ends without atexit, as always
+    # The child of a fork server ends without atexit, like every such child.
+    os._exit(0 if error is None else 1)
 
 
 def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException | None) -> None:

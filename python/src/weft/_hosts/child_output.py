@@ -67,7 +67,7 @@ class ChildOutput:
         self._last = b""
         self._open = False  # whether the socket of the records is open
         self._over = False  # whether the listening thread is to close the socket
-        # called with each observation made in the child
+        # Called with each observation made in the child.
         self.seen: Callable[[Any], None] = _nothing
 
     def open(self) -> tuple[int, int]:
@@ -234,7 +234,8 @@ def _pass_on(kind: str, what: Any, text: str) -> None:
     try:
         warnings.warn_explicit(message, type(message), filename, lineno, registry={})
     except Warning:
-        # the filters here turn the warning into an error, but the child has only warned
+        # The filters in this program would turn the warning into an error, but the child has only
+        # warned.
         warnings.showwarning(message, type(message), filename, lineno)
 
 
@@ -396,7 +397,7 @@ def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
         try:
             short = category(str(message)[: _log_records.LONG])
         except Exception:
-            # the class of the warning takes other arguments, so only the text is sent
+            # The class of the warning takes other arguments, so only the text is sent.
             short = None
         if not _send(by, "warning", _packed(short, filename, lineno), text[: _log_records.LONG]):
             _send(by, "warning", b"", text[: _log_records.LONG])

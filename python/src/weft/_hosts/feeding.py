@@ -125,7 +125,8 @@ def _compute(tasks: Any, results: Any) -> None:
         _rounds.serves(me.id)
 
 
-# the name for the report of a death; calls that were sent together are not told apart
+# A report of a death names the call in this way, since calls that were sent together cannot be told
+# apart.
 _compute._weft_called = lambda tasks, results: "an Executor"  # type: ignore[attr-defined]
 
 

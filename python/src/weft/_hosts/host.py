@@ -48,7 +48,7 @@ from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied, Re
 
 __all__ = ["WAYS", "Attempt", "Host", "Setting", "run_away"]
 
-# No part of this module works in a program with such patches.
+# In a program that gevent or eventlet has patched (_patched.py), no part of this module works.
 if _why := _patched.why_not("weft.processes"):
     raise ImportError(_why)
 
@@ -560,7 +560,7 @@ class Host:
         if self._member is not None:
             self._member.closing = True
         if self._member is None:  # join() did not finish: the child ends when its sockets close
-            # Other descriptors will have these numbers.
+            # From now on the numbers of these descriptors may be given to other files.
             _forked_before.difference_update(self._mine)
             for by in (self._ours, self._asks):
                 if by is not None:

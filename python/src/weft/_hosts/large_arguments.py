@@ -34,11 +34,11 @@ from weft.errors import BadUse
 __all__ = ["Table", "in_buffers"]
 
 LEAST = 1 << 20  # bytes; a smaller argument goes with each call
-# bytes; for an argument of this size a copy is made even if only one call has the argument. A
-# smaller argument of one call is sent faster through memory that the channel has used before.
+# In bytes. An argument of this size is copied even if only one call has it. A smaller argument of
+# one call is sent faster through memory that the channel has used before.
 ALONE = 16 << 20
-# the largest number of copies that an Executor has at a time, since each copy takes a descriptor in
-# each OS process
+# The largest number of copies that an Executor has at a time, since each copy takes a descriptor in
+# each OS process.
 MOST = 64
 _PATIENCE = 5.0  # how many seconds a feeder waits while another feeder makes a copy
 _PIECE = 256 << 10  # bytes that are compared at a time; they fit into a CPU's cache
@@ -64,7 +64,7 @@ class Large:
 
     def __init__(self, value: Any) -> None:
         self._value = value  # keeps the memory from being given to another object
-        # a Shared, and the calls for which its bytes were compared last
+        # A Shared, and the calls for which its bytes were compared last.
         self._copy: tuple[Any, Any] | None = None
         self._making = _thread.allocate_lock()
         self.again = False  # whether a second call has the argument

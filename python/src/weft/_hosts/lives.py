@@ -50,7 +50,7 @@ class Count:
 
     def __init__(self, restarts: int | None) -> None:
         self.total = 0
-        # More restarts than this number cannot matter.
+        # Only the times of the last restarts are kept: one more than are allowed.
         self._times: deque[float] = deque(
             maxlen=None if restarts is None else min(restarts + 1, sys.maxsize)
         )

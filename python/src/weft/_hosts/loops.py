@@ -26,7 +26,7 @@ LIMITED = 4  # a further bit: a MemoryError ends this OS process
 OF_MEMORY = 12  # the exit status of a process that has met its memory_limit: ENOMEM
 
 _terms = Terms()  # the terms of this OS process's one call; a host that stays warm has none
-_process: int | None = None  # the number of that call's process
+_process: int | None = None  # the number of the process that runs that call
 _since = 0.0
 _values = 0
 

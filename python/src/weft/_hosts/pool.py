@@ -86,7 +86,7 @@ class Call:
         # Calls have the same object here if no code of the user's has run between their submits.
         self.together = together
         self.future, self.function, self.args, self.keywords = future, function, args, keywords
-        # the lot of the calls that were put together with this call, until it is over
+        # The lot of the calls that were put together with this call, until this call is over.
         self.lot: _Lot | None = None
         self.large: list[Any] = []  # the large arguments of the call (large_arguments.py)
 
@@ -306,7 +306,7 @@ class State(abc.ABC):
         self.hosts: set[Any] = set()  # the hosts to kill if the pool breaks
         self.ended = False  # whether no more calls will come
         self.lots: set[_Lot] = set()  # the lots with calls that are not over
-        self._whys: deque[str] = deque()  # an item for each holder of calls that is not a feeder
+        self._whys: deque[str] = deque()  # why the pool is broken; the first reason counts
         self._others: deque[None] = deque()  # an item for each holder of calls that is not a feeder
         _rounds.may_have_calls(self)
 

@@ -55,7 +55,8 @@ __all__ = [
 
 TOKEN = 32 + 1 + 10  # how many bytes serve() sends first
 LONGEST = 200  # characters of MODULE:FUNCTION
-# takes the place of a call's number, and stands for all calls of the list that have no result yet
+# This number takes the place of a call's number. It stands for all calls of the list that have no
+# result yet.
 ALL = -1
 
 

@@ -8,8 +8,7 @@ programs meet by such a name (WIRE.md 17.3, 17.4, 17.8).
 Invariants
 - All fields of a Network belong to the loop's thread, except the length of `_sessions`.
 - A ticket is added to `Offer.tickets` before it is written to the entry, and stays there until it
-  is shown, or until MEETING after it was replaced. Only the latest MOST_OUT of these tickets are
-  kept.
+  is shown, or until MEETING after it was replaced. Only the latest MOST_OUT are kept.
 - A program that took a ticket may never show it. So the next ticket is written when one is taken
   (`_wrote`). The home learns this from a consumer of the bucket's stream, which reports the entries
   that were written, and not each attempt to write. So nothing is written for programs that came too
@@ -54,18 +53,15 @@ except ImportError as error:
 
 __all__ = ["Meeting"]
 
-# Seconds: after LIVES an entry that is not written again is gone; its home writes it after each
-# RENEW.
+# Seconds: an entry that is not written again lives for LIVES; its home writes it every RENEW.
 LIVES, RENEW = 15.0, 5.0
 WRONG_LAST = 10071, 10164  # the server's codes for "another revision is the last"
 SERVER = 10.0  # seconds for the server to answer
 REACH = 3.0  # seconds for an address to answer, if the relay may be used
 BEYOND = 300.0  # seconds before an address that did not answer is tried again
-# Seconds to wait for the server to come back when a thread waits for the list, or offers a name.
-BACK = 1.0
+BACK = 1.0  # seconds to wait for the server to come back, for the list or to offer a name
 
-# asyncio logs this at the end of each connection that began without TLS, as the client's
-# connections do. It is harmless then.
+# asyncio logs this, without harm, when a connection that began without TLS ends: the client's do.
 _NO_MATTER = "returning true from eof_received() has no effect when using ssl"
 logging.getLogger("asyncio").addFilter(
     lambda r: r.msg != _NO_MATTER or r.threadName != _net_loop.THREAD
@@ -73,8 +69,7 @@ logging.getLogger("asyncio").addFilter(
 
 _logger = logging.getLogger("weft")
 
-# The homes of this program. (It may have joined more than once, and there are no sessions between
-# these homes.)
+# The homes of this program, which may have joined twice. There is no session between two of these.
 _own_homes: set[str] = set()
 os.register_at_fork(after_in_child=_own_homes.clear)
 
@@ -238,9 +233,7 @@ class Meeting:
     # --- the home's side --------------------------------------------------------------------------
 
     def _has(self, offer: Offer) -> None:
-        """Records that from now on a program may come for the offer. That would wake a run here
-        (17.16).
-        """
+        """Records that a program may now come for the offer, and so wake a run here (17.16)."""
         self._offers[offer.name] = offer
         _net_loop.outside(True)
 
@@ -385,8 +378,7 @@ class Meeting:
 
     async def _entry_of(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
         """Returns an entry's revision and its content, which is {} if Weft has not written the
-        entry. Returns None if there is no entry.
-        """
+        entry. Returns None if there is no entry."""
         fields: dict[str, Any] = {}
         try:
             entry = await names.get(name)
@@ -441,8 +433,7 @@ class Meeting:
                     _net_steps.at("home.left")
                     return
                 except js_errors.BadRequestError as error:
-                    # A renewal that was cancelled with its message under way may have written the
-                    # entry.
+                    # A renewal that was cancelled after it was sent may have written the entry.
                     if error.err_code not in WRONG_LAST:
                         raise
 
@@ -564,9 +555,7 @@ class Meeting:
         return session
 
     async def fate(self, name: str, call: str) -> dict[str, Any] | None:
-        """Returns how the OS process of that call died, or None if the OS process did not die, or
-        its fate is not known.
-        """
+        """Returns how that call's OS process died; None if it did not, or that is not known."""
         found = await self._asked_of(name, "fate", call)
         return found if isinstance(found, dict) else None
 
@@ -646,8 +635,7 @@ class Meeting:
                 while True:
                     left = until - loop.time()
                     update = await watcher.updates(timeout=max(left, 0.001))  # type: ignore[no-untyped-call]
-                    # An update without a value means the end of the existing entries, or a
-                    # deletion.
+                    # No value: the end of the existing entries, or a deletion.
                     if update is None or not update.value:
                         continue
                     entry = _net_entries.of(update.value, name)

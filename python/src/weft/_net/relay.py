@@ -223,7 +223,8 @@ class Relay:
                 raise ConnectionRefusedError(f"it refuses: {because}")
             except nats.errors.NoRespondersError:
                 why = "nobody listens there"
-                # Earlier, the other program may not be connected again yet.
+                # For BACK seconds after this program has connected again, the other may still be
+                # unconnected.
                 if loop.time() - self._since > BACK:
                     break
             except (ValueError, TypeError, KeyError):

@@ -44,7 +44,7 @@ OBJECT = 27  # the tag that is registered for CBOR: [name, …]
 NUMPY = "numpy"
 LARGE = 1 << 14  # bytes; a larger array that stands alone is copied less often
 BYTES, TEXT, ARRAY, NULL = 2, 3, 4, 0xF6  # the major types of CBOR, and its null
-# The lengths of heads, chosen so that an array's bytes begin at a multiple of eight, where the
+# How to lengthen the heads of an array, so that its bytes begin at a multiple of eight, where the
 # reader can use them in place. The index is the number of bytes that are lacking. An item contains
 # the number of bytes to add to the head of the dtype, the number to add to the head of the shape,
 # and the number of bytes of the size.
