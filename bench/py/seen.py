@@ -2,6 +2,7 @@
 
 alone     ns for a communication of CommsTime of coroutines that nobody looks at, with the socket
 attached  the same while another OS process takes a look of 100 ms each second
+many-alone, many-attached  the same, beside 10,000 processes that wait
 first     ns from the start of `weft top --once` to its end; the program has PER processes that wait
 """
 
@@ -55,7 +56,13 @@ def looker():
 
 
 @process
-async def consumer(source, samples, per, attached):
+async def waits(source):
+    await source.read()
+
+
+@process
+async def consumer(source, keep, samples, per, attached):
+    """Holds the only writer of the channel at which the other processes wait."""
     sampler = Sampler()
     await source.read()
     other = looker() if attached else None
@@ -70,23 +77,22 @@ async def consumer(source, samples, per, attached):
     if other:
         other.kill()
         other.wait()
+    keep.retire()
     sampler.print()
 
 
 @process
-async def commstime(samples, per, attached):
-    a, b, c, d = (Channel() for _ in range(4))
+async def commstime(samples, per, attached, others):
+    a, b, c, d, e = (Channel() for _ in range(5))
+    keep = e.writer()
+    waiting = [waits(e.reader()) for _ in range(others)]
     await Parallel(
         prefix(c.reader(), a.writer()),
         delta(a.reader(), b.writer(), d.writer()),
         successor(b.reader(), c.writer()),
-        consumer(d.reader(), samples, per, attached),
+        consumer(d.reader(), keep, samples, per, attached),
+        *waiting,
     )
-
-
-@process
-async def waits(source):
-    await source.read()
 
 
 @process
@@ -125,7 +131,7 @@ what = sys.argv[1] if len(sys.argv) > 1 else ""
 samples, per = numbers("WHAT SAMPLES PER", words=1)
 if what == "first":
     run(many(samples, per))
-elif what in ("alone", "attached"):
-    run(commstime(samples, per, what == "attached"))
+elif what.removeprefix("many-") in ("alone", "attached"):
+    run(commstime(samples, per, "attached" in what, 10_000 if "many" in what else 0))
 else:
-    fail("usage: seen.py alone|attached|first SAMPLES PER")
+    fail("usage: seen.py alone|attached|many-alone|many-attached|first SAMPLES PER")

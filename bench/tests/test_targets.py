@@ -22,7 +22,12 @@ AGREED = {
         ("Python", "Python, no socket", "ns", "min", 1.0),
         ("C++", "C++, no socket", "ns", "min", 1.0),
     ],
-    "see-attached": [("attached", "alone", "ns", "p50", 1.03)],
+    "see-attached": [
+        ("attached", "alone", "ns", "p50", 1.03),
+        ("attached, many", "alone, many", "ns", "p50", 1.03),
+        ("C++ attached", "C++ alone", "ns", "p50", 1.03),
+        ("C++ attached, many", "C++ alone, many", "ns", "p50", 1.03),
+    ],
     "see-first": [
         ("10 processes", None, "ns", "p50", 400_000_000),
         ("100,000 processes", None, "ns", "p50", 2_000_000_000),

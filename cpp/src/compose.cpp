@@ -40,6 +40,7 @@ void Runner::body() {
   Over over{this, *run, *group, order(), {}};
   const runtime::Pinned pinned(cpu_);
   const Scope scope(*this);
+  runtime::name_this_thread(*this);
   cpu_clock.store(runtime::clock_of_this_thread(), std::memory_order_relaxed);
   struct Dropped {  // destroys the function before the group is notified (rule 7.7)
     Runner& me;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include <weft/runtime/affinity.hpp>
 #include <weft/stopping.hpp>
 
 namespace weft::inline WEFT_ABI {
@@ -106,6 +107,7 @@ const Reader<int>& signals::own() const {
 }
 
 void signals::pass_on() noexcept {
+  runtime::name_this_thread("weft signals");
   for (unsigned char n = 0;;) {
     const ssize_t got = ::read(pipe_[0], &n, 1);
     if (got < 0 && errno == EINTR) continue;

@@ -54,6 +54,10 @@ int pipe(const std::string& on) {
               weft::thread([r = b.reader()] {
                 for (;;) ready_at(r());
               }).named("store"));
+  if (on == "core") {
+    const weft::Core core;
+    weft::run(source(a.writer()).on(core), enrich(a.reader(), b.writer()), store(b.reader()));
+  }
   weft::RunOptions o;
   if (on == "cores") o.cores = 2;
   weft::run(o, source(a.writer()), enrich(a.reader(), b.writer()), store(b.reader()));
@@ -87,6 +91,26 @@ int waiting() {
   return 0;
 }
 
+Process calls(weft::Reader<int> silent) {
+  co_await weft::blocking([] { say("ready"); });
+  co_await silent.read();
+}
+// Threads whose names the system tools show: the second one's path is cut within a character.
+int names() {
+  weft::Channel<int> c{weft::named("silent")};
+  const auto keep = c.writer();
+  const weft::Outside outside(weft::Outside::due);
+  weft::run(weft::thread([r = c.reader()] {
+              weft::RunOptions o;
+              o.cores = 2;
+              weft::run(o, calls(r));
+            }).named("has cores"),
+            weft::thread([r = c.reader()] { r(); })
+                .named("caf\xc3\xa9"
+                       "fourteen bytes"));
+  return 0;
+}
+
 Process relay(weft::Reader<int> r, weft::Writer<int> w) {
   for (;;) co_await w.write(co_await r.read());
 }
@@ -101,6 +125,25 @@ int knot() {
 }
 
 Process nothing() { co_return; }
+
+// Does not let the program end, if it is asked for.
+struct Last {
+  bool waits = false;
+  ~Last() {
+    if (!waits) return;
+    say("ending");
+    for (;;) pause();
+  }
+} last;
+// A program that comes to its end when its input ends, and stays there.
+int ends() {
+  weft::run(nothing());
+  say("ready");
+  std::getchar();
+  last.waits = true;
+  return 0;
+}
+
 Process computes() {
   say("ready");
   for (const volatile bool on = true; on;) {
@@ -142,6 +185,8 @@ int many() {
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   if (how == "waiting") return waiting();
+  if (how == "names") return names();
+  if (how == "ends") return ends();
   if (how == "knot") return knot();
   if (how == "ring") return ring();
   if (how == "many") return many();

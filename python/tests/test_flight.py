@@ -458,6 +458,29 @@ def test_what_is_no_file_of_this_version(made: Any, tmp_path: Path) -> None:
         assert done.returncode == 2 and done.stderr.count("\n") == 1
 
 
+def test_more_events_than_memory_holds(tmp_path: Path) -> None:
+    """The events are never all in memory: a file with two million events is read in as much
+    memory as one with few.
+    """
+    one = block(process(1, "main/a"), place(1, "c"), write(5, 0, 0) * 16_000)
+    for name, blocks in (("few", 2), ("many", 150)):
+        (tmp_path / name).write_bytes(MAGIC + head() + one * blocks + piece("Z"))
+    program = """
+import resource, sys
+from weft._watching import flight_read
+for path in sys.argv[1:]:
+    recorded = flight_read.Recorded([path])
+    print(recorded.summary().events, recorded.critical().seconds >= 0)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+    with child("-c", program, str(tmp_path / "few"), str(tmp_path / "many")) as p:
+        assert p.stdout is not None and p.stderr is not None
+        figures = p.stdout.read().split()
+        assert len(figures) == 6, p.stderr.read()
+    assert figures[0] == "32000" and figures[3] == str(150 * 16_000)
+    assert int(figures[5]) - int(figures[2]) < 30_000  # KB; the events would take 200,000
+
+
 HUGE = varint((1 << 64) - 1)
 
 

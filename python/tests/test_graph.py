@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
 from children import weft
+from flights import MAGIC, whole
+from looked_at import PIPE, running, weft_until
+from refusals import weft_here
 
 from weft._commands import graph as _graph
 
@@ -97,6 +102,68 @@ def test_the_command(tmp_path: Path) -> None:
     out = tmp_path / "out.svg"
     assert weft("graph", "-o", str(out), str(program)).returncode == 0
     assert ElementTree.parse(out).getroot().tag == NAMESPACE + "svg"
+
+
+def test_a_program_that_runs(home: Path, tmp_path: Path) -> None:
+    """Rule 14.10: the drawing is that of a look."""
+    edge = re.compile(r'"main/source" -> "main/enrich" \[label="orders \(\d+/s\)"\];')
+    with running(tmp_path, PIPE) as p:
+        shown = weft_until(edge.search, "graph", str(p.pid))
+        assert edge.search(shown), shown
+        out = tmp_path / "out.svg"
+        assert weft_here("graph", "-o", str(out), str(p.pid)) == (0, "", "")
+    titles = [e.text or "" for e in ElementTree.parse(out).iter(NAMESPACE + "title")]
+    assert any(re.fullmatch(r"priced: \d+ values/s", title) for title in titles), titles
+
+
+def test_a_look_knows_the_rate_of_a_channel_not_of_each_end() -> None:
+    pipes = [
+        SimpleNamespace(name="jobs", rate=30.2, writers=["main/src"], readers=["main/w[0]", "x"]),
+        SimpleNamespace(name="one", rate=5.0, writers=["main/src"], readers=["x"]),
+    ]
+    rows = [SimpleNamespace(path=path) for path in ("main/src", "main/w[0]", "x", "idle")]
+    look: Any = SimpleNamespace(pipes=pipes, rows=rows, left_out=3)
+    drawn = _graph.looked(look)
+    assert drawn.edges == [
+        ("main/src", "jobs", "", 30),
+        ("jobs", "main/w[0]", "", None),
+        ("jobs", "x", "", None),
+        ("main/src", "x", "one", 5),
+    ]
+    assert drawn.left_out == 3
+    for kind, text in (
+        ("dot", '"channel jobs" -> "x";'),
+        ("mermaid", "  c0 --> p2\n"),
+        ("svg", "<title>jobs to x</title>"),
+    ):
+        assert text in _graph.as_text(kind, drawn), kind
+
+
+def test_a_recorders_file(tmp_path: Path) -> None:
+    """A file that is cut off is drawn up to there; one of another version is refused."""
+    file = tmp_path / "out.flight"
+    file.write_bytes(whole())
+    status, shown, err = weft_here("graph", str(file))
+    assert status == 0 and err == ""
+    assert '"main/a" -> "main/b" [label="c (5)"];' in shown
+    file.write_bytes(whole()[:-30])
+    status, cut, err = weft_here("graph", str(file))
+    assert status == 0 and "digraph" in cut and f"{file} is cut off" in err
+    for data, message in (
+        (MAGIC[:-1] + b"\x09" + whole()[8:], "is of version 9 of the format"),
+        (MAGIC[:4], "is cut off before its first event"),
+    ):
+        file.write_bytes(data)
+        status, shown, err = weft_here("graph", str(file))
+        assert (status, shown) == (2, "") and message in err and err.count("\n") == 1
+    lines = tmp_path / "out.jsonl"
+    head = '{"weft_trace":1,"version":"0","clock":"steady","unit":"ns"}\n'
+    lines.write_text(head + '{"t":1,"e":"start","id":1,"p":"main/a"}\n{"t":2,"e":"sta')
+    status, shown, err = weft_here("graph", str(lines))
+    assert status == 0 and '"main/a"' in shown and "the last line of" in err
+    lines.write_text('{"weft_trace":99}\n')
+    status, shown, err = weft_here("graph", str(lines))
+    assert status == 2 and "is not a trace of this version" in err
 
 
 def test_what_cannot_be_drawn(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import socket
 import stat
@@ -23,7 +24,18 @@ import pytest
 from children import until_asleep, weft
 from components import needs_compiler
 from looked_at import looks_until, refused, shares, weft_until
+from pages import Events, get, serving
+from refusals import (
+    OPENS,
+    all_say,
+    many_who_look,
+    one_that_dies,
+    one_that_stops,
+    weft_here,
+    without_a_file,
+)
 
+from weft._commands import view_server as _server
 from weft._watching import visit as _visit
 from weft._watching.look_frames import ANSWER, Reader, message
 
@@ -118,6 +130,26 @@ def test_the_commands(home: Path, program: Path) -> None:
     assert weft("ps").stdout.startswith("no Weft program of this user runs")
 
 
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("threads", {"main/source", "main/enrich", "main/store"}),
+        ("cores", {"main/cores[1]"}),
+        ("core", {"main/core"}),
+        ("names", {"main/has cores", "fourteen bytes", " cores/cores[1]", "weft helper"}),
+    ],
+)
+def test_threads_have_the_names_of_their_processes(
+    home: Path, program: Path, how: str, expected: set[str]
+) -> None:
+    """Rule 14.13. A worker may start to run after the program has reported that it is ready."""
+    with running(program, how) as p:
+        while not expected <= (names := {name for name, _, _ in _visit.threads(p.pid)}):
+            os.sched_yield()
+        assert Path(f"/proc/{p.pid}/comm").read_text() == "looked_at\n"
+    assert names - expected <= {"looked_at", "weft door"}
+
+
 def test_every_way_of_waiting(home: Path, program: Path) -> None:
     """Rules 14.10, 18.2. From the second look on it is known how long each process has waited at
     its place."""
@@ -152,6 +184,57 @@ def test_processes_that_can_never_go_on(home: Path, program: Path) -> None:
         until_asleep(p.pid)
         stuck = {one.path: one.waits_for for one in looking.stuck()}
     assert stuck == {"main/left": ["main/right"], "main/right": ["main/left"]}
+
+
+def test_the_drawing(home: Path, program: Path, tmp_path: Path) -> None:
+    """`weft graph` draws a program that runs, and the file of a recorder."""
+    edge = re.compile(r'"main/source" -> "main/enrich" \[label="orders \(\d+/s\)"\];')
+    with running(program, "cores") as p:
+        shown = weft_until(edge.search, "graph", str(p.pid))
+        assert edge.search(shown), shown
+        assert '"main/enrich" -> "main/store" [label="priced (' in shown
+        mermaid = weft("graph", "--format", "mermaid", "looked_at")
+        assert mermaid.returncode == 0 and "priced" in mermaid.stdout
+        status, _, err = weft_here("graph", str(p.pid), "argument")
+        assert status == 2 and "runs already" in err
+    with running(program, "many") as p:
+        until_asleep(p.pid)
+        status, shown, _ = weft_here("graph", str(p.pid))
+    assert status == 0 and '"main/par/worker[0..4999]"' in shown, shown
+    status, _, err = weft_here("graph", str(program))
+    assert status == 2 and "is a compiled program: start it" in err and err.count("\n") == 1
+    recorded = tmp_path / "dumped.flight"
+    with running(program, "flight", str(tmp_path / "own.flight")) as p:
+        assert weft_here("dump", str(p.pid), "-o", str(recorded))[0] == 0
+    status, shown, _ = weft_here("graph", str(recorded))
+    # An operation that did not wait is not in the file, so the readers are missing.
+    assert status == 0 and '"main/relays" -> "channel a" [label="(' in shown, shown
+
+
+def test_the_page(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`weft view` shows a C++ program as it shows a Python program. A browser goes away, another
+    one comes, and the program ends.
+    """
+    monkeypatch.setattr(_server, "STANDS", 0.05)
+    with running(program, "knot") as p, serving(p.pid) as server:
+        assert get(server, "/looks")[0] == 403
+        events = Events(server)
+        while not (stuck := (look := events.until("look"))["stuck"]):
+            pass
+        events.close()
+        assert {one["path"]: one["waits_for"] for one in stuck} == {
+            "main/left": ["main/right"],
+            "main/right": ["main/left"],
+        }
+        rows = {row["path"]: row for row in look["processes"]}
+        names = {one["id"]: one["name"] for one in look["channels"]}
+        assert rows["main/left"]["where"].startswith("read 'c' at looked_at.cpp:")
+        assert [names[id] for id, _ in rows["main/left"]["waits"]] == ["c"]
+        again = Events(server)
+        assert again.until("look")["processes"]
+        p.kill()
+        assert again.until("ended")["text"] == f"OS process {p.pid} has ended"
+        again.close()
 
 
 def test_a_step_that_does_not_end(home: Path, program: Path) -> None:
@@ -232,22 +315,43 @@ def test_a_thread_that_sleeps_and_nothing_more(home: Path, program: Path) -> Non
     assert sorted({*names} - {"weft look"}) == ["looked_at", "weft door"]
 
 
-def test_stopped_and_ended(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_is_stopped(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(program, "ring") as p:
-        monkeypatch.setattr(_visit, "PATIENCE", 0.3)
-        p.send_signal(signal.SIGSTOP)
-        os.waitpid(p.pid, os.WUNTRACED)
-        assert f"is stopped (by SIGSTOP, or a debugger): kill -CONT {p.pid}" in refused(p.pid)
-        p.send_signal(signal.SIGCONT)
-        monkeypatch.setattr(_visit, "PATIENCE", 30.0)
-        with _visit.Looking(p.pid) as looking:
-            assert looking.look(0.05).rows
-            p.kill()
-            p.wait()
-            with pytest.raises(_visit.NoLook, match=f"OS process {p.pid} has ended"):
-                looking.look(0.05)
-    assert _visit.doors() == []  # the program was killed, so its socket is still there
+        one_that_stops(p, monkeypatch)
+
+
+def test_one_that_dies_while_it_is_looked_at(
+    home: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(program, "ring") as p:
+        one_that_dies(p, monkeypatch)
     assert not (home / "weft" / f"{p.pid}.sock").exists()
+
+
+def test_many_who_look_at_once(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(program, "ring") as p:
+        many_who_look(p, monkeypatch)
+        without_a_file(p.pid, home)
+
+
+def test_one_that_is_at_its_end(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A destructor of a static object does not return."""
+    with subprocess.Popen(
+        [program, "ends"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as p:
+        try:
+            assert p.stdin is not None and p.stdout is not None
+            assert p.stdout.readline() == "ready\n"
+            with _visit.Looking(p.pid) as looking:
+                assert looking.look(0).rows == []
+                p.stdin.close()
+                assert p.stdout.readline() == "ending\n"
+                all_say("or is at its end", p.pid, OPENS)
+                monkeypatch.setattr(_visit, "PATIENCE", 0.3)
+                with pytest.raises(_visit.NoLook, match="the program is at its end"):
+                    looking.look(0.01)
+        finally:
+            p.kill()
 
 
 def test_a_child_of_a_fork(home: Path, program: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import signal
 import socket
 import struct
 import subprocess
@@ -19,6 +18,16 @@ from typing import Any
 import pytest
 from children import child, until_asleep, weft
 from looked_at import PIPE, looks_until, refused, running
+from pages import Events, serving
+from refusals import (
+    OPENS,
+    all_say,
+    lists,
+    many_who_look,
+    one_that_dies,
+    one_that_stops,
+    without_a_file,
+)
 
 from weft._watching import look as _look
 from weft._watching import visit as _visit
@@ -30,7 +39,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's /proc")
 def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
     with child("-c", "import time; print('ready', flush=True); time.sleep(100)") as p:
         assert p.stdout is not None and p.stdout.readline()
-        assert "is not a Weft program, or has not begun its first run" in refused(p.pid)
+        all_say("is not a Weft program, has not begun its first run, or is at", p.pid, OPENS)
+        assert lists(p.pid) == ""
+    all_say("there is no OS process 99999999", 99999999, OPENS)
     for word, expected in (
         ("99999999", "there is no OS process 99999999"),
         (
@@ -49,28 +60,28 @@ def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may be somebody else")
 def test_another_users(home: Path, tmp_path: Path) -> None:
     with subprocess.Popen(["/bin/sleep", "100"], preexec_fn=lambda: os.setuid(65534)) as p:
-        output = refused(p.pid)
-        p.kill()
-        assert "is another user's (uid 65534): only that user can look at it" in output
+        try:
+            all_say("is another user's (uid 65534): only that user can look at it", p.pid, OPENS)
+        finally:
+            p.kill()
 
 
 def test_one_that_is_stopped(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_visit, "PATIENCE", 0.3)
     with running(tmp_path, PIPE) as p:
-        p.send_signal(signal.SIGSTOP)
-        os.waitpid(p.pid, os.WUNTRACED)
-        assert f"is stopped (by SIGSTOP, or a debugger): kill -CONT {p.pid}" in refused(p.pid)
-        p.send_signal(signal.SIGCONT)
-        monkeypatch.setattr(_visit, "PATIENCE", 30.0)
-        assert _visit.look(p.pid, 0.2).rows
+        one_that_stops(p, monkeypatch)
 
 
-def test_one_that_dies_while_it_is_looked_at(home: Path, tmp_path: Path) -> None:
-    with running(tmp_path, PIPE) as p, _visit.Looking(p.pid) as looking:
-        looking.look(0.05)
-        threading.Timer(0.3, p.kill).start()
-        with pytest.raises(_visit.NoLook, match=f"OS process {p.pid} has ended"):
-            looking.look(20)
+def test_one_that_dies_while_it_is_looked_at(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path, PIPE) as p:
+        one_that_dies(p, monkeypatch)
+
+
+def test_many_who_look_at_once(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(tmp_path, PIPE) as p:
+        many_who_look(p, monkeypatch)
+        without_a_file(p.pid, home)
 
 
 def test_c_code_that_keeps_the_lock(
@@ -96,7 +107,7 @@ def test_c_code_that_keeps_the_lock(
 
 
 class Fake:
-    """A socket in the place of a program's door. It sends one message."""
+    """A socket in the place of a program's door. It sends one message to each visitor."""
 
     def __init__(self, home: Path, answer: bytes) -> None:
         (home / "weft").mkdir(mode=0o700, exist_ok=True)
@@ -108,10 +119,11 @@ class Fake:
 
     def serve(self) -> None:
         with contextlib.suppress(OSError):
-            s, _ = self.listens.accept()
-            s.recv(REQUEST)
-            s.sendall(self.answer)
-            s.close()
+            while True:
+                s, _ = self.listens.accept()
+                s.recv(REQUEST)
+                s.sendall(self.answer)
+                s.close()
 
 
 @pytest.mark.parametrize(
@@ -122,11 +134,40 @@ class Fake:
         (struct.pack("!I", 3) + b"abc", "a message that is not JSON"),
         (b"", "does not say anything more: ask again"),
         (message({"error": "no"}), "says: no"),
+        (
+            message({"error": 'the question must be "who" or "look"'}),
+            "has an older version of Weft, which does not know this question",
+        ),
     ],
 )
 def test_answers_that_are_none(home: Path, answer: bytes, expected: str) -> None:
     fake = Fake(home, answer)
-    assert expected in refused(os.getpid())
+    all_say(expected, os.getpid())
+    assert expected in lists(os.getpid())
+    fake.listens.shutdown(socket.SHUT_RDWR)
+    fake.listens.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"version": "0.0.1", "processes": []},
+        {"version": "0.0.1", "processes": [{"id": 1}], "calls": {}, "away": {}, "channels": {}},
+        {"version": "0.0.1", "processes": 7, "calls": [], "away": {}, "channels": {}},
+    ],
+)
+def test_an_answer_of_another_version(home: Path, answer: dict[str, Any]) -> None:
+    """The message is one of this protocol, but lacks what this version shows."""
+    fake = Fake(home, message({"weft": 1, "program": ["x"], "seconds": 1.0, **answer}))
+    expected = f"OS process {os.getpid()} answers in a form that this weft does not know (its Weft is 0.0.1)"
+    assert expected in refused(os.getpid()) and expected in lists(os.getpid())
+    with _visit.Looking(os.getpid()) as looking, pytest.raises(_visit.NoLook, match=r"0\.0\.1"):
+        looking.stuck()
+    with serving(os.getpid()) as server:
+        events = Events(server)
+        assert expected in events.until("silent")["text"]
+        events.close()
+    fake.listens.shutdown(socket.SHUT_RDWR)
     fake.listens.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -15,7 +16,9 @@ import pytest
 from parts import receive, send
 
 from weft import threads
+from weft._commands import graph as _graph
 from weft._watching import observers as _observers
+from weft._watching import picture as _picture
 from weft._watching import trace as _trace
 from weft.coroutines import Channel, process, run, select, yield_
 from weft.errors import BadUse, WeftWarning
@@ -211,10 +214,70 @@ def test_a_cut_off_line_is_no_error_and_anything_else_is(tmp_path: Path) -> None
     file.write_text('{"weft_trace":99}\n')
     with pytest.raises(BadUse, match="not a trace of this version"):
         _trace.read(file)
+    file.write_text(whole + '{"t":1,"e":"start","id":1}\n')
+    with pytest.raises(BadUse, match=r"t\.jsonl:2 is not a line of a trace"):
+        _trace.read(file)
     with pytest.raises(BadUse, match="cannot read"):
         _trace.read(tmp_path / "none")
     with pytest.raises(BadUse, match="cannot write"), tracing(tmp_path / "no" / "where"):
         pass
+
+
+def test_more_than_memory_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "t.jsonl"
+    with tracing(file):
+        pass
+    monkeypatch.setattr(_trace, "_most", lambda: 10)
+    with pytest.raises(BadUse, match=r"more than this machine's memory holds .* --flight OUT"):
+        _trace.read(file)
+
+
+def test_lines_at_random(tmp_path: Path) -> None:
+    """Whatever is in a file, the commands read it, or refuse it with a sentence."""
+    file = tmp_path / "t.jsonl"
+    c = Channel("c")
+
+    @process
+    async def writes(out: Any) -> None:
+        for n in range(3):
+            await out.write(n)
+
+    @process
+    async def reads(inp: Any) -> None:
+        await select(inp)
+        async for _ in inp:
+            await yield_()
+
+    run(writes(c.writer()), reads(c.reader()), trace=file)
+    whole = file.read_text().splitlines()
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+    values: list[Any] = [None, True, -1, 1 << 70, 0.5, "x", [], {}, [["input"]], "commit", "lost"]
+    read_ones = 0
+    for _ in range(400):
+        lines = whole[:]
+        for _ in range(rng.randrange(1, 4)):
+            n = rng.randrange(1, len(lines))
+            event = json.loads(lines[n])
+            if not isinstance(event, dict):
+                continue
+            key = rng.choice([*event, "pid", "in", "c"])
+            event[key] = rng.choice(values)
+            if rng.random() < 0.3:
+                del event[key]
+            lines[n] = json.dumps(event if rng.random() < 0.9 else rng.choice(values))
+        file.write_text("\n".join(lines) + "\n")
+        try:
+            events, _ = _trace.read(file)
+        except BadUse as error:
+            assert "is not a line of a trace" in str(error)
+            continue
+        read_ones += 1
+        assert _trace.summarise(events).verdict
+        json.dumps(_trace.chrome(events))
+        assert _picture.svg(events) and _graph.drawn_as("dot", events)
+    assert read_ones > 10
 
 
 def test_a_full_disk_cuts_it_off_and_changes_nothing(

@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/affinity.hpp"
 #include "runtime/partial.hpp"
 #include "runtime/report.hpp"
 #include "runtime/scheduler.hpp"
@@ -297,6 +298,7 @@ class Dog final : public Tool {
     bool told;
   };
   void watch() {
+    runtime::name_this_thread("weft watchdog");
     std::unique_lock g(mutex_);
     while (!stopping_) {
       if (steps_.empty())

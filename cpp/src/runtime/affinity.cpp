@@ -1,9 +1,16 @@
 // The definitions of runtime/affinity.hpp.
 #if defined(__linux__)
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
+#elif defined(__APPLE__)
+#include <pthread.h>
 #endif
 
+#include <cstring>
+
 #include <weft/runtime/affinity.hpp>
+#include <weft/runtime/names.hpp>
 #include <weft/runtime/text.hpp>
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -42,5 +49,33 @@ std::string cpu_refused(int) {
   return "holding a thread on a CPU is not supported on this system: leave the CPU out";
 }
 #endif
+
+void name_this_thread(const char* name) noexcept {
+  constexpr std::size_t kLongest = 15;  // in bytes, by Linux
+  const std::size_t n = std::strlen(name);
+  const char* tail = name + (n > kLongest ? n - kLongest : 0);
+  // moves on to the start of a character
+  while ((static_cast<unsigned char>(*tail) & 0xC0) == 0x80) ++tail;
+#if defined(__linux__)
+  if (::syscall(SYS_gettid) != getpid()) pthread_setname_np(pthread_self(), tail);
+#elif defined(__APPLE__)
+  pthread_setname_np(tail);
+#endif
+}
+
+void name_this_thread(const ProcessBase& process) noexcept {
+  try {
+    name_this_thread(path_of(process).c_str());
+  } catch (...) {  // no memory is left: the thread keeps its name
+  }
+}
+
+void name_worker(const ProcessBase* host, unsigned index) noexcept {
+  try {
+    name_this_thread(
+        joined({host ? path_of(*host) : "main", "/cores[", std::to_string(index), "]"}).c_str());
+  } catch (...) {  // no memory is left: the thread keeps its name
+  }
+}
 
 }  // namespace weft::inline WEFT_ABI::runtime

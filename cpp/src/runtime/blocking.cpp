@@ -1,4 +1,5 @@
 // The definitions of runtime/blocking.hpp.
+#include <weft/runtime/affinity.hpp>
 #include <weft/runtime/blocking.hpp>
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -38,6 +39,7 @@ bool Helpers::withdraw(Job& j) noexcept {
 }
 
 void Helpers::help() {
+  name_this_thread("weft helper");  // otherwise the system gives it the name of its starter
   std::unique_lock l(mutex_);
   for (;;) {
     ++waiting_;

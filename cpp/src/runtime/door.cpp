@@ -16,6 +16,8 @@
 #include <cstring>
 #include <string>
 
+#include <weft/runtime/affinity.hpp>
+
 namespace weft::inline WEFT_ABI::runtime {
 
 namespace {
@@ -51,14 +53,6 @@ bool ours(int fd) noexcept {
   uid_t uid;
   gid_t gid;
   return getpeereid(fd, &uid, &gid) == 0 && (uid == geteuid() || uid == 0);
-#endif
-}
-
-void name_this_thread(const char* name) noexcept {
-#if defined(__APPLE__)
-  pthread_setname_np(name);
-#else
-  pthread_setname_np(pthread_self(), name);
 #endif
 }
 

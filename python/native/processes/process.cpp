@@ -44,10 +44,10 @@
 #include "processes/no_result.hpp"
 #include "processes/rare.hpp"
 #include "processes/thread.hpp"
-#include "watching/look.hpp"
 #include "watching/observe.hpp"
 #include "watching/steps.hpp"
 #include "watching/stopped_early.hpp"
+#include "weft/runtime/affinity.hpp"
 #include "weft/runtime/limit.hpp"
 
 namespace weft::py {
@@ -510,7 +510,7 @@ void thread_body(void* arg) {
     Owned p(t->object);
     t->state = PyThreadState_Get();
     own_thread(t->state, t->run);
-    name_thread(runtime::path_of(*t).c_str());
+    runtime::name_this_thread(*t);
     {
       const ThreadProcess::Scope scope(*t);
       PyObject* r;
@@ -592,7 +592,7 @@ void apart_body(void* arg) {
     Owned p(static_cast<ProcessObject*>(arg));
     runtime::Scheduler* const mine = p->own;
     own_thread(PyThreadState_Get(), &mine->run);
-    name_thread(runtime::path_of(p->base).c_str());
+    runtime::name_this_thread(p->base);
     let_tools_see_thread();
     {
       const GeneratorHooks hooks(mine->run);

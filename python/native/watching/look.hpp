@@ -1,5 +1,5 @@
-// The door through which a program is looked at from outside while it runs (rule 14.9), and the
-// names that its threads have in the system (rule 14.13). rounds/look.cpp collects what is seen.
+// The door through which a program is looked at from outside while it runs (rule 14.9).
+// rounds/look.cpp collects what is seen.
 #pragma once
 
 namespace weft::py {
@@ -9,7 +9,5 @@ namespace weft::py {
 void can_be_looked_at() noexcept;
 // Called in the child of a fork, which opens a door of its own at its next run.
 void forget_look_door() noexcept;
-// Sets the name of the calling thread in the system to the last 15 bytes of this path.
-void name_thread(const char* path) noexcept;
 
 }  // namespace weft::py

@@ -160,14 +160,6 @@ void forget_look_door() noexcept {
   tried = false;
 }
 
-void name_thread(const char* path) noexcept {
-  const std::size_t n = std::strlen(path);
-  const char* tail = path + (n > 15 ? n - 15 : 0);
-  // moves on to the start of a character
-  while ((static_cast<unsigned char>(*tail) & 0xC0) == 0x80) ++tail;
-  pthread_setname_np(pthread_self(), tail);
-}
-
 int init_look_door(PyObject* m) { return PyModule_AddFunctions(m, functions); }
 
 }  // namespace weft::py

@@ -1,5 +1,6 @@
-// Restricts threads to CPUs. Restriction works on Linux only; elsewhere a request for a CPU is
-// refused with a message.
+// What the system knows of a thread: the CPUs to which the thread is restricted, the clock of its CPU
+// time, and its name. Restriction works on Linux only; elsewhere a request for a CPU is refused with
+// a message.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -56,5 +57,16 @@ std::int32_t clock_of_this_thread() noexcept;
 std::int64_t cpu_time(std::int32_t clock) noexcept;
 // Returns why this program may not use `cpu`; the text is empty if it may.
 std::string cpu_refused(int cpu);
+
+class ProcessBase;
+// Gives the calling thread a name that system tools show: the last 15 bytes of `name`, without the
+// part of a character that is cut. On Linux the main thread keeps its name, which is the program's.
+// Where threads have no names, the call has no effect.
+void name_this_thread(const char* name) noexcept;
+// Names the calling thread after the process that it runs (rule 14.13).
+void name_this_thread(const ProcessBase& process) noexcept;
+// Names the calling thread as thread `index` of an executor on which the network of `host` runs
+// (rule 14.13). If `host` is null, the executor belongs to the whole run.
+void name_worker(const ProcessBase* host, unsigned index) noexcept;
 
 }  // namespace weft::inline WEFT_ABI::runtime

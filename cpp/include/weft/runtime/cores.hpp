@@ -107,6 +107,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   // Works as worker i on the calling thread until stop(). The run must have counted the thread as
   // active.
   void help(unsigned i) noexcept {
+    name_worker(host_, i);
     {
       const Pinned pinned(cpus_.empty() ? -1 : cpus_[i % cpus_.size()]);
       const Seat seat(*this, i);

@@ -28,6 +28,7 @@ class OwnThread final : public RunExecutor {
     run.activated();
     try {
       thread_ = std::thread([this, cpu, &run] {
+        name_this_thread("main/core");
         const Pinned pinned(cpu);
         scheduler_.loop();
         run.deactivated();

@@ -1,7 +1,8 @@
 """The network of a run as a drawing: SVG, DOT (Graphviz) or Mermaid.
 
-    events of a trace ──network()──► Drawn: processes, and who hands values to whom
-                                       └──svg(), dot(), mermaid()──► text
+    lines of a trace ──network()───┐
+    a recorder's file ──recorded()─┼─► Drawn: processes, and who hands values to whom
+    a look ──────────────looked()──┘     └──svg(), dot(), mermaid()──► text
 
 Invariants
 - The same network gives the same text, whatever the order in which its processes ran.
@@ -9,6 +10,7 @@ Invariants
   `worker[0..63]`.
 - A channel with one writer and one reader is an edge. Another channel is a node of its own, so n
   writers and m readers are n + m edges.
+- The events of a recorder's file are never all in memory.
 """
 
 from __future__ import annotations
@@ -17,12 +19,16 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from weft._watching import picture as _picture
 from weft._watching import trace as _trace
 from weft._watching.verdict import folded
+
+if TYPE_CHECKING:
+    from weft._watching import flight_read as _flight_read
+    from weft._watching import visit as _visit
 
 FORMATS = ("svg", "dot", "mermaid")
 #: the largest number of nodes that are drawn; the drawing says how many are left out
@@ -31,12 +37,13 @@ MOST_NODES = 400
 
 @dataclass
 class Drawn:
-    """A network: names of nodes, and edges (from, to, channel, values)."""
+    """A network: names of nodes, and edges (from, to, channel, values; None: not known)."""
 
     nodes: list[str] = field(default_factory=list)
     channels: list[str] = field(default_factory=list)  #: the channels that are nodes
-    edges: list[tuple[str, str, str, int]] = field(default_factory=list)
+    edges: list[tuple[str, str, str, int | None]] = field(default_factory=list)
     left_out: int = 0
+    unit: str = "values"
 
 
 def network(events: Iterable[dict[str, Any]]) -> Drawn:
@@ -60,11 +67,57 @@ def network(events: Iterable[dict[str, Any]]) -> Drawn:
         way = _way(event)
         if way is not None and "c" in event:
             (writes if way else reads)[event["c"]][path] += event["e"] == "commit"
+    return _drawn(seen, writes, reads, {})
+
+
+def recorded(files: _flight_read.Recorded) -> Drawn:
+    """Returns the network of a file of the flight recorder."""
+    from weft._watching import flight_read as _flight_read
+
+    counts: dict[tuple[int, int, int], int] = defaultdict(int)
+    seen: set[int] = set()
+    of_ops = {0: False, 1: True, 2: False, 3: False, 4: True}  # by Event.op: whether it writes
+    for event in files.events():
+        seen.add(event.process)
+        if event.place >= 0 and event.op in of_ops and event.tag >= _flight_read.WAITS:
+            counted = event.tag == _flight_read.OVER and event.outcome == 0
+            counts[event.process, event.place, event.op] += counted
+    writes: Ends = defaultdict(lambda: defaultdict(int))
+    reads: Ends = defaultdict(lambda: defaultdict(int))
+    for (process, place, op), n in counts.items():
+        channel = files.places[place][0]
+        (writes if of_ops[op] else reads)[channel][files.label(process)] += n
+    return _drawn([files.label(p) for p in seen if files.processes[p][1] >= 0], writes, reads, {})
+
+
+def looked(look: _visit.Network) -> Drawn:
+    """Returns the network that a look has shown: who holds which ends, and values a second."""
+    writes: Ends = defaultdict(lambda: defaultdict(int))
+    reads: Ends = defaultdict(lambda: defaultdict(int))
+    rates: dict[str, float] = defaultdict(float)
+    for pipe in look.pipes:
+        rates[pipe.name] += pipe.rate
+        for of, paths in ((writes, pipe.writers), (reads, pipe.readers)):
+            of[pipe.name].update(dict.fromkeys(paths, 0))
+    drawn = _drawn([row.path for row in look.rows], writes, reads, rates)
+    drawn.unit = "values/s"
+    drawn.left_out += look.left_out
+    return drawn
+
+
+Ends = dict[str, dict[str, int]]  #: channel → process → how many values
+
+
+def _drawn(seen: Iterable[str], writes: Ends, reads: Ends, rates: dict[str, float]) -> Drawn:
+    """Returns the network of these ends. `rates` has the values of a whole channel where those of
+    one process are not known.
+    """
     used = {p for of in (*writes.values(), *reads.values()) for p in of}
     names = _folds(sorted(used or seen), writes, reads)
     drawn = Drawn(sorted(set(names.values())))
     for channel in sorted(writes.keys() | reads.keys()):
-        _draw_channel(drawn, channel, names, writes[channel], reads[channel])
+        ends = writes.get(channel, {}), reads.get(channel, {})
+        _draw_channel(drawn, channel, names, *ends, rates.get(channel))
     drawn.left_out = max(len(drawn.nodes) - MOST_NODES, 0)
     if drawn.left_out:
         drawn.nodes = drawn.nodes[:MOST_NODES]
@@ -82,9 +135,6 @@ def _way(event: dict[str, Any]) -> bool | None:
     if event.get("op") in ("read", "extended read") or event.get("kind") == "input":
         return False
     return None
-
-
-Ends = dict[str, dict[str, int]]
 
 
 def _folds(paths: list[str], writes: Ends, reads: Ends) -> dict[str, str]:
@@ -116,6 +166,7 @@ def _draw_channel(
     names: dict[str, str],
     writers: dict[str, int],
     readers: dict[str, int],
+    rate: float | None,
 ) -> None:
     sources: dict[str, int] = defaultdict(int)
     targets: dict[str, int] = defaultdict(int)
@@ -125,11 +176,14 @@ def _draw_channel(
         targets[names[path]] += n
     if len(sources) == len(targets) == 1:
         (source, n), (target, m) = *sources.items(), *targets.items()
-        drawn.edges.append((source, target, channel, max(n, m)))
+        drawn.edges.append((source, target, channel, max(n, m) if rate is None else round(rate)))
         return
     drawn.channels.append(channel)
-    drawn.edges += [(source, channel, "", n) for source, n in sorted(sources.items())]
-    drawn.edges += [(channel, target, "", n) for target, n in sorted(targets.items())]
+    for nodes, reading in ((sources, False), (targets, True)):
+        for node, n in sorted(nodes.items()):
+            known = n if rate is None else round(rate) if len(nodes) == 1 else None
+            ends = (channel, node) if reading else (node, channel)
+            drawn.edges.append((*ends, "", known))
 
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -137,6 +191,12 @@ def _draw_channel(
 
 def _note(drawn: Drawn) -> str:
     return f"… and {drawn.left_out} more processes" if drawn.left_out else ""
+
+
+def _label(drawn: Drawn, name: str, n: int | None) -> str:
+    """Returns the label of an edge: the channel's name, and how many values have passed."""
+    number = "" if n is None else f"({n})" if drawn.unit == "values" else f"({n}/s)"
+    return f"{name} {number}".strip()
 
 
 def _quoted(text: str) -> str:
@@ -157,8 +217,8 @@ def dot(drawn: Drawn) -> str:
     channels = set(drawn.channels) - set(drawn.nodes)
     for source, target, label, n in drawn.edges:
         ends = [_quoted("channel " + e if e in channels else e) for e in (source, target)]
-        label_text = f"{label} ({n})" if label else f"({n})"
-        lines.append(f"  {ends[0]} -> {ends[1]} [label={_quoted(label_text)}];")
+        text = _label(drawn, label, n)
+        lines.append(f"  {ends[0]} -> {ends[1]}{f' [label={_quoted(text)}]' if text else ''};")
     if drawn.left_out:
         lines.append(f"  // {_note(drawn)}")
     return "\n".join([*lines, "}"]) + "\n"
@@ -181,8 +241,8 @@ def mermaid(drawn: Drawn) -> str:
     lines += [f"  {ids[name]}[{quoted(name)}]" for name in drawn.nodes]
     lines += [f"  {ids[name]}([{quoted(name)}])" for name in drawn.channels if ids[name][0] == "c"]
     for source, target, label, n in drawn.edges:
-        text = f"{label} ({n})" if label else f"({n})"
-        lines.append(f"  {ids[source]} -->|{quoted(text)}| {ids[target]}")
+        text = _label(drawn, label, n)
+        lines.append(f"  {ids[source]} -->{f'|{quoted(text)}|' if text else ''} {ids[target]}")
     if drawn.left_out:
         lines.append(f"  %% {_note(drawn)}")
     return "\n".join(lines) + "\n"
@@ -267,7 +327,9 @@ def svg(drawn: Drawn) -> str:
     channels = set(drawn.channels) - set(drawn.nodes)
     body = []
     for source, target, label, n in drawn.edges:
-        body.append(_edge(place, column, widths, source, target, label, n))
+        values = "" if n is None else f": {n} {drawn.unit}"
+        title = f"{label or source + ' to ' + target}{values}"
+        body.append(_edge(place, column, widths, source, target, label, title))
     for name, (at, y) in place.items():
         kind, radius = ("pipe", _BOX // 2) if name in channels else ("box", 5)
         w = widths[column[name]]
@@ -293,7 +355,7 @@ def _edge(
     source: str,
     target: str,
     label: str,
-    n: int,
+    title: str,
 ) -> str:
     x1, y1 = place[source][0] + widths[column[source]], place[source][1] + _BOX // 2
     x2, y2 = place[target][0], place[target][1] + _BOX // 2
@@ -303,17 +365,30 @@ def _edge(
     else:  # the edge leads back
         low = max(y1, y2) + _BOX
         way = f"M{x1},{y1} C{x1 + 40},{low} {x2 - 40},{low} {x2 - 2},{y2}"
-    title = f"{label or source + ' to ' + target}: {n} values"
     text = f'<text class="small" x="{x1 + 8}" y="{y1 - 5}">{escape(label)}</text>' if label else ""
     return f'<path class="value" d="{way}"><title>{escape(title)}</title></path>{text}'
 
 
+def as_text(kind: str, drawn: Drawn) -> str:
+    return {"svg": svg, "dot": dot, "mermaid": mermaid}[kind](drawn)
+
+
 def drawn_as(kind: str, events: Iterable[dict[str, Any]]) -> str:
-    return {"svg": svg, "dot": dot, "mermaid": mermaid}[kind](network(events))
+    return as_text(kind, network(events))
 
 
-def of_trace(path: str, kind: str) -> str:
-    """Returns the drawing of a trace. Raises weft.BadUse if the file cannot be read, or is not a
-    trace.
+def of_trace(path: str, kind: str) -> tuple[str, str]:
+    """Returns the drawing of a trace, or of a file of the flight recorder, and a sentence if the
+    file is not whole ("" if it is).
+
+    Raises:
+        weft.BadUse: the file cannot be read, or is not a trace.
     """
-    return drawn_as(kind, _trace.read(path)[0])
+    from weft._watching import flight_read as _flight_read
+
+    if _flight_read.is_binary(path):
+        files = _flight_read.Recorded([path])
+        return as_text(kind, recorded(files)), files.fault
+    events, cut_off = _trace.read(path)
+    fault = f"the last line of {path} is cut off: what is before that is drawn" if cut_off else ""
+    return drawn_as(kind, events), fault

@@ -99,9 +99,9 @@ def _program(pid: int) -> dict[str, Any]:
     try:
         with _visit.Visit(pid) as visit:
             answer = visit.ask("look", interval=0, most=10_000)
+        network = _visit.together(pid, {pid: answer}, [], {})
     except _visit.NoLook as error:
         return {**row, "processes": None, "does": str(error)}
-    network = _visit.together(pid, {pid: answer}, [], {})
     return {
         **row,
         "program": " ".join(answer["program"]) or row["program"],
@@ -144,6 +144,8 @@ def ps(as_json: bool) -> int:
     with _no_look_is_bad_use():
         pids = _visit.doors()
     rows = [_program(pid) for pid in pids]
+    # A program that has ended meanwhile is not in the list.
+    rows = [r for r in rows if r["processes"] is not None or not _visit.has_ended(r["pid"])]
     hosts = {row["pid"] for row in rows if _visit.parent_of(row["pid"]) in pids}
     for row in rows:
         row["of"] = _visit.parent_of(row["pid"]) if row["pid"] in hosts else None
@@ -505,7 +507,9 @@ def _drive(looking: _visit.Looking, interval: float, keys: Keys, most: int, show
 def graph(
     backend: str | None, kind: str | None, output: str | None, file: str, args: Sequence[str]
 ) -> int:
-    """Draws the network of a trace, or of a program. The program is run for this purpose."""
+    """Draws the network of a trace, or of a program: of one that runs, or one that is run for this
+    purpose.
+    """
     by_name = {".svg": "svg", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid"}
     kind = kind or by_name.get(Path(output or "").suffix, "dot")
     if kind not in _graph.FORMATS:
@@ -515,6 +519,12 @@ def graph(
     status: int = EXIT["ok"]
     if _is_trace(file):
         text = _drawn(file, kind)
+    elif (pid := _running(file)) is not None:
+        if args or backend:
+            raise BadUse(f"{file} runs already: --on and arguments are for a program in a file")
+        with _no_look_is_bad_use(), _visit.Looking(pid) as looking:
+            looking.look(0.05)  # after this look the channel of a thread that waits is known
+            text = _graph.as_text(kind, _graph.looked(looking.look(0.5, _DRAWN)))
     else:
         with tempfile.TemporaryDirectory(prefix="weft") as folder:
             trace = str(Path(folder, "trace.jsonl"))
@@ -531,15 +541,39 @@ def graph(
 
 def _is_trace(file: str) -> bool:
     with contextlib.suppress(OSError), Path(file).open("rb") as f:
-        return f.read(16).startswith(b'{"weft_trace":')
+        return f.read(16).startswith((b'{"weft_trace":', b"\x89"))
     return False
+
+
+_DRAWN = 10_000  #: the most processes to ask for: a drawing folds them
+
+
+def _running(word: str) -> int | None:
+    """Returns the OS process that is meant if `word` is not the name of a file, and a program of
+    that number or with that word in its command line runs.
+    """
+    if not Path(word).exists():
+        if word.isdecimal():
+            return number_of(word)
+        with contextlib.suppress(_visit.NoLook):
+            if any(word in _command_line(pid) for pid in _visit.doors() if pid != os.getpid()):
+                return number_of(word)
+    with contextlib.suppress(OSError), Path(word).open("rb") as f:
+        if f.read(4) == b"\x7fELF":
+            raise BadUse(
+                f"{word} is a compiled program: start it, and draw it while it runs (weft graph PID)"
+            )
+    return None
 
 
 def _drawn(trace: str, kind: str) -> str:
     try:
-        return _graph.of_trace(trace, kind)
+        text, fault = _graph.of_trace(trace, kind)
     except Refused as error:
         raise BadUse(str(error)) from None
+    if fault:
+        click.echo(f"weft: {fault}", err=True)
+    return text
 
 
 # --- as commands ----------------------------------------------------------------------------------
@@ -626,13 +660,15 @@ def graph_command(
 ) -> int:
     """Run the program FILE, and draw its network: who hands values to whom, by which channel.
 
-    FILE may be a trace (OUT of weft run --trace): then nothing is run.
+    FILE may be a trace (OUT of weft run --trace or --flight), or the number or a word of a program
+    that runs, as for weft top: then nothing is run.
 
     \b
     Examples:
       weft graph -o hello.svg hello.py
       weft graph --format mermaid hello.py
       weft graph -o hello.dot out.jsonl
+      weft graph -o shop.svg 4711
     """
     return graph(backend, kind, output, file, args)
 

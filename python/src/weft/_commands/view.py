@@ -16,7 +16,6 @@ import os
 import threading
 import webbrowser
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
@@ -73,7 +72,7 @@ def view(word: str | None, port: int, browser: bool, interval: float, most: int)
         click.echo(f"weft view: {server.address}\nCtrl-C ends it", nl=True)
         try:
             while not looks.ended.wait(0.5):
-                if not Path(f"/proc/{pid}").exists() and not looks.busy:
+                if _visit.has_ended(pid) and not looks.busy:
                     break
         except KeyboardInterrupt:
             click.echo()

@@ -132,7 +132,7 @@ class Looks:
                 time.sleep(min(max(2 * late, 0.0), SELDOM) if late > 0.1 else 0)
             except _visit.NoLook as error:
                 self._forget()
-                alive = Path(f"/proc/{self.pid}").exists() and "has ended" not in str(error)
+                alive = not _visit.has_ended(self.pid)
                 self._publish("silent" if alive else "ended", {"text": str(error)}, not alive)
                 if not alive:
                     break

@@ -294,11 +294,50 @@ class Summary(NamedTuple):
     verdict: str  #: where the time goes, in one sentence
 
 
+#: the fields that an event must have besides t, e, id and p
+_NEEDS: dict[str, tuple[str, ...]] = {
+    "start": (),
+    "begin": ("op",),
+    "commit": ("op", "waited"),
+    "withdraw": ("op", "waited"),
+    "ended": ("op", "waited"),
+    "end": ("how",),
+    "away": ("in",),
+    "lost": ("pid",),
+}
+_NUMBERS = ("t", "id", "waited", "guard", "pid")
+_TEXTS = ("e", "p", "op", "c", "how", "why", "kind", "error", "at")
+
+
+def _is_event(event: Any) -> bool:
+    """Returns whether this is an event of which the readers here find all that they use."""
+    if not isinstance(event, dict) or not {"t", "e", "id", "p"} <= event.keys():
+        return False
+    return (
+        all(isinstance(event[k], str) for k in _TEXTS if k in event)
+        and all(type(event[k]) is int and abs(event[k]) < 1 << 63 for k in _NUMBERS if k in event)
+        and isinstance(event.get("in", ""), int | str)
+        and event["e"] in _NEEDS
+        and all(k in event for k in _NEEDS[event["e"]])
+    )
+
+
+_IN_MEMORY = 8  #: how many times as large as its file a trace is in memory, about
+
+
+def _most() -> int:
+    """Returns the largest trace, in bytes, whose events this machine's memory holds."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _IN_MEMORY
+    except (AttributeError, ValueError, OSError):
+        return 1 << 62
+
+
 def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
     """Returns the events of a trace in order, and whether its last line is cut off.
 
     Raises:
-        BadUse: the file cannot be read, or is not a trace.
+        BadUse: the file cannot be read, is not a trace, or has more events than memory holds.
     """
     import json
     from pathlib import Path
@@ -308,10 +347,18 @@ def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
     cut_off = False
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as lines:
+            if (size := os.fstat(lines.fileno()).st_size) > _most():
+                raise BadUse(
+                    f"{name} has {size / 1e9:.1f} GB, more than this machine's memory holds as events: "
+                    "record the run by the flight recorder (weft run FILE --flight OUT), whose files "
+                    "may be of any size"
+                )
             for number, line in enumerate(lines, 1):
                 try:
                     event = json.loads(line)
-                except ValueError:
+                    if number > 1 and not _is_event(event):
+                        raise ValueError
+                except (ValueError, RecursionError):
                     if number == 1 or line.endswith("\n"):
                         raise BadUse(
                             f"{name}:{number} is not a line of a trace; make one by: weft run FILE --trace OUT"

@@ -26,6 +26,7 @@ from weft._watching import verdict as _verdict
 from weft._watching.look_frames import ANSWER, BadMessage, Reader, message
 
 PATIENCE = 3.0  #: seconds after the interval for which an answer is awaited
+AT_ONCE = 8  #: how many visitors a program answers at once (kAtOnce in runtime/door.cpp)
 
 
 class NoLook(Exception):
@@ -79,7 +80,7 @@ def doors() -> list[int]:
         if not at.stem.isdecimal():
             continue
         pid = int(at.stem)
-        if Path(f"/proc/{pid}").exists() or _answers(at):
+        if not has_ended(pid) or _answers(at):
             found.append(pid)
         else:
             with contextlib.suppress(OSError):
@@ -112,6 +113,14 @@ def _stat(pid: int | str, *more: object) -> tuple[str, list[str]] | None:
     except OSError:
         return None
     return text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
+
+
+def has_ended(pid: int) -> bool:
+    """Returns whether there is no such OS process, or only what its parent has yet to take note
+    of.
+    """
+    found = _stat(pid)
+    return found is None or found[1][0] in "ZX"
 
 
 def parent_of(pid: int) -> int:
@@ -179,18 +188,29 @@ def why_not(pid: int) -> str:
             where = theirs.decode(errors="replace") or "none"
             return f"OS process {pid} has another XDG_RUNTIME_DIR ({where}): set that one for weft"
     return (
-        f"OS process {pid} is not a Weft program, or has not begun its first run: weft ps lists those that "
-        "can be looked at"
+        f"OS process {pid} is not a Weft program, has not begun its first run, or is at its end: weft ps "
+        "lists those that can be looked at"
     )
 
 
+def _is_python(pid: int) -> bool:
+    """Returns whether Python is in this OS process."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
+            if line.rpartition("/")[2].startswith(("python", "libpython")):
+                return True
+    return False
+
+
 def _no_answer(pid: int, seconds: float) -> str:
-    found = _stat(pid)
-    if found is None or found[1][0] in "ZX":
+    if has_ended(pid):
         return f"OS process {pid} has ended"
-    if found[1][0] in "Tt":
+    if (found := _stat(pid)) and found[1][0] in "Tt":
         return f"OS process {pid} is stopped (by SIGSTOP, or a debugger): kill -CONT {pid} lets it go on"
     before = threads(pid)
+    visitors = [name for name, _, _ in before].count("weft look")
+    if visitors >= AT_ONCE:
+        return f"OS process {pid} is looked at by {visitors} others already, and takes no more: end one of them"
     time.sleep(0.1)
     grown = [
         f"{name!r}"
@@ -202,10 +222,12 @@ def _no_answer(pid: int, seconds: float) -> str:
         if grown
         else "; none of its threads runs"
     )
-    return (
-        f"OS process {pid} does not answer within {seconds:g} s: code that does not let go of the "
-        f"interpreter's lock (a C extension) keeps everything else waiting{at}"
+    why = (
+        "code that does not let go of the interpreter's lock (a C extension) keeps everything else waiting"
+        if _is_python(pid)
+        else "the program is at its end (a destructor, or a function of atexit, goes on)"
     )
+    return f"OS process {pid} does not answer within {seconds:g} s: {why}{at}"
 
 
 # --- asking ---------------------------------------------------------------------------------------
@@ -234,7 +256,7 @@ class Visit:
             raise NoLook(_no_answer(pid, PATIENCE), pid) from None
         except OSError:
             self._socket.close()
-            if not Path(f"/proc/{pid}").exists():
+            if has_ended(pid):
                 with contextlib.suppress(OSError):
                     at.unlink()
             raise NoLook(why_not(pid), pid) from None
@@ -274,18 +296,24 @@ class Visit:
                 raise NoLook(self._ended(), self.pid)
             if found:
                 if "error" in found[0]:
-                    raise NoLook(f"OS process {self.pid} says: {found[0]['error']}", self.pid)
+                    raise NoLook(self._refused(str(found[0]["error"])), self.pid)
                 return found[0]
 
     def ask(self, ask: str, **more: Any) -> dict[str, Any]:
         self.send(ask, **more)
         return self.receive(more.get("interval", 0) + PATIENCE)
 
+    def _refused(self, sentence: str) -> str:
+        who = f"OS process {self.pid}"
+        if sentence.startswith("the question must be"):
+            who += " has an older version of Weft, which does not know this question; it"
+        return f"{who} says: {sentence}"
+
     def _ended(self) -> str:
         until = time.monotonic() + 1  # the OS process may be ending
-        while (found := _stat(self.pid)) and found[1][0] not in "ZX" and time.monotonic() < until:
+        while not (ended := has_ended(self.pid)) and time.monotonic() < until:
             time.sleep(0.01)
-        if found and found[1][0] not in "ZX":
+        if not ended:
             return f"OS process {self.pid} does not say anything more: ask again"
         return f"OS process {self.pid} has ended"
 
@@ -430,10 +458,13 @@ class Looking:
                 question.
         """
         answer = self._visits[self.pid].ask("stuck")
-        return [
-            Stuck(path, self.pid if pid is None else pid, waits_for)
-            for path, pid, waits_for in answer["stuck"]
-        ]
+        try:
+            return [
+                Stuck(path, self.pid if pid is None else pid, waits_for)
+                for path, pid, waits_for in answer["stuck"]
+            ]
+        except (KeyError, TypeError, ValueError):
+            raise NoLook(_unknown_form(self.pid, answer), self.pid) from None
 
     def _meet_all(self) -> list[str]:
         silent: list[str] = []
@@ -442,7 +473,7 @@ class Looking:
                 try:
                     self._visits[pid] = Visit(pid)
                 except NoLook as error:
-                    if Path(f"/proc/{pid}").exists():
+                    if not has_ended(pid):
                         silent.append(str(error))
         return silent
 
@@ -450,7 +481,7 @@ class Looking:
         self._visits.pop(pid).__exit__()
         if pid == self.pid:
             raise error
-        if Path(f"/proc/{pid}").exists():
+        if not has_ended(pid):
             silent.append(str(error))
 
 
@@ -459,7 +490,29 @@ def together(
 ) -> Network:
     """Returns the answers of several OS processes as one network. A process that waits for its call
     in another OS process is shown once: as the call, with the state that the call has there.
+
+    Raises:
+        NoLook: an answer lacks what this version of Weft needs.
     """
+    try:
+        return _together(root, answers, silent, before)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError):
+        for pid, answer in answers.items() if len(answers) > 1 else ():
+            together(pid, {pid: answer}, [], {})  # raises NoLook if it is this answer
+        raise NoLook(_unknown_form(root, answers.get(root, {})), root) from None
+
+
+def _unknown_form(pid: int, answer: dict[str, Any]) -> str:
+    return (
+        f"OS process {pid} answers in a form that this weft does not know (its Weft is "
+        f"{answer.get('version', 'of an unknown version')}): take the weft command of the program's "
+        "own version"
+    )
+
+
+def _together(
+    root: int, answers: dict[int, dict[str, Any]], silent: list[str], before: dict[int, Used | None]
+) -> Network:
     # (pid, call) → the path of the process that waits for the call
     paths: dict[tuple[int, str], str] = {}
     # Pid → the processes that are shown as calls of another OS process.

@@ -1,0 +1,123 @@
+// The cost of a look from outside (rules 14.9, 14.10) for a C++ program: seen HOW SAMPLES PER
+//
+// alone          ns for a communication of CommsTime on local channels that nobody looks at
+// attached       the same while another OS process takes a look of 100 ms each second
+// many-alone     the same as alone, beside 10,000 processes that wait
+// many-attached  the same as attached, beside 10,000 processes that wait
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "common.hpp"
+
+namespace {
+
+using weft::Local;
+using weft::Process;
+using namespace std::chrono_literals;
+
+Process prefix(weft::Reader<int, Local> in, weft::Writer<int, Local> out) {
+  co_await out.write(0);
+  for (;;) {
+    const int x = co_await in.read();
+    co_await out.write(x);
+  }
+}
+
+Process delta(weft::Reader<int, Local> in, weft::Writer<int, Local> left,
+              weft::Writer<int, Local> right) {
+  for (;;) {
+    const int x = co_await in.read();
+    co_await left.write(x);
+    co_await right.write(x);
+  }
+}
+
+Process waits(weft::Reader<int, Local> in) { co_await in.read(); }
+
+// Holds the only writer of the channel at which the other processes wait, so these end with it.
+Process consumer(weft::Reader<int, Local> in, weft::Writer<int, Local>, long samples, long per) {
+  bench::Sampler s(samples);
+  int expected = 0;
+  for (long k = 0; k <= samples; ++k) {
+    s.begin();
+    for (long i = 0; i < per; ++i)
+      if (co_await in.read() != expected++) bench::fail("seen: read a wrong number");
+    if (k > 0) s.end(4.0 * static_cast<double>(per));  // stretch 0 warms up
+  }
+  s.print();
+}
+
+// Takes a look each second until the program that it looks at has ended.
+[[noreturn]] void looks(const std::string& folder, pid_t at) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = folder + "/weft/" + std::to_string(at) + ".sock";
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  while (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    std::this_thread::sleep_for(1ms);  // the first run makes the socket
+  const std::string_view ask = R"({"weft":1,"ask":"look","interval":0.1,"most":2000})";
+  const char length[4] = {0, 0, 0, static_cast<char>(ask.size())};
+  const auto read_all = [fd](char* to, std::size_t n) {
+    for (std::size_t got = 0; got < n;) {
+      const ssize_t r = read(fd, to + got, n - got);
+      if (r <= 0) _exit(0);
+      got += static_cast<std::size_t>(r);
+    }
+  };
+  for (std::string answer;;) {
+    if (write(fd, length, sizeof length) != sizeof length ||
+        write(fd, ask.data(), ask.size()) != static_cast<ssize_t>(ask.size()))
+      _exit(0);
+    unsigned char n[4];
+    read_all(reinterpret_cast<char*>(n), sizeof n);
+    answer.resize(std::size_t{n[0]} << 24 | n[1] << 16 | n[2] << 8 | n[3]);
+    read_all(answer.data(), answer.size());
+    if (answer.find("\"processes\"") == answer.npos) bench::fail("seen: " + answer);
+    std::this_thread::sleep_for(900ms);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string_view how = argc == 4 ? argv[1] : "";
+  const bool many = how.starts_with("many-");
+  if (many) how.remove_prefix(5);
+  if (how != "alone" && how != "attached")
+    bench::fail("usage: seen alone|attached|many-alone|many-attached SAMPLES PER");
+  const long samples = bench::number(argv[2]), per = bench::number(argv[3]);
+  // In many containers the user has no runtime directory, in which the socket would be.
+  char folder[] = "/tmp/seenXXXXXX";
+  if (!mkdtemp(folder)) bench::fail("seen: no directory in /tmp");
+  setenv("XDG_RUNTIME_DIR", folder, 1);
+  const pid_t me = getpid();
+  const pid_t looker = how == "attached" ? fork() : -1;
+  if (looker == 0) looks(folder, me);
+
+  weft::Channel<int, Local> a, b, c, d, e;
+  std::vector<Process> waiting;
+  for (int i = 0; i < (many ? 10'000 : 0); ++i) waiting.push_back(waits(e.reader()));
+  weft::run(weft::par(prefix(c.reader(), a.writer()), delta(a.reader(), b.writer(), d.writer()),
+                      bench::successor<Local>(b.reader(), c.writer()),
+                      consumer(d.reader(), e.writer(), samples, per),
+                      bench::together(std::move(waiting))));
+  if (looker > 0) {
+    kill(looker, SIGKILL);
+    waitpid(looker, nullptr, 0);
+  }
+  std::filesystem::remove_all(folder);
+}
