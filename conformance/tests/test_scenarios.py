@@ -73,7 +73,11 @@ NO_SCENARIO = {
         f"16.{n}": "components are compiled libraries; python/tests/test_native_*.py have them, in random networks too"
         for n in range(1, 12)
     },
-    **{f"18.{n}": "descriptors are C++; cpp/tests/hosted_io.cpp has them" for n in range(1, 9)},
+    **{
+        f"18.{n}": "descriptors: cpp/tests/hosted_io.cpp, python/tests/test_io_guards.py"
+        for n in range(1, 9)
+    },
+    "18.9": "a bridge to another library; cpp/tests/asio_bridge.cpp has it",
     **{f"17.{n}": "checking; python/tests/test_checking*.py have it" for n in range(1, 14)},
 }
 

@@ -56,7 +56,9 @@ weft::Process member(int me, io::Stream client, weft::Writer<Joined> joins,
                      weft::Writer<Line> lines) {
   weft::Channel<std::string> outbox(weft::buffer(64, weft::Overflow::drop_oldest));
   weft::Reader<std::string> mine = outbox.reader();
-  co_await joins.write({me, outbox.writer()});
+  // What is written has a name: g++ 12 would destroy it twice (cpp/docs/lifetimes.md).
+  Joined joined{me, outbox.writer()};
+  co_await joins.write(std::move(joined));
   std::string begun;
   char bytes[4096];
   try {
@@ -73,7 +75,8 @@ weft::Process member(int me, io::Stream client, weft::Writer<Joined> joins,
       for (std::size_t end = 0;
            (end = begun.find('\n')) != std::string::npos || begun.size() > kLongest;) {
         end = std::min(end, kLongest);
-        co_await lines.write({me, std::to_string(me) + ": " + begun.substr(0, end) + "\n"});
+        Line line{me, std::to_string(me) + ": " + begun.substr(0, end) + "\n"};
+        co_await lines.write(std::move(line));
         begun.erase(0, begun[end] == '\n' ? end + 1 : end);
       }
     }

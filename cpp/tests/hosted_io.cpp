@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <future>
 #include <numeric>
 #include <system_error>
 
@@ -290,29 +291,42 @@ TEST_CASE("rule 18.4: several wait for one stream, on several executors") {
 TEST_CASE("rule 18.4: the descriptor's home moves when those who wait there have gone") {
   auto ends = Stream::pair();
   Stream &a = ends.first, &b = ends.second;
-  // The thread waits first, so its engine is the descriptor's home. The thread leaves by its limit,
-  // while a process of another executor still waits.
-  const auto waits = [](Stream s, weft::Writer<int> there) -> Process {
-    co_await there.write(1);
-    char c[1];
-    CHECK(co_await s.read_some(c) == 1);
+  weft::Core other;
+  weft::Channel<int> first(weft::buffer(1)), second(weft::buffer(1)), gone(weft::buffer(1));
+  std::promise<void> read;
+  // This executor waits first, so its engine is the descriptor's home. Its process is cancelled
+  // while a process of another executor waits, and then the executor looks for no descriptor.
+  const auto at_home = [&read](Stream s, weft::Writer<int> waits, weft::Reader<int> go_on,
+                               weft::Writer<int> leaves) -> Process {
+    weft::Group g;
+    g.start([](Stream x) -> Process {
+      char c[1];
+      co_await x.read_some(c);
+    }(s));
+    co_await weft::yield();
+    co_await waits.write(1);
+    co_await go_on.read();
+    g.cancel();
+    co_await g.wait();
+    co_await leaves.write(1);
+    read.get_future().wait();
   };
-  weft::Channel<int> there(weft::buffer(1)), gone(weft::buffer(1));
-  weft::run(weft::thread([&, s = a, w = gone.writer()] {
-              weft::Timeout limit(5ms);
-              char c[1];
-              try {
-                s.read_some(c)();
-              } catch (const weft::TimedOut&) {
-              }
-              w(1);
-            }),
-            waits(a, there.writer()),
-            weft::thread([&, s = b, r = there.reader(), g = gone.reader()] {
-              r();
-              g();
-              s.write_all("x")();
-            }));
+  const auto away = [&read](Stream s, weft::Reader<int> may, weft::Writer<int> waits) -> Process {
+    co_await may.read();
+    co_await weft::par(
+        [](Stream x, std::promise<void>& over) -> Process {
+          char c[1];
+          CHECK(co_await x.read_some(c) == 1);
+          over.set_value();
+        }(s, read),
+        [](weft::Writer<int> w) -> Process { co_await w.write(1); }(std::move(waits)));
+  };
+  const auto gives = [](Stream s, weft::Reader<int> may) -> Process {
+    co_await may.read();
+    co_await s.write_all("x");
+  };
+  weft::run(at_home(a, first.writer(), second.reader(), gone.writer()).on(other),
+            away(a, first.reader(), second.writer()), gives(b, gone.reader()));
 }
 
 TEST_CASE("rule 18.5: to close a stream ends the waits for it") {

@@ -1,6 +1,6 @@
 """Tests the example servers, with clients that are sockets of Python.
 
-    servers.py FOLDER       the folder has the programs echo and chat; last line `N passed, N failed`
+    servers.py FOLDER       the folder has the programs echo, chat and http; last line `N passed, N failed`
 
 No client waits for a time: each reads the data that must come.
 """
@@ -8,8 +8,10 @@ No client waits for a time: each reads the data that must come.
 from __future__ import annotations
 
 import contextlib
+import http.client
 import pathlib
 import random
+import shutil
 import signal
 import socket
 import struct
@@ -23,12 +25,13 @@ WAIT = 280  # seconds; only a hang takes so long
 
 @contextlib.contextmanager
 def server(
-    program: pathlib.Path, told: bool = False
+    program: pathlib.Path, *more: str, told: bool = False
 ) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
     """Runs the server at a port of its own. Finally the server is asked to end (with `told` the
     test has asked already), and must end with the status 0.
     """
-    with subprocess.Popen([program, "127.0.0.1:0"], stdout=subprocess.PIPE, text=True) as process:
+    command = [program, "127.0.0.1:0", *more]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
             host, _, port = process.stdout.readline().removeprefix("listening at ").rpartition(":")
@@ -137,9 +140,150 @@ def chat_with_a_slow_client(folder: pathlib.Path) -> None:
             s.close()
 
 
+def answer(s: socket.socket, method: str = "GET") -> tuple[http.client.HTTPResponse, bytes]:
+    """Reads one answer, as Python's client does."""
+    r = http.client.HTTPResponse(s, method=method)
+    r.begin()
+    return r, r.read()
+
+
+def http_by_clients(folder: pathlib.Path) -> None:
+    """Python's client and curl get what they ask for; a connection serves several requests."""
+    with server(folder / "http") as (_, at):
+        c = http.client.HTTPConnection(*at, timeout=WAIT)
+        mine = None
+        for method, target, body, status, text in (
+            ("GET", "/", None, 200, b"hello from Weft\n"),
+            ("HEAD", "/", None, 200, b""),
+            ("POST", "/echo", b"x" * 60_000, 200, b"x" * 60_000),
+            ("POST", "/echo", b"", 200, b""),
+            ("GET", "/echo", None, 405, b"only POST\n"),
+            ("GET", "/nowhere", None, 404, b"nothing is there\n"),
+            ("BREW", "/", None, 501, b"no such method\n"),
+        ):
+            c.request(method, target, body)
+            r = c.getresponse()
+            assert (r.status, r.read()) == (status, text), (method, target)
+            assert r.getheader("Content-Length") == str(len(text) if method != "HEAD" else 16)
+            mine = mine or c.sock
+            assert c.sock is mine  # the connection was kept
+        c.close()
+        if curl := shutil.which("curl"):
+            url = f"http://{at[0]}:{at[1]}"
+            for extra, text in (
+                ([url + "/", url + "/"], b"hello from Weft\n" * 2),
+                (["--http1.0", url + "/"], b"hello from Weft\n"),
+                (["-H", "Expect: 100-continue", "-d", "a=1&b=2", url + "/echo"], b"a=1&b=2"),
+            ):
+                ran = subprocess.run([curl, "-sS", *extra], capture_output=True, check=True)
+                assert ran.stdout == text, ran
+
+
+def http_in_pieces(folder: pathlib.Path) -> None:
+    """It makes no difference how the requests are cut; requests may come before the answers to the
+    earlier requests are read."""
+    one = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+    with server(folder / "http") as (_, at):
+        s = dial(at)
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for cut in range(1, len(one)):
+            s.sendall(one[:cut])
+            s.sendall(one[cut:])
+            assert answer(s)[1] == b"abc", cut
+        s.sendall(one * 50)
+        whole = b""
+        while whole.count(b"\r\n\r\nabc") < 50:
+            more = s.recv(65536)
+            assert more, "the connection has ended"
+            whole += more
+        s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        r, text = answer(s)
+        assert (text, r.getheader("Connection")) == (b"hello from Weft\n", "close")
+        assert read(s, 1) == b""
+        s.close()
+
+
+def http_refuses(folder: pathlib.Path) -> None:
+    """What is no request, or too much, gets its status and the end of the connection; all other
+    clients are served."""
+    host = b"Host: x\r\n"
+    with server(folder / "http") as (_, at):
+        for status, bad in (
+            (400, b"\0\1\2\r\n\r\n"),
+            (400, b"GET\r\n\r\n"),
+            (400, b"GET / \r\n\r\n"),
+            (400, b"GET  / HTTP/1.1\r\n" + host + b"\r\n"),
+            (400, b"G(T / HTTP/1.1\r\n" + host + b"\r\n"),
+            (400, b"GET /a\tb\x01 HTTP/1.1\r\n" + host + b"\r\n"),
+            (400, b"GET / HTTP/1.1\r\n\r\n"),
+            (400, b"GET / HTTP/1.1\r\n" + host + host + b"\r\n"),
+            (400, b"GET / HTTP/1.1\r\n" + host + b"no colon\r\n\r\n"),
+            (400, b"GET / HTTP/1.1\r\n" + host + b"name : value\r\n\r\n"),
+            (400, b"GET / HTTP/1.1\r\n" + host + b"a: b\r\n c\r\n\r\n"),
+            (400, b"GET / HTTP/1.1\r\n" + host + b"a: b\rc\r\n\r\n"),
+            (400, b"POST / HTTP/1.1\r\n" + host + b"Content-Length: -1\r\n\r\n"),
+            (400, b"POST / HTTP/1.1\r\n" + host + b"Content-Length: \r\n\r\n"),
+            (400, b"POST / HTTP/1.1\r\n" + host + b"Content-Length: 1\r\n" * 2 + b"\r\n"),
+            (400, b"POST / HTTP/1.1\r\n" + host + b"Content-Length: 1\r\n"
+                  b"Transfer-Encoding: chunked\r\n\r\n"),
+            (411, b"POST / HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n"),
+            (413, b"POST / HTTP/1.1\r\n" + host + b"Content-Length: 65537\r\n\r\n"),
+            (413, b"POST / HTTP/1.1\r\n" + host + b"Content-Length: " + b"9" * 40 + b"\r\n\r\n"),
+            (431, b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n" + host + b"\r\n"),
+            (431, b"GET / HTTP/1.1\r\n" + host + b"a: b\r\n" * 2000),
+            (505, b"GET / HTTP/2.0\r\n" + host + b"\r\n"),
+        ):  # fmt: skip
+            s = dial(at)
+            s.sendall(bad)
+            r, _ = answer(s)
+            assert (r.status, r.getheader("Connection")) == (status, "close"), bad[:80]
+            assert read(s, 1) == b"", bad[:80]
+            s.close()
+        gone = dial(at)
+        gone.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc")
+        reset(gone)
+        s = dial(at)
+        s.sendall(b"GET / HTTP/1.1\r\n" + host + b"\r\n")
+        assert answer(s)[0].status == 200
+        s.close()
+
+
+def http_is_patient_for_so_long(folder: pathlib.Path) -> None:
+    """A client that does not end its request gets 408; a connection without a request is closed."""
+    with server(folder / "http", "0.05") as (_, at):
+        slow, silent = dial(at), dial(at)
+        slow.sendall(b"GET / HT")
+        assert answer(slow)[0].status == 408
+        assert read(slow, 1) == read(silent, 1) == b""
+        slow.close()
+        silent.close()
+
+
+def http_drains(folder: pathlib.Path) -> None:
+    """After SIGTERM the server closes the connections that wait, and answers what has begun."""
+    with server(folder / "http", told=True) as (process, at):
+        begun, silent = dial(at), dial(at)
+        for s in (begun, silent):
+            s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert answer(s)[0].getheader("Connection") == "keep-alive"
+        # The server has read all that came before the answer to the first request.
+        begun.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST /echo HTTP/1.1\r\nHost: x\r\n")
+        assert answer(begun)[0].status == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout and process.stdout.readline() == "no more connections\n"
+        assert read(silent, 1) == b""
+        begun.sendall(b"Content-Length: 3\r\n\r\nend")
+        r, text = answer(begun)
+        assert (text, r.getheader("Connection")) == (b"end", "close")
+        assert read(begun, 1) == b""
+        begun.close()
+        silent.close()
+        assert process.stdout.readline() == "drained\n"
+
+
 def bad_addresses(folder: pathlib.Path) -> None:
     """A server that is given no address in numbers says what to write, and ends."""
-    for name in ("echo", "chat"):
+    for name in ("echo", "chat", "http"):
         for bad in ("0", "localhost:1"):
             ran = subprocess.run(
                 [folder / name, bad], capture_output=True, text=True, timeout=WAIT, check=False
@@ -149,7 +293,8 @@ def bad_addresses(folder: pathlib.Path) -> None:
 
 
 TESTS: list[Callable[[pathlib.Path], None]] = [
-    echo_of_many, echo_drains, chat_of_three, chat_with_a_slow_client, bad_addresses,
+    echo_of_many, echo_drains, chat_of_three, chat_with_a_slow_client, http_by_clients,
+    http_in_pieces, http_refuses, http_is_patient_for_so_long, http_drains, bad_addresses,
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ all).
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -553,6 +554,26 @@ def process_ends(fault: Any, b: Any) -> None:
         keep = -c
         b.run(b.process(awaits)(+c))
         del keep
+
+
+@on_each
+def descriptors(fault: Any, b: Any) -> None:
+    async def waits(b: Any, file: Any, r: Any) -> None:
+        readable, writable = b.weft.readable, b.weft.writable
+        assert await b.op(b.weft.select(readable(file), r, b.weft.after(99))) == (0, None)
+        assert await b.op(writable(file.fileno()).wait()) is None
+        refused(lambda: readable("file"))
+        refused(lambda: readable(-1))
+        refused(lambda: writable())
+
+    with fault:
+        here, there = socket.socketpair()
+        with here, there:
+            there.send(b"x")
+            c = b.weft.Channel("c")
+            keep = -c
+            b.run(b.process(waits)(here, +c))
+            del keep
 
 
 @on_each

@@ -77,9 +77,9 @@ namespace {
 Watched::Direction& direction(const core::Guard& g) noexcept {
   return *static_cast<Watched::Direction*>(g.where);
 }
-runtime::ProcessBase& caller() noexcept {
-  if (runtime::ProcessBase* const p = runtime::this_process()) return *p;
-  return runtime::ThreadProcess::self();
+// Returns the process that selects. Code that drops a select may run in no process, or in another.
+runtime::ProcessBase& chooser(const core::Guard& g) noexcept {
+  return *static_cast<runtime::ProcessBase*>(g.node.choice_->waker);
 }
 
 }  // namespace
@@ -91,14 +91,14 @@ const core::GuardOps ready_ops{
     },
     [](core::Guard& g) noexcept {
       Watched::Direction& d = direction(g);
-      runtime::ProcessBase& p = caller();
+      runtime::ProcessBase& p = chooser(g);
       weft::detail::run_of(p).enter_outside();
       return d.of->enrol(g, d.side, Engine::known(p));
     },
     [](core::Guard& g) noexcept {
       Watched::Direction& d = direction(g);
       d.of->leave(g.node, d.side);
-      weft::detail::run_of(caller()).leave_outside();
+      weft::detail::run_of(chooser(g)).leave_outside();
     },
     [](core::Guard& g) noexcept {
       Watched::Direction& d = direction(g);

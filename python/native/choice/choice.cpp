@@ -159,6 +159,10 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
       g.ops = &core::barrier_ops<core::LatchEngine<Shared>>;
       break;
     case GuardKind::skip: g.kind = core::Kind::skip; break;
+    case GuardKind::readable:
+    case GuardKind::writable:
+      descriptors_.add(g, static_cast<int>(s.guard->ns), s.kind == GuardKind::writable);
+      break;
     case GuardKind::after:
     case GuardKind::at:
     case GuardKind::timer:
@@ -189,6 +193,13 @@ int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* v
   }
   if (raise_fault(core::find_fault(guards_.get(), n_), verb) < 0) return -1;
   if (far_ && check_far(verb) < 0) return -1;
+  if (far_ && descriptors_.any()) {
+    bad_use(
+        "%s: readable() and writable() cannot be chosen beside an end of a channel that another OS "
+        "process has made: wait for the descriptor in a process of its own",
+        verb);
+    return -1;
+  }
   for (std::uint32_t i = 0; i < n_; ++i) load_output(i);
   return PyErr_Occurred() ? -1 : 0;
 }
@@ -244,7 +255,8 @@ int Choice::fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer) {
 }
 
 void Choice::stand() {
-  if (mode_ == Mode::fair && !far_ && !checking) standing_.emplace(guards_.get(), n_, nullptr);
+  if (mode_ == Mode::fair && !far_ && !descriptors_.any() && !checking)
+    standing_.emplace(guards_.get(), n_, nullptr);
 }
 
 ChannelObject* Choice::channel_of(std::uint32_t i) const noexcept {
@@ -290,6 +302,7 @@ int Choice::check(const char* verb) {
       return -1;
     }
   }
+  if (descriptors_.any() && Descriptors::check(verb) < 0) return -1;
   return check_open(verb);
 }
 
@@ -471,8 +484,8 @@ void Choice::give_up() noexcept {
 }
 
 PyObject* Choice::describe() const {
-  static const char* const kinds[] = {"input", "output",  "after", "at",
-                                      "skip",  "barrier", "timer", "end"};
+  static const char* const kinds[] = {"input",   "output", "after", "at",       "skip",
+                                      "barrier", "timer",  "end",   "readable", "writable"};
   static_assert(std::size(kinds) == kGuardKinds, "each kind of guard has a name");
   Owned all(PyTuple_New(n_));
   for (std::uint32_t i = 0; all && i < n_; ++i) {

@@ -10,6 +10,7 @@
 
 #include "channels/channel.hpp"
 #include "channels/transit.hpp"
+#include "choice/descriptors.hpp"
 #include "choice/guard.hpp"
 #include "weft/core/standing.hpp"
 
@@ -46,6 +47,7 @@ class Choice {
   int check_open(const char* verb);  // checks the ends only
   int enable(Py_ssize_t i, bool on);
   bool has_timers() const noexcept { return armed_ != nullptr; }
+  bool watches() const noexcept { return descriptors_.any(); }
   bool held() const noexcept { return standing_ ? standing_->held() : select_ && select_->held(); }
   // Returns true if the choice has committed, and the partner still has the node of the chosen
   // guard: the partner is an extended reader whose block is open, or a writer that makes its value.
@@ -158,6 +160,7 @@ class Choice {
   std::uint32_t* start_ = nullptr;
   std::uint32_t enabled_ = 0;
   std::uint64_t checked_ = 0;  // the value of ends_closed at which all ends were found open
+  Descriptors descriptors_;
   bool timers_ = false;
   bool barriers_ = false;  // whether at least one guard is a barrier
   int chosen_ = -1;

@@ -1,5 +1,5 @@
-// The guards that Python code sees: Input, Output, after, at, skip, and a Barrier or a Timer with a
-// precondition. A choice reads them when it is made (Choice::fill); they do not change.
+// The guards that Python code sees: Input, Output, after, at, skip, readable, writable, and a
+// Barrier or a Timer with a precondition. A choice reads them when it is made (Choice::fill); they do not change.
 #include "choice/guard.hpp"
 
 #include "choice/select.hpp"
@@ -110,6 +110,16 @@ PyObject* f_timed(PyObject*, PyObject* seconds) {
 PyObject* f_skip(PyObject*, PyObject*) {
   return reinterpret_cast<PyObject*>(new_guard(&GuardType, GuardKind::skip));
 }
+template <GuardKind K>
+PyObject* f_ready(PyObject*, PyObject* file) {
+  const int fd = PyObject_AsFileDescriptor(file);
+  GuardObject* g = fd < 0 ? nullptr : new_guard(&ReadyType, K);
+  if (!g) return nullptr;
+  g->target =
+      Py_NewRef(file);  // so that a file or a socket is not collected, and closed, meanwhile
+  g->ns = fd;
+  return reinterpret_cast<PyObject*>(g);
+}
 
 PyMethodDef functions[] = {
     {"after", method(gated<with_keyword<"after", "seconds", f_timed<GuardKind::after>>>), kKeywords,
@@ -117,6 +127,17 @@ PyMethodDef functions[] = {
     {"at", method(gated<with_keyword<"at", "time", f_timed<GuardKind::at>>>), kKeywords,
      "A guard that is ready at `time`, in seconds of now(). Raises BadUse for nan."},
     {"skip", gated<f_skip>, METH_NOARGS, "A guard that is always ready (rule 5.7)."},
+    {"readable", gated<f_ready<GuardKind::readable>>, METH_O,
+     "readable(file): a guard that is ready when a read of `file` (a descriptor's number, or an "
+     "object with fileno(), which the guard keeps alive) would not block: there is something to "
+     "read, the end of the stream or an error, or the descriptor is not open. The guard moves no "
+     "byte. Also an operation: awaited, or wait() (rule 18.3; Linux).\n\n"
+     "Raises TypeError or ValueError if `file` has no descriptor. The select raises BadUse where "
+     "nothing says when the descriptor is ready (rule 18.7), and OSError if the system has no "
+     "descriptor left to wait with."},
+    {"writable", gated<f_ready<GuardKind::writable>>, METH_O,
+     "writable(file): a guard that is ready when a write to `file` would not block: there is room "
+     "for at least one byte, or nobody reads any more. Otherwise like readable()."},
     {}};
 
 }  // namespace
@@ -125,6 +146,7 @@ PyTypeObject GuardType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject EndType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject InputType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject OutputType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject ReadyType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 PyObject* end_guard(ProcessObject* p) {
   GuardObject* g = new_guard(&EndType, GuardKind::end);
@@ -168,8 +190,21 @@ PyMethodDef end_methods[] = {
     {}};
 PyAsyncMethods end_async{};
 
+// --- a descriptor that is ready ------------------------------------------------------------------
+
+PyObject* ready_wait(PyObject* o, PyObject*) {
+  run_deferred();
+  return ready_operation(o, guard_of(o)->kind == GuardKind::writable);
+}
+PyObject* ready_await(PyObject* o) { return ready_wait(o, nullptr); }
+PyMethodDef ready_methods[] = {
+    {"wait", gated<ready_wait>, METH_NOARGS,
+     "Wait until the descriptor is ready. Raises Cancelled, OSError, BadUse."},
+    {}};
+PyAsyncMethods ready_async{};
+
 int init_guard(PyObject* m) {
-  for (PyTypeObject* t : {&GuardType, &EndType, &InputType, &OutputType}) {
+  for (PyTypeObject* t : {&GuardType, &EndType, &InputType, &OutputType, &ReadyType}) {
     t->tp_basicsize = sizeof(GuardObject);
     t->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
     t->tp_dealloc = gated<guard_dealloc>;
@@ -181,7 +216,7 @@ int init_guard(PyObject* m) {
   GuardType.tp_doc =
       "What a select may choose: an input, an output, a time, skip, a barrier, a timer, a "
       "process's "
-      "end (rule 5.2).";
+      "end, a descriptor (rule 5.2).";
   GuardType.tp_methods = guard_methods;
   GuardType.tp_flags |= Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   EndType.tp_name = "weft.ProcessEnd";
@@ -192,6 +227,14 @@ int init_guard(PyObject* m) {
   EndType.tp_methods = end_methods;
   end_async.am_await = gated<end_await>;
   EndType.tp_as_async = &end_async;
+  ReadyType.tp_name = "weft.Ready";
+  ReadyType.tp_doc =
+      "A descriptor that is ready, by readable(file) or writable(file): a guard, awaitable, and "
+      "wait() in threads and greenlets (rule 18.3).";
+  ReadyType.tp_flags |= Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  ReadyType.tp_methods = ready_methods;
+  ready_async.am_await = gated<ready_await>;
+  ReadyType.tp_as_async = &ready_async;
   InputType.tp_name = "weft.Input";
   InputType.tp_doc =
       "Input(reader, *, ended='silent'): an input guard. ended='raise': that its channel has "
@@ -202,10 +245,11 @@ int init_guard(PyObject* m) {
       "Output(writer, value) or Output(writer, make=function), *, ended='silent': an output guard. "
       "ended='raise': as in Input.";
   OutputType.tp_new = gated<output_new>;
-  for (PyTypeObject* t : {&GuardType, &EndType, &InputType, &OutputType})
+  for (PyTypeObject* t : {&GuardType, &EndType, &InputType, &OutputType, &ReadyType})
     if (PyType_Ready(t) < 0) return -1;
   if (add_type(m, "Guard", &GuardType) < 0 || add_type(m, "ProcessEnd", &EndType) < 0 ||
-      add_type(m, "Input", &InputType) < 0 || add_type(m, "Output", &OutputType) < 0)
+      add_type(m, "Input", &InputType) < 0 || add_type(m, "Output", &OutputType) < 0 ||
+      add_type(m, "Ready", &ReadyType) < 0)
     return -1;
   return PyModule_AddFunctions(m, functions);
 }

@@ -1,5 +1,5 @@
-// select and sleep, Timer.tick and the wait for a process's end, which are choices with one guard:
-// one state machine over three ways of waiting (ways.hpp).
+// select; and sleep, Timer.tick, the waits for a process's end and for a descriptor, which are
+// choices with one guard: one state machine over three ways of waiting (ways.hpp).
 //
 //   begin() ─► advance() ──parked: wait()──► waiting ──go_on(): way.look()──► advance()
 //                  ├──chosen: Choice::conclude_guard()──► done
@@ -85,10 +85,13 @@ constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select};
 constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_select};
 constexpr runtime::OpKind tick_op{"tick", &withdraw_select, &visit_select};
 constexpr runtime::OpKind end_op{"wait for", &withdraw_select, &visit_select};
+constexpr runtime::OpKind reads_op{"read from a descriptor", &withdraw_select, &visit_select};
+constexpr runtime::OpKind writes_op{"write to a descriptor", &withdraw_select, &visit_select};
 constexpr runtime::OpKind held_op{"select", &withdraw_never, &visit_select};
 
 const runtime::OpKind& kind_of(Purpose p) noexcept {
-  constexpr const runtime::OpKind* kinds[] = {&select_op, &sleep_op, &tick_op, &end_op};
+  constexpr const runtime::OpKind* kinds[] = {&select_op, &sleep_op, &tick_op,
+                                              &end_op,    &reads_op, &writes_op};
   return *kinds[static_cast<int>(p)];
 }
 const char* verb_of(Purpose p) noexcept { return kind_of(p).verb; }
@@ -98,9 +101,9 @@ const char* verb_of(Purpose p) noexcept { return kind_of(p).verb; }
 // Makes the result from `value`, of which it takes ownership. A null `value` means that an
 // exception is set.
 PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
-  if (!value || purpose == Purpose::sleep || purpose == Purpose::end) return value;
+  if (!value || (purpose != Purpose::select && purpose != Purpose::tick)) return value;
   Owned given(value);
-  if (purpose != Purpose::select) return PyLong_FromLongLong(c.ticks);
+  if (purpose == Purpose::tick) return PyLong_FromLongLong(c.ticks);
   Owned i(PyLong_FromLong(index));
   PyObject* r = i ? PyTuple_New(2) : nullptr;
   if (!r) return nullptr;
@@ -422,11 +425,15 @@ PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer) {
   return select_here(c.release(), timer ? Purpose::tick : Purpose::sleep);
 }
 
-PyObject* end_operation(PyObject* guard) {
+PyObject* guard_operation(PyObject* guard, Purpose purpose) {
   auto c = std::make_unique<Choice>();
-  if (c->fill(&guard, 1, Mode::priority, "wait for") < 0 || c->check("wait for") < 0)
-    return nullptr;
-  return select_here(c.release(), Purpose::end);
+  const char* const verb = verb_of(purpose);
+  if (c->fill(&guard, 1, Mode::priority, verb) < 0 || c->check(verb) < 0) return nullptr;
+  return select_here(c.release(), purpose);
+}
+PyObject* end_operation(PyObject* guard) { return guard_operation(guard, Purpose::end); }
+PyObject* ready_operation(PyObject* guard, bool writes) {
+  return guard_operation(guard, writes ? Purpose::writes : Purpose::reads);
 }
 
 void check_selects(bool on) noexcept {
@@ -459,7 +466,8 @@ Facing facing(ProcessBase& p) noexcept {
   if (op->withdraw != &withdraw_select)
     return p.status == Status::pending ? Facing::blocked : Facing::able;
   auto* c = static_cast<Choice*>(p.place);
-  return c->has_timers() || !c->undecided() || c->asks_afar() ? Facing::able : Facing::blocked;
+  return c->has_timers() || c->watches() || !c->undecided() || c->asks_afar() ? Facing::able
+                                                                              : Facing::blocked;
 }
 
 bool is_woken(ProcessBase& p) noexcept {

@@ -11,7 +11,7 @@ struct AlternativeObject {
 
 extern PyTypeObject AlternativeType;
 
-enum class Purpose : std::uint8_t { select, sleep, tick, end };
+enum class Purpose : std::uint8_t { select, sleep, tick, end, reads, writes };
 
 // Returns an awaitable for a choice that it owns, or for an alternative's choice.
 PyObject* new_select(Choice* owned, AlternativeObject* alternative, Purpose purpose);
@@ -22,5 +22,7 @@ PyObject* select_here(Choice* owned, Purpose purpose);
 PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer);
 // Returns the operation that waits for the end of a process.
 PyObject* end_operation(PyObject* guard);
+// Returns the operation that waits until a descriptor is ready to be read, or to be written.
+PyObject* ready_operation(PyObject* guard, bool writes);
 
 }  // namespace weft::py

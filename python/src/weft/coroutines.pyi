@@ -14,12 +14,15 @@ from weft._native import AwaitedBarrier, AwaitedReader, AwaitedWriter, ProcessFu
 from weft._native import Guard as Guard
 from weft._native import Process as Process
 from weft._native import ProcessEnd as ProcessEnd
+from weft._native import Ready as Ready
 from weft._native import after as after
 from weft._native import at as at
 from weft._native import current_process as current_process
 from weft._native import now as now
+from weft._native import readable as readable
 from weft._native import skip as skip
 from weft._native import watched as watched
+from weft._native import writable as writable
 from weft.errors import BadUse as BadUse
 from weft.errors import BlockedProcess as BlockedProcess
 from weft.errors import Cancelled as Cancelled
@@ -320,6 +323,7 @@ __all__ = [
     "ProcessDied",
     "ProcessEnd",
     "Reader",
+    "Ready",
     "Retired",
     "Sequence",
     "Spawn",
@@ -341,6 +345,7 @@ __all__ = [
     "now",
     "poison",
     "process",
+    "readable",
     "retire",
     "run",
     "run_async",
@@ -353,5 +358,6 @@ __all__ = [
     "watchdog",
     "watched",
     "watching_deadlocks",
+    "writable",
     "yield_",
 ]

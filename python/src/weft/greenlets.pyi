@@ -24,6 +24,7 @@ from weft.threads import Process as Process
 from weft.threads import ProcessDied as ProcessDied
 from weft.threads import ProcessEnd as ProcessEnd
 from weft.threads import Reader as Reader
+from weft.threads import Ready as Ready
 from weft.threads import Retired as Retired
 from weft.threads import Sequence as Sequence
 from weft.threads import Spawn as Spawn
@@ -45,6 +46,7 @@ from weft.threads import move_on_after as move_on_after
 from weft.threads import now as now
 from weft.threads import poison as poison
 from weft.threads import process as process
+from weft.threads import readable as readable
 from weft.threads import retire as retire
 from weft.threads import run as run
 from weft.threads import run_async as run_async
@@ -57,6 +59,7 @@ from weft.threads import tracing as tracing
 from weft.threads import watchdog as watchdog
 from weft.threads import watched as watched
 from weft.threads import watching_deadlocks as watching_deadlocks
+from weft.threads import writable as writable
 from weft.threads import yield_ as yield_
 
 __all__ = [
@@ -84,6 +87,7 @@ __all__ = [
     "ProcessDied",
     "ProcessEnd",
     "Reader",
+    "Ready",
     "Retired",
     "Sequence",
     "Spawn",
@@ -105,6 +109,7 @@ __all__ = [
     "now",
     "poison",
     "process",
+    "readable",
     "retire",
     "run",
     "run_async",
@@ -117,5 +122,6 @@ __all__ = [
     "watchdog",
     "watched",
     "watching_deadlocks",
+    "writable",
     "yield_",
 ]

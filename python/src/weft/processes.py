@@ -40,6 +40,7 @@ from weft._native import Outside as Outside
 from weft._native import Process as Process
 from weft._native import ProcessEnd as ProcessEnd
 from weft._native import Reader as Reader
+from weft._native import Ready as Ready
 from weft._native import Shared as Shared
 from weft._native import Timer as Timer
 from weft._native import Writer as Writer
@@ -47,10 +48,12 @@ from weft._native import after as after
 from weft._native import at as at
 from weft._native import current_process as current_process
 from weft._native import now as now
+from weft._native import readable as readable
 from weft._native import select as select
 from weft._native import skip as skip
 from weft._native import sleep as sleep
 from weft._native import watched as watched
+from weft._native import writable as writable
 from weft._native import yield_ as yield_
 from weft.errors import BadUse as BadUse
 from weft.errors import BlockedProcess as BlockedProcess
@@ -104,6 +107,7 @@ __all__ = [
     "ProcessDied",
     "ProcessEnd",
     "Reader",
+    "Ready",
     "Retired",
     "Sequence",
     "Shared",
@@ -129,6 +133,7 @@ __all__ = [
     "now",
     "poison",
     "process",
+    "readable",
     "retire",
     "run",
     "run_async",
@@ -141,6 +146,7 @@ __all__ = [
     "watchdog",
     "watched",
     "watching_deadlocks",
+    "writable",
     "yield_",
 ]
 

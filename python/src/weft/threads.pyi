@@ -13,12 +13,15 @@ from weft._native import CalledBarrier, CalledReader, CalledWriter, ProcessFunct
 from weft._native import Guard as Guard
 from weft._native import Process as Process
 from weft._native import ProcessEnd as ProcessEnd
+from weft._native import Ready as Ready
 from weft._native import after as after
 from weft._native import at as at
 from weft._native import current_process as current_process
 from weft._native import now as now
+from weft._native import readable as readable
 from weft._native import skip as skip
 from weft._native import watched as watched
+from weft._native import writable as writable
 from weft.errors import BadUse as BadUse
 from weft.errors import BlockedProcess as BlockedProcess
 from weft.errors import Cancelled as Cancelled
@@ -315,6 +318,7 @@ __all__ = [
     "ProcessDied",
     "ProcessEnd",
     "Reader",
+    "Ready",
     "Retired",
     "Sequence",
     "Spawn",
@@ -336,6 +340,7 @@ __all__ = [
     "now",
     "poison",
     "process",
+    "readable",
     "retire",
     "run",
     "run_async",
@@ -348,5 +353,6 @@ __all__ = [
     "watchdog",
     "watched",
     "watching_deadlocks",
+    "writable",
     "yield_",
 ]

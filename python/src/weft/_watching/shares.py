@@ -14,7 +14,7 @@ from weft._watching import verdict as _verdict
 _TIME = ("sleep", "tick")
 #: if there are more processes than this, those that lived only for a moment are forgotten
 _MANY = 4096
-_IO = ("io call", "await", "blocking call")
+_IO = ("io call", "await", "blocking call", "read from a descriptor", "write to a descriptor")
 
 
 @dataclass
@@ -38,7 +38,7 @@ def _what(operation: str, kind: str | None) -> str:
         return "writes"
     if operation in _TIME or kind in ("timer", "timeout", "after"):
         return "time"
-    return "io" if operation in _IO else "waits"
+    return "io" if operation in _IO or kind in ("readable", "writable") else "waits"
 
 
 class Shares:

@@ -1,0 +1,378 @@
+"""Mutants of `weft::io`: each breaks one line, and the tests of section 18 must notice it.
+
+    python3 cpp/tests/mutants_io.py DIRECTORY [NAME ...]      the last line: N passed, N failed
+
+All mutants are in one copy of the library, so the tests are compiled once (g++ -O0). The variable
+WEFT_MUTANT of the environment switches a mutant on. The program prints a table of what noticed
+each mutant; a mutant that hangs is noticed too. `soak` runs the program.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import shutil
+import sys
+
+from mutants import CPP, Text, each_dies, mutated, place, progress
+
+TESTS = CPP / "tests"
+SOURCES = ("hosted_io.cpp", "hosted_io_bounds.cpp", "doctest_main.cpp")
+STILL = 60  # seconds without a sign of life; the tests of one mutant take two
+
+# What every file of the copy includes first.
+SWITCH = """#pragma once
+#include <cstdlib>
+inline int weft_mutant() {
+  static const int n = [] {
+    const char* const s = std::getenv("WEFT_MUTANT");
+    return s ? std::atoi(s) : 0;
+  }();
+  return n;
+}
+"""
+
+
+def switched(name: str, what: str, file: str, old: str, new: str) -> Text:
+    """Makes a mutant of the part of `old` between « and », or of all of `old`. In `new`, {part} is
+    this part and {mutant} is whether the mutant is switched on."""
+    before, mark, rest = old.partition("«")
+    part, _, after = rest.partition("»") if mark else (old, "", "")
+    before = before if mark else ""
+    on = f"weft_mutant() == {name.removeprefix('io')}"
+    text = new.replace("{mutant}", on).replace("{part}", part)
+    return Text(name, what, file, before + part + after, before + text + after, "hosted_io")
+
+
+def unless(name: str, what: str, file: str, old: str, instead: str = "") -> Text:
+    """Makes a mutant that takes out a statement, or puts another one in its place."""
+    return switched(name, what, file, old, f"if ({{mutant}}) {{ {instead} }} else {{ {{part}} }}")
+
+
+def either(name: str, what: str, file: str, old: str, instead: str) -> Text:
+    """Makes a mutant that puts another expression in the place of an expression."""
+    return switched(name, what, file, old, f"({{mutant}} ? ({instead}) : ({{part}}))")
+
+
+ENGINE = "src/io/engine.cpp"
+WATCHED = "src/io/watched.cpp"
+OPERATION = "src/io/operation.cpp"
+STREAM = "src/io/stream.cpp"
+
+MUTANTS = [
+    unless(
+        "io1",
+        "a busy executor never looks for descriptors",
+        ENGINE,
+        "if (n > 0) «hand_on(events.data(), n);»\n  return n > 0;",
+    ),
+    either(
+        "io2",
+        "virtual time is not refused",
+        ENGINE,
+        "weft::detail::run_of(p).clock() == runtime::Clock::virtual_time",
+        "false",
+    ),
+    either(
+        "io3",
+        "another thread does not ring the bell",
+        ENGINE,
+        "write(bell_, &one, sizeof one)",
+        "static_cast<ssize_t>(one)",
+    ),
+    unless(
+        "io4",
+        "the bell is not silenced",
+        ENGINE,
+        "static_cast<void>(!read(bell_, &times, sizeof times));",
+        "static_cast<void>(times);",
+    ),
+    unless(
+        "io5",
+        "an executor that is woken by a descriptor wakes no process",
+        ENGINE,
+        "w->came(events[i].events, wakes);",
+        "continue;",
+    ),
+    either(
+        "io6",
+        "an event goes to whatever has the number now",
+        "io/descriptors.hpp",
+        "at_[fd].number == key >> 32",
+        "true",
+    ),
+    unless(
+        "io7",
+        "who had a number before closes what has the number now",
+        WATCHED,
+        "if (e.watched) e.watched->owns_ = false;",
+    ),
+    unless(
+        "io8",
+        "a process is not told that a new stream has its number",
+        WATCHED,
+        "stale->wake(stale->in_, wakes);",
+    ),
+    either(
+        "io9",
+        "two who wait for one number have two objects",
+        WATCHED,
+        "there && !there->closed()",
+        "false",
+    ),
+    unless(
+        "io10",
+        "close() wakes no reader",
+        WATCHED,
+        "ends = owns_ && socket_;\n    unwatch();\n    «wake(in_, wakes);»",
+    ),
+    unless(
+        "io11",
+        "close() does not end the connection",
+        WATCHED,
+        "if (ends) shutdown(fd_, SHUT_RDWR);",
+    ),
+    unless(
+        "io12",
+        "a read that may have left something does not say so",
+        WATCHED,
+        "«hint_.store(true, std::memory_order_release);»\n    wake(in_, wakes);\n  }\n  wakes.run();",
+    ),
+    unless(
+        "io13",
+        "urgent data is not watched for",
+        WATCHED,
+        "if (tcp_) events |= EPOLLPRI;",
+    ),
+    either(
+        "io14",
+        "a number that another file has now is not watched anew",
+        WATCHED,
+        "!other || epoll_ctl(home_->epoll_, op, fd_, &x) != 0",
+        "true",
+    ),
+    unless(
+        "io15",
+        "who leaves does not look whether the others are still served",
+        WATCHED,
+        "e->waiting_.fetch_sub(1, std::memory_order_relaxed);\n  «settle();»",
+    ),
+    either(
+        "io16",
+        "the new home does not watch",
+        WATCHED,
+        "epoll_ctl(home_->epoll_, EPOLL_CTL_ADD, fd_, &x) == 0",
+        "true",
+    ),
+    unless(
+        "io17",
+        "only the first process is woken",
+        WATCHED,
+        "if (core::Free{}.with(&n) == core::Claim::won) «wakes.finish(&n, Status::ok);»",
+        "return wakes.finish(&n, Status::ok);",
+    ),
+    unless(
+        "io18",
+        "the end of a TCP stream that comes with bytes is forgotten",
+        WATCHED,
+        "short_.store(true, std::memory_order_relaxed);",
+    ),
+    either(
+        "io19",
+        "a reader is woken by bytes alone, not by a hang-up",
+        WATCHED,
+        "events & ~static_cast<std::uint32_t>(EPOLLOUT)",
+        "events & EPOLLIN",
+    ),
+    either(
+        "io20",
+        "a writer is woken by room alone, not by an error",
+        WATCHED,
+        "events & (EPOLLOUT | EPOLLHUP | EPOLLERR)",
+        "events & EPOLLOUT",
+    ),
+    unless(
+        "io21",
+        "a wait for a descriptor is not outside",
+        OPERATION,
+        "p.op = &kind;\n  «run.enter_outside();»",
+    ),
+    unless(
+        "io22",
+        "who was outside remains outside",
+        OPERATION,
+        "watched_->leave(p, side_);\n  «run.leave_outside();»",
+    ),
+    unless(
+        "io24",
+        "a guard is not outside",
+        OPERATION,
+        "weft::detail::run_of(p).enter_outside();",
+    ),
+    unless(
+        "io25",
+        "a guard remains outside",
+        OPERATION,
+        "weft::detail::run_of(chooser(g)).leave_outside();",
+    ),
+    either(
+        "io26",
+        "a process that was woken goes on waiting although it is cancelled",
+        "io/operation.hpp",
+        "p.cancel().load(std::memory_order_relaxed) != 0",
+        "false",
+    ),
+    either(
+        "io27",
+        "readable() relies on what the last read has found",
+        "io/operation.hpp",
+        "is_ready(*w, S) ? Tried::over : Tried::would_block",
+        "w->taken() ? Tried::over : Tried::would_block",
+    ),
+    either(
+        "io28",
+        "an adopted descriptor goes on blocking",
+        STREAM,
+        "fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0",
+        "false",
+    ),
+    unless(
+        "io29",
+        "SIGPIPE reaches the program: pipes",
+        STREAM,
+        "pthread_sigmask(SIG_BLOCK, &pipe, &before);",
+        "pthread_sigmask(SIG_BLOCK, nullptr, &before);",
+    ),
+    either(
+        "io30",
+        "SIGPIPE reaches the program: sockets",
+        STREAM,
+        "MSG_NOSIGNAL",
+        "0",
+    ),
+    unless(
+        "io31",
+        "after an error a read waits for something more",
+        STREAM,
+        "«w.more();»  // so that the next read sees what comes after the error",
+    ),
+    either(
+        "io32",
+        "a read that has filled its buffer is thought to have read everything",
+        STREAM,
+        "static_cast<std::size_t>(r) == n",
+        "false",
+    ),
+    either(
+        "io33",
+        "a short read of any socket is thought to have read everything",
+        STREAM,
+        "!w.is_tcp()",
+        "false",
+    ),
+    unless(
+        "io34",
+        "who accepts one connection does not look for more",
+        STREAM,
+        "«w->more();»\n      detail::no_delay(fd, from.ss_family);",
+    ),
+    unless(
+        "io35",
+        "accept fails if there is no descriptor",
+        STREAM,
+        "pause = pause == 0 ? kFirst : std::min(pause * 2, kMost);",
+        "error = e; return Tried::over;",
+    ),
+    unless(
+        "io36",
+        "connect fails if a Unix socket has no room",
+        STREAM,
+        "if (errno == EAGAIN) «return Tried::pauses;»",
+        "error = EAGAIN; return Tried::over;",
+    ),
+    unless(
+        "io37",
+        "connect does not ask whether it was refused",
+        STREAM,
+        "«error = e;»\n  return Tried::over;\n}\n\nStream detail::ConnectWork::result() {",
+    ),
+    unless(
+        "io38",
+        "`sent` is not kept up to date",
+        "io/stream.hpp",
+        "if (sent) *sent = done;",
+    ),
+]
+
+
+def copied(work: pathlib.Path) -> pathlib.Path:
+    """Writes a copy of the library with all mutants, and returns its folder."""
+    copy = work / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    for part in ("include", "src"):
+        shutil.copytree(CPP / part, copy / part)
+    for m in MUTANTS:
+        path = place(m, copy)
+        path.write_text(mutated(m, path.read_text()))
+    (copy / "switch.hpp").write_text(SWITCH)
+    return copy
+
+
+def build(work: pathlib.Path) -> pathlib.Path:
+    """Compiles the tests with the copy, and returns the program."""
+    copy, exe = copied(work), work / "hosted_io"
+    made = progress.run(
+        [
+            "g++",
+            "-std=c++20",
+            "-O0",
+            "-include",
+            str(copy / "switch.hpp"),
+            f"-I{copy}/include",
+            f"-I{TESTS}",
+            *(str(TESTS / source) for source in SOURCES),
+            str(copy / "src/weft.cpp"),
+            "-o",
+            str(exe),
+            "-pthread",
+        ],
+        name="building the tests of weft::io with all mutants",
+        still=None,
+    )
+    if made.status:
+        raise SystemExit(f"mutants_io.py: the tests do not build:\n{made.output}")
+    return exe
+
+
+def killed_by(m: Text, work: pathlib.Path) -> str:
+    """Returns what detected the mutant, or "" if nothing did."""
+    number = m.name.removeprefix("io")
+    run = progress.run(
+        [str(work / "hosted_io")],
+        name=f"tests of mutant {m.name}",
+        still=STILL,
+        env={**os.environ, "WEFT_MUTANT": number},
+    )
+    if run.hung:
+        return "(it hangs)"
+    if run.status == 0:
+        return ""
+    if run.status < 0:
+        return f"(the tests themselves crashed: signal {-run.status})"
+    cases = [
+        line.removeprefix("TEST CASE:").removeprefix("FAIL ").strip()
+        for line in run.output.splitlines()
+        if line.startswith(("TEST CASE:", "FAIL "))
+    ]
+    return "; ".join(dict.fromkeys(cases)) or "(the tests failed)"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+        folder = pathlib.Path(sys.argv[1]).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        exe = build(folder)
+        if killed := killed_by(dataclasses.replace(MUTANTS[0], name="io0"), folder):
+            raise SystemExit(f"mutants_io.py: without a mutant the tests fail: {killed}")
+    sys.exit(each_dies(__doc__, MUTANTS, killed_by))

@@ -1,0 +1,77 @@
+// The definitions of descriptors.hpp.
+#include "choice/descriptors.hpp"
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <system_error>
+
+#include "channels/fork.hpp"
+#include "checking/points.hpp"
+#include "interpreter/errors.hpp"
+#include "processes/loops.hpp"
+#include "processes/run.hpp"
+#include "weft/io.hpp"
+
+namespace weft::py {
+
+#if defined(__linux__)
+
+void Descriptors::add(core::Guard& g, int fd, bool writes) {
+  using io::detail::Side;
+  all_.push_back(io::detail::Watched::of(fd));
+  g.kind = core::Kind::descriptor;
+  g.ops = &io::detail::ready_ops;
+  g.where = &all_.back()->side(writes ? Side::out : Side::in);
+  g.node.slot = nullptr;  // the engine keeps a pointer there while the guard waits
+}
+
+int Descriptors::check(const char* verb) {
+  // The child of a fork has copies of its parent's engines, whose events are the parent's.
+  static const std::uint32_t first = generation;
+  constexpr const char* in_a_loop =
+      "this process runs in a loop of asyncio, which waits for descriptors by itself: use the "
+      "operations of that loop, or run the process by run()";
+  runtime::Run* const run = current_run();
+  const char* why = nullptr;
+  if (checking)
+    why = "weft check cannot say when a descriptor is ready: give the process a channel instead";
+  else if (in_task())
+    why = in_a_loop;
+  else if (run && run->clock() == runtime::Clock::virtual_time)
+    why =
+        "with virtual time nothing says when a descriptor is ready: run without virtual_time, or "
+        "give the process a channel instead";
+  else if (first != generation)
+    why =
+        "this OS process is the child of a fork, and its parent has waited for descriptors: start "
+        "it by subprocess, or by the method \"spawn\" of multiprocessing";
+  if (!why) {
+    try {
+      runtime::ProcessBase* const p = runtime::this_process();
+      io::detail::Engine::here(p ? *p : runtime::ThreadProcess::self());
+      return 0;
+    } catch (const std::system_error& e) {
+      errno = e.code().value();
+      PyErr_SetFromErrno(PyExc_OSError);
+      return -1;
+    } catch (const weft::BadUse&) {
+      why = in_a_loop;
+    }
+  }
+  bad_use("%s: %s", verb, why);
+  return -1;
+}
+
+#else
+
+void Descriptors::add(core::Guard&, int, bool) { all_.emplace_back(); }
+
+int Descriptors::check(const char* verb) {
+  bad_use("%s: readable() and writable() are there on Linux alone", verb);
+  return -1;
+}
+
+#endif
+
+}  // namespace weft::py
