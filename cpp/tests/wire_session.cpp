@@ -569,7 +569,8 @@ TEST_CASE("wire 14.2: more offers than the limit end the session, and all of the
         "more offers are open than a peer may have");
 }
 
-// Sends a home raw bytes of a peer that is not a space at all.
+// Feeds a home raw bytes, which no space has written. Returns why the session has ended, or "" if it
+// has not.
 std::string after(const w::Buffer& bytes) {
   auto home = w::Space::make("home", 1);
   w::Peer p(*home);

@@ -39,7 +39,8 @@ function session(source, options) {
   const sent = [];
   const s = new Session(new Target(machine), (text) => sent.push(text));
   /**
-   * Sends a command that lets time pass; returns at its stop reply.
+   * Sends a command that lets time pass. Returns its stop reply, or null if the machine still runs
+   * after `slices` slices.
    * @param {string} text
    * @param {number} [slices]
    */

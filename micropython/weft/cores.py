@@ -575,7 +575,7 @@ def _place(at):
 
 core1 = _Core1()
 
-# Core 0 calls these for core 1, which waits. They are functions: a bound method is allocated.
+# Core 0 calls these for core 1, which waits. They are no methods: a bound method takes memory.
 
 
 def _heed(*_):

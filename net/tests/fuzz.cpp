@@ -111,7 +111,7 @@ void values(w::Bytes in) {
   typed<std::map<std::string, net::Array<float>>>(in);
 }
 
-// Feeds one of the two ends of a packet line that are linked.
+// Links the two ends of a packet line, and feeds the input to one of them.
 void line(std::string_view in, bool packed) {
   w::detail::Line mine{n::kRelayLine, 11, n::kRelayAgainMost},
       theirs{n::kRelayLine, 22, n::kRelayAgainMost};

@@ -337,7 +337,7 @@ After after(std::chrono::duration<Rep, Period> span) {
   // A span beyond the end of the clock never comes (rule 8.5); a cast of it would be undefined.
   if (span >= std::chrono::duration<double, std::nano>(Nanoseconds::max()))
     return {Nanoseconds::max()};
-  if (span != span) throw BadUse("a time that is not a number");
+  if (span != span) throw BadUse("after: a time that is not a number (nan): it would never come");
   if (span <= span.zero()) return {Nanoseconds::zero()};
   return {std::chrono::duration_cast<Nanoseconds>(span)};
 }

@@ -128,7 +128,7 @@ inline std::int64_t now() noexcept {
 }
 
 [[noreturn]] inline void fatal(const char* message) noexcept {
-  std::fprintf(stderr, "weft: fatal: %s\n", message);
+  std::fprintf(stderr, "weft: fatal: %s (a defect of Weft: please report it)\n", message);
   std::abort();
 }
 

@@ -144,7 +144,7 @@ class WriterEnd : public detail::MovingEnd<T, core::Side::out> {
   // Writes the value; co_await the result. The write is done when the value has been taken, or is
   // in the buffer. Throws what Writer and FarWriter throw.
   [[nodiscard]] Write write(T v) const { return {*this, std::move(v)}; }
-  // Writes in a thread, and blocks the thread meanwhile. Throws what write() throws.
+  // Writes from a thread, which is blocked until the write is done. Throws what write() throws.
   void operator()(T v) const {
     this->here() ? (*this->here())(std::move(v)) : (*this->there())(std::move(v));
   }

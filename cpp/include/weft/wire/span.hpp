@@ -136,12 +136,11 @@ class Span {
   InlineVector<Seat, kUsual> seats_;
   std::uint32_t rank_ = 0;
   Part* trying_ = nullptr;
-  bool trying_writes_ = false;  // whether an output is among the guards that are tried
-  std::uint32_t asked_ = 0;     // how many guards have been asked, in their order
-  // The guard with which the present round of asking began; and whether the channel of a guard that
-  // is tried has retired meanwhile. If it has, the other guards were not tried, and are asked
-  // again.
-  std::uint32_t asked_from_ = 0;
+  bool trying_writes_ = false;    // whether an output is among the guards that are tried
+  std::uint32_t asked_ = 0;       // how many guards have been asked, in their order
+  std::uint32_t asked_from_ = 0;  // asked_ when the present attempt began
+  // Whether the channel of a guard in this attempt has retired. The other guards were not tried
+  // then, and are asked again, from asked_from_.
   bool fell_silent_ = false;
   bool began_ = false, over_ = false, unwanted_ = false;
   bool silently_ = false;  // begin() itself returns that the choice is over

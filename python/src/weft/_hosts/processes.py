@@ -108,7 +108,8 @@ def _name_of(where: Any) -> str:
 
 # --- pickling -------------------------------------------------------------------------------------
 #
-# A process function may be a global of a function that goes by value, or an argument.
+# A process function has to be pickled if it is an argument, or a global of a function that goes by
+# value.
 
 
 def _reduced(function: Any) -> Any:

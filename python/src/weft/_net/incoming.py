@@ -31,7 +31,7 @@ PIECE = struct.Struct("<I")  # the length before each piece of a session's bytes
 
 
 class _Onward(abc.ABC):
-    """Takes the pieces apart."""
+    """Splits the bytes that come into pieces, and hands each to _part()."""
 
     def __init__(self) -> None:
         self._head = b""  # the bytes of a piece's length that have come so far

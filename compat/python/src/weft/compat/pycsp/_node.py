@@ -33,7 +33,7 @@ def _first_line() -> bytes:
     line = b""
     while not line.endswith(b"\n"):
         if not (more := os.read(0, 1)):
-            raise EOFError("who started this has gone")
+            raise EOFError("the program that started this node has ended, and has sent no request")
         line += more
     return line
 

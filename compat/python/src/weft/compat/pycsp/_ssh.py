@@ -128,7 +128,8 @@ class _Away(_Apart, abc.ABC):
     def _begin(self, spawned: bool = False) -> Any:
         if not self._running:
             self._place = self._found()
-        return BaseProcess._begin(self, spawned)  # the port belongs to another machine
+        # super()._begin() would take the port on this machine, but the port is on the other one.
+        return BaseProcess._begin(self, spawned)
 
     @abc.abstractmethod
     def _found(self) -> Any:
