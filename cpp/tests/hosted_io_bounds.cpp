@@ -68,13 +68,13 @@ TEST_CASE("rule 18.1: a read that stops before all that has come leaves the rest
   auto [a, b] = Stream::pair();
   reads_six(a, [fd = b.fd()] {
     send_with_descriptor(fd, "abc");
-    REQUIRE(send(fd, "def", 3, 0) == 3);
+    REQUIRE(::send(fd, "def", 3, 0) == 3);
   });
   auto [c, d] = connected();
   reads_six(c, [fd = d.fd()] {
-    REQUIRE(send(fd, "abc", 3, 0) == 3);
-    REQUIRE(send(fd, "!", 1, MSG_OOB) == 1);
-    REQUIRE(send(fd, "def", 3, 0) == 3);
+    REQUIRE(::send(fd, "abc", 3, 0) == 3);
+    REQUIRE(::send(fd, "!", 1, MSG_OOB) == 1);
+    REQUIRE(::send(fd, "def", 3, 0) == 3);
   });
   int fds[2];
   REQUIRE(pipe2(fds, O_DIRECT | O_NONBLOCK) == 0);
