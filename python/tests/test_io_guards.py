@@ -209,7 +209,7 @@ def test_ctrl_c_ends_a_wait(b, ends):  # rule 6.7
 
 
 def test_a_coroutine_that_is_dropped_while_it_waits(ends):  # rule 18.3
-    """Its guard leaves the descriptor, and the run it belonged to."""
+    """The guard of its select leaves the descriptor, and leaves the run of that coroutine."""
     here, there = ends
 
     @co.process

@@ -73,10 +73,10 @@ struct Place {
   Uid uid = 0;
   int capacity = 0;
   bool loses = false;  // whether a full buffer drops values
-  // queues of the events that left a value, and of those that made room
+  // Queues of events. values: the events that left a value; free: those that made room.
   std::vector<int> values, free;
   std::size_t next_value = 0, next_free = 0;
-  // the events that closed an end, and those that arrived at a barrier
+  // closers: the events that closed an end; joined: those that arrived at a barrier.
   std::vector<int> closers, joined;
   std::vector<int> joiners;  // the processes that have ever arrived at the barrier
   // the lowest number of parties in a phase of the barrier; 0 if no phase is over
