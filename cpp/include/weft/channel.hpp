@@ -328,7 +328,8 @@ template <class V, class P>
   give_up<V, P>(c, side, false);
 }
 
-// Throws what an operation at that side would throw; else, that the side is gone (rule 2.5).
+// Throws what an operation at side `side` would throw. If such an operation would throw nothing,
+// throws the end of the other side or, if that has not ended, that this side is gone (rule 2.5).
 template <class V, class P>
 [[noreturn, gnu::noinline, gnu::cold]] void no_new_end(EngineFor<V, P>* c, core::Side side,
                                                        bool met) {
@@ -483,7 +484,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
     return ExtendedOp<T, P>{checked("extended read")};
   }
 
-  // Reads in a thread, and blocks the thread meanwhile. Throws what read() throws.
+  // Reads from a thread, which is blocked until the read is done. Throws what read() throws.
   T operator()(detail::Here at = detail::Here::now()) const {
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Engine* c = checked("read");
@@ -562,7 +563,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
     detail::cannot_write<U>();
   }
 
-  // Writes in a thread, and blocks the thread meanwhile. Throws what write() throws.
+  // Writes from a thread, which is blocked until the write is done. Throws what write() throws.
   void operator()(const T& v, Here at = Here::now()) const requires detail::kCopied<T> {
     (*this)(T(v), at);
   }

@@ -246,8 +246,8 @@ class Backwards {
     at_ = until;
     seeks_ = false;
   }
-  // Returns the time at which that step of the process ended that was going on before the last
-  // event that was met.
+  // Returns a reference to the end of the process's last step that was met: the time at which the
+  // process began to wait, or ended.
   std::int64_t& step_of(std::uint32_t process) {
     if (process >= steps_.size()) steps_.resize(files_.processes.size(), 0);
     return steps_[process];

@@ -127,7 +127,8 @@ class Record {
   }
   // Called when a process has become ready since the last look: the current step has woken it.
   void woke(int process);
-  void woke_waiter(int process, const void* group);  // the process waited for a group to end
+  // called if the woken process waited for a group
+  void woke_waiter(int process, const void* group);
   void ready(int process) noexcept { at(process).ready = true; }
 
   // --- operations; `process` is the process that performs it ---
@@ -149,7 +150,7 @@ class Record {
   void closes(const void* key, Access how);
   void does_all(const void* key, int by);  // for Access::all: poison, a death
   void arms();                             // a timer was set
-  void disarms();                          // a timer was cancelled before its time came
+  void disarms();                          // called when a timer is cancelled before its time
   void reads_clock() { touch_uid(kTime, Access::look); }
   void cancel();
   void ended(const void* group);
@@ -204,7 +205,7 @@ class Record {
   int groups_count_ = 0;
   std::vector<int> woken_;  // processes, by the operation that has just begun
   int weakened_ = kNone;    // the event of which weaken() weakens touches
-  int clock_ = kNone;       // the clock, as a process; once a time has come
+  int clock_ = kNone;       // the clock's number among the processes; kNone until a time has come
 };
 
 }  // namespace weft::checking

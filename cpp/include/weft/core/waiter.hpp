@@ -166,8 +166,9 @@ class Holder {
 struct SyncObject {
   const char* name = nullptr;  // the object's name if line is 0, else the file where it was made
   std::uint32_t line = 0;
-  Holder last_reader;  // last_reader and last_writer are the processes that were given an end, or
-                       // used one, last; 0 if there is none yet
+  // last_reader, last_writer: the processes that were given an end of the object, or used one,
+  // last; 0 if there is none yet.
+  Holder last_reader;
   Holder last_writer;
 };
 

@@ -141,7 +141,8 @@ class Agent:
         self._seen: dict[str, str] = {}  # module → the digest that was asked for last
         self._coming: dict[str, asyncio.Future[tuple[socket.socket, int]]] = {}
         self._calls: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
-        self._running: dict[str, tuple[int, str]] = {}  # call → its OS process, its name there
+        # call → the pid of its OS process, and its name there
+        self._running: dict[str, tuple[int, str]] = {}
         self._greets: set[asyncio.Task[None]] = set()
         self._folder = _Folder()
         self._path = f"{self._folder.path}/s"
