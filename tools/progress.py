@@ -138,9 +138,7 @@ class Listener:
         return [name for heard, name in since if now - heard > still]
 
     def leave(self) -> list[str]:
-        """Returns the tests that were under way when their runner had gone, and reports them as
-        over.
-        """
+        """Returns the tests that were under way when the runner ended, and reports them as over."""
         self.left = list(self.under_way)
         if self.prefix is not None:
             for name in self.left:

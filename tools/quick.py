@@ -167,7 +167,7 @@ def named(case: str) -> list[str]:
 
 # --- the runners of tests -----------------------------------------------------------------------
 
-Names = dict[str, list[str]]  # file → the names asked for; none: the whole file
+Names = dict[str, list[str]]  # file → the names asked for; no names: the whole file
 Counts = tuple[int, int]  # passed, failed
 
 

@@ -203,7 +203,7 @@ def test_how_one_ended_where_both_trust(agent, server, keys):  # rules 3.5, 4.3,
         assert isinstance(n, NoResult) and n.how == "retired" and "far_parts.py" in repr(n)
 
 
-# An agent that sends any fields it likes makes no class of the caller, and runs nothing.
+# Whatever fields an agent sends, the caller makes a RuntimeError of them, and calls nothing else.
 @pytest.mark.parametrize(
     ("module", "kind", "args"),
     [

@@ -444,8 +444,8 @@ def rooms() -> dict[str, set[str]]:
 
 
 def stands_on(room: str, all_: dict[str, set[str]]) -> set[str]:
-    """Returns the rooms that a room may know: those on which it stands, and those on which these
-    stand in turn.
+    """Returns the rooms that a room may know: those on which it stands, directly or by way of
+    other rooms.
     """
     reached: set[str] = set()
     waiting = [room]
