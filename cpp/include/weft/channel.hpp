@@ -3,8 +3,7 @@
 //   weft::Channel<int> c;                    // shared: coroutines and threads anywhere meet on it
 //   weft::Channel<int, weft::Local> d;       // all its processes on one scheduler; no atomics
 //   weft::Channel<int> b{weft::buffer(16)};  // buffered
-//   // a lock-free ring for one reader end and one writer end
-//   weft::Channel<int, weft::OneToOne> o{weft::buffer(1024)};
+//   weft::Channel<int, weft::OneToOne> o{weft::buffer(1024)};  // lock-free; one end at each side
 //
 // Storage: a core lives as long as a channel handle or an end refers to it (`references`).
 #pragma once
