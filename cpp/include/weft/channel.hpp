@@ -56,8 +56,8 @@ inline bool is_no_place(const core::SyncObject* p) noexcept {
 }
 template <class>
 inline constexpr bool never = false;  // for static_asserts in code that must not be instantiated
-// The type by which a channel of T takes a value. A number is passed by value, anything else by
-// reference; the channel moves from the reference or, if T can be copied, copies.
+// Whether T is a number, which write() takes by value. It takes anything else by reference, and
+// moves from the reference or, if T can be copied, copies.
 template <class T>
 inline constexpr bool kNumber = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <class T>

@@ -278,8 +278,8 @@ class Wakes {
     n->status = s;
     add(waker_of(n));
   }
-  // last() returns the last waker so far, or null. finish_behind() puts another waker right behind
-  // it, before those that were added meanwhile.
+  // last() returns the last waker so far; null if there is none. finish_behind() puts another waker
+  // right behind it, before those that were added meanwhile.
   Waker* last() const noexcept { return tail_; }
   void finish_behind(Waker* before, Node* n, Status s) noexcept {
     n->status = s;

@@ -58,7 +58,7 @@ inline bool is_place(std::string_view text) {
 struct Asks {
   std::string session, from;
 };
-// Reads a message by which a program asks for a session. Returns nothing if it is another message.
+// Reads a message by which a program asks for a session. Returns nullopt for any other message.
 inline std::optional<Asks> asked(std::string_view message) {
   const Any said = parsed(message);
   Asks a;
