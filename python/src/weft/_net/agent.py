@@ -44,7 +44,7 @@ from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Agent"]
 
-KEPT = 1000  # the number of calls of which the future is kept
+KEPT = 1000  # the number of calls whose futures are kept
 MOST_ALLOWED = 60_000  # bytes; an entry has at most 65,536
 ROOM = 3000  # the largest number of bytes of a fate, and of the lines that say where a call is
 ASKS = 0.5  # seconds within which an OS process must report where a call is
