@@ -152,8 +152,9 @@ def actions(w: World, ends: int) -> list[Action]:
 
 
 def steps(state: State, pid: int, action: Action) -> list[State]:
-    """Returns the states to which this step of a new process leads, one for each choice. None if
-    the step is bad use in this state. A process writes its number, so that values differ.
+    """Returns the states to which this step of a new process leads, one for each choice. The list
+    is empty if the step is bad use in this state. A process writes its number, so that values
+    differ.
     """
     action = action._replace(guards=tuple(g._replace(value=pid) for g in action.guards))
     try:

@@ -139,7 +139,7 @@ class Maker:
         return ["try", [block], ["Timeout"], []]
 
     def statement(self, pid: int, sides: list[tuple[int, str]], depth: int) -> list[Any]:
-        """Makes one statement, sometimes two."""
+        """Returns a random statement, in some cases two."""
         readers = [k for k, (_, side) in enumerate(sides) if side == "r"]
         writers = [k for k, (_, side) in enumerate(sides) if side == "w"]
         if "limit" in self.features and self.rng.random() < 0.25:

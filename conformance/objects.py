@@ -142,7 +142,7 @@ class Chan:
             [],
             [],
         ]  # parties (pid, guard index), first come first served
-        self.made = [0, 0]  # ends that each side ever had (2.5)
+        self.made = [0, 0]  # how many ends each side has ever had (2.5)
         self.live = [0, 0]  # open ends of each side
         self.died = [False, False]
         self.poison = 0

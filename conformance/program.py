@@ -56,9 +56,9 @@ class Proc:
         # the states of the limits on the blocks that the process is in (7.12): open, asked, met
         self.limits: tuple[str, ...] = ()
         self.by = -1  # which of `limits` asked for its last Cancelled; -1: a request from outside
-        self.passed = False  # whether it has passed the request on to the group it waits for
+        self.passed = False  # whether it has passed its request to end on to its group
         self.watchers: tuple[int, ...] = ()  # the processes that asked for its end (7.11)
-        self.excused = False  # it failed, but the failure goes to its watchers (7.11)
+        self.excused = False  # whether it has failed, and only its watchers learn of that (7.11)
         self.n = 0  # the number of values made so far
         self.todo: tuple = ()
         # the exception that unwinds the process or left it: (name, strength, met)

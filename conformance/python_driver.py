@@ -109,7 +109,7 @@ class ApartDriver:
         return history
 
     def close(self) -> int | None:
-        """Ends the OS process; returns its exit status."""
+        """Ends the OS process; returns its exit status, or None if there is no OS process."""
         if self.server is None:
             return None
         server, self.server = self.server, None

@@ -19,7 +19,7 @@ from .python_player import Player, Thunk, drive, drive_awaiting
 
 
 def _pid_of(error: BaseException) -> int | None:
-    """Returns the number of the process that failed with this error."""
+    """Returns the number of the process that failed with this error; None if it is not known."""
     if (pid := getattr(error, "weft_pid", None)) is not None:
         return int(pid)
     failed = behind(error)

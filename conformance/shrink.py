@@ -77,7 +77,9 @@ def shrink(net: Net, fails: Callable[[Net], bool], tries: int = 2000) -> Net:
 
 
 def repeated(fails: Callable[[Net], bool], times: int = 20) -> Callable[[Net], bool]:
-    """Returns a predicate for failures that do not occur every time: tries up to `times` times."""
+    """Returns a predicate for failures that do not occur every time: it calls `fails` up to `times`
+    times.
+    """
     return lambda net: any(fails(net) for _ in range(times))
 
 
@@ -95,7 +97,7 @@ def shortest_prefix(history: list[Any], bad: Callable[[list[Any]], bool]) -> lis
 
 
 def report(net: Net, history: list[Any], why: str) -> str:
-    """Returns the text for people: the program with its seed, the history, and the mistake."""
+    """Returns a report for people: the program with its seed, the history, and the mistake."""
     lines = [readable(net), "", "history:"]
     for k, r in enumerate(history):
         who = f"p{r['p']}" if "p" in r else ""

@@ -90,7 +90,7 @@ class Listener:
         self.seconds: dict[str, float] = {}  # name → how long it took, if it has ended
         self.failures: list[str] = []  # names of failed tests, in the order in which they ended
         self.second: list[str] = []  # names of tests that failed, and passed when run once more
-        self.left: list[str] = []  # tests that were under way when their runner had gone
+        self.left: list[str] = []  # tests that were under way when the runner ended
         self.signs = 0
         self._began: dict[str, float] = {}  # name of a test under way → the time when it began
         self._at = 0
@@ -138,9 +138,7 @@ class Listener:
         return [name for heard, name in since if now - heard > still]
 
     def leave(self) -> list[str]:
-        """Returns the tests that were under way when their runner had gone, and reports them as
-        over.
-        """
+        """Returns the tests that were under way when the runner ended, and reports them as over."""
         self.left = list(self.under_way)
         if self.prefix is not None:
             for name in self.left:

@@ -123,7 +123,7 @@ def plain(text: str) -> str:
 
 
 def without_defaults(signature: str) -> str:
-    """Returns the parameters without their defaults, whatever brackets are in these."""
+    """Returns the parameters without their defaults, even if a default contains brackets."""
     kept, depth, skipping = "", 0, 0
     for at, c in enumerate(signature):
         if skipping and ((c == "," and depth == skipping) or (c in ")]}" and depth == skipping)):

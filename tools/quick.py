@@ -167,7 +167,7 @@ def named(case: str) -> list[str]:
 
 # --- the runners of tests -----------------------------------------------------------------------
 
-Names = dict[str, list[str]]  # file → the names asked for; none: the whole file
+Names = dict[str, list[str]]  # file → the names asked for; no names: the whole file
 Counts = tuple[int, int]  # passed, failed
 
 
@@ -275,8 +275,8 @@ def make_editable() -> None:
 
 def by_pytest(tests: Names) -> Counts:
     rooms = tomllib.loads((ROOT / "tools" / "rooms.toml").read_text(encoding="utf-8"))["rooms"]
-    # Also what each room needs, except the package, which is installed below, and the library, which
-    # few tests need: they compile it.
+    # The tests also need what their rooms need, except the package, which is installed below, and
+    # the library: the few tests that use it compile it themselves.
     parts = {"python"}
     for path in tests:
         parts |= set(rooms[path.split("/tests/")[0]]["setup"]) - {"library", "weft"}

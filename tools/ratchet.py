@@ -52,7 +52,7 @@ def known(root: Path) -> list[Path]:
 
 
 def room_of(path: Path) -> tuple[str, str]:
-    """Returns the room of a file, and "lines" or "tests"."""
+    """Returns the room of a file, and "tests" for a file in a folder `tests`, else "lines"."""
     parts = path.parts
     room = parts[0] if len(parts) > 1 else "."
     return room, "tests" if "tests" in parts else "lines"
@@ -81,7 +81,7 @@ def count(root: Path, files: list[Path]) -> Figures:
 
 def compile_cost(root: Path) -> dict[str, Any]:
     """Returns the costs of parsing the library: preprocessed lines, and seconds of the CPU (the
-    least of three). Returns nothing without g++.
+    least of three). Returns an empty dictionary without g++.
     """
     if shutil.which("g++") is None:
         return {}

@@ -424,7 +424,7 @@ class SetUp:
             ended.set()
 
     def install_one(self, part: str) -> bool:
-        """Returns whether the part failed."""
+        """Installs one part. Returns whether that failed; True also if stop() came first."""
         with self.lock:
             if self.stopped:
                 return True

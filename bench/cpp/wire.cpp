@@ -91,8 +91,8 @@ void round_trips(const bench::Placement& place, Reads how, long us, long samples
       for (;;) {
         w::FarSelect s;
         if (how == Reads::by_choice)
-          s.in(in).in(nothing);  // the home of both channels is the first program, which commits
-                                 // the choice
+          // both channels have their home in the first program, which commits
+          s.in(in).in(nothing);
         else
           s.in(in).in(here_too);  // the channels have two homes
         s();

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 def curves(ns: Mapping[str, float | None]) -> dict[str, dict[int, float]]:
-    """Returns ns by curve and N. Returns nothing if a name has no N, or if there are fewer than
+    """Returns ns by curve and N. The result is empty if a name has no N, or if there are fewer than
     three values of N, which are too few for a curve.
     """
     found: dict[str, dict[int, float]] = {}

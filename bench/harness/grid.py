@@ -179,7 +179,7 @@ def table(e: Experiment, found: Mapping[str, Mapping[int, float]]) -> str:
 
 
 def number(value: float | None) -> str:
-    """Returns the value with four digits, or nothing for a point that was not measured."""
+    """Returns the value with four digits; "" for a point that was not measured."""
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 10_000 else f"{value:,.4g}"

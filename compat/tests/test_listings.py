@@ -258,7 +258,7 @@ def test_monte_carlo_pi(p: Any) -> None:
 
 
 def row(y: int, width: int, height: int) -> list[int]:
-    """A line of the Mandelbrot set: the steps until each point has left it, at most 50."""
+    """Returns a line of the Mandelbrot set: after how many steps each point left it, at most 50."""
 
     def steps(c: complex) -> int:
         z = 0j

@@ -43,8 +43,8 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("SSH_LOG", str(tmp_path / "log"))
     _ssh._groups.clear()
-    p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 280)  # an interpreter may take long to begin,
-    monkeypatch.setattr(_ssh_host, "PATIENCE", 280.0)  # the time in which the host must end
+    p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 280)  # an interpreter may begin late
+    monkeypatch.setattr(_ssh_host, "PATIENCE", 280.0)  # and a host may end late
     monkeypatch.setattr(_ssh_host, "GRACE", 280.0)
     yield tmp_path / "log"
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 2)

@@ -425,7 +425,7 @@ def test_shrinking_ends_at_the_smallest(kind):
 
 def test_shrinking_a_broken_runtime():
     """A runtime loses every poison of strength 2: the shrinker finds the smallest network that
-    shows it.
+    shows this.
     """
 
     class Deaf(ModelDriver):

@@ -94,7 +94,7 @@ class Machine {
     return network_.processes[p][processes_[p].at];
   }
 
-  // Makes one step. Returns the process that made the step.
+  // Makes one step. Returns the process that made it, or nullopt if the run is to stop.
   std::optional<std::size_t> step(std::optional<std::size_t> last) {
     const auto mine = last ? std::find(ready_.begin(), ready_.end(), *last) : ready_.end();
     const bool goes_on = mine != ready_.end();

@@ -291,9 +291,9 @@ TEST_CASE_TEMPLATE("rule 3.2: the last blocked reader withdraws: waiting writers
   CHECK(s.go() == Select::parked);
   c.drop_reader();
   Task v, w;
-  CHECK(v.write(d, 1) == Status::ok);       // s has committed at d and has not left c yet.
-  CHECK(w.write(c, 2) == Status::retired);  // The place of s in the waiting queue of c is stale,
-                                            // and is skipped.
+  CHECK(v.write(d, 1) == Status::ok);  // s has committed at d and has not left c yet.
+  // s's place in the waiting queue of c is stale, and is skipped.
+  CHECK(w.write(c, 2) == Status::retired);
   CHECK(s.finish() == 1);
   CHECK(s.value(1) == 1);
 }

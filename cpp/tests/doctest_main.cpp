@@ -7,5 +7,4 @@
 #endif
 #include <doctest/doctest.h>
 
-#include "../explorer/progress.hpp"  // needs doctest.h above, because it contains a listener for
-                                     // doctest
+#include "../explorer/progress.hpp"  // needs doctest.h above: it defines a listener

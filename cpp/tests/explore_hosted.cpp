@@ -165,8 +165,7 @@ SAMPLED("hosted: a member fails as its block goes on, waits or has ended (rule 7
       what = e.what();
     }
     if (what == "cancelled") co_return;  // The group is left, and its owner fails.
-    co_await yield();                    // The request to cancel was withdrawn when the block
-                                         // ended.
+    co_await yield();                    // The request to cancel was withdrawn at the block's end.
     later = true;
   };
   const std::string what = net.run(block(fails, waits, never.reader(), goes_on, raised, again));

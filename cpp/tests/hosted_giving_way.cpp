@@ -16,8 +16,7 @@ constexpr int kOthersRunAfter = 1001;
 
 struct Seen {
   int done = 0;    // how many operations are done
-  int others = 0;  // how many operations were done when another process first ran; 0 if none has
-                   // run
+  int others = 0;  // how many operations were done when another process first ran, or 0
 };
 
 // Does one operation again and again, until another process has run, or until three times the usual

@@ -438,11 +438,11 @@ TEST_CASE("rule 14.1: a process that keeps its scheduler is named, once, while i
 
 TEST_CASE("rule 14.4: a name that is not UTF-8 is JSON all the same") {
   const std::pair<const char*, const char*> names[] = {
-      {"\xff\xc3\xa9", "\\ufffd\xc3\xa9"},                   // a byte of no character; é
-      {"\xe2\x82", "\\ufffd\\ufffd"},                        // half a character
-      {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd"},             // half a pair of UTF-16
-      {"\xc0\xaf\xf4\x90", "\\ufffd\\ufffd\\ufffd\\ufffd"},  // a form that is too long, a value
-                                                             // that is too large
+      {"\xff\xc3\xa9", "\\ufffd\xc3\xa9"},        // a byte of no character; é
+      {"\xe2\x82", "\\ufffd\\ufffd"},             // half a character
+      {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd"},  // half a pair of UTF-16
+      {"\xc0\xaf\xf4\x90",
+       "\\ufffd\\ufffd\\ufffd\\ufffd"},  // one form too long, one value too large
       {"\n\x1f\\", "\\u000a\\u001f\\\\"},
   };
   for (const auto& [name, text] : names) {

@@ -265,6 +265,6 @@ TEST_CASE("a yield that takes long is noticed among brief ones, within sixteen o
   int attempts = 0;
   for (; ways.worth_trying() && attempts < 100; ++attempts)
     CHECK(ways.until([&] { return attempts == 0 || comes_late(); }));
-  CHECK(attempts <= 17);  // The first of sixteen is timed; there are fewer if the CPU was
-                          // elsewhere.
+  // The first of sixteen is timed; if the CPU was elsewhere, they are fewer.
+  CHECK(attempts <= 17);
 }

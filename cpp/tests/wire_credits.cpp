@@ -42,8 +42,8 @@ TEST_CASE(
   CHECK_FALSE(fifth.is_over);
   t.pump();
   CHECK_FALSE(fifth.is_over);
-  CHECK(t.a.at_home.home.open() == 0);  // The visitor waits at the far place, so the home has no
-                                        // open offer.
+  // The visitor waits at the far place, so no offer is open at home.
+  CHECK(t.a.at_home.home.open() == 0);
   CHECK(t.r() == 1);
   t.pump();
   CHECK(fifth.ok());  // Nobody waits for a buffer with room (rule 1.4).

@@ -118,8 +118,7 @@ TEST_CASE_TEMPLATE(
   t.lm->give(c.writer(), "w");
   t.lm->give(c.reader(), "r");
   t.mr->give(carry.reader(), "carry");
-  t.mr->give(t.ml->template writer_end<int>("w"), "w");  // The right space is given the end by
-                                                         // name.
+  t.mr->give(t.ml->template writer_end<int>("w"), "w");  // gives the right space the end, by name
   std::vector<int> got;
   std::thread right([&] { run(writes_far(t.rm->template writer_end<int>("w"), 50)); });
   // The reader end comes home: it moves back to the left through the middle.

@@ -258,7 +258,7 @@ class World final : public w::Introducer, public std::enable_shared_from_this<Wo
     l.pump();
     return l;
   }
-  // Returns the wire between the two spaces, or null.
+  // Returns the wire between the two spaces; null if there is none.
   Wire* between(std::size_t a, std::size_t b) {
     for (Wire& l : wires) {
       const auto x = l.at_home.space->greeting().incarnation - 1,

@@ -229,7 +229,7 @@ def echoes_by_name(server: str, keys: str, name: str) -> None:
 
 
 def squares_by_name(server: str, keys: str, name: str) -> None:
-    """Is the home of both channels."""
+    """Is the home of two channels, for numbers and for their squares."""
     with net.join(server, keys=keys, relay="only") as network:
         squares, numbers = th.Channel("squares"), th.Channel("numbers")
         out, source = squares.writer(), numbers.reader()

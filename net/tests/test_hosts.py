@@ -203,7 +203,7 @@ def test_how_one_ended_where_both_trust(agent, server, keys):  # rules 3.5, 4.3,
         assert isinstance(n, NoResult) and n.how == "retired" and "far_parts.py" in repr(n)
 
 
-# An agent that sends any fields it likes makes no class of the caller, and runs nothing.
+# Whatever fields an agent sends, the caller makes a RuntimeError of them, and calls nothing else.
 @pytest.mark.parametrize(
     ("module", "kind", "args"),
     [
@@ -449,8 +449,9 @@ def test_a_pass_of_another_agent(gpu1, caller):  # wire 17.9
 
 
 def test_a_call_is_given_the_time_to_begin(gpu1, caller, monkeypatch):  # wire 17.9, 17.12
-    """An agent may first have to start an OS process. Its caller waits for longer than the agent
-    does; and if it waits in vain, it says for what. Then the OS process is free for the next call.
+    """An agent may first have to start an OS process, and the caller waits longer than the agent
+    needs for that. If it waits in vain, the error says what it has waited for, and the OS process
+    is free for the next call.
     """
     assert _net_link.BEGINS > _net_agent.START and _net_link.GREETING > _net_agent.FATE
     host = caller.host("gpu1")

@@ -79,7 +79,7 @@ class Attempt(threading.Thread):
 
 
 def offered_anew(network: net.Network, name: str, channel: Any) -> None:
-    """Offers the name once it is free, and the server is back."""
+    """Offers the name as soon as the server is back and the name is free."""
     while True:
         try:
             network.offer(name, channel, writers=True)

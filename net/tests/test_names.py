@@ -466,7 +466,7 @@ def test_a_name_that_another_took_meanwhile(server, keys, monkeypatch):  # wire 
             await names.delete("c")
 
         on_loop(other, take())
-        while True:  # the first program may write the name again before
+        while True:  # the first program may write the name again first
             try:
                 other.offer("c", th.Channel(), writers=True)
                 break

@@ -354,8 +354,8 @@ def descriptors() -> set[str]:
 
 
 def test_one_that_is_cancelled_lets_go_of_all(ways):  # wire 17.13
-    """The carrier is cancelled while bytes go both ways: each side reads an end, and no thread and
-    no descriptor stays.
+    """The carrier is cancelled while bytes go both ways: each side reads the end of the bytes, and
+    no thread and no descriptor stays.
     """
 
     async def network() -> None:

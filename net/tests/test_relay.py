@@ -312,8 +312,8 @@ def with_a_lease(
     server: Any, keys: Any, program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[net.Network, Any, Any]:
     """Returns a network, a reader in it and the program that writes to it, once ten values have
-    come. The lease is the shortest of two with which they come: a busy machine may be silent for
-    longer than a short one.
+    come. The lease is short, or long if the values do not come with the short one: a busy machine
+    may be silent for longer than that.
     """
     for lease in (3000, 60_000):
         monkeypatch.setattr(_net_relay, "LEASE", lease)

@@ -217,8 +217,8 @@ def test_what_the_connection_does_not_take_does_not_wait_twice(paired):  # wire 
 
 
 async def overheard(pair: Pair) -> list[Any]:
-    """Returns a list of the messages that are sent from now on, as the server sees them, or a
-    client with the right to listen to everything.
+    """Returns a list of the messages that are sent from now on, as they are seen by the
+    server, and by a client with the right to listen to everything.
     """
     seen: list[Any] = []
 

@@ -41,7 +41,7 @@ def child(*arguments: str, seconds: float = 280, **how: Any) -> Iterator[subproc
     finally:
         limit.cancel()
         p.kill()
-        p.communicate()  # closes the pipes and reaps it
+        p.communicate()  # closes the pipes, and reaps the child
 
 
 def _asleep(pid: int) -> dict[str, str] | None:

@@ -17,7 +17,7 @@ void ends(const std::string& how) {
   }
   if (how == "bytes") throw std::runtime_error("no \xff\xfe text");
 }
-// Passes on the first value; then it ends.
+// Passes the first value on, then ends in the way that `how` names.
 void passes(Reader<std::int64_t> in, Writer<std::int64_t> out, std::string how) {
   out.write(in.read());
   ends(how);

@@ -85,10 +85,9 @@ def total() -> int:
 
 
 def grows(function: Callable[[], Any], times: int) -> tuple[int, int]:
-    """Returns by how much the count grows (0: not at all), and in how many calls. A count that
-    grows once belongs to a cache. A thread keeps the last answers of the hosts that were asked.
-    These are some 250 references, which come and go. A count that grows in each of three rounds and
-    in two long ones is a leak.
+    """Returns by how much the count grows (0: not at all), and in how many calls. A leak is a count
+    that grows in each of three rounds and in two long ones. A count that grows only once belongs to
+    a cache; and some 250 references come and go with the hosts' last answers, which a thread keeps.
     """
     for _ in range(3):
         function()

@@ -353,7 +353,7 @@ def act_observe(w: World) -> Any:
 
 
 def act_alarm(w: World) -> Any:
-    """A signal whose handler raises, at a moment in the near future."""
+    """Sets a timer to a moment in the near future; the handler of its signal raises."""
     if threading.current_thread() is not threading.main_thread():
         return None
     if w.backend in ("tasks", "guest"):

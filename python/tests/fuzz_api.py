@@ -91,9 +91,8 @@ def let_go(w: World) -> None:
     w.things.clear()
     gc.collect()
     w.end_blocks()
-    for (
-        p
-    ) in gc.get_objects():  # an end that is under way on its own channel goes with its writer only
+    # An end on its way through its own channel lives until the writer of that channel is cancelled.
+    for p in gc.get_objects():
         if isinstance(p, _native.Process):
             p.cancel()
 
@@ -276,7 +275,7 @@ def outcome(
 
 def shrink(seed: int, backend: str, steps: int, how: str, seconds: float) -> set[int] | None:
     """Returns the calls without which the program does not fail in this way any more, found by
-    halving.
+    halving; None if the program does not fail when it is run again.
     """
     until = time.monotonic() + seconds
     kept = sorted(range(1, steps + 1))

@@ -81,7 +81,7 @@ def child(seed: int, cases: int, only: set[int]) -> None:
         print(f"case {number}: {where}: {odd}", flush=True)
         try:
             places[where](world, odd)  # type: ignore[arg-type]
-        except AssertionError:  # the place reports that others were harmed
+        except AssertionError:  # the place asserts that the odd object has harmed no other
             raise
         except BaseException:
             pass

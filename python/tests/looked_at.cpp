@@ -126,7 +126,7 @@ int knot() {
 
 Process nothing() { co_return; }
 
-// Does not let the program end, if it is asked for.
+// With `waits`, keeps the program from ending: it is destroyed after main() has returned.
 struct Last {
   bool waits = false;
   ~Last() {
@@ -135,7 +135,7 @@ struct Last {
     for (;;) pause();
   }
 } last;
-// A program that comes to its end when its input ends, and stays there.
+// Returns from main() when the input ends. Then `last` keeps the program there.
 int ends() {
   weft::run(nothing());
   say("ready");

@@ -86,7 +86,7 @@ def component_argument(_: World, odd: Odd) -> Any:
 def component_that_is_loaded(_: World, odd: Odd) -> Any:
     import weft.native
 
-    if odd.base not in ("str", "bytes"):  # a str or bytes would make a file of that name
+    if odd.base not in ("str", "bytes"):  # for a str or bytes load() would make a file of that name
         return weft.native.load(make(odd))
     return None
 

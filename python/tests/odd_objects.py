@@ -177,7 +177,9 @@ _calls: dict[int, int] = {}
 
 
 def _end_of(method: str, me: Any) -> BaseException | None:
-    """Returns the exception that ends a sequence which would otherwise be endless."""
+    """Returns the exception that ends a sequence which would otherwise be endless; None if the
+    method gives no sequence, or the sequence goes on.
+    """
     ends = {"__getitem__": IndexError, "__next__": StopIteration, "__anext__": StopAsyncIteration}
     if method not in ends:
         return None

@@ -416,7 +416,8 @@ def observers(_: World, odd: Odd) -> Any:
     ):
         with contextlib.suppress(Exception):
             wrong()
-    if odd.base not in ("str", "bytes"):  # a str or bytes would make a file of that name
+    # for a str or bytes tracing() would make a file of that name
+    if odd.base not in ("str", "bytes"):
         with observe.tracing(thing):
             pass
 

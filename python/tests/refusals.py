@@ -67,7 +67,7 @@ def one_that_stops(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) ->
 
 
 def one_that_dies(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two look at once when the program dies. Nobody has waited for its end yet."""
+    """Two visitors look at a program that dies, and whose parent has not waited for it yet."""
     refusals: list[str] = []
 
     def looks() -> None:
@@ -93,7 +93,9 @@ def one_that_dies(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def many_who_look(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program answers as many at once as it says, and tells one more why it gets no answer."""
+    """The program serves as many visitors at once as it says, and tells one more why it is not
+    served.
+    """
     with contextlib.ExitStack() as stack:
         all_of_them = [stack.enter_context(_visit.Visit(p.pid)) for _ in range(_visit.AT_ONCE)]
         for visit in all_of_them:

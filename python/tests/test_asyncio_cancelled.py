@@ -288,8 +288,8 @@ def test_a_held_writer_is_not_cancelled(play: Runner) -> None:
 
 
 def exchange(steps: list[tuple[str, int]]) -> tuple[list[int], list[int], list[int]]:
-    """Two readers and two writers, some of which select; `steps` says what happens at each turn.
-    Returns the values written, read, and left over."""
+    """Runs two readers and two writers, some of which select; `steps` says what happens at each
+    turn. Returns the values written, read, and left over."""
 
     async def main() -> tuple[list[int], list[int], list[int]]:
         c = Channel()

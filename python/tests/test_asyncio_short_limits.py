@@ -220,7 +220,7 @@ def test_a_second_value_goes_to_who_comes(play: Runner) -> None:
         behind = asyncio.create_task(read("behind"))
         await w.write(1)
         with pytest.raises(StopIteration):
-            read("comes").send(None)  # takes at once: the first has not decided yet
+            read("comes").send(None)  # takes a value at once: the first reader has not decided yet
         assert got == [("comes", 0)]
         await first
         assert got[1:] == [("first", 1)]

@@ -149,9 +149,8 @@ def test_a_handler_that_raises_as_a_future_is_cancelled_loses_no_cancellation(lo
     with pytest.raises(Ended):
         loop.run_until_complete(turns(3))
     assert loop.at is None
-    with pytest.raises(
-        asyncio.CancelledError
-    ):  # a quiet end, of the one process of a run (rule 7.1)
+    # The only process of the run has ended quietly, and the run raises that end (rule 7.1).
+    with pytest.raises(asyncio.CancelledError):
         loop.run_until_complete(network)
 
 

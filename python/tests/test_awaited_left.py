@@ -134,9 +134,8 @@ def test_its_driver_may_end_it_after_the_commit(
 
 
 @pytest.mark.parametrize("then", ["throw", "close"])
-def test_its_driver_ends_it_with_the_value_yet_to_be_made(
-    then,
-):  # rules 5.8, 11.1: its reader learns of it
+def test_its_driver_ends_it_with_the_value_yet_to_be_made(then):
+    """Rules 5.8, 11.1: the reader, which waits for that value, meets PeerDied."""
     c: Channel = Channel()
     r, w = c.reader(), c.writer()
     received = []
@@ -180,9 +179,8 @@ HELD = {
 
 @pytest.mark.parametrize("way", ["close", "throw", "collected"])
 @pytest.mark.parametrize("kind", HELD)
-def test_a_held_writer_is_left(
-    kind, way
-):  # rules 1.6, 6.3, 11.1: the process goes on once it has been let go of
+def test_a_held_writer_is_left(kind, way):
+    """Rules 1.6, 6.3, 11.1: the writer's process goes on once the extended reader releases it."""
     p = Place()
     order = []
 
@@ -251,7 +249,8 @@ def test_one_that_a_thread_came_to_hold_is_left(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_left_behind(kind):  # rule 11.1: its process ends, and another has it
+def test_it_is_left_behind(kind):
+    """Rule 11.1: the operation's process ends, and another process has the operation."""
     make, _how, _ = KINDS[kind]
     p = Place()
     kept = []
@@ -275,7 +274,8 @@ def test_it_is_left_behind(kind):  # rule 11.1: its process ends, and another ha
     kept.clear()
 
 
-def test_a_yield_that_is_left():  # rule 11.1: what was pushed is one wake-up
+def test_a_yield_that_is_left():
+    """Rule 11.1: two yields that are left owe the process one wake-up."""
     c: Channel = Channel()
     r, w = c.reader(), c.writer()
 

@@ -250,7 +250,7 @@ def test_what_cannot_be_checked(function: Any, kind: str) -> None:
     ("component", "name"), [(basics, "scale"), (tasks, "ints")], ids=["function", "coroutine"]
 )
 def test_a_process_of_a_native_component_is_refused_by_name(component: Any, name: str) -> None:
-    """Rule 17.9. That of a coroutine would go on beside the check, on a thread of the pool."""
+    """Rule 17.9. A component's coroutine would go on beside the check, on a thread of the pool."""
     made = getattr(component(), name)
 
     def network() -> None:

@@ -477,7 +477,9 @@ def test_many_processes_are_no_livelock() -> None:
 
 
 def _lossy(how: str, guards: int) -> tuple[Any, ...]:
-    """A reader and a writer at a full buffer that drops values, and each has `guards` guards."""
+    """Runs a reader and a writer at a full buffer that drops values, each with `guards` guards.
+    Returns the two values that were read; ("ended",) if the channel ended before that.
+    """
     c, d, e = coroutines.Channel("c", capacity=1, overflow=how), *map(coroutines.Channel, "de")
     kept = d.writer(), e.writer()
 
@@ -508,7 +510,7 @@ def test_a_select_at_a_buffer_that_drops_values_does_not_commute(how: str, guard
 
 
 def _crowd() -> None:
-    """A barrier of two parties, at which three processes arrive four times."""
+    """Runs three processes, which arrive four times in all at a barrier of two parties."""
     barrier = coroutines.Barrier(2)
 
     @coroutines.process

@@ -178,7 +178,7 @@ def test_a_live_thread_that_holds_an_end_is_outside(b):  # rule 10.3
     t.join()
 
 
-def test_ten_thousand_processes_and_one_that_raises():  # issue: nothing hangs, nothing is lost
+def test_ten_thousand_processes_and_one_that_raises():  # an issue: nothing hangs or is lost
     from weft.coroutines import Channel, process, run
 
     cs = [Channel() for _ in range(10_000)]

@@ -176,9 +176,8 @@ def test_in_a_block_of_ordinary_code(dropping):  # rules 3.1, 7.5
     assert seen == ["ended"]
 
 
-def test_by_a_process_of_another_run(
-    b,
-):  # rules 3.1, 15.6: a thread process that waits for something else
+def test_by_a_process_of_another_run(b):
+    """Rules 3.1, 15.6: a thread process drops the end, and then waits for something else."""
     c, seen, over = b.weft.Channel(), [], threading.Event()
     ends = [c.writer()]
 
@@ -240,7 +239,8 @@ def test_under_asyncio(how, by):  # rules 3.1, 13.1, 13.7
     )
 
 
-def test_no_deadlock_while_an_end_goes(b):  # rules 10.1, 12.2: of a thread that ends at once
+def test_no_deadlock_while_an_end_goes(b):
+    """Rules 10.1, 12.2: the end is dropped by a thread that ends at once."""
     for _ in range(20):
         c, seen = b.weft.Channel(), []
         ends = [c.writer()]

@@ -196,7 +196,8 @@ def test_what_a_handler_does_as_a_run_begins():  # rule 11.1: before there are p
         threads.yield_()
 
 
-def test_a_block_that_ends_while_processes_are_listed():  # rule 11.1: by the iterable that gives them
+def test_a_block_that_ends_while_processes_are_listed():
+    """Rule 11.1: the iterable that gives the processes ends the block."""
     block = Group()
 
     def ends():

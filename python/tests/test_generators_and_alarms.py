@@ -120,7 +120,8 @@ def test_a_block_in_a_process_that_has_met_its_cancellation():  # rules 6.1, 7.5
     del w
 
 
-def test_two_blocks_that_ask_at_once():  # rules 6.1, 7.5: the one that ends takes its own request back alone
+def test_two_blocks_that_ask_at_once():
+    """Rules 6.1, 7.5: the block that ends withdraws only its own request."""
     with pytest.raises(ValueError, match="boom"), Group() as outer:
         outer.start(fails())
         with pytest.raises(ValueError, match="boom"), Group() as inner:
@@ -177,7 +178,8 @@ def test_it_is_raised_where_the_block_waits():  # rule 6.7
 
 
 @pytest.mark.parametrize("how", ["Group", "Parallel", "run"])
-def test_it_is_raised_by_what_the_block_waits_for(how):  # rule 6.7: and that alone is cancelled
+def test_it_is_raised_by_what_the_block_waits_for(how):
+    """Rule 6.7: only the network for which the block waits is cancelled."""
     c = Channel()
     w = c.writer()
     with Group() as g:

@@ -140,7 +140,7 @@ def test_a_look_knows_the_rate_of_a_channel_not_of_each_end() -> None:
 
 
 def test_a_recorders_file(tmp_path: Path) -> None:
-    """A file that is cut off is drawn up to there; one of another version is refused."""
+    """A file that is cut off is drawn up to the cut; a file of another version is refused."""
     file = tmp_path / "out.flight"
     file.write_bytes(whole())
     status, shown, err = weft_here("graph", str(file))

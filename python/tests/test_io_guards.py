@@ -40,7 +40,7 @@ def test_a_descriptor_a_channel_and_a_time(b, ends):  # rule 18.3
         assert await op(select(readable(here), r, b.weft.after(0.001))) == (2, None)
         there.send(b"abc")
         await passes(b, w, 7)
-        # who loses takes nothing
+        # the descriptor's guard, which is not chosen, takes no byte
         assert await op(select(r, readable(here), mode="priority")) == (0, 7)
         assert await op(select(r, readable(here), mode="priority")) == (1, None)
         assert await op(select(r, readable(here), mode="random")) == (1, None)
@@ -209,7 +209,7 @@ def test_ctrl_c_ends_a_wait(b, ends):  # rule 6.7
 
 
 def test_a_coroutine_that_is_dropped_while_it_waits(ends):  # rule 18.3
-    """Its guard leaves the descriptor, and the run it belonged to."""
+    """The guard of its select leaves the descriptor, and leaves the run of that coroutine."""
     here, there = ends
 
     @co.process
@@ -229,7 +229,7 @@ def test_a_coroutine_that_is_dropped_while_it_waits(ends):  # rule 18.3
     assert co.run(drops()) == b"x"
 
 
-def test_ordinary_code(ends):  # rule 18.3: a thread that is no process
+def test_ordinary_code(ends):  # rule 18.3: in a thread that is no process
     here, there = ends
     there.send(b"x")
     assert th.select(readable(here)) == (0, None)

@@ -226,9 +226,8 @@ def test_both_requests_before_it_is_met_are_one_from_outside(b):  # rule 7.12
                 raise
         seen.append(scope)
 
-    with pytest.raises(
-        Cancelled
-    ):  # a quiet end, which leaves the one process of a run (rules 6.5, 7.1)
+    # The only process of the run has ended quietly, and the run raises that end (rules 6.5, 7.1).
+    with pytest.raises(Cancelled):
         alone(b, body)
     assert seen == [None]
 

@@ -67,7 +67,7 @@ def test_the_commands(home: Path, tmp_path: Path) -> None:
         assert listed[0]["processes"] in (3, 4) and listed[0]["program"].endswith("program.py")
         assert str(p.pid) in weft("ps").stdout
         verdict, where = "`main/enrich` is the bottleneck: busy ", "write 'orders' at "
-        shown = weft_until(  # the only one
+        shown = weft_until(  # the only program, so it need not be named
             lambda text: text.startswith(verdict) and where in text, "top", "--once"
         )
         assert shown.startswith(verdict), shown

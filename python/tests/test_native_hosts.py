@@ -357,7 +357,7 @@ def test_a_second_type_is_refused_before_anything_goes(host: Any) -> None:  # ru
 
 
 def test_retirement_poison_and_cancellation_go_over(crashing: Any, host: Any) -> None:
-    """Rules 3.5, 4.3, 6.1 at a component elsewhere."""
+    """Rules 3.5, 4.3 and 6.1 hold for a component in another OS process."""
     a, c = Channel("a"), Channel("c")
     f = basics()
 

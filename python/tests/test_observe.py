@@ -113,7 +113,7 @@ def test_a_process_that_parks_is_no_hog() -> None:
 
 
 def test_without_a_callback_it_warns() -> None:
-    """Rule 14.1: run(watchdog=)."""
+    """Rule 14.1: the watchdog is begun by run(watchdog=)."""
     warned = threading.Event()
 
     def shown(*_: Any, **__: Any) -> None:

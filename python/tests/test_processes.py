@@ -211,7 +211,8 @@ def test_retirement_ends_a_process_elsewhere_quietly() -> None:  # rules 3.1, 3.
     results = Parallel(three(d.writer()), targets.ends_quietly(d.reader()))
     assert hows(results) == [None, "<retired>"]
     e = Channel("e")
-    with pytest.raises(Retired):  # raised by the one process of a run (rule 7.1)
+    # a run of exactly one process raises what ended that process (rule 7.1)
+    with pytest.raises(Retired):
         w, r = e.writer(), e.reader()
         w.retire()
         run(targets.ends_quietly(r))

@@ -173,14 +173,13 @@ def test_virtual_time_is_for_one_os_process() -> None:  # rule 8.6
         run(targets.who.on(hosts)())
         with pytest.raises(BadUse, match=r"other OS processes.*Close the Hosts"):
             run(process, clock="virtual")
-        with pytest.raises(BadUse, match="other OS processes"):  # a host always has one: its parent
+        with pytest.raises(BadUse, match="other OS processes"):  # of a host: its parent
             run(targets.virtual_run.on(hosts)())
     assert round(run(process, clock="virtual")) == 1000
 
 
-def test_a_process_itself_goes_nowhere() -> (
-    None
-):  # rule 7.11: its end is known where it was started
+def test_a_process_itself_goes_nowhere() -> None:
+    """Rule 7.11: the end of a process is known only in the OS process that started it."""
     c = Channel("c")
 
     @th.process

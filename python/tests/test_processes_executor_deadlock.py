@@ -196,7 +196,7 @@ def test_a_network_whose_process_waits_for_a_call(
     @th.process
     def asks(out: Any) -> None:
         call = pool.submit(targets.wait_for_file, path)
-        _rounds.standing()  # a process that waits for a channel makes the same call
+        _rounds.standing()  # a process that begins to wait for a channel makes this call
         out.write(call.result())
 
     @co.process

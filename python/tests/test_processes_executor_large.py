@@ -62,7 +62,7 @@ def test_one_copy_for_all_calls_of_a_map(pool: Executor, made: list[int]) -> Non
 
 
 def test_a_change_between_two_calls_is_never_missed(pool: Executor, made: list[int]) -> None:
-    """rule 9.4: even while another call still uses the array as it was before."""
+    """rule 9.4: the change counts even while another call uses the array as it was before."""
     a = arrays(32 * MIB)
     held = pool._state.large._at(a, a.nbytes)[0]  # type: ignore[attr-defined]
     for n, at in enumerate((0, -1, a.size // 2)):

@@ -115,8 +115,8 @@ def pipeline(place: Any, pid: int, pick: random.Random) -> None:
         gather(b.reader(), got),
     )
     assert got == [2 * i for i in range(len(got))]  # the values are in order, and none is doubled
-    # Values may be lost that the process had read and not written, and those in the buffers of
-    # four.
+    # Values that the process had read and not written may be lost, and so may those in the two
+    # buffers of four places.
     assert when - 1 - 8 <= len(got) <= VALUES
 
 

@@ -454,7 +454,9 @@ def test_the_watchdog_names_a_hog_in_a_host(two: Hosts, tmp_path: Path) -> None:
 
 
 def test_in_a_process_of_its_own_and_off_afterwards(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.7: run(…, watchdog=)."""
+    """Rule 14.7: the watchdog finds a hog in an OS process of its own, and afterwards observes
+    nothing.
+    """
     message = tmp_path / "told"
     hogs: list[Hog] = []
 

@@ -403,7 +403,7 @@ def test_what_all_say_three_times_is_so() -> None:
         ({"lent": [(HOST, 0, C, False, 3), (HOST, 1, D, True, 2), (3, 0, C, True, 3)]}, {}),
         # The host has an end that no process holds.
         ({}, {"far": [(FAR_C, ROOT, 0, 2), (FAR_D, ROOT, 1, 1)]}),
-        ({}, {"far": [(FAR_C, ROOT, 0, 1)]}),  # d's has not come yet, or is given back
+        ({}, {"far": [(FAR_C, ROOT, 0, 1)]}),  # d's end has not come yet, or is given back
         ({}, {"shared": [FAR_D]}),  # d's end has not come yet, or is given back
         ({"sessions": [(HOST, 20, 20), (HOST, 20, 10)]}, {}),  # there are two sessions
         ({"sessions": []}, {}),

@@ -229,7 +229,8 @@ def test_several_stay_quiet(b):  # rule 7.1
     one, other = b.process(reads)(r), b.process(send)(b.weft.Channel().writer())
     assert hows(b.run(one, other)) == ["<retired>", None]
     _, r = ended(b, "Poisoned")
-    assert hows(b.run([b.process(reads)(r)])) == ["<poisoned>"]  # a list of one is several
+    # a list of one process counts as several processes
+    assert hows(b.run([b.process(reads)(r)])) == ["<poisoned>"]
 
 
 def test_parallel_sequence_group_and_spawn_stay_quiet(b):  # rule 7.1

@@ -311,7 +311,7 @@ def test_a_guest_lets_go_too(play) -> None:
 
 
 def test_poisoned_is_what_its_peers_get(play) -> None:
-    """Rules 2.3, 4.3, in a guest."""
+    """Rules 2.3, 4.3, for processes that are guests of an asyncio loop."""
 
     @co.process
     async def meets(r: Any, bad: Any) -> None:

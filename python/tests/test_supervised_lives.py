@@ -406,7 +406,7 @@ def test_each_of_300_lost_values_is_named(caplog: Any) -> None:
 
 
 def test_the_values_of_a_buffer_are_named_too(caplog: Any) -> None:
-    """Rule 7.17, the values are also named for a coroutine, and at the last death."""
+    """Rule 7.17: the values are also named for a coroutine, and at the last death."""
     with caplog.at_level(logging.WARNING, "weft"), pytest.raises(ProcessDied):
         serve(targets.dies_at_odd_async, Supervisor(restarts=1, backoff=0), list(range(9)), 3)
     assert re.findall(r"read last is lost: (\d+) of channel 'jobs'", caplog.text) == ["1", "3"]

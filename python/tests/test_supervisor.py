@@ -130,7 +130,7 @@ def test_what_was_in_hand_is_reported() -> None:
 
 
 def test_a_value_that_cannot_be_unpickled_is_reported_as_its_error() -> None:
-    """Rule 7.13: the death is reported nevertheless."""
+    """Rule 7.13: the death is reported although the value cannot be unpickled."""
     jobs = Channel("jobs")
     log: list[Any] = []
 

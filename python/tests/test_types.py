@@ -22,7 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "python/src"
 PYRIGHT = ROOT / "python/types/node_modules/pyright/index.js"
 NETWORKS = Path(__file__).with_name("typed")  # checked strictly
-EXAMPLE = Path(__file__).with_name("typed_example.py")  # so is this, also for what it must refuse
+# Checked strictly too; it also contains uses that the checkers must refuse.
+EXAMPLE = Path(__file__).with_name("typed_example.py")
 # test_native_stubs.py uses the same cache and options: to check the standard library takes mypy
 # longer than everything else, so its results are kept in the cache.
 CACHE = ROOT / ".build/mypy"

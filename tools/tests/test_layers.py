@@ -444,8 +444,8 @@ def rooms() -> dict[str, set[str]]:
 
 
 def stands_on(room: str, all_: dict[str, set[str]]) -> set[str]:
-    """Returns the rooms that a room may know: those on which it stands, and those on which these
-    stand in turn.
+    """Returns the rooms that a room may know: those on which it stands, directly or by way of
+    other rooms.
     """
     reached: set[str] = set()
     waiting = [room]
@@ -457,7 +457,7 @@ def stands_on(room: str, all_: dict[str, set[str]]) -> set[str]:
 
 
 def room_of(path: Path, all_: dict[str, set[str]]) -> str | None:
-    """Returns the innermost room whose folder a file is in."""
+    """Returns the innermost room in whose folder a file is; None if it is in no room."""
     here = str(path.relative_to(ROOT))
     found = [room for room in all_ if here.startswith(f"{room}/")]
     return max(found, key=len, default=None)

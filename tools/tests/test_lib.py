@@ -382,9 +382,8 @@ def test_the_headers_are_those_of_the_python_in_use(machine: House) -> None:
     fake_python(machine, "3 11")
     result = as_root(machine, "need_python_headers")
     assert result.returncode == 1
-    assert calls(machine)[-1].endswith(
-        "python3-dev"
-    )  # the test has been made; this Python keeps its headers elsewhere
+    # The package was to be installed; this Python's headers would not be in it.
+    assert calls(machine)[-1].endswith("python3-dev")
     assert "Python.h is missing: install the development files" in result.stderr
     (machine.path / "Python.h").write_text("")
     (machine.path / "calls").unlink()

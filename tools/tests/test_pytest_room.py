@@ -130,7 +130,9 @@ def test_lanes_run_each_test_once(tmp_path: Path) -> None:
 
 
 def test_a_few_failed_tests_are_run_once_more(tmp_path: Path) -> None:
-    """A test that passes then is named. More failures than a few are no chance."""
+    """A test that passes in its second run is named. If more than a few tests have failed, that is
+    no accident, and none is run again.
+    """
     (tmp_path / "test_it.py").write_text(
         "import pathlib, pytest\n"
         f"BEGUN = pathlib.Path({str(tmp_path)!r})\n"
@@ -154,7 +156,7 @@ def test_a_few_failed_tests_are_run_once_more(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_in_the_background_of_a_shell(tmp_path: Path, lanes: int) -> None:
-    """Programs that a test starts react to Ctrl-C as usual, though the shell had it ignored."""
+    """Programs that a test starts react to Ctrl-C, even if the shell has set it to be ignored."""
     (tmp_path / "test_it.py").write_text(
         "import signal, subprocess\n"
         "def test_a_child():\n"

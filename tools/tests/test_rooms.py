@@ -321,7 +321,7 @@ def test_a_stop_ends_the_set_up_beside_an_early_room(house: House) -> None:
     assert (process.returncode, last_line(output).endswith(" failed")) == (143, True)
     asked = house.path / "asked"
     assert not asked.exists() or asked.read_text().split() == ["late"]
-    pid = house.path / "pid"  # of what the part has started too
+    pid = house.path / "pid"  # the process that the part has started must be gone too
     assert not pid.exists() or not (text := pid.read_text()) or is_gone(int(text))
 
 

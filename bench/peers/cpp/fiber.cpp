@@ -40,9 +40,9 @@ int main(int argc, char** argv) {
     }
     s.print();
     std::fflush(stdout);
-    std::_Exit(
-        0);  // closing a channel on which fibers wait sometimes crashes Boost 1.74, so the other
-             // fibers never end
+    // The other fibers never end: closing a channel on which fibers wait sometimes crashes Boost
+    // 1.74.
+    std::_Exit(0);
   });
   for (auto* f : {&prefix, &delta, &successor, &consumer}) f->join();
 }

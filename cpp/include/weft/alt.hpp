@@ -68,7 +68,8 @@ class SelectOp {
   }
   Awaiter bind(runtime::ProcessBase* p) && { return {*this, p, {}, 0, {}}; }
 
-  // Selects in a thread, and blocks the thread meanwhile. Throws what co_await throws.
+  // Selects from a thread, which is blocked until a guard has been chosen. Throws what co_await
+  // throws.
   auto operator()(detail::Here at = detail::Here::now()) & {
     here_only();
     return std::move(*this)(at);

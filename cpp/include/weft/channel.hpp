@@ -3,8 +3,7 @@
 //   weft::Channel<int> c;                    // shared: coroutines and threads anywhere meet on it
 //   weft::Channel<int, weft::Local> d;       // all its processes on one scheduler; no atomics
 //   weft::Channel<int> b{weft::buffer(16)};  // buffered
-//   // a lock-free ring for one reader end and one writer end
-//   weft::Channel<int, weft::OneToOne> o{weft::buffer(1024)};
+//   weft::Channel<int, weft::OneToOne> o{weft::buffer(1024)};  // lock-free; one end at each side
 //
 // Storage: a core lives as long as a channel handle or an end refers to it (`references`).
 #pragma once
@@ -57,8 +56,8 @@ inline bool is_no_place(const core::SyncObject* p) noexcept {
 }
 template <class>
 inline constexpr bool never = false;  // for static_asserts in code that must not be instantiated
-// The type by which a channel of T takes a value. A number is passed by value, anything else by
-// reference; the channel moves from the reference or, if T can be copied, copies.
+// Whether T is a number, which write() takes by value. It takes anything else by reference, and
+// moves from the reference or, if T can be copied, copies.
 template <class T>
 inline constexpr bool kNumber = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <class T>
@@ -328,7 +327,8 @@ template <class V, class P>
   give_up<V, P>(c, side, false);
 }
 
-// Throws what an operation at that side would throw; else, that the side is gone (rule 2.5).
+// Throws what an operation at side `side` would throw. If such an operation would throw nothing,
+// throws the end of the other side or, if that has not ended, that this side is gone (rule 2.5).
 template <class V, class P>
 [[noreturn, gnu::noinline, gnu::cold]] void no_new_end(EngineFor<V, P>* c, core::Side side,
                                                        bool met) {
@@ -483,7 +483,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
     return ExtendedOp<T, P>{checked("extended read")};
   }
 
-  // Reads in a thread, and blocks the thread meanwhile. Throws what read() throws.
+  // Reads from a thread, which is blocked until the read is done. Throws what read() throws.
   T operator()(detail::Here at = detail::Here::now()) const {
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Engine* c = checked("read");
@@ -562,7 +562,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
     detail::cannot_write<U>();
   }
 
-  // Writes in a thread, and blocks the thread meanwhile. Throws what write() throws.
+  // Writes from a thread, which is blocked until the write is done. Throws what write() throws.
   void operator()(const T& v, Here at = Here::now()) const requires detail::kCopied<T> {
     (*this)(T(v), at);
   }

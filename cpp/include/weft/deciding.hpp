@@ -54,8 +54,8 @@ class Deciding : public runtime::Chooser {
     yields_.clear();
   }
 
-  // Notes which processes are ready. Returns a waker that is no process of the check, which goes
-  // first, or null.
+  // Notes which processes are ready. Returns a waker that is no process of the check, and so goes
+  // first; null if there is none.
   core::Waker* look(core::RunQueue& queue) noexcept {
     core::Waker* other = nullptr;
     wakers_.clear();

@@ -92,7 +92,7 @@ template <class T, class P>
 struct ExtendedOp {
   detail::EngineOf<T, P>* core;
   typename Extended<T, P>::Awaiter bind(runtime::ProcessBase* p) const { return {core, p}; }
-  // Reads in a thread, and blocks the thread meanwhile. Throws what a plain read throws.
+  // Reads from a thread, which is blocked until the read is done. Throws what a plain read throws.
   Extended<T, P> operator()(detail::Here at = detail::Here::now()) const {
     runtime::ThreadProcess& self = detail::blocking_caller("extended()()");
     auto s = Extended<T, P>::prepared(core, &self);

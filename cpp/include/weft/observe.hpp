@@ -358,7 +358,8 @@ class watchdog {
 struct ChannelCounts {
   std::string name;
   std::uint64_t channels = 0;
-  // numbers of values, as of the last time that a process which had waited there resumed
+  // How many values have passed, and how many were dropped, as of the last time that a process
+  // which had waited there resumed.
   std::uint64_t transfers = 0, dropped = 0;
   // operations that had to wait and have resumed
   std::uint64_t parked_reads = 0, parked_writes = 0;

@@ -155,7 +155,7 @@ class Partial {
   }
   static bool writing(const Pair& p) noexcept { return (p.value & writes) != 0; }
   static unsigned kind(const Pair& p) noexcept { return static_cast<unsigned>(p.value) & 3; }
-  struct Some {  // a range of one of the lists
+  struct Some {  // a range of places_ or of silent_
     std::uint32_t first, n;
   };
   struct One {

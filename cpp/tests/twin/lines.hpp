@@ -164,8 +164,7 @@ class OverTcp {
       checked(::connect(tcp, address, size));
     }
     ::close(socket);
-    const int on = 1;  // Without TCP_NODELAY a frame waits for the acknowledgement of the frame
-                       // before it.
+    const int on = 1;  // without TCP_NODELAY a frame waits until the last one is acknowledged
     checked(::setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
     return tcp;
   }

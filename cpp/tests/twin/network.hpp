@@ -20,7 +20,7 @@ struct Proc;
 struct Guard {
   std::string kind;   // in, out, timeout, deadline, skip, barrier, ended
   int at = -1;        // slot, time, barrier or process, depending on kind
-  std::string fn;     // for an output: make, raise or nothing
+  std::string fn;     // for an output: make, raise or ""
   bool ends = false;  // whether the retirement of its channel raises (rule 5.6)
   bool on = true;     // the precondition of the guard
 };
@@ -41,8 +41,8 @@ struct Body {
 };
 
 struct End {
-  int channel = -1;  // r for a reader, w for a writer
-  char side = ' ';   // r for a reader, w for a writer
+  int channel = -1;
+  char side = ' ';  // r for a reader, w for a writer
   int slot = -1;
 };
 

@@ -148,7 +148,7 @@ class Play {
   }
   std::exception_ptr what_left(int pid) {
     const std::lock_guard l(lock_);
-    // Both held() and runs_here() ask for the exception, which carries no end: so it is kept.
+    // Both held() and runs_here() ask for this exception. It is kept, since it carries no end.
     if (K::kSpread) return left_[pid];
     return std::exchange(left_[pid], nullptr);
   }
@@ -167,7 +167,7 @@ class Play {
   }
   std::string how(int pid) const {
     weft::Ending how = handles_.at(pid).get().how;
-    if (how == weft::Ending::cancelled && has_returned(pid))  // So does held().
+    if (how == weft::Ending::cancelled && has_returned(pid))  // held() reports the same.
       how = weft::Ending::returned;
     return std::string("{\"how\": \"") + word_of(how) + "\"}";
   }

@@ -74,7 +74,7 @@ def problems(model: Model, output: str) -> list[Problem]:
 
 
 def _hint(model: Model, span: Span, text: str) -> str:
-    """Returns a hint for a name that the compiler does not know, but the reactor does."""
+    """Returns a hint for a name that only the reactor knows; "" if there is none."""
     found = UNKNOWN.search(text)
     if found is None:
         return ""

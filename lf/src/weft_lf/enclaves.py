@@ -51,7 +51,7 @@ class Enclaves:
     arrives: dict[Delay, int] = field(default_factory=dict)
 
     def links(self) -> list[tuple[int, int, int]]:
-        """The links as (from, to, ns), for each two enclaves that delayed connections join; ns is
+        """Returns a link (from, to, ns) for each two enclaves that delayed connections join; ns is
         the least of these delays."""
         least: dict[tuple[int, int], int] = {}
         for delay, source in self.sends.items():

@@ -161,7 +161,7 @@ def inherited(
 
 
 def around(loaded: Loaded, line: int) -> tree.Reactor | None:
-    """Returns the last reactor whose declaration begins at or before the line."""
+    """Returns the last reactor whose declaration begins at or before the line, or None."""
     own = [r for r in loaded.tree.reactors if r.span.line <= line]
     return max(own, key=lambda r: r.span.line) if own else None
 
@@ -215,7 +215,7 @@ def completions(loaded: Loaded, at: Place) -> list[Named]:
 
 
 def meaning(loaded: Loaded, at: Place) -> Named | None:
-    """Returns the meaning of the name at a place."""
+    """Returns the meaning of the name at a place; None if the name means nothing there."""
     reactor = around(loaded, at.span.line)
     if reactor and at.container and at.container != "self":
         return _inside(loaded, reactor, at.container).get(at.word)
@@ -229,7 +229,7 @@ def meaning(loaded: Loaded, at: Place) -> Named | None:
 
 
 def reaction_at(loaded: Loaded, model: Model, at: Place) -> str:
-    """Returns the levels of the reaction whose keyword is at the place, as text."""
+    """Returns the levels of the reaction at the place, as text; "" if there is none."""
     if at.word != "reaction":
         return ""
     here = [

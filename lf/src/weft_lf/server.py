@@ -262,8 +262,8 @@ class Server:
         return {"uri": self.uri_of(Path(span.file)), "range": self.range(span)}
 
     def asked(self, given: Message) -> tuple[Document, Loaded, places.Place] | None:
-        """Returns the document and the place about which a request asks, and the loaded file of the
-        document."""
+        """Returns the document and the place about which a request asks, and the document's loaded
+        file; None if the document is not open or does not load."""
         document = self.open.get(path_of(given["textDocument"]["uri"]))
         if document is None:
             return None
@@ -330,7 +330,7 @@ class Server:
 
     def on_workspace_executeCommand(self, given: Message) -> str | None:
         """Serves the command weft.lf.graph URI: draws the program as FILE.svg, and returns the URI
-        of the drawing."""
+        of the drawing; None if nothing was drawn."""
         from weft_lf.graph import draw
 
         if given.get("command") != "weft.lf.graph" or not given.get("arguments"):

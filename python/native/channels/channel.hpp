@@ -16,7 +16,7 @@ struct ChannelObject {
   // 11.2), and marks (marks.hpp).
   std::uint32_t generation;
   std::uint8_t immunity;
-  bool traced;                    // whether the garbage collector tracks it (leaf.hpp)
+  bool traced;                    // whether the garbage collector tracks this object (leaf.hpp)
   std::uint8_t readers_returned;  // how many readers ended by a return (stopped_early.cpp)
   Engine core;
 };

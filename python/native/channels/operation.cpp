@@ -141,7 +141,7 @@ constexpr runtime::OpKind far_sync_op{"sync", &weft::detail::withdraw_plain<Engi
 
 // --- the state machine --------------------------------------------------------------------------
 
-// Returns the core at which the operation reads, or null.
+// Returns the core at which the operation reads; null if the operation is no read.
 Engine* read_core(const Operation& o) noexcept {
   if (o.type <= OpType_::far_sync) return &core_of(o.target);
   return o.type == OpType_::extended ? &ext(o.target)->end->channel->core : nullptr;

@@ -65,7 +65,7 @@ class Abroad final : public wire::FarOp {
   void failed();
   const Seat& seat(std::uint32_t i) const noexcept { return seats_[i]; }
   PyObject* take(std::uint32_t i) noexcept { return values_[i].take(); }
-  // Returns a value for this channel that is not packed, or null.
+  // Returns a value for this channel that is not packed; null if there is none.
   Value* bare(const Engine& c) noexcept;
 
   // The latch is set when the choice is over (unless begin() has said so), or when a value is to be

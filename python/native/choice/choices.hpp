@@ -15,8 +15,8 @@ bool is_woken(ProcessBase& p) noexcept;
 // again.
 extern std::uint64_t ends_closed;
 
-// Returns a value for this channel that belongs to a choice over several homes and is not packed,
-// or null.
+// Returns a value for this channel that belongs to a choice over several homes and is not packed;
+// null if there is none.
 Value* bare_in_choices(const Engine& c) noexcept;
 void forget_far_choices() noexcept;  // called in the child of a fork
 

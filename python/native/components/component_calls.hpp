@@ -84,7 +84,7 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f);
 Told tell_begin(const char* op, EndObject* end) noexcept;
 Told tell_begin(const char* op, BarrierObject* barrier) noexcept;
 void tell_park(Call& c, const runtime::OpKind& kind) noexcept;
-weft_status tell_outcome(Call& c, const Told& told, weft_status s) noexcept;  // returns it
+weft_status tell_outcome(Call& c, const Told& told, weft_status s) noexcept;  // returns `s`
 // Reports the beginning of a select. Returns false if the select reports itself.
 bool tell_begin(Call& c, Call::Choosing& x, const runtime::OpKind& kind) noexcept;
 void tell_outcome(Call& c, Call::Choosing& x, const runtime::OpKind& kind, weft_status s,

@@ -82,7 +82,8 @@ using Late = void (*)(PyObject*, ProcessBase&) noexcept;
 // calls `late`.
 void keep_until_woken(ProcessObject* p, PyObject* owned, Late late);
 void wake_up_came(ProcessObject* p) noexcept;
-// Called when the process has ended, and left an operation to which something else refers.
+// A drop_awaited function is called when the process has ended, and has left an operation to which
+// something else refers.
 extern PyTypeObject OpType, SelectOpType, GroupOpType;
 void drop_awaited_operation(PyObject*) noexcept;   // operation.cpp
 void drop_awaited_select(PyObject*) noexcept;      // select.cpp

@@ -16,14 +16,14 @@ struct ProcessObject;
 bool ended_by_asyncio(ProcessObject* p) noexcept;
 // Called when a process starts on a guest's scheduler.
 void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept;
-// Called before a step. Returns an exception to be thrown into the process, or null. `woken_in`:
-// the operation in which it waited.
+// Called before a step. Returns an exception to be thrown into the process; null if there is none.
+// `woken_in`: the operation in which it waited.
 PyObject* guest_begin(ProcessObject* p, const runtime::OpKind* woken_in, bool yielded) noexcept;
 // Returns 1 if the process is parked on a future, 0 if `yielded` is not a future, -1 if an
 // exception is set.
 int guest_await(ProcessObject* p, PyObject* yielded) noexcept;
 void leave_guest(ProcessObject* p) noexcept;  // called when the process has ended
-// Returns the CancelledError that is due now (a new reference), or null.
+// Returns the CancelledError that is due now (a new reference); null if none is due.
 PyObject* guest_cancellation(ProcessBase& p) noexcept;
 
 // --- Group in a task -----------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 
 namespace weft::py {
 
-// Returns "returned", "retired", …
+// Returns the name of a kind of end: "returned", "retired", …
 const char* name_of(Ending how) noexcept;
 
 // Returns why a process that has not returned has no result. The function must be called before the

@@ -133,8 +133,8 @@ PyObject* judge(ProcessObject* p) {
 // that thread.
 static thread_local runtime::Group* waits_for_thread = nullptr;
 
-// Sets `left` to the exception that has left the process. Returns why the process has no result, or
-// null.
+// Sets `left` to the exception that has left the process. Returns why the process has no result;
+// null if no code can ask for the reason.
 static Owned<> judge_end(ProcessObject* p, ProcessBase& b, Owned<>& left) {
   left.reset(judge(p));
   Owned why(why_no_result(p, b, left.get()));

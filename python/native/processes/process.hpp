@@ -108,7 +108,7 @@ inline ProcessObject* coroutine_of(ProcessBase* p) noexcept {
   return p && p->ops->run == &coroutine_run ? object_of(static_cast<CoroutineProcess*>(p))
                                             : nullptr;
 }
-// Returns the coroutine process that is running on this thread, or null.
+// Returns the coroutine process that is running on this thread; null if there is none.
 inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_process()); }
 
 // Returns the object of any process that has one; null for the outermost run's own thread.

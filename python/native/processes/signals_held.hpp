@@ -12,10 +12,11 @@ namespace weft::py {
 // either. They are kept, and raised in the main thread as soon as that runs Python code again.
 //
 // raised_by_signals() returns the exception that handlers of earlier signals raise (a new
-// reference), or null.
+// reference); null if there is none.
 PyObject* raised_by_signals() noexcept;
 void raise_in_main(PyObject* owned_or_null) noexcept;
-// Returns the exception that was kept so far, on the main thread (a new reference), or null.
+// Returns the exception that was kept so far, on the main thread (a new reference); null if there
+// is none.
 PyObject* raised_meanwhile() noexcept;
 // Returns the call's result; null if it raised an exception, which is cleared. A signal whose
 // handler was set after the loop was first met is not held back. If such a handler raises, the call

@@ -47,7 +47,8 @@ thread_local bool inside = false;
 
 struct Place final : Holders {
   bool is_channel = false;
-  std::optional<std::array<unsigned long long, 3>> moved;  // the figures_of() the place's channel
+  // What figures_of() returned for the channel.
+  std::optional<std::array<unsigned long long, 3>> moved;
   // The number of open ends that no known process holds.
   unsigned long unknown_readers = 0, unknown_writers = 0;
 

@@ -85,8 +85,8 @@ std::uint64_t time_of(const Known& me, const ProcessBase* b) noexcept {
 std::string plain_name(const core::SyncObject& place) {
   return place.line || !place.name ? runtime::name_of(place) : place.name;
 }
-// Distinguishes a place from an earlier one at its address, whose name may have had the same
-// address.
+// Returns a number that distinguishes a place from an earlier one at its address, whose name may
+// have had the same address.
 const void* identity(PyObject* name, const core::SyncObject& place) noexcept {
   // A string keeps its hash once the hash has been computed.
   Py_hash_t hash = PyUnicode_CheckExact(name) ? reinterpret_cast<PyASCIIObject*>(name)->hash : -1;

@@ -70,7 +70,7 @@ class Files {
   Files(const Files&) = delete;
 
   void rewind(bool backwards);
-  // Returns the next event, or null. The event is valid until the next call.
+  // Returns the next event; null when no event is left. The event is valid until the next call.
   const Event* next();
 
   std::vector<Process> processes;

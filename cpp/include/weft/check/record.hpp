@@ -73,10 +73,10 @@ struct Place {
   Uid uid = 0;
   int capacity = 0;
   bool loses = false;  // whether a full buffer drops values
-  // queues of the events that left a value, and of those that made room
+  // Queues of events. values: the events that left a value; free: those that made room.
   std::vector<int> values, free;
   std::size_t next_value = 0, next_free = 0;
-  // the events that closed an end, and those that arrived at a barrier
+  // closers: the events that closed an end; joined: those that arrived at a barrier.
   std::vector<int> closers, joined;
   std::vector<int> joiners;  // the processes that have ever arrived at the barrier
   // the lowest number of parties in a phase of the barrier; 0 if no phase is over
@@ -127,7 +127,8 @@ class Record {
   }
   // Called when a process has become ready since the last look: the current step has woken it.
   void woke(int process);
-  void woke_waiter(int process, const void* group);  // the process waited for a group to end
+  // called if the woken process waited for a group
+  void woke_waiter(int process, const void* group);
   void ready(int process) noexcept { at(process).ready = true; }
 
   // --- operations; `process` is the process that performs it ---
@@ -149,7 +150,7 @@ class Record {
   void closes(const void* key, Access how);
   void does_all(const void* key, int by);  // for Access::all: poison, a death
   void arms();                             // a timer was set
-  void disarms();                          // a timer was cancelled before its time came
+  void disarms();                          // called when a timer is cancelled before its time
   void reads_clock() { touch_uid(kTime, Access::look); }
   void cancel();
   void ended(const void* group);
@@ -204,7 +205,7 @@ class Record {
   int groups_count_ = 0;
   std::vector<int> woken_;  // processes, by the operation that has just begun
   int weakened_ = kNone;    // the event of which weaken() weakens touches
-  int clock_ = kNone;       // the clock, as a process; once a time has come
+  int clock_ = kNone;       // the clock's number among the processes; kNone until a time has come
 };
 
 }  // namespace weft::checking

@@ -42,7 +42,7 @@ class Reduced final : public Strategy {
   void forget();  // called before another program is checked
 
   struct Races {
-    // the number of races that were seen in both orders, and of all races that were seen
+    // both: the number of races that were seen in both orders; all: that of all races seen.
     std::size_t both = 0, all = 0;
   };
   Races races() const noexcept { return {both_, seen_.size()}; }

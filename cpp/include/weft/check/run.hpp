@@ -41,7 +41,7 @@ struct Decision {
   Kind kind;
   // the process that goes (kNone if a time comes), or the number of the option that was taken
   int choice;
-  unsigned options, index;  // the number of options, and the one that was taken; 0 is the usual one
+  unsigned options, index;  // index: the option taken; 0 is the usual one
   bool goes_on;             // whether the usual choice would continue with that process
 };
 
@@ -128,7 +128,7 @@ class Run {
   std::vector<unsigned> positions_;
   std::vector<std::vector<int>> yields_to_;  // by process: the processes that are to go before it
   unsigned yielding_ = 0;
-  unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // the last two: decisions of this step, by kind
+  unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // guards_, faults_: decisions of this step, by kind
   bool clock_ = false, goes_on_ = false;
 };
 

@@ -94,8 +94,7 @@ class Choosing {
   Guard* g_;
   std::uint32_t n_;
   Status status_ = Status::pending;
-  int held_ = none;  // the guard that has committed while its partner still holds the choice's
-                     // owner
+  int held_ = none;  // the guard that has committed, while its partner holds the choice's owner
 
  private:
   template <class Now>

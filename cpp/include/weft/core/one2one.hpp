@@ -459,8 +459,7 @@ class OneToOneEngine : public ChannelBase<P> {
     bool unsettled = false;  // the other side has ceased to be light, but may not know it yet
   };
   Sleeper reader_, writer_;
-  std::uint32_t announced_ = 0;  // the sides that are about to join their queue; their bits stay
-                                 // set
+  std::uint32_t announced_ = 0;  // the sides about to join their queue; their bits then stay set
   alignas(64) prim::atomic<Index> tail_{0};
   Index head_seen_ = 0;  // the last value of head_ that the writer has seen
   alignas(64) prim::atomic<Index> head_{0};

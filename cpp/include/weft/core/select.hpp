@@ -53,8 +53,7 @@ class Select : public Choosing<Select> {
   // Returns whether a check decides which guard is taken (runtime/points.hpp).
   bool takes_any() const noexcept { return mode_ != Mode::priority && n_ > 1; }
   void begin_at(std::uint32_t i) noexcept {
-    mode_ = Mode::fair;  // A random select is treated alike: the check may take any guard that is
-                         // ready.
+    mode_ = Mode::fair;  // also for a random select: the check may take any ready guard
     start_ = i;
   }
 #endif

@@ -166,8 +166,9 @@ class Holder {
 struct SyncObject {
   const char* name = nullptr;  // the object's name if line is 0, else the file where it was made
   std::uint32_t line = 0;
-  Holder last_reader;  // last_reader and last_writer are the processes that were given an end, or
-                       // used one, last; 0 if there is none yet
+  // last_reader, last_writer: the processes that were given an end of the object, or used one,
+  // last; 0 if there is none yet.
+  Holder last_reader;
   Holder last_writer;
 };
 
@@ -277,8 +278,8 @@ class Wakes {
     n->status = s;
     add(waker_of(n));
   }
-  // last() returns the last waker so far, or null. finish_behind() puts another waker right behind
-  // it, before those that were added meanwhile.
+  // last() returns the last waker so far; null if there is none. finish_behind() puts another waker
+  // right behind it, before those that were added meanwhile.
   Waker* last() const noexcept { return tail_; }
   void finish_behind(Waker* before, Node* n, Status s) noexcept {
     n->status = s;

@@ -264,7 +264,7 @@ class Names {
   jsCtx* streams() const noexcept { return js_.get(); }
 
   // Writes an entry, if the name is free (`last` 0) or the entry still has revision `last`. Returns
-  // the new revision; nothing if the entry has been written meanwhile. Throws Lost.
+  // the new revision; nullopt if the entry has been written meanwhile. Throws Lost.
   std::optional<std::uint64_t> write(const std::string& name, const Any& said, std::uint64_t last) {
     const std::string packed = said.dump();
     std::uint64_t revision = 0;
@@ -317,7 +317,7 @@ class Names {
     return s == NATS_OK;
   }
   // Waits until there is an entry with a ticket, takes the ticket out, and returns the entry as it
-  // was. Sets `seen` to the owner of an entry without a ticket, if there was one. Returns nothing
+  // was. Sets `seen` to the owner of an entry without a ticket, if there was one. Returns nullopt
   // if no ticket has come by `until`. Throws Lost and BadUse.
   std::optional<Entry> take_ticket(const std::string& name, const std::string& home,
                                    Clock::time_point until, std::string& seen) {

@@ -58,7 +58,7 @@ inline bool is_place(std::string_view text) {
 struct Asks {
   std::string session, from;
 };
-// Reads a message by which a program asks for a session. Returns nothing if it is another message.
+// Reads a message by which a program asks for a session. Returns nullopt for any other message.
 inline std::optional<Asks> asked(std::string_view message) {
   const Any said = parsed(message);
   Asks a;
@@ -253,13 +253,13 @@ class Way {
   std::int64_t leaves_ = wire::detail::Line::kNever;
   // The time at which an acknowledgement is sent without a packet.
   std::int64_t tells_ = wire::detail::Line::kNever;
-  // Bytes for the socket; bytes that are not queued yet; packets to send now.
+  // in_: bytes for the socket; out_: bytes that are not queued yet; packets_: packets to send now.
   wire::Buffer in_, out_, packets_;
   std::size_t given_ = 0;  // how many bytes of in_ were written to the socket
   // closing_: this program ends the way. gone_: the peer has ended the way. over_: both have ended
   // it.
   bool closing_ = false, gone_ = false, over_ = false;
-  // The events for which the thread waits.
+  // The events for which the thread waits: takes_: bytes in socket_; gives_: room in socket_.
   bool takes_ = false, gives_ = false;
   std::int64_t wakes_ = 0;
   std::atomic<bool> ended_{false};

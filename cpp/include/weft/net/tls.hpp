@@ -88,7 +88,7 @@ inline std::string shown(std::string_view text, std::size_t most) {
   return s;
 }
 
-// Returns how many bytes follow the head of a first message; nothing if the head is not valid.
+// Returns how many bytes follow the head of a first message; nullopt if the head is not valid.
 inline std::optional<std::size_t> follow(std::string_view head) {
   std::size_t size = 0;
   for (std::size_t i = 0; i < 4; ++i)
@@ -96,7 +96,7 @@ inline std::optional<std::size_t> follow(std::string_view head) {
   if (head.compare(0, 8, kMagic) != 0 || size > kMost) return {};
   return size;
 }
-// Parses the text of a first message. Returns nothing if it does not name its sender.
+// Parses the text of a first message. Returns nullopt if the text does not name its sender.
 inline std::optional<Any> first_message(std::string_view text) {
   Any said = parsed(text);
   if (!said.is_object() || !said.contains("host") || !said["host"].is_string()) return {};

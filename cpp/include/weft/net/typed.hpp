@@ -148,7 +148,7 @@ std::string dtype() {
   return std::string{order, kLetter<T>} + std::to_string(sizeof(T));
 }
 
-// Returns how many values an array of that shape has; nothing if that number is more than memory
+// Returns how many values an array of that shape has; nullopt if that number is more than memory
 // can hold.
 inline std::optional<std::size_t> product(const std::vector<std::size_t>& shape) {
   std::size_t all = 1;

@@ -141,8 +141,9 @@ class Group {
 
   core::SpinLock lock_;
   bool cancelled_ = false;
-  bool passed_on_ = false;  // used by the owner, or by a thread that withdraws the owner's
-                            // operation
+  // Used by the owner, or by a thread that withdraws the owner's operation.
+  bool passed_on_ = false;
+
   // Several of the blocks that a process is in may ask the process to end at once. The blocks share
   // one bit (Identity::Cancel::block), which is set while any of them is `asked`. block_ is written
   // under the run's groups_mutex_ too.

@@ -240,8 +240,7 @@ class Scheduler final : public Executor {
   [[gnu::always_inline]] static void resume(core::Waker* w, Context& context) {
     ProcessBase* const p = static_cast<ProcessBase*>(w);
     context.running = p;
-    p->op = nullptr;  // The process is no longer parked. The scheduler clears `op`, so that no
-                      // operation has to.
+    p->op = nullptr;  // no longer parked; this is cleared here, so that no operation has to
     std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - core::kFrame).resume();
   }
 

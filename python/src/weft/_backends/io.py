@@ -116,7 +116,7 @@ def _next() -> Any:
     _took(_idle)
     if call is None:
         try:
-            return _waiting.get_nowait()  # such a call came while the thread counted as idle
+            return _waiting.get_nowait()  # a call that came while this thread still counted as idle
         except Empty:
             return None
     _man()
@@ -134,7 +134,7 @@ def _work(permits: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         permits.put(None)
-    _man()  # for a call that came before the permit was put back no thread could be started
+    _man()  # no thread could be started for a call that came before the permit was put back
 
 
 def _work_once(permits: SimpleQueue[None]) -> None:
@@ -167,7 +167,7 @@ def _see_to_it(watch: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         watch.put(None)
-    _man()  # for a call that came before the watcher had ended no watcher was started
+    _man()  # no watcher was started for a call that came before this watcher had ended
 
 
 def _forget() -> None:

@@ -193,7 +193,9 @@ class _Check:
 
     @contextlib.contextmanager
     def _within(self) -> Iterator[None]:
-        """Surrounds all runs of the function."""
+        """Prepares the program for all runs of the function, and restores it when the block is
+        left.
+        """
         saved = sys.stdout, sys.stderr
         with contextlib.ExitStack() as stack:
             if self._own_world:

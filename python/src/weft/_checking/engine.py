@@ -212,7 +212,7 @@ class Search:
         self.function = function
         self.options = options or Options()
         self.runs = 0  #: schedules that were run
-        self.blocked = 0  #: runs that were no schedules
+        self.blocked = 0  #: runs that were broken off, since another schedule stands for them
         #: the schedules that were run stand for all schedules (for "few": for all with at most
         #: `bound` deviations)
         self.complete = False

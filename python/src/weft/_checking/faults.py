@@ -59,7 +59,7 @@ calls = 0  #: how many calls simulated hosts have run: faults are bad use if the
 
 @contextlib.contextmanager
 def simulated(faults: Faults) -> Iterator[None]:
-    """Surrounds one run, in which these faults may happen."""
+    """Lets these faults happen in the run that the block contains."""
     _run.faults = faults
     _run.deaths, _run.partitions, _run.slow = faults.kill, int(faults.partition), int(faults.slow)
     _run.pid = _FIRST_PID
@@ -71,8 +71,8 @@ def simulated(faults: Faults) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hosts_here() -> Iterator[None]:
-    """Surrounds a check, in which no OS process is started. weft._hosts is replaced only when the
-    program imports it: most programs have no hosts.
+    """Simulates the hosts, so that the check in the block starts no OS process. weft._hosts is
+    replaced only when the program imports it: most programs have no hosts.
     """
     with contextlib.ExitStack() as stack:
         if _HOST in sys.modules:

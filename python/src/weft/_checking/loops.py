@@ -128,8 +128,8 @@ def _without_loop(world: World, old: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _needs_loop(error: BaseException) -> bool:
-    """Returns whether the error says that there is no loop, so that a task could do what
-    raised the error. A BadUse that has come through Weft's code in Python was raised in a process.
+    """Returns whether the error says that there is no loop: then a task could do what raised the
+    error. A BadUse that has come through Weft's code in Python was raised in a process.
     """
     if isinstance(error, Refused):
         return False
@@ -145,7 +145,9 @@ def _last(error: BaseException) -> FrameType:
 
 
 def _awaiting(coroutine: Any) -> FrameType | None:
-    """Returns the frame of the innermost coroutine of the program that is awaited."""
+    """Returns the frame of the innermost awaited coroutine of the program; None if the coroutine
+    has ended.
+    """
     frame: FrameType | None = coroutine.cr_frame
     while inspect.iscoroutine(coroutine := coroutine.cr_await):
         if coroutine.cr_code.co_filename.startswith((PACKAGE, *LIBRARY)):

@@ -180,7 +180,7 @@ class World:
 
     @contextlib.contextmanager
     def run(self) -> Iterator[None]:
-        """Surrounds one run, for which everything virtual or seeded begins anew."""
+        """Makes all that is virtual or seeded begin anew, for the run that the block contains."""
         self._skipped = 0.0
         self._drawn = False
         random.seed(self._seed)

@@ -13,7 +13,7 @@ def innermost(
     error: BaseException | None, kinds: tuple[type[BaseException], ...]
 ) -> BaseException | None:
     """Returns the first exception of these kinds: the error itself, one in the group that it is, or
-    its cause.
+    its cause; None if there is none.
     """
     if error is None or isinstance(error, kinds):
         return error

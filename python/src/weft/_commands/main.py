@@ -450,8 +450,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _see_help(error: click.ClickException) -> str:
-    """Returns a text to follow Click's message. The message says what is wrong; the text says where
-    to read what is right.
+    """Returns a text that follows Click's message about a mistake and says where to read what is
+    right; "" if the mistake is not one of usage.
     """
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "weft"

@@ -549,8 +549,8 @@ _DRAWN = 10_000  #: the most processes to ask for: a drawing folds them
 
 
 def _running(word: str) -> int | None:
-    """Returns the OS process that is meant if `word` is not the name of a file, and a program of
-    that number or with that word in its command line runs.
+    """Returns the running program that `word` names, by its pid or by a word of its command line.
+    Returns None if there is none, or if `word` is the name of a file.
     """
     if not Path(word).exists():
         if word.isdecimal():

@@ -29,8 +29,8 @@ class Terms(NamedTuple):
 
 
 class Attempt:
-    """One attempt at a call. SupervisedPort in native/wire/far.hpp describes what an attempt means
-    for the ends in native/wire/far.hpp.
+    """One attempt at a call. SupervisedPort in native/wire/far.hpp says what an attempt means for
+    its ends.
     """
 
     def __init__(self, last: bool, in_hand: list[Any] | None, terms: Terms | None = None) -> None:

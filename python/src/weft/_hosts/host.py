@@ -534,7 +534,7 @@ class Host:
         return ProcessDied(name, self.pid, status, self._crash(), wanted, output, refused=refused)
 
     def _crash(self) -> str:
-        """Returns what faulthandler has written in the child."""
+        """Returns what faulthandler has written in the child; "" if it has written nothing."""
         with self._lock:
             if self._preparation.closed:
                 return ""
@@ -626,7 +626,7 @@ def cpus_of_this_process() -> set[int]:
 
 
 def cpus(given: Iterable[int] | None) -> frozenset[int] | None:
-    """Returns the given CPUs as a set.
+    """Returns the given CPUs as a set; None if none are given.
 
     Raises:
         BadUse: `given` is not a set of numbers, or this process may not use one of them.

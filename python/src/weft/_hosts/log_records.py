@@ -141,7 +141,7 @@ def _cut(text: str) -> str:
 
 def _without_handlers() -> None:
     """Removes the handlers that this OS process has inherited by a fork, or that a preloaded module
-    has added: since the parent calls handlers of its own.
+    has added, since the parent calls handlers of its own.
     """
     import logging
 

@@ -103,8 +103,9 @@ _ending: set[Child] = set()  # children that no thread waits for and that have n
 
 
 def reap(child: Child) -> None:
-    """Takes the status of a child that is ending, and whose Hosts may have been dropped. It is
-    taken now, when close() waits for the child, or when the next child begins.
+    """Takes the status of a child that is ending, and whose Hosts may have been dropped. If the
+    child has not ended yet, its status is taken when close() waits for it, when reap() is called
+    for another child, or when another child begins.
     """
     _ending.add(child)
     for one in list(_ending):

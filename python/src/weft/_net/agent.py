@@ -44,7 +44,7 @@ from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Agent"]
 
-KEPT = 1000  # the number of calls of which the future is kept
+KEPT = 1000  # the number of calls whose futures are kept
 MOST_ALLOWED = 60_000  # bytes; an entry has at most 65,536
 ROOM = 3000  # the largest number of bytes of a fate, and of the lines that say where a call is
 ASKS = 0.5  # seconds within which an OS process must report where a call is
@@ -141,7 +141,8 @@ class Agent:
         self._seen: dict[str, str] = {}  # module → the digest that was asked for last
         self._coming: dict[str, asyncio.Future[tuple[socket.socket, int]]] = {}
         self._calls: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
-        self._running: dict[str, tuple[int, str]] = {}  # call → its OS process, its name there
+        # call → the pid of its OS process, and its name there
+        self._running: dict[str, tuple[int, str]] = {}
         self._greets: set[asyncio.Task[None]] = set()
         self._folder = _Folder()
         self._path = f"{self._folder.path}/s"

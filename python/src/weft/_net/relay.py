@@ -40,7 +40,7 @@ from weft._net.tls import OnConnection, Streams, Tls
 __all__ = ["RELAY", "Relay", "Way"]
 
 RELAY = "weft.relay"  # all subjects begin with this
-# The largest number of bytes of a session in a packet, and of packets under way.
+# PACKET: the largest number of bytes of a session in a packet; WINDOW: of packets under way.
 PACKET, WINDOW = 16_384, 32
 AGAIN, AGAIN_MOST = 200, 2_000  # ms until packets are sent again: at first, and at most
 LEASE = 20_000  # ms without a sign of life after which the connection is over

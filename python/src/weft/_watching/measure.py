@@ -348,8 +348,8 @@ class Measurement:
     def _outcome_at(
         self, what: str, operation: str | None, target: Any, detail: Any
     ) -> list[_Place]:
-        """Returns the place at which an operation had its outcome; no place if a select chose no
-        channel.
+        """Returns a list of the place at which an operation had its outcome; an empty list if a
+        select chose no channel.
         """
         if not isinstance(target, tuple):
             return self._places(operation, target)

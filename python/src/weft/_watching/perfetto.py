@@ -26,7 +26,7 @@ _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 8, 10, 11,
 _NAME_IID, _TYPE, _TRACK, _FLOWS, _ENDING_FLOWS = 10, 9, 11, 47, 48
 _EVENT_NAMES = 2  # InternedData
 _BEGIN, _END, _INSTANT = 1, 2, 3
-_INCREMENTAL, _NEEDS = 1, 2  # what TracePacket.sequence_flags says
+_INCREMENTAL, _NEEDS = 1, 2  # values of TracePacket.sequence_flags
 _OURS = 0x77656674  # the number of the packet sequence, from which the tracks' numbers are made
 
 

@@ -106,7 +106,7 @@ def _answers(at: Path) -> bool:
 
 def _stat(pid: int | str, *more: object) -> tuple[str, list[str]] | None:
     """Returns the name of an OS process, or of its thread (`"task", tid`), and the fields after the
-    name.
+    name; None if there is no such process.
     """
     try:
         text = Path("/proc", str(pid), *map(str, more), "stat").read_text(errors="replace")
@@ -116,9 +116,7 @@ def _stat(pid: int | str, *more: object) -> tuple[str, list[str]] | None:
 
 
 def has_ended(pid: int) -> bool:
-    """Returns whether there is no such OS process, or only what its parent has yet to take note
-    of.
-    """
+    """Returns whether the OS process has ended, even if its parent has not taken its status yet."""
     found = _stat(pid)
     return found is None or found[1][0] in "ZX"
 

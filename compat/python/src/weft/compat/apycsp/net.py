@@ -137,7 +137,8 @@ class _Connection:
                         future.set_result(request)
                     continue
                 self._began(request)
-        except (OSError, ValueError, TypeError) as error:  # a reset, or text that is no such JSON
+        # the connection was reset, or the text is not JSON of this form
+        except (OSError, ValueError, TypeError) as error:
             why = f"the connection with the other program failed: {error}"
         finally:
             self.close(why)
@@ -271,9 +272,10 @@ class _End(Iterated):
         await self._chan.poison()
 
     def alt_pending_write(self, obj: Any) -> Any:
-        """
+        """Refuses the guard: as in aPyCSP, a channel of another program is not for a choice.
+
         Raises:
-            BadUse: as aPyCSP, this has no choice over the net.
+            BadUse: always.
         """
         raise BadUse(
             f"{self._chan.name} is in another program, and not for an Alternative: "

@@ -216,12 +216,12 @@ class ChannelEnd:
         raise error
 
     def poison(self) -> None:
-        """Poison the channel: every operation on it raises ChannelPoisonException."""
+        """Poisons the channel: every operation on it raises ChannelPoisonException."""
         self.channel._poison(self._op)
 
     def retire(self) -> None:
-        """Give this end up; with the last end of its side the channel retires. A second call
-        does nothing."""
+        """Gives this end up; with the last end of its side the channel retires. A second call does
+        nothing."""
         if not self._closed:
             self._closed = True
             self.__call__ = self._refuse
@@ -280,7 +280,7 @@ def _each_end(ends: Any, verb: str) -> Any:
 
 
 def retire(*ends: Any) -> None:
-    """Retire every end given, and those in lists.
+    """Retires every end that is given, and those in lists.
 
     Raises:
         InfoException: a channel was given.
@@ -290,7 +290,7 @@ def retire(*ends: Any) -> None:
 
 
 def poison(*ends: Any) -> None:
-    """Poison every end given, and those in lists.
+    """Poisons every end that is given, and those in lists.
 
     Raises:
         InfoException: a channel was given.

@@ -361,7 +361,8 @@ def _by_ssh(address: Address) -> socket.socket:
 
 
 def _line(address: Address) -> _Line:
-    """
+    """Returns the connection to this address; makes it if there is none.
+
     Raises:
         OSError: no program listens there, or the program belongs to another user.
     """

@@ -96,9 +96,10 @@ class _Away(_Apart, abc.ABC):
 
     @classmethod
     def _check(cls, settings: dict[str, Any]) -> None:
-        """
+        """Checks the settings that were given for a process of this kind.
+
         Raises:
-            InfoException: one of them is none of this kind of process.
+            InfoException: there is no such setting, or a password is given.
         """
         if wrong := sorted(set(settings) - set(cls._defaults)):
             raise InfoException(
@@ -137,7 +138,8 @@ class _Away(_Apart, abc.ABC):
 
 
 def _host_at(target: str, *options: str) -> Any:
-    """
+    """Returns the host that runs processes on the machine `target`.
+
     Raises:
         InfoException: that is not the name of a machine; a package is missing.
     """
@@ -230,7 +232,8 @@ class _Group:
         return self.nodes[number % len(self.nodes)]
 
     def by_hint(self, hint: Any) -> str:
-        """
+        """Returns the node that the hint chooses.
+
         Raises:
             InfoException: there is no such hint.
         """
@@ -253,7 +256,8 @@ _grouping = threading.Lock()
 
 
 def _group(nodefile: str) -> _Group:
-    """
+    """Returns the group of this node file, which all processes with that file share.
+
     Raises:
         InfoException: there is no such file, or no node in it.
     """
