@@ -18,8 +18,11 @@ def serving(pid: int, interval: float = 0.1) -> Iterator[_server.Server]:
     with _server.Server(looks, 0) as server:
         looks.start()
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield server
-        server.shutdown()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            looks.stop()
 
 
 def get(

@@ -29,6 +29,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
+from weft import _helper_threads
 from weft._commands.see import as_dict
 from weft._watching import visit as _visit
 
@@ -69,6 +70,8 @@ class Looks:
         self._number = 0
         self._event = b""
         self._over = False
+        self._stopped = False
+        self._thread = threading.Thread(target=self._work, name="weft view", daemon=True)
         # Used by the thread alone, like the fields that follow.
         self._looking: _visit.Looking | None = None
         self._knows_stuck = True
@@ -82,7 +85,14 @@ class Looks:
             return self._browsers > 0
 
     def start(self) -> None:
-        threading.Thread(target=self._work, name="weft view", daemon=True).start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the looks. Returns once the look under way is over."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        self._thread.join()
 
     def listens(self, tell: Callable[[bytes], None]) -> bool:
         """Passes every event to `tell`, until the program has ended or `tell` raises OSError.
@@ -119,11 +129,14 @@ class Looks:
             self._changed.notify_all()
 
     def _work(self) -> None:
+        _helper_threads.helps()
         while True:
             if not self.busy:
                 self._forget()
             with self._changed:
-                self._changed.wait_for(lambda: self._browsers > 0)
+                self._changed.wait_for(lambda: self._browsers > 0 or self._stopped)
+                if self._stopped:
+                    break
             start = time.monotonic()
             try:
                 self._publish("look", self._look())
@@ -137,8 +150,9 @@ class Looks:
                 if not alive:
                     break
                 time.sleep(0.5)
+        self._forget()
         with self._changed:
-            self._changed.wait_for(lambda: self._browsers == 0, 2.0)
+            self._changed.wait_for(lambda: self._browsers == 0 or self._stopped, 2.0)
         self.ended.set()
 
     def _forget(self) -> None:
