@@ -202,8 +202,10 @@ def await_lanes(lanes: list[subprocess.Popen[bytes]], listeners: list[progress.L
     while True:
         try:
             ended = [lane.poll() is not None for lane in lanes]
-            for listener in listeners:
+            for listener, over in zip(listeners, ended, strict=True):
                 listener.look(time.monotonic())
+                if over and not listener.left:  # or a test that hung would count as under way
+                    listener.leave()
             if all(ended):
                 return interrupted
             time.sleep(0.05)
@@ -266,7 +268,7 @@ def run_lanes(count: int, arguments: list[str], only: list[str] | None = None) -
             failed.update(name for good, name in results if not good)
             if results[-1:] != [[lane.returncode == 0, DONE]]:
                 whole = False
-                failed.update(listeners[number].leave() or [f"lane {number}"])
+                failed.update(listeners[number].left or [f"lane {number}"])
                 where = listeners[number].what_runs()
                 print(
                     f"lane {number} died (status {lane.returncode}){' in ' + where if where else ''}"

@@ -224,6 +224,30 @@ def test_what_had_passed_counts_where_a_test_hangs(tmp_path: Path) -> None:
     assert "Timeout" in output  # the report has the place of each thread
 
 
+def test_a_test_that_hung_is_told_as_over_while_other_lanes_go_on(tmp_path: Path) -> None:
+    """Otherwise it would be taken for a hang of the whole room."""
+    told = tmp_path / "told"
+    told.touch()
+    (tmp_path / "test_a.py").write_text(
+        "import threading\n"
+        "def test_it(): threading.Event().wait()\n"
+        "def test_never(): pass\n"  # claimed with the one that hangs, instead of test_goes_on
+    )
+    (tmp_path / "test_b.py").write_text(
+        "import faulthandler, pathlib, time\n"
+        "def test_goes_on():\n"
+        "    faulthandler.cancel_dump_traceback_later()\n"
+        "    end = time.monotonic() + 200\n"
+        f"    while 'end 0 0' not in (text := pathlib.Path({str(told)!r}).read_text()):\n"
+        "        assert time.monotonic() < end, text\n"
+        "        time.sleep(0.01)\n"
+    )
+    output = pytest_room_output(
+        tmp_path, "2", "-o", "faulthandler_timeout=3", WEFT_PROGRESS=str(told)
+    )
+    assert last_line(output) == "1 passed, 1 failed"
+
+
 @pytest.mark.parametrize("lanes", ["1", "2"])
 def test_each_test_is_told_as_it_begins_and_ends(tmp_path: Path, lanes: str) -> None:
     (tmp_path / "test_a.py").write_text(
