@@ -15,7 +15,7 @@ import pathlib
 import shutil
 import sys
 
-from mutants import CPP, Text, each_dies, mutated, place, progress
+from mutants import CPP, Text, each_dies, mutated, place, progress, what_failed
 
 TESTS = CPP / "tests"
 SOURCES = ("hosted_io.cpp", "hosted_io_bounds.cpp", "doctest_main.cpp")
@@ -354,18 +354,7 @@ def killed_by(m: Text, work: pathlib.Path) -> str:
         still=STILL,
         env={**os.environ, "WEFT_MUTANT": number},
     )
-    if run.hung:
-        return "(it hangs)"
-    if run.status == 0:
-        return ""
-    if run.status < 0:
-        return f"(the tests themselves crashed: signal {-run.status})"
-    cases = [
-        line.removeprefix("TEST CASE:").removeprefix("FAIL ").strip()
-        for line in run.output.splitlines()
-        if line.startswith(("TEST CASE:", "FAIL "))
-    ]
-    return "; ".join(dict.fromkeys(cases)) or "(the tests failed)"
+    return what_failed(run)
 
 
 if __name__ == "__main__":
