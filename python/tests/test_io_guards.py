@@ -10,9 +10,12 @@ import socket
 import threading
 import weakref
 
+import os_process_targets_choice as targets
 import pytest
 
+import weft
 from weft import coroutines as co
+from weft import processes as ps
 from weft import threads as th
 from weft._watching import shares, trace
 from weft.coroutines import readable, writable
@@ -249,6 +252,24 @@ def test_where_nothing_says_when_it_is_ready(b, ends):  # rule 18.7
 
     with pytest.raises(BadUse, match="with virtual time nothing says"):
         b.run(b.process(waits)(), clock="virtual")
+
+
+def test_in_a_check(ends):  # rule 18.7
+    here, _ = ends
+
+    @co.process
+    async def waits():
+        await writable(here)
+
+    report = weft.check(lambda: co.run(waits()))
+    assert report.kind == "exception" and "weft check cannot say when" in report.what
+
+
+def test_beside_an_end_of_another_program():  # rule 18.7
+    c = ps.Channel("c")
+    _kept = c.writer()
+    with ps.Hosts(1) as hosts, pytest.raises(BadUse, match=r"cannot be chosen beside an end"):
+        ps.run(targets.waits_beside_a_descriptor.on(hosts)(c.reader()))
 
 
 def test_in_a_loop_of_asyncio(ends):  # rule 18.7
