@@ -1,5 +1,6 @@
-// The guards that Python code sees: Input, Output, after, at, skip, readable, writable, and a
-// Barrier or a Timer with a precondition. A choice reads them when it is made (Choice::fill); they do not change.
+// The guards that Python code sees: Input, Output, after, at, skip, readable, writable, and a Barrier
+// or a Timer with a precondition. A choice reads the guards when it is made (Choice::fill). A guard
+// never changes.
 #include "choice/guard.hpp"
 
 #include "choice/select.hpp"
