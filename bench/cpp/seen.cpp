@@ -1,7 +1,9 @@
-// The cost of a look from outside (rules 14.9, 14.10) for a C++ program: seen HOW SAMPLES PER
+// What a look from another OS process (rules 14.9, 14.10) costs a C++ program.
+//
+//   seen HOW SAMPLES PER      PER: how many rounds of the network are one sample
 //
 // alone          ns for a communication of CommsTime on local channels that nobody looks at
-// attached       the same while another OS process takes a look of 100 ms each second
+// attached       the same while another OS process takes a look of 100 ms every second
 // many-alone     the same as alone, beside 10,000 processes that wait
 // many-attached  the same as attached, beside 10,000 processes that wait
 #include <signal.h>
@@ -46,7 +48,8 @@ Process delta(weft::Reader<int, Local> in, weft::Writer<int, Local> left,
 
 Process waits(weft::Reader<int, Local> in) { co_await in.read(); }
 
-// Holds the only writer of the channel at which the other processes wait, so these end with it.
+// Holds the only writer of the channel at which the 10,000 processes wait, so they end when this
+// process ends.
 Process consumer(weft::Reader<int, Local> in, weft::Writer<int, Local>, long samples, long per) {
   bench::Sampler s(samples);
   int expected = 0;
@@ -59,7 +62,7 @@ Process consumer(weft::Reader<int, Local> in, weft::Writer<int, Local>, long sam
   s.print();
 }
 
-// Takes a look each second until the program that it looks at has ended.
+// Takes a look every second until the program `at` has ended.
 [[noreturn]] void looks(const std::string& folder, pid_t at) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   sockaddr_un address{};
@@ -100,7 +103,7 @@ int main(int argc, char** argv) {
   if (how != "alone" && how != "attached")
     bench::fail("usage: seen alone|attached|many-alone|many-attached SAMPLES PER");
   const long samples = bench::number(argv[2]), per = bench::number(argv[3]);
-  // In many containers the user has no runtime directory, in which the socket would be.
+  // The socket is in the user's runtime directory, which is missing in many containers.
   char folder[] = "/tmp/seenXXXXXX";
   if (!mkdtemp(folder)) bench::fail("seen: no directory in /tmp");
   setenv("XDG_RUNTIME_DIR", folder, 1);
