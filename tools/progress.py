@@ -5,8 +5,8 @@ once. Without this variable nothing is written.
 
     begin NAME          a test is under way; repeated: it is still alive
     end P F NAME        it is over; P passed and F failed (0 0: its parts were reported one by one,
-                        or it was skipped). A second `end` counts instead of the first: the test
-                        was run once more.
+                        or it was skipped). A second `end` for the same test replaces the first:
+                        the test was run once more.
 
 A test hangs if it has been under way for STILL seconds without a word. All tests hang if nothing at
 all was said for STILL seconds, neither here nor on the output. Nothing else ends a test: budgets

@@ -1,7 +1,9 @@
-// The cost of a look from outside (rules 14.9, 14.10) for a C++ program: seen HOW SAMPLES PER
+// What a look from another OS process (rules 14.9, 14.10) costs a C++ program.
+//
+//   seen HOW SAMPLES PER      PER: how many rounds of the network are one sample
 //
 // alone          ns for a communication of CommsTime on local channels that nobody looks at
-// attached       the same while another OS process takes a look of 100 ms each second
+// attached       the same while another OS process takes a look of 100 ms every second
 // many-alone     the same as alone, beside 10,000 processes that wait
 // many-attached  the same as attached, beside 10,000 processes that wait
 #include <signal.h>

@@ -43,7 +43,7 @@ def test_a_descriptor_a_channel_and_a_time(b, ends):  # rule 18.3
         assert await op(select(readable(here), r, b.weft.after(0.001))) == (2, None)
         there.send(b"abc")
         await passes(b, w, 7)
-        # the descriptor's guard, which is not chosen, takes no byte
+        # The descriptor's guard is not chosen, so no byte is lost.
         assert await op(select(r, readable(here), mode="priority")) == (0, 7)
         assert await op(select(r, readable(here), mode="priority")) == (1, None)
         assert await op(select(r, readable(here), mode="random")) == (1, None)
@@ -137,7 +137,7 @@ def test_an_alternative(b, ends):  # rules 5.9, 18.3
 
 
 def test_a_wait_is_outside(b, ends):  # rule 18.2
-    """While the thread has not written, the run is no deadlock; when the wait is over, it is one."""
+    """Until the thread has written, the run is not deadlocked; after the wait, it is deadlocked."""
     here, there = ends
     c = b.weft.Channel()
     keep = c.writer()
@@ -212,7 +212,7 @@ def test_ctrl_c_ends_a_wait(b, ends):  # rule 6.7
 
 
 def test_a_coroutine_that_is_dropped_while_it_waits(ends):  # rule 18.3
-    """The guard of its select leaves the descriptor, and leaves the run of that coroutine."""
+    """The guard of its select then watches the descriptor no more, and the run is not outside."""
     here, there = ends
 
     @co.process

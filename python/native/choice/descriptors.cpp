@@ -27,7 +27,8 @@ void Descriptors::add(core::Guard& g, int fd, bool writes) {
 }
 
 int Descriptors::check(const char* verb) {
-  // The child of a fork has copies of its parent's engines, whose events are the parent's.
+  // The child of a fork has copies of its parent's engines. Their events belong to the parent, so
+  // the child must not use them.
   static const std::uint32_t first = generation;
   constexpr const char* in_a_loop =
       "this process runs in a loop of asyncio, which waits for descriptors by itself: use the "
@@ -68,7 +69,7 @@ int Descriptors::check(const char* verb) {
 void Descriptors::add(core::Guard&, int, bool) { all_.emplace_back(); }
 
 int Descriptors::check(const char* verb) {
-  bad_use("%s: readable() and writable() are there on Linux alone", verb);
+  bad_use("%s: readable() and writable() work only on Linux", verb);
   return -1;
 }
 
