@@ -2,9 +2,9 @@
 
     library_object.object_file() ──► .build/tests/weft-HASH.o, by c++ -O0 -g
 
-To compile the library takes longer than all that these tests do with it, so `tools/setup library`
-does it before the tests of `./run test` run: `python3 tools/library_object.py`. A test that needs
-other flags compiles the library itself.
+To compile the library takes longer than all that these tests do with it. So `tools/setup library`
+compiles it, by `python3 tools/library_object.py`, before the tests of `./run test` run. A test that
+needs other flags compiles the library itself.
 
 Invariants
 - Only the standard library is used: tests of several rooms import this file.

@@ -5,8 +5,8 @@ once. Without this variable nothing is written.
 
     begin NAME          a test is under way; repeated: it is still alive
     end P F NAME        it is over; P passed and F failed (0 0: its parts were reported one by one,
-                        or it was skipped). A second `end` counts instead of the first: the test
-                        was run once more.
+                        or it was skipped). A second `end` for the same test replaces the first:
+                        the test was run once more.
 
 A test hangs if it has been under way for STILL seconds without a word. All tests hang if nothing at
 all was said for STILL seconds, neither here nor on the output. Nothing else ends a test: budgets
@@ -93,6 +93,7 @@ class Listener:
         self.left: list[str] = []  # tests that were under way when the runner ended
         self.signs = 0
         self._began: dict[str, float] = {}  # name of a test under way → the time when it began
+        self._failed_parts: dict[str, int] = {}  # name of a failed test → how many parts failed
         self._at = 0
         path.write_bytes(b"")
 
@@ -118,15 +119,17 @@ class Listener:
             self.under_way.pop(found[3], None)
             if (began := self._began.pop(found[3], None)) is not None:
                 self.seconds[found[3]] = self.seconds.get(found[3], 0.0) + now - began
+            failed = int(found[2])
             if found[3] in self.failures:  # the test was run once more
                 self.failures.remove(found[3])
-                self.failed -= 1
-                if not int(found[2]):
+                self.failed -= self._failed_parts[found[3]]
+                if not failed:
                     self.second.append(found[3])
             self.passed += int(found[1])
-            self.failed += int(found[2])
-            if int(found[2]):
+            self.failed += failed
+            if failed:
                 self.failures.append(found[3])
+                self._failed_parts[found[3]] = failed
             if self.prefix is not None:
                 end(self.prefix + found[3], int(found[1]), int(found[2]))
 

@@ -12,10 +12,10 @@ pytest.mark.together), whose fixtures take long. There are as many lanes as CPUs
 WEFT_LANES=1, or an option such as -x, makes it one. The output of all lanes but the first is shown
 at the end, and each lane has temporary files of its own.
 
-A few failed tests are run once more, when all lanes have ended: one after the other, by one lane. A
-test that passes then has failed only because the machine was busy, or by chance. It counts as
-passed, the room says which tests these were, and `./run test` says it again at its end: such a test
-is to be mended. Nothing is run again if more than SOME tests failed, or if a lane died.
+If only a few tests failed, one lane runs them once more, one after the other, when all lanes have
+ended. A test that passes then failed by chance, or because the machine was busy. The test counts as
+passed. The room names it, and `./run test` names it again at its end, because such a test must be
+mended. Nothing is run again if more than SOME tests failed, or if a lane died.
 
 Tests marked `soak` (`@pytest.mark.soak`, or a parameter with `marks=pytest.mark.soak`) repeat
 others, or take much time for what they show. They are left out, and counted, unless WEFT_SOAK is
@@ -204,7 +204,7 @@ def await_lanes(lanes: list[subprocess.Popen[bytes]], listeners: list[progress.L
             ended = [lane.poll() is not None for lane in lanes]
             for listener, over in zip(listeners, ended, strict=True):
                 listener.look(time.monotonic())
-                if over and not listener.left:  # or a test that hung would count as under way
+                if over and not listener.left:  # else a test that hung would count as under way
                     listener.leave()
             if all(ended):
                 return interrupted
@@ -222,7 +222,7 @@ class Run(NamedTuple):
 
 
 def run_lanes(count: int, arguments: list[str], only: list[str] | None = None) -> Run:
-    """Runs all tests, or `only` these."""
+    """Runs all tests; if `only` is given, runs just these tests."""
     passed: set[str] = set()
     failed: set[str] = set()
     whole = True
@@ -277,7 +277,7 @@ def run_lanes(count: int, arguments: list[str], only: list[str] | None = None) -
 
 
 def run_again(first: Run, arguments: list[str]) -> Run:
-    """Runs the tests that failed once more, with no lane beside them, if they are few."""
+    """If few tests failed, runs these once more, in one lane. Returns the outcome of both runs."""
     tests = sorted(first.failed)
     if not tests or len(tests) > SOME or not first.whole or not all("::" in t for t in tests):
         return first

@@ -424,7 +424,7 @@ class SetUp:
             ended.set()
 
     def install_one(self, part: str) -> bool:
-        """Installs one part. Returns whether that failed; True also if stop() came first."""
+        """Installs one part. Returns whether that failed, or was prevented by stop()."""
         with self.lock:
             if self.stopped:
                 return True
@@ -433,7 +433,7 @@ class SetUp:
                     [ROOT / "tools" / "setup", part],
                     cwd=ROOT,
                     stdin=subprocess.DEVNULL,
-                    start_new_session=True,  # so that a compiler can be ended with it
+                    start_new_session=True,  # so that stop() ends its compilers too
                 )
             except OSError as error:
                 say(f"rooms: tools/setup cannot be run: {error}")

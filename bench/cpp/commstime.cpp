@@ -2,28 +2,9 @@
 // writes to both channels in parallel.
 #include <string_view>
 
-#include "common.hpp"
+#include "commstime.hpp"
 
 namespace {
-
-template <class P>
-weft::Process prefix(weft::Reader<int, P> in, weft::Writer<int, P> out) {
-  co_await out.write(0);
-  for (;;) {
-    const int x = co_await in.read();
-    co_await out.write(x);
-  }
-}
-
-template <class P>
-weft::Process delta(weft::Reader<int, P> in, weft::Writer<int, P> left,
-                    weft::Writer<int, P> right) {
-  for (;;) {
-    const int x = co_await in.read();
-    co_await left.write(x);
-    co_await right.write(x);
-  }
-}
 
 template <class P>
 weft::Process parallel_delta(weft::Reader<int, P> in, weft::Writer<int, P> left,
@@ -35,26 +16,13 @@ weft::Process parallel_delta(weft::Reader<int, P> in, weft::Writer<int, P> left,
 }
 
 template <class P>
-weft::Process consumer(weft::Reader<int, P> in, long samples, long per) {
-  bench::Sampler s(samples);
-  int expected = 0;
-  for (long k = 0; k <= samples; ++k) {
-    s.begin();
-    for (long i = 0; i < per; ++i)
-      if (co_await in.read() != expected++) bench::fail("commstime: read a wrong number");
-    if (k > 0) s.end(4.0 * static_cast<double>(per));  // stretch 0 warms up
-  }
-  s.print();
-}
-
-template <class P>
 void commstime(bool parallel, long samples, long per, const weft::RunOptions& on = {}) {
   weft::Channel<int, P> a, b, c, d;
-  weft::run(on,
-            weft::par(prefix<P>(c.reader(), a.writer()),
-                      (parallel ? parallel_delta<P> : delta<P>)(a.reader(), b.writer(), d.writer()),
-                      bench::successor<P>(b.reader(), c.writer()),
-                      consumer<P>(d.reader(), samples, per)));
+  weft::run(on, weft::par(bench::prefix<P>(c.reader(), a.writer()),
+                          (parallel ? parallel_delta<P> : bench::delta<P>)(a.reader(), b.writer(),
+                                                                           d.writer()),
+                          bench::successor<P>(b.reader(), c.writer()),
+                          bench::consumer<P>(d.reader(), samples, per)));
 }
 
 }  // namespace

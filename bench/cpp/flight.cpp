@@ -12,28 +12,11 @@
 
 #include <weft/flight.hpp>
 
-#include "common.hpp"
+#include "commstime.hpp"
 
 namespace {
 
 using Local = weft::Local;
-
-weft::Process prefix(weft::Reader<int, Local> in, weft::Writer<int, Local> out) {
-  co_await out.write(0);
-  for (;;) {
-    const int x = co_await in.read();
-    co_await out.write(x);
-  }
-}
-
-weft::Process delta(weft::Reader<int, Local> in, weft::Writer<int, Local> left,
-                    weft::Writer<int, Local> right) {
-  for (;;) {
-    const int x = co_await in.read();
-    co_await left.write(x);
-    co_await right.write(x);
-  }
-}
 
 // Stores the ns for a communication, one figure for each stretch but the first.
 weft::Process consumer(weft::Reader<int, Local> in, long stretches, long per,
@@ -50,9 +33,9 @@ weft::Process consumer(weft::Reader<int, Local> in, long stretches, long per,
 
 void commstime(long per, std::vector<double>& ns) {
   weft::Channel<int, Local> a, b, c, d;
-  weft::run(weft::par(prefix(c.reader(), a.writer()), delta(a.reader(), b.writer(), d.writer()),
-                      bench::successor<Local>(b.reader(), c.writer()),
-                      consumer(d.reader(), 10, per, &ns)));
+  weft::run(weft::par(
+      bench::prefix(c.reader(), a.writer()), bench::delta(a.reader(), b.writer(), d.writer()),
+      bench::successor<Local>(b.reader(), c.writer()), consumer(d.reader(), 10, per, &ns)));
 }
 
 // Prints the ns for a communication: with the recorder ("on"), without it ("off"), or with it less

@@ -1,7 +1,9 @@
-// The cost of a look from outside (rules 14.9, 14.10) for a C++ program: seen HOW SAMPLES PER
+// What a look from another OS process (rules 14.9, 14.10) costs a C++ program.
+//
+//   seen HOW SAMPLES PER      PER: how many rounds of the network are one sample
 //
 // alone          ns for a communication of CommsTime on local channels that nobody looks at
-// attached       the same while another OS process takes a look of 100 ms each second
+// attached       the same while another OS process takes a look of 100 ms every second
 // many-alone     the same as alone, beside 10,000 processes that wait
 // many-attached  the same as attached, beside 10,000 processes that wait
 #include <signal.h>
@@ -19,7 +21,7 @@
 #include <string_view>
 #include <thread>
 
-#include "common.hpp"
+#include "commstime.hpp"
 
 namespace {
 
@@ -27,37 +29,7 @@ using weft::Local;
 using weft::Process;
 using namespace std::chrono_literals;
 
-Process prefix(weft::Reader<int, Local> in, weft::Writer<int, Local> out) {
-  co_await out.write(0);
-  for (;;) {
-    const int x = co_await in.read();
-    co_await out.write(x);
-  }
-}
-
-Process delta(weft::Reader<int, Local> in, weft::Writer<int, Local> left,
-              weft::Writer<int, Local> right) {
-  for (;;) {
-    const int x = co_await in.read();
-    co_await left.write(x);
-    co_await right.write(x);
-  }
-}
-
 Process waits(weft::Reader<int, Local> in) { co_await in.read(); }
-
-// Holds the only writer of the channel at which the other processes wait, so these end with it.
-Process consumer(weft::Reader<int, Local> in, weft::Writer<int, Local>, long samples, long per) {
-  bench::Sampler s(samples);
-  int expected = 0;
-  for (long k = 0; k <= samples; ++k) {
-    s.begin();
-    for (long i = 0; i < per; ++i)
-      if (co_await in.read() != expected++) bench::fail("seen: read a wrong number");
-    if (k > 0) s.end(4.0 * static_cast<double>(per));  // stretch 0 warms up
-  }
-  s.print();
-}
 
 // Takes a look each second until the program that it looks at has ended.
 [[noreturn]] void looks(const std::string& folder, pid_t at) {
@@ -68,7 +40,7 @@ Process consumer(weft::Reader<int, Local> in, weft::Writer<int, Local>, long sam
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   while (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    std::this_thread::sleep_for(1ms);  // the first run makes the socket
+    std::this_thread::sleep_for(1ms);  // the first run makes the socket, and nothing tells when
   const std::string_view ask = R"({"weft":1,"ask":"look","interval":0.1,"most":2000})";
   const char length[4] = {0, 0, 0, static_cast<char>(ask.size())};
   const auto read_all = [fd](char* to, std::size_t n) {
@@ -87,7 +59,7 @@ Process consumer(weft::Reader<int, Local> in, weft::Writer<int, Local>, long sam
     answer.resize(std::size_t{n[0]} << 24 | n[1] << 16 | n[2] << 8 | n[3]);
     read_all(answer.data(), answer.size());
     if (answer.find("\"processes\"") == answer.npos) bench::fail("seen: " + answer);
-    std::this_thread::sleep_for(900ms);
+    std::this_thread::sleep_for(900ms);  // what is measured is one look of 100 ms in each second
   }
 }
 
@@ -100,7 +72,8 @@ int main(int argc, char** argv) {
   if (how != "alone" && how != "attached")
     bench::fail("usage: seen alone|attached|many-alone|many-attached SAMPLES PER");
   const long samples = bench::number(argv[2]), per = bench::number(argv[3]);
-  // In many containers the user has no runtime directory, in which the socket would be.
+  // In many containers the user has no runtime directory, in which the socket would be. The folder
+  // is in /tmp because the path of a socket has at most 107 bytes.
   char folder[] = "/tmp/seenXXXXXX";
   if (!mkdtemp(folder)) bench::fail("seen: no directory in /tmp");
   setenv("XDG_RUNTIME_DIR", folder, 1);
@@ -111,10 +84,11 @@ int main(int argc, char** argv) {
   weft::Channel<int, Local> a, b, c, d, e;
   std::vector<Process> waiting;
   for (int i = 0; i < (many ? 10'000 : 0); ++i) waiting.push_back(waits(e.reader()));
-  weft::run(weft::par(prefix(c.reader(), a.writer()), delta(a.reader(), b.writer(), d.writer()),
-                      bench::successor<Local>(b.reader(), c.writer()),
-                      consumer(d.reader(), e.writer(), samples, per),
-                      bench::together(std::move(waiting))));
+  weft::run(weft::par(
+      bench::prefix(c.reader(), a.writer()), bench::delta(a.reader(), b.writer(), d.writer()),
+      bench::successor<Local>(b.reader(), c.writer()),
+      // The writer is the only one of the channel at which the others wait.
+      bench::consumer(d.reader(), samples, per, e.writer()), bench::together(std::move(waiting))));
   if (looker > 0) {
     kill(looker, SIGKILL);
     waitpid(looker, nullptr, 0);

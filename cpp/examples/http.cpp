@@ -1,7 +1,7 @@
-// A small HTTP/1.1 server (RFC 9112): connections that stay open, requests that come one upon the
-// other, bodies with a Content-Length, limits on everything that a client sends. On SIGTERM or
-// Ctrl-C the server takes no more connections, closes those that wait for a request, answers the
-// requests that have begun, and ends.
+// A small HTTP/1.1 server (RFC 9112): connections stay open, a client may send requests before it
+// has the earlier answers, bodies have a Content-Length, and everything that a client sends has
+// limits. On SIGTERM or Ctrl-C the server takes no more connections, closes the connections that
+// wait for a request, answers the requests that have begun, and ends.
 //
 //   http [ADDRESS [SECONDS]]    (default 127.0.0.1:8080 30; port 0: the system chooses one)
 //
@@ -11,7 +11,7 @@
 //   GET /       says hello
 //   POST /echo  answers with the request's body
 //
-// A program that faces the internet takes a parser that many have tested (llhttp), and TLS.
+// A program that faces the internet should use a widely tested parser (such as llhttp), and TLS.
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -78,8 +78,8 @@ std::string_view trimmed(std::string_view s) {
   return from == std::string_view::npos ? std::string_view()
                                         : s.substr(from, s.find_last_not_of(" \t") - from + 1);
 }
-// Takes the text before `mark` from the beginning of `rest`, and the mark. Takes everything if the
-// mark is not there.
+// Removes the text before `mark`, and the mark, from the beginning of `rest`. Returns that text. If
+// the mark is not there, all of `rest` is removed and returned.
 std::string_view take(std::string_view& rest, std::string_view mark) {
   const std::size_t at = rest.find(mark);
   const std::string_view taken = rest.substr(0, at);
@@ -87,8 +87,8 @@ std::string_view take(std::string_view& rest, std::string_view mark) {
   return taken;
 }
 
-// Reads a request's head. Returns 200, or the status of the refusal. What two programs may read in
-// two ways is refused: it lets a client smuggle a request past a proxy.
+// Reads a request's head. Returns 200, or the status of the refusal. A head that two programs may
+// understand in two ways is refused, because with it a client can smuggle a request past a proxy.
 int parse(std::string_view head, Request& r) {
   const auto odd = [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == '\x7f'; };
   std::string_view line = take(head, "\r\n");
@@ -104,7 +104,7 @@ int parse(std::string_view head, Request& r) {
     if (std::any_of(line.begin(), line.end(), odd) || line.find(':') == std::string_view::npos)
       return 400;
     const std::string_view name = take(line, ":");
-    if (!is_token(name)) return 400;  // also a line that continues the one before
+    if (!is_token(name)) return 400;  // also if the line continues the line before it
     if (!r.fields.emplace(small(name), trimmed(line)).second &&
         (small(name) == "content-length" || small(name) == "host"))
       return 400;
@@ -134,8 +134,8 @@ Answer answer(const Request& r) {
   return {404, "nothing is there\n"};
 }
 
-// Reads the next request. Returns 200, the status of a refusal, or 0 if the client has ended.
-// `came` is what has come and belongs to no request yet.
+// Reads the next request. Returns 200, the status of a refusal, or 0 if the client has ended the
+// connection. `came` holds the bytes that have come and belong to no request yet.
 weft::ProcessOf<int> receive(io::Stream client, std::string& came, Request& r,
                              weft::Span patience) {
   char bytes[4096];
@@ -146,7 +146,7 @@ weft::ProcessOf<int> receive(io::Stream client, std::string& came, Request& r,
       const std::size_t n = co_await client.read_some(bytes);
       if (n == 0) co_return came.empty() ? 0 : 400;
       came.append(bytes, n);
-      if (came.compare(0, 2, "\r\n") == 0) came.erase(0, 2);  // some clients end a body so
+      if (came.compare(0, 2, "\r\n") == 0) came.erase(0, 2);  // some clients end a body like this
     }
     if (end > kHead) co_return 431;
     const int status = parse(std::string_view(came).substr(0, end), r);
@@ -167,8 +167,8 @@ weft::ProcessOf<int> receive(io::Stream client, std::string& came, Request& r,
   }
 }
 
-// Waits until a request begins. Returns false if the server ends, or if the time is over, before
-// that. A request that has come is answered, also if the server ends.
+// Waits until a request begins. Returns false if the server ends, or the time is over, before a
+// request begins. A request that has come is answered even if the server ends.
 weft::ProcessOf<bool> begins(io::Stream client, weft::Reader<int> open, weft::Span patience) {
   try {
     co_return (co_await weft::select(weft::Mode::priority, io::readable(client),
@@ -214,7 +214,7 @@ weft::Process connection(io::Stream client, weft::Reader<int> open, weft::Span p
       }
     }
   } catch (const std::system_error&) {
-    // The client has reset the connection, or reads no more.
+    // The client has reset the connection, or no longer reads.
   } catch (const weft::TimedOut&) {
     // The client has not read its answer in time.
   }
@@ -223,7 +223,7 @@ weft::Process connection(io::Stream client, weft::Reader<int> open, weft::Span p
 weft::Process serve(io::Listener door, weft::Reader<int> stop, weft::Span patience) {
   weft::Channel<int> open;  // retires when the server ends; nothing is ever written
   weft::Writer<int> keeps_open = open.writer();
-  const weft::Reader<int> one = open.reader();  // else the channel retires while there is no client
+  const weft::Reader<int> one = open.reader();  // or the channel retires while there is no client
   weft::Group clients;
   while ((co_await weft::select(weft::Mode::priority, stop, io::readable(door))).index != 0)
     clients.start(connection(co_await door.accept(), open.reader(), patience));

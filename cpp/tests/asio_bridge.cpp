@@ -1,5 +1,5 @@
-// Rule 18.9: the bridge to Asio. asio_bridge.py compiles this file, where Asio is, with stand-alone
-// Asio and with Boost.Asio.
+// Rule 18.9: the bridge to Asio. asio_bridge.py compiles this file with stand-alone Asio and with
+// Boost.Asio, if they are installed.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -28,7 +28,7 @@ namespace {
 namespace net_local = net::local;
 using Socket = net_local::stream_protocol::socket;
 
-// An io_context that a thread of its own runs.
+// An io_context, and the thread that runs it.
 struct Loop {
   net::io_context io;
   net::executor_work_guard<net::io_context::executor_type> work{io.get_executor()};
@@ -65,7 +65,7 @@ TEST_CASE("rule 18.9: what a handler would get is what the operation returns") {
     co_await net::post(x.get_executor(), use_weft);
   };
   for (const unsigned cores : {1u, 2u}) weft::run({.cores = cores}, echoes(s.b), asks(s.a));
-  // A thread calls the operation.
+  // In a thread process, the operation is called, not awaited.
   net::write(s.b, net::buffer("x", 1));
   weft::run(weft::thread([&] {
     char c[1];
@@ -151,7 +151,7 @@ TEST_CASE("rules 10.3, 18.9: a wait for Asio is outside, until it is over") {
 
 TEST_CASE("rule 18.9: an io_context that goes ends the operations") {
   bool ended = false;
-  auto io = std::make_unique<net::io_context>();  // which nobody runs
+  auto io = std::make_unique<net::io_context>();  // no thread runs it
   const auto waits = [](net::io_context& at, bool& end) -> Process {
     try {
       co_await net::post(at, use_weft);

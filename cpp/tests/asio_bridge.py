@@ -1,5 +1,5 @@
-"""Compiles and runs asio_bridge.cpp with stand-alone Asio and with Boost.Asio (rule 18.9), where
-they are installed; says which are not. Last line `N passed, N failed`.
+"""Compiles and runs asio_bridge.cpp with stand-alone Asio and with Boost.Asio (rule 18.9), if they
+are installed, and says which of them is not. The last line is `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import library_object  # noqa: E402
 import progress  # noqa: E402
 
 COMPILER = os.environ.get("CXX") or ("g++" if shutil.which("g++") else "c++")
-# The name, the oldest version, and what the preprocessor says of it.
+# The name, the value of WEFT_BOOST_ASIO, and a text that the preprocessor refuses if this Asio is
+# missing or too old.
 KINDS = (
     ("stand-alone Asio", 0, "#include <asio/version.hpp>\n#if ASIO_VERSION < 101900\n#error\n#endif"),
     ("Boost.Asio", 1, "#include <boost/version.hpp>\n#include <boost/asio/version.hpp>\n"

@@ -1,4 +1,4 @@
-// Section 18 at its bounds: streams whose reads stop early, descriptors that are used wrongly.
+// Edge cases of section 18: streams whose reads stop early, descriptors that are used wrongly.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,7 +22,8 @@ namespace io_bounds_tests {
 namespace io = weft::io;
 using io::Stream;
 
-// Sends bytes, and with them a descriptor. A read of the peer ends after these bytes.
+// Sends bytes together with a descriptor. A read of the peer stops after these bytes, even if more
+// have come.
 void send_with_descriptor(int to, const char* bytes) {
   const int sent = STDIN_FILENO;
   iovec bytes_at{const_cast<char*>(bytes), std::strlen(bytes)};
@@ -40,7 +41,7 @@ void send_with_descriptor(int to, const char* bytes) {
   REQUIRE(sendmsg(to, &m, 0) == static_cast<ssize_t>(bytes_at.iov_len));
 }
 
-// Reads 6 bytes, having waited before any of them was sent.
+// Reads 6 bytes. The wait begins before any of them is sent.
 void reads_six(Stream s, const std::function<void()>& send) {
   const auto reads = [](Stream from) -> Process {
     std::string all;
@@ -105,7 +106,7 @@ TEST_CASE("rule 11.1: an object that was moved away") {
   const io::Listener door_now = std::move(door);
   const io::Datagrams post_now = std::move(post);
   const io::Child child_now = std::move(child);
-  // NOLINTBEGIN(bugprone-use-after-move): this is what the test is about
+  // NOLINTBEGIN(bugprone-use-after-move): the test is about objects that were moved away
   char b[10];
   CHECK_THROWS_AS(static_cast<void>(door.accept()), weft::BadUse);
   CHECK_THROWS_AS(door.address(), weft::BadUse);
@@ -251,7 +252,7 @@ TEST_CASE("rule 18.1: a read that waits ends when nobody writes any more") {
   weft::run(reads(std::move(r)), leaves(std::move(w)));
 }
 
-// An operation that pauses, because nothing reports when it may go on.
+// The operation tries again after pauses, because nothing reports when the socket has room.
 TEST_CASE("rules 7.12, 18.1: connecting to a Unix socket that has no room waits, within a limit") {
   std::string folder = std::filesystem::temp_directory_path() / "weft_io_XXXXXX";
   REQUIRE(mkdtemp(folder.data()) != nullptr);
@@ -361,8 +362,8 @@ TEST_CASE("rule 18.8: an executor that was woken by another thread sleeps again"
     char b[1];
     co_await s.read_some(b);
   };
-  // A bell that was rung a moment too late is silenced by the next sleep, so not every look
-  // finds all bells silent.
+  // If a bell is rung a moment too late, only the executor's next sleep silences it. So a single
+  // look may still find a bell that rings.
   const auto looks = [](weft::Reader<int> r, Stream s, int& n) -> Process {
     const std::uint64_t before = rung();
     for (int i = 0; i < kRounds; ++i) {

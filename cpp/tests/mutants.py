@@ -149,6 +149,24 @@ def work_directory(usage: str | None) -> pathlib.Path:
     return work
 
 
+def what_failed(run: progress.Ran) -> str:
+    """Returns what a program of doctest says of a mutant: the cases that failed, or how the program
+    ended; "" if all cases passed.
+    """
+    if run.hung:
+        return "(it hangs)"
+    if run.status == 0:
+        return ""
+    if run.status < 0:
+        return f"(the tests themselves crashed: signal {-run.status})"
+    cases = [
+        line.removeprefix("TEST CASE:").removeprefix("FAIL ").strip()
+        for line in run.output.splitlines()
+        if line.startswith(("TEST CASE:", "FAIL "))
+    ]
+    return "; ".join(dict.fromkeys(cases)) or "(the tests failed)"
+
+
 def each_dies(
     usage: str | None, mutants: list[Text], killed_by: Callable[[Text, pathlib.Path], str]
 ) -> int:

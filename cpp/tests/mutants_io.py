@@ -1,10 +1,10 @@
-"""Mutants of `weft::io`: each breaks one line, and the tests of section 18 must notice it.
+"""Mutants of `weft::io`: each mutant breaks one line, and the tests of section 18 must notice that.
 
     python3 cpp/tests/mutants_io.py DIRECTORY [NAME ...]      the last line: N passed, N failed
 
-All mutants are in one copy of the library, so the tests are compiled once (g++ -O0). The variable
-WEFT_MUTANT of the environment switches a mutant on. The program prints a table of what noticed
-each mutant; a mutant that hangs is noticed too. `soak` runs the program.
+One copy of the library has all mutants, so the tests are compiled only once (g++ -O0). The
+environment variable WEFT_MUTANT switches one mutant on. The program prints a table that says which
+test noticed each mutant; if the tests hang, the mutant is noticed too. `soak` runs the program.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import pathlib
 import shutil
 import sys
 
-from mutants import CPP, Text, each_dies, mutated, place, progress
+from mutants import CPP, Text, each_dies, mutated, place, progress, what_failed
 
 TESTS = CPP / "tests"
 SOURCES = ("hosted_io.cpp", "hosted_io_bounds.cpp", "doctest_main.cpp")
-STILL = 60  # seconds without a sign of life; the tests of one mutant take two
+STILL = 60  # seconds without a sign of life; the tests of one mutant take 2 s
 
-# What every file of the copy includes first.
+# The header that every file of the copy includes first.
 SWITCH = """#pragma once
 #include <cstdlib>
 inline int weft_mutant() {
@@ -35,8 +35,8 @@ inline int weft_mutant() {
 
 
 def switched(name: str, what: str, file: str, old: str, new: str) -> Text:
-    """Makes a mutant of the part of `old` between « and », or of all of `old`. In `new`, {part} is
-    this part and {mutant} is whether the mutant is switched on."""
+    """Makes a mutant of the part of `old` between « and », or of all of `old`. In `new`, {part}
+    stands for this part, and {mutant} for the test whether the mutant is switched on."""
     before, mark, rest = old.partition("«")
     part, _, after = rest.partition("»") if mark else (old, "", "")
     before = before if mark else ""
@@ -97,14 +97,14 @@ MUTANTS = [
     ),
     either(
         "io6",
-        "an event goes to whatever has the number now",
+        "an event goes to any file that has the number now",
         "io/descriptors.hpp",
         "at_[fd].number == key >> 32",
         "true",
     ),
     unless(
         "io7",
-        "who had a number before closes what has the number now",
+        "a stream that had the number before closes the file that has the number now",
         WATCHED,
         "if (e.watched) e.watched->owns_ = false;",
     ),
@@ -116,7 +116,7 @@ MUTANTS = [
     ),
     either(
         "io9",
-        "two who wait for one number have two objects",
+        "two processes that wait for one number get two objects",
         WATCHED,
         "there && !there->closed()",
         "false",
@@ -135,7 +135,7 @@ MUTANTS = [
     ),
     unless(
         "io12",
-        "a read that may have left something does not say so",
+        "a read that may have left bytes does not say so",
         WATCHED,
         "«hint_.store(true, std::memory_order_release);»\n    wake(in_, wakes);\n  }\n  wakes.run();",
     ),
@@ -154,7 +154,7 @@ MUTANTS = [
     ),
     unless(
         "io15",
-        "who leaves does not look whether the others are still served",
+        "a process that leaves does not check that the others are still served",
         WATCHED,
         "e->waiting_.fetch_sub(1, std::memory_order_relaxed);\n  «settle();»",
     ),
@@ -200,7 +200,7 @@ MUTANTS = [
     ),
     unless(
         "io22",
-        "who was outside remains outside",
+        "a process remains outside after its wait",
         OPERATION,
         "watched_->leave(p, side_);\n  «run.leave_outside();»",
     ),
@@ -212,7 +212,7 @@ MUTANTS = [
     ),
     unless(
         "io25",
-        "a guard remains outside",
+        "a guard remains outside after the select",
         OPERATION,
         "weft::detail::run_of(chooser(g)).leave_outside();",
     ),
@@ -253,7 +253,7 @@ MUTANTS = [
     ),
     unless(
         "io31",
-        "after an error a read waits for something more",
+        "after an error, the next read waits although something has come",
         STREAM,
         "«w.more();»  // so that the next read sees what comes after the error",
     ),
@@ -273,13 +273,13 @@ MUTANTS = [
     ),
     unless(
         "io34",
-        "who accepts one connection does not look for more",
+        "after one connection, accept does not look for more",
         STREAM,
         "«w->more();»\n      detail::no_delay(fd, from.ss_family);",
     ),
     unless(
         "io35",
-        "accept fails if there is no descriptor",
+        "accept fails if no descriptor is free, instead of trying again",
         STREAM,
         "pause = pause == 0 ? kFirst : std::min(pause * 2, kMost);",
         "error = e; return Tried::over;",
@@ -354,18 +354,7 @@ def killed_by(m: Text, work: pathlib.Path) -> str:
         still=STILL,
         env={**os.environ, "WEFT_MUTANT": number},
     )
-    if run.hung:
-        return "(it hangs)"
-    if run.status == 0:
-        return ""
-    if run.status < 0:
-        return f"(the tests themselves crashed: signal {-run.status})"
-    cases = [
-        line.removeprefix("TEST CASE:").removeprefix("FAIL ").strip()
-        for line in run.output.splitlines()
-        if line.startswith(("TEST CASE:", "FAIL "))
-    ]
-    return "; ".join(dict.fromkeys(cases)) or "(the tests failed)"
+    return what_failed(run)
 
 
 if __name__ == "__main__":

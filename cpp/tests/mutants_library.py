@@ -14,7 +14,7 @@ import pathlib
 import subprocess
 import sys
 
-from mutants import CPP, Text, each_dies, mutate, progress
+from mutants import CPP, Text, each_dies, mutate, progress, what_failed
 
 TESTS = CPP / "tests"
 STILL = 60  # seconds without a sign of life; the tests of one mutant take two
@@ -273,18 +273,7 @@ def killed_by(m: Text, work: pathlib.Path) -> str:
     if built.returncode != 0:
         return "(it does not compile)"
     run = progress.run([str(exe)], name=f"tests of mutant {m.name}", still=STILL)
-    if run.hung:
-        return "(it hangs)"
-    if run.status == 0:
-        return ""
-    if run.status < 0:
-        return f"(the tests themselves crashed: signal {-run.status})"
-    cases = [
-        line.removeprefix("TEST CASE:").removeprefix("FAIL ").strip()
-        for line in run.output.splitlines()
-        if line.startswith(("TEST CASE:", "FAIL "))
-    ]
-    return "; ".join(dict.fromkeys(cases)) or "(the tests failed)"
+    return what_failed(run)
 
 
 if __name__ == "__main__":

@@ -180,8 +180,8 @@ def http_by_clients(folder: pathlib.Path) -> None:
 
 
 def http_in_pieces(folder: pathlib.Path) -> None:
-    """It makes no difference how the requests are cut; requests may come before the answers to the
-    earlier requests are read."""
+    """The server answers a request however it is cut into pieces. A client may send requests before
+    it has read the answers to earlier ones."""
     one = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
     with server(folder / "http") as (_, at):
         s = dial(at)
@@ -204,8 +204,8 @@ def http_in_pieces(folder: pathlib.Path) -> None:
 
 
 def http_refuses(folder: pathlib.Path) -> None:
-    """What is no request, or too much, gets its status and the end of the connection; all other
-    clients are served."""
+    """If bytes are no request, or too many, the server sends the right status and ends the
+    connection. It goes on serving all other clients."""
     host = b"Host: x\r\n"
     with server(folder / "http") as (_, at):
         for status, bad in (
@@ -260,13 +260,14 @@ def http_is_patient_for_so_long(folder: pathlib.Path) -> None:
 
 
 def http_drains(folder: pathlib.Path) -> None:
-    """After SIGTERM the server closes the connections that wait, and answers what has begun."""
+    """After SIGTERM the server closes idle connections, and answers requests that have begun."""
     with server(folder / "http", told=True) as (process, at):
         begun, silent = dial(at), dial(at)
         for s in (begun, silent):
             s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert answer(s)[0].getheader("Connection") == "keep-alive"
-        # The server has read all that came before the answer to the first request.
+        # The server reads both parts at once. So when the first answer is here, the server has the
+        # beginning of the POST too.
         begun.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST /echo HTTP/1.1\r\nHost: x\r\n")
         assert answer(begun)[0].status == 200
         process.send_signal(signal.SIGTERM)

@@ -372,7 +372,8 @@ def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent
         try:
             yield agent
         finally:
-            # Whatever the tests have asked of the agent, its OS processes live, and it fails nowhere.
+            # Whatever the tests have asked of the agent, its OS processes live, and no call in it
+            # has raised unnoticed.
             died = [pid for pid in pids if gone(pid)]
             agent.process.terminate()
             _, errors = agent.process.communicate()

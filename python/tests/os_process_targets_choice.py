@@ -394,3 +394,13 @@ def hands_out_meanwhile(inp: Any) -> list[Any]:
         return Parallel(first_of(r))[0]
 
     return Parallel(chooses(c.writer(), go.writer()), hands_out(c.reader(), go.reader()))
+
+
+@process
+def waits_beside_a_descriptor(r: Any) -> None:
+    reads, writes = os.pipe()
+    try:
+        th.select(r, th.readable(reads))
+    finally:
+        os.close(reads)
+        os.close(writes)

@@ -101,8 +101,8 @@ def dies_once(asked: Any, reports: Any, mark: Any) -> None:
 
 
 def computes(seconds: float) -> None:
-    """Computes, and calls no function written in Python: so a report of where the process runs names
-    a line of this function.
+    """Computes, and calls no function written in Python: so a report of where the process runs
+    names a line of this function.
     """
     until = time.monotonic() + seconds
     while time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""A server of `weft view` within a test, and what its browsers receive."""
+"""For tests: runs the server of `weft view` in this OS process, and reads what browsers receive."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def get(
 
 
 class Events:
-    """The looks as a browser receives them."""
+    """Receives the looks as a browser does."""
 
     def __init__(self, server: _server.Server) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)

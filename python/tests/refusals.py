@@ -1,5 +1,5 @@
-"""What somebody learns who looks at a program that stops, dies or is looked at by others: the same
-checks for Python programs and C++ programs (rule 14.9).
+"""What the commands say about a program that is stopped, dies, or is looked at by others. The
+checks are the same for Python programs and C++ programs (rule 14.9).
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def weft_here(*arguments: str) -> tuple[int, str, str]:
 
 #: the commands that look at one program
 ASKS = (("top", "--once"), ("graph",), ("dump",))
-#: those that refuse a program without a door; a page waits for a program that does not answer
+#: the commands that refuse a program without a door. `view` is not in ASKS, because a page waits
+#: for a program that does not answer
 OPENS = (*ASKS, ("view", "--no-browser"))
 
 
@@ -43,7 +44,7 @@ def all_say(sentence: str, pid: int, asks: Sequence[tuple[str, ...]] = ASKS) -> 
 
 
 def lists(pid: int) -> str:
-    """Returns the line of `weft ps` for this OS process, or ""."""
+    """Returns the line of `weft ps` for this OS process; "" if there is none."""
     status, out, _ = weft_here("ps")
     assert status == 0
     return next((line for line in out.splitlines() if line.split()[0] == str(pid)), "")
@@ -67,7 +68,7 @@ def one_that_stops(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) ->
 
 
 def one_that_dies(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two visitors look at a program that dies, and whose parent has not waited for it yet."""
+    """Two visitors look at a program when it dies. Its parent has not waited for it yet."""
     refusals: list[str] = []
 
     def looks() -> None:
@@ -93,9 +94,7 @@ def one_that_dies(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def many_who_look(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program serves as many visitors at once as it says, and tells one more why it is not
-    served.
-    """
+    """The program serves AT_ONCE visitors at once. One more visitor is refused, and learns why."""
     with contextlib.ExitStack() as stack:
         all_of_them = [stack.enter_context(_visit.Visit(p.pid)) for _ in range(_visit.AT_ONCE)]
         for visit in all_of_them:

@@ -105,7 +105,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_a_program_that_runs(home: Path, tmp_path: Path) -> None:
-    """Rule 14.10: the drawing is that of a look."""
+    """Rule 14.10: `weft graph PID` draws what a look has shown."""
     edge = re.compile(r'"main/source" -> "main/enrich" \[label="orders \(\d+/s\)"\];')
     with running(tmp_path, PIPE) as p:
         shown = weft_until(edge.search, "graph", str(p.pid))

@@ -14,9 +14,12 @@ import threading
 import traceback
 import weakref
 
+import os_process_targets_choice as targets
 import pytest
 
+import weft
 from weft import coroutines as co
+from weft import processes as ps
 from weft import threads as th
 from weft._watching import shares, trace
 from weft.coroutines import readable, writable
@@ -44,7 +47,7 @@ def test_a_descriptor_a_channel_and_a_time(b, ends):  # rule 18.3
         assert await op(select(readable(here), r, b.weft.after(0.001))) == (2, None)
         there.send(b"abc")
         await passes(b, w, 7)
-        # the descriptor's guard, which is not chosen, takes no byte
+        # The descriptor's guard is not chosen, so no byte is lost.
         assert await op(select(r, readable(here), mode="priority")) == (0, 7)
         assert await op(select(r, readable(here), mode="priority")) == (1, None)
         assert await op(select(r, readable(here), mode="random")) == (1, None)
@@ -138,7 +141,7 @@ def test_an_alternative(b, ends):  # rules 5.9, 18.3
 
 
 def test_a_wait_is_outside(b, ends):  # rule 18.2
-    """While the thread has not written, the run is no deadlock; when the wait is over, it is one."""
+    """Until the thread has written, the run is not deadlocked; after the wait, it is deadlocked."""
     here, there = ends
     c = b.weft.Channel()
     keep = c.writer()
@@ -213,7 +216,7 @@ def test_ctrl_c_ends_a_wait(b, ends):  # rule 6.7
 
 
 def test_a_coroutine_that_is_dropped_while_it_waits(ends):  # rule 18.3
-    """The guard of its select leaves the descriptor, and leaves the run of that coroutine."""
+    """The guard of its select then watches the descriptor no more, and the run is not outside."""
     here, there = ends
 
     @co.process
@@ -253,6 +256,24 @@ def test_where_nothing_says_when_it_is_ready(b, ends):  # rule 18.7
 
     with pytest.raises(BadUse, match="with virtual time nothing says"):
         b.run(b.process(waits)(), clock="virtual")
+
+
+def test_in_a_check(ends):  # rule 18.7
+    here, _ = ends
+
+    @co.process
+    async def waits():
+        await writable(here)
+
+    report = weft.check(lambda: co.run(waits()))
+    assert report.kind == "exception" and "weft check cannot say when" in report.what
+
+
+def test_beside_an_end_of_another_program():  # rule 18.7
+    c = ps.Channel("c")
+    _kept = c.writer()
+    with ps.Hosts(1) as hosts, pytest.raises(BadUse, match=r"cannot be chosen beside an end"):
+        ps.run(targets.waits_beside_a_descriptor.on(hosts)(c.reader()))
 
 
 def test_in_a_loop_of_asyncio(ends):  # rule 18.7

@@ -157,7 +157,7 @@ def test_answers_that_are_none(home: Path, answer: bytes, expected: str) -> None
     ],
 )
 def test_an_answer_of_another_version(home: Path, answer: dict[str, Any]) -> None:
-    """The message is one of this protocol, but lacks what this version shows."""
+    """The answer follows the protocol, but lacks fields that this version shows."""
     fake = Fake(home, message({"weft": 1, "program": ["x"], "seconds": 1.0, **answer}))
     expected = f"OS process {os.getpid()} answers in a form that this weft does not know (its Weft is 0.0.1)"
     assert expected in refused(os.getpid()) and expected in lists(os.getpid())

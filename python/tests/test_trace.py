@@ -233,7 +233,7 @@ def test_more_than_memory_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_lines_at_random(tmp_path: Path) -> None:
-    """Whatever is in a file, the commands read it, or refuse it with a sentence."""
+    """Whatever a file contains, the commands read it, or refuse it with a sentence."""
     file = tmp_path / "t.jsonl"
     c = Channel("c")
 

@@ -123,15 +123,15 @@ def test_lanes_run_each_test_once(tmp_path: Path) -> None:
         )
     assert pytest_room(tmp_path, "3") == ("58 passed, 2 failed", 1)
     ran = (tmp_path / "ran").read_text().split()
-    again = ["a7", "b7"]  # what failed is run once more
+    again = ["a7", "b7"]  # the tests that failed are run once more
     assert sorted(ran) == sorted([f"{name}{n}" for name in "ab" for n in range(30)] + again)
     (tmp_path / "test_b.py").write_text("import does_not_exist\n")
     assert pytest_room(tmp_path, "2") == ("0 passed, 1 failed", 1)
 
 
 def test_a_few_failed_tests_are_run_once_more(tmp_path: Path) -> None:
-    """A test that passes in its second run is named. If more than a few tests have failed, that is
-    no accident, and none is run again.
+    """A test that passes in its second run is named. If more than a few tests have failed, this is
+    no accident, and no test is run again.
     """
     (tmp_path / "test_it.py").write_text(
         "import pathlib, pytest\n"
@@ -215,7 +215,7 @@ def test_what_had_passed_counts_where_a_test_hangs(tmp_path: Path) -> None:
         "def test_never(): pass\n"  # this test is claimed with the one that hangs, and lost
     )
     (tmp_path / "test_b.py").write_text("def test_it(): pass\n")
-    for seconds in (1, 30):  # a busy machine may take longer than the shorter one for any test
+    for seconds in (1, 30):  # on a busy machine any test may take longer than 1 s
         output = pytest_room_output(tmp_path, "2", "-o", f"faulthandler_timeout={seconds}")
         if last_line(output) == "3 passed, 1 failed":
             break
@@ -225,13 +225,13 @@ def test_what_had_passed_counts_where_a_test_hangs(tmp_path: Path) -> None:
 
 
 def test_a_test_that_hung_is_told_as_over_while_other_lanes_go_on(tmp_path: Path) -> None:
-    """Otherwise it would be taken for a hang of the whole room."""
+    """Otherwise the whole room would seem to hang."""
     told = tmp_path / "told"
     told.touch()
     (tmp_path / "test_a.py").write_text(
         "import threading\n"
         "def test_it(): threading.Event().wait()\n"
-        "def test_never(): pass\n"  # claimed with the one that hangs, instead of test_goes_on
+        "def test_never(): pass\n"  # the lane that hangs claims this test, not test_goes_on
     )
     (tmp_path / "test_b.py").write_text(
         "import faulthandler, pathlib, time\n"

@@ -1,22 +1,23 @@
-// A bridge to Asio, for programs that have it: Asio's operations in processes, and channels that
-// Asio's handlers write. Rule 18.9; the page cpp/docs/asio.md.
+// A bridge to Asio, for programs that use Asio: processes await Asio's operations, and Asio's
+// handlers write to channels. Rule 18.9; the page is cpp/docs/asio.md.
 //
 //   std::size_t n = co_await socket.async_read_some(asio::buffer(bytes), weft::use_weft);
 //   weft::TryWriter<int> out(channel.writer());   // in a handler: if (!out.try_write(value)) …
 //
 // The header includes stand-alone Asio (1.19 or later) if <asio.hpp> is there, otherwise Boost.Asio
-// (1.77 or later); with WEFT_BOOST_ASIO=1 it is Boost.Asio. weft.hpp does not include this header.
+// (1.77 or later). With WEFT_BOOST_ASIO=1 it includes Boost.Asio. weft.hpp does not include this
+// header.
 //
 //   co_await ──initiate: Bridge::begin()──► parked ──the handler: over()──► woken: await_resume()
 //                                             └─cancelled: Asio is asked to end the operation──┘
 //
 // Invariants
 //  1 The handler refers to the awaiter, which is in the frame of the process. The process goes on
-//    only when the handler has been called, or destroyed, and the initiating function has returned
+//    only when the handler has been called or destroyed, and the initiating function has returned
 //    or thrown. So the awaiter and the buffers stay as long as Asio uses them.
-//  2 Nobody is asked to end an operation that is over: `Asked::over` is written by the handler and
-//    read by the request, both on the executor of the operation. (As everywhere in Asio, several
-//    threads of one io_context need a strand for this.)
+//  2 Asio is never asked to end an operation that is over: the handler writes `Asked::over` and the
+//    request reads it, both on the executor of the operation. (As everywhere in Asio, this needs a
+//    strand if several threads run one io_context.)
 #pragma once
 #if !WEFT_BOOST_ASIO && __has_include(<asio.hpp>)
 #include <asio/any_io_executor.hpp>
@@ -49,11 +50,12 @@
 namespace weft::inline WEFT_ABI {
 
 // A completion token. The initiating function returns an operation: a coroutine awaits it with
-// co_await, a thread calls it. The operation begins then, and returns what the handler would get:
-// nothing, a value, or a tuple. An error_code in the first place is thrown as std::system_error
-// (with Boost as boost::system::system_error), an exception_ptr is rethrown. Throws Cancelled and
-// TimedOut too, once Asio has ended the operation; if Asio had completed it by then, the operation
-// returns its result, and the request comes at the process's next operation (rule 6.3).
+// co_await, a thread calls it. Only then does the operation begin. It returns what the handler
+// would get: nothing, a value, or a tuple. If the handler's first argument is an error_code, an
+// error is thrown as std::system_error (with Boost as boost::system::system_error); if it is an
+// exception_ptr, the exception is rethrown. Throws Cancelled and TimedOut too, once Asio has ended
+// the operation. If Asio had already completed the operation, the operation returns its result, and
+// the request comes at the process's next operation (rule 6.3).
 struct use_weft_t {};
 inline constexpr use_weft_t use_weft{};
 
@@ -90,6 +92,7 @@ struct Outcome<First, Ts...> {
   }
 };
 
+// What the handler and a request to end the operation share.
 struct Asked {
   net::cancellation_signal signal;
   bool over = false;
@@ -118,8 +121,8 @@ class Bridge {
     asked_->over = true;
     one_less();
   }
-  // Called by the handler, and when the initiating function is over. The process may go on at the
-  // second call, and destroy this object.
+  // Called by the handler, and when the initiating function is over. At the second call the process
+  // may go on and destroy this object.
   void one_less() noexcept {
     if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) p_.ops->wake(&p_);
   }
@@ -145,7 +148,7 @@ class Bridge {
   runtime::ProcessBase& p_;
   net::any_io_executor by_;
   const std::shared_ptr<Asked> asked_ = std::make_shared<Asked>();
-  bool has_asked_ = false;  // used by the process's own thread
+  bool has_asked_ = false;  // only the process's own thread uses it
   std::atomic<unsigned> left_{2};
 };
 inline const runtime::OpKind Bridge::kind{Bridge::kName, &Bridge::withdraw, &Bridge::visit};
@@ -160,7 +163,7 @@ class Waits : public Bridge {
   auto result() {
     using Means = Outcome<Ts...>;
     if (failure) std::rethrow_exception(std::move(failure));
-    // The handler was destroyed: its io_context has gone.
+    // If nothing came, the handler was destroyed: its io_context has gone.
     const ErrorCode e = came ? Means::error(*came) : ErrorCode(net::error::operation_aborted);
     if (e == net::error::operation_aborted) meet_request(process());
     if (e) throw SystemError(e, "an operation of Asio");
@@ -251,15 +254,15 @@ class [[nodiscard]] Operation<void(Ts...), Init, Args...> {
 
 }  // namespace detail::bridge
 
-// A writer end for code that must not wait: the handlers of an event loop, callbacks. It is used by
-// one thread at a time, and counts as outside: while it lives, no run that could read the channel
-// is deadlocked (rule 10.3).
+// A writer end for code that must not wait, such as callbacks and the handlers of an event loop.
+// Only one thread at a time may use it. It counts as outside: while it lives, no run that could
+// read the channel is deadlocked (rule 10.3).
 template <class T>
 class TryWriter {
  public:
   explicit TryWriter(Writer<T> w) : writer_(std::move(w)) {}
-  // Writes the value if a reader waits for it, or if the buffer has room. Returns whether it did
-  // so; otherwise `value` is as before. Throws Retired and Poisoned as a write does.
+  // Writes the value if a reader waits for it, or if the buffer has room. Returns whether it
+  // wrote the value; if not, `value` is unchanged. Throws Retired and Poisoned as a write does.
   bool try_write(T& value) {
     return select(Mode::priority, out(writer_, std::move(value)), skip())().index == 0;
   }

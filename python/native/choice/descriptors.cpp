@@ -28,8 +28,9 @@ void Descriptors::add(core::Guard& g, int fd, bool writes) {
 }
 
 int Descriptors::check(const char* verb) {
-  // The child of a fork has copies of its parent's engines, whose events are the parent's.
-  static std::optional<std::uint32_t> first;  // of the OS process that was the first to wait
+  // In the child of a fork the engines are new, and know nothing of the waits that the child has
+  // copied from its parent.
+  static std::optional<std::uint32_t> first;  // the generation of the first wait
   constexpr const char* in_a_loop =
       "this process runs in a loop of asyncio, which waits for descriptors by itself: use the "
       "operations of that loop, or run the process by run()";
@@ -70,7 +71,7 @@ int Descriptors::check(const char* verb) {
 void Descriptors::add(core::Guard&, int, bool) { all_.emplace_back(); }
 
 int Descriptors::check(const char* verb) {
-  bad_use("%s: readable() and writable() are there on Linux alone", verb);
+  bad_use("%s: readable() and writable() work only on Linux", verb);
   return -1;
 }
 

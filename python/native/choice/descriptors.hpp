@@ -1,4 +1,5 @@
-// The descriptors that a choice waits for (rule 18.3), by the engine of weft::io (Linux).
+// The descriptors for which a choice waits (rule 18.3). On Linux, the engine of weft::io watches
+// them.
 #pragma once
 #include <memory>
 #include <vector>
@@ -14,11 +15,11 @@ namespace weft::py {
 class Descriptors {
  public:
   bool any() const noexcept { return !all_.empty(); }
-  // Makes `g` the guard that the descriptor is ready to be read, or to be written.
+  // Makes `g` a guard that is ready when the descriptor can be read or, if `writes`, written.
   void add(core::Guard& g, int fd, bool writes);
   // Called before each select with a descriptor. Raises BadUse where nothing says when the
-  // descriptor is ready (rule 18.7), OSError if the system has none left for the engine. Returns -1
-  // then, otherwise 0.
+  // descriptor is ready (rule 18.7), and OSError if the system has no descriptor left for the
+  // engine. Returns -1 if it has raised an error, otherwise 0.
   static int check(const char* verb);
 
  private:

@@ -1,5 +1,6 @@
-// The guards that Python code sees: Input, Output, after, at, skip, readable, writable, and a
-// Barrier or a Timer with a precondition. A choice reads them when it is made (Choice::fill); they do not change.
+// The guards that Python code sees: Input, Output, after, at, skip, readable, writable, and a Barrier
+// or a Timer with a precondition. A choice reads the guards when it is made (Choice::fill). A guard
+// never changes.
 #include "choice/guard.hpp"
 
 #include "choice/select.hpp"
@@ -134,8 +135,8 @@ PyMethodDef functions[] = {
      "read, the end of the stream or an error, or the descriptor is not open. The guard moves no "
      "byte. Also an operation: awaited, or wait() (rule 18.3; Linux).\n\n"
      "Raises TypeError, ValueError or OverflowError if `file` has no descriptor. The select raises "
-     "BadUse where nothing says when the descriptor is ready (rule 18.7), and OSError if the system has no "
-     "descriptor left to wait with."},
+     "BadUse where nothing says when the descriptor is ready (rule 18.7), and OSError if the system "
+     "has no descriptor left to wait with."},
     {"writable", gated<f_ready<GuardKind::writable>>, METH_O,
      "writable(file): a guard that is ready when a write to `file` would not block: there is room "
      "for at least one byte, or nobody reads any more. Otherwise like readable()."},

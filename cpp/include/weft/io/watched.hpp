@@ -40,8 +40,8 @@ class Watched {
 
   // Returns the object of a descriptor that Weft owns and closes; the descriptor must not block.
   // `tcp`: a read that brings less than was asked for has found nothing more, but at urgent data.
-  // This is not so for others: a read of a Unix socket ends where a descriptor was sent along, and a
-  // read of a pipe in packet mode at the end of a packet. `socket`: send() and recv() work.
+  // This is not so for others: a read of a Unix socket ends where a descriptor was sent along, and
+  // a read of a pipe in packet mode ends with the packet. `socket`: send() and recv() work.
   static std::shared_ptr<Watched> owned(int fd, bool tcp, bool socket);
   // Returns the object of any other descriptor. All processes that wait for one number at the same
   // time share one object.

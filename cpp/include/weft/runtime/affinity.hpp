@@ -1,6 +1,6 @@
-// What the system knows of a thread: the CPUs to which the thread is restricted, the clock of its CPU
-// time, and its name. Restriction works on Linux only; elsewhere a request for a CPU is refused with
-// a message.
+// What the system knows about a thread: the CPUs to which the thread is restricted, the clock of
+// its CPU time, and its name. Restriction works on Linux only; elsewhere a request for a CPU is
+// refused with a message.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -59,9 +59,9 @@ std::int64_t cpu_time(std::int32_t clock) noexcept;
 std::string cpu_refused(int cpu);
 
 class ProcessBase;
-// Gives the calling thread a name that system tools show: the last 15 bytes of `name`, without the
-// part of a character that is cut. On Linux the main thread keeps its name, which is the program's.
-// Where threads have no names, the call has no effect.
+// Gives the calling thread a name that system tools show: the last 15 bytes of `name`, without a
+// character that is cut in two. On Linux the main thread keeps its name, which is the
+// program's name. Where threads have no names, the call has no effect.
 void name_this_thread(const char* name) noexcept;
 // Names the calling thread after the process that it runs (rule 14.13).
 void name_this_thread(const ProcessBase& process) noexcept;

@@ -37,7 +37,7 @@ MOST_NODES = 400
 
 @dataclass
 class Drawn:
-    """A network: names of nodes, and edges (from, to, channel, values; None: not known)."""
+    """A network: names of nodes, and edges (from, to, channel, values or None if not known)."""
 
     nodes: list[str] = field(default_factory=list)
     channels: list[str] = field(default_factory=list)  #: the channels that are nodes
@@ -76,7 +76,7 @@ def recorded(files: _flight_read.Recorded) -> Drawn:
 
     counts: dict[tuple[int, int, int], int] = defaultdict(int)
     seen: set[int] = set()
-    of_ops = {0: False, 1: True, 2: False, 3: False, 4: True}  # by Event.op: whether it writes
+    of_ops = {0: False, 1: True, 2: False, 3: False, 4: True}  # Event.op → whether it writes
     for event in files.events():
         seen.add(event.process)
         if event.place >= 0 and event.op in of_ops and event.tag >= _flight_read.WAITS:
@@ -91,7 +91,9 @@ def recorded(files: _flight_read.Recorded) -> Drawn:
 
 
 def looked(look: _visit.Network) -> Drawn:
-    """Returns the network that a look has shown: who holds which ends, and values a second."""
+    """Returns the network that a look has shown: who holds which ends, and how many values pass in
+    a second.
+    """
     writes: Ends = defaultdict(lambda: defaultdict(int))
     reads: Ends = defaultdict(lambda: defaultdict(int))
     rates: dict[str, float] = defaultdict(float)
@@ -109,8 +111,8 @@ Ends = dict[str, dict[str, int]]  #: channel → process → how many values
 
 
 def _drawn(seen: Iterable[str], writes: Ends, reads: Ends, rates: dict[str, float]) -> Drawn:
-    """Returns the network of these ends. `rates` has the values of a whole channel where those of
-    one process are not known.
+    """Returns the network of these ends. For some channels, `rates` has the values a second of the
+    whole channel; for these it is not known how many values each process passed.
     """
     used = {p for of in (*writes.values(), *reads.values()) for p in of}
     names = _folds(sorted(used or seen), writes, reads)

@@ -144,7 +144,7 @@ def ps(as_json: bool) -> int:
     with _no_look_is_bad_use():
         pids = _visit.doors()
     rows = [_program(pid) for pid in pids]
-    # A program that has ended meanwhile is not in the list.
+    # A program that ended while the others were asked is left out.
     rows = [r for r in rows if r["processes"] is not None or not _visit.has_ended(r["pid"])]
     hosts = {row["pid"] for row in rows if _visit.parent_of(row["pid"]) in pids}
     for row in rows:
@@ -507,8 +507,8 @@ def _drive(looking: _visit.Looking, interval: float, keys: Keys, most: int, show
 def graph(
     backend: str | None, kind: str | None, output: str | None, file: str, args: Sequence[str]
 ) -> int:
-    """Draws the network of a trace, or of a program: of one that runs, or one that is run for this
-    purpose.
+    """Draws the network of a trace, of a program that runs already, or of a program that is run for
+    this purpose.
     """
     by_name = {".svg": "svg", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid"}
     kind = kind or by_name.get(Path(output or "").suffix, "dot")
@@ -523,7 +523,7 @@ def graph(
         if args or backend:
             raise BadUse(f"{file} runs already: --on and arguments are for a program in a file")
         with _no_look_is_bad_use(), _visit.Looking(pid) as looking:
-            looking.look(0.05)  # after this look the channel of a thread that waits is known
+            looking.look(0.05)  # only a second look knows the channel at which a thread waits
             text = _graph.as_text(kind, _graph.looked(looking.look(0.5, _DRAWN)))
     else:
         with tempfile.TemporaryDirectory(prefix="weft") as folder:
@@ -545,7 +545,7 @@ def _is_trace(file: str) -> bool:
     return False
 
 
-_DRAWN = 10_000  #: the most processes to ask for: a drawing folds them
+_DRAWN = 10_000  #: the most processes to ask for; they may be many, since a drawing folds them
 
 
 def _running(word: str) -> int | None:
@@ -660,8 +660,8 @@ def graph_command(
 ) -> int:
     """Run the program FILE, and draw its network: who hands values to whom, by which channel.
 
-    FILE may be a trace (OUT of weft run --trace or --flight), or the number or a word of a program
-    that runs, as for weft top: then nothing is run.
+    FILE may be a trace (OUT of weft run --trace or --flight). It may also name a program that runs,
+    by its number or a word, as for weft top. In both cases nothing is run.
 
     \b
     Examples:

@@ -616,7 +616,8 @@ async def _greeted(
         except asyncio.TimeoutError:
             does = f"has not begun {request['run']}" if "run" in request else "says nothing"
             raise BadUse(
-                f"{where} {does} within {patience:g} seconds: it is stopped, its machine is too busy, or it is no Weft program"
+                f"{where} {does} within {patience:g} seconds: it is stopped, its machine is too busy, "
+                "or it is no Weft program"
             ) from None
         except Refused as error:
             raise BadUse(f"{where}: {error}") from None

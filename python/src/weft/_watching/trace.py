@@ -310,7 +310,7 @@ _TEXTS = ("e", "p", "op", "c", "how", "why", "kind", "error", "at")
 
 
 def _is_event(event: Any) -> bool:
-    """Returns whether this is an event of which the readers here find all that they use."""
+    """Returns whether this is an event with all fields that the functions here read."""
     if not isinstance(event, dict) or not {"t", "e", "id", "p"} <= event.keys():
         return False
     return (
@@ -322,7 +322,7 @@ def _is_event(event: Any) -> bool:
     )
 
 
-_IN_MEMORY = 8  #: how many times as large as its file a trace is in memory, about
+_IN_MEMORY = 8  #: about how many times as much memory a trace takes as its file has bytes
 
 
 def _most() -> int:
@@ -337,7 +337,7 @@ def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
     """Returns the events of a trace in order, and whether its last line is cut off.
 
     Raises:
-        BadUse: the file cannot be read, is not a trace, or has more events than memory holds.
+        BadUse: the file cannot be read, is not a trace, or has more events than fit in memory.
     """
     import json
     from pathlib import Path
@@ -350,8 +350,8 @@ def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
             if (size := os.fstat(lines.fileno()).st_size) > _most():
                 raise BadUse(
                     f"{name} has {size / 1e9:.1f} GB, more than this machine's memory holds as events: "
-                    "record the run by the flight recorder (weft run FILE --flight OUT), whose files "
-                    "may be of any size"
+                    "record the run with the flight recorder (weft run FILE --flight OUT), whose "
+                    "files may be of any size"
                 )
             for number, line in enumerate(lines, 1):
                 try:

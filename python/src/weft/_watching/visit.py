@@ -116,7 +116,9 @@ def _stat(pid: int | str, *more: object) -> tuple[str, list[str]] | None:
 
 
 def has_ended(pid: int) -> bool:
-    """Returns whether the OS process has ended, even if its parent has not taken its status yet."""
+    """Returns whether the OS process has ended. An OS process has ended even if its parent has not
+    waited for it yet.
+    """
     found = _stat(pid)
     return found is None or found[1][0] in "ZX"
 
@@ -192,7 +194,7 @@ def why_not(pid: int) -> str:
 
 
 def _is_python(pid: int) -> bool:
-    """Returns whether Python is in this OS process."""
+    """Returns whether this OS process runs Python."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
             if line.rpartition("/")[2].startswith(("python", "libpython")):
@@ -208,7 +210,10 @@ def _no_answer(pid: int, seconds: float) -> str:
     before = threads(pid)
     visitors = [name for name, _, _ in before].count("weft look")
     if visitors >= AT_ONCE:
-        return f"OS process {pid} is looked at by {visitors} others already, and takes no more: end one of them"
+        return (
+            f"OS process {pid} is looked at by {visitors} others already, and answers the next once one "
+            "of them has gone: end one"
+        )
     time.sleep(0.1)
     grown = [
         f"{name!r}"
@@ -223,7 +228,7 @@ def _no_answer(pid: int, seconds: float) -> str:
     why = (
         "code that does not let go of the interpreter's lock (a C extension) keeps everything else waiting"
         if _is_python(pid)
-        else "the program is at its end (a destructor, or a function of atexit, goes on)"
+        else "the program is at its end (a destructor, or a function of atexit, still runs)"
     )
     return f"OS process {pid} does not answer within {seconds:g} s: {why}{at}"
 
@@ -496,7 +501,7 @@ def together(
         return _together(root, answers, silent, before)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError):
         for pid, answer in answers.items() if len(answers) > 1 else ():
-            together(pid, {pid: answer}, [], {})  # raises NoLook if it is this answer
+            together(pid, {pid: answer}, [], {})  # raises NoLook if this answer is the one at fault
         raise NoLook(_unknown_form(root, answers.get(root, {})), root) from None
 
 
