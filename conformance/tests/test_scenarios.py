@@ -78,6 +78,10 @@ NO_SCENARIO = {
         for n in range(1, 9)
     },
     "18.9": "a bridge to another library; cpp/tests/asio_bridge.cpp has it",
+    **{
+        f"19.{n}": "processes over the rules; python/tests/test_plugnplay_services.py has them"
+        for n in range(1, 5)
+    },
     **{f"17.{n}": "checking; python/tests/test_checking*.py have it" for n in range(1, 14)},
 }
 
