@@ -59,6 +59,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("serve", help="serve an editor, by the Language Server Protocol")
     lfc.add_sources(build)
+    layout = commands.add_parser("format", help="lay .lf files out: indentation and spaces")
+    layout.add_argument(
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE.lf",
+        help="files, or folders with .lf files; - reads stdin and writes stdout",
+    )
+    layout.add_argument(
+        "--check", action="store_true", help="write nothing; status 1 if a file would change"
+    )
     for command in (run, check, graph, oracle):
         command.add_argument("file", type=Path, metavar="FILE.lf")
     for command in (build, run):
@@ -200,6 +211,8 @@ def _do(given: argparse.Namespace) -> int:
         from weft_lf.server import serve
 
         return serve(sys.stdin.buffer, sys.stdout.buffer)
+    if given.command == "format":
+        return _format(given.files, given.check)
     model = model_of(given.file, given)
     if given.command == "check":
         from weft_lf.build import check_bodies, target_of
@@ -251,6 +264,40 @@ def _do(given: argparse.Namespace) -> int:
     _tell(built.warnings)
     assert built.program is not None
     return _become(built.program, given.arguments)
+
+
+def _format(paths: Sequence[Path], check: bool) -> int:
+    """Lays files out. A file with an error stays as it is, and the others are laid out."""
+    from weft_lf.layouter import laid_out
+
+    status = 0
+    files = [f for p in paths for f in (sorted(p.rglob("*.lf")) if p.is_dir() else [p])]
+    for path in files:
+        piped = str(path) == "-"
+        data = sys.stdin.buffer.read() if piped else path.read_bytes()
+        mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
+        name = "stdin" if piped else str(path)
+        try:
+            try:
+                text = data[len(mark) :].decode()
+            except UnicodeDecodeError:
+                raise fail(Span(name), "this is not text in UTF-8") from None
+            lines = "\r\n" if "\r\n" in text else "\n"
+            found = laid_out(text.replace("\r\n", "\n"), name).replace("\n", lines)
+        except LfError as error:
+            _tell(error.problems)
+            status = 1
+            continue
+        made = mark + found.encode()
+        if check:
+            if made != data:
+                print(name)
+                status = 1
+        elif piped:
+            sys.stdout.buffer.write(made)
+        elif made != data:
+            path.write_bytes(made)
+    return status
 
 
 def _oracle(model: Model) -> int:
