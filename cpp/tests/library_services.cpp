@@ -20,11 +20,11 @@ Process at_times(weft::Writer<int, P> w, Timed values) {
   }
 }
 template <class P>
-Process stamps(weft::Reader<int, P> r, Timed* got, bool* cut_off = nullptr, int pause = 0) {
+Process stamps(weft::Reader<int, P> r, Timed* got, bool* cut_off = nullptr, int pause_us = 0) {
   try {
     while (auto v = co_await r.next()) {
       got->emplace_back(in_ms(), *v);
-      if (pause) co_await weft::sleep(std::chrono::milliseconds(pause));
+      if (pause_us) co_await weft::sleep(std::chrono::microseconds(pause_us));
     }
   } catch (const weft::Poisoned&) {
     if (cut_off) *cut_off = true;
@@ -139,7 +139,7 @@ TEST_CASE_TEMPLATE("services: a broadcast to readers that are slow, or join late
     weft::run(virtually, weft::par{source(a.writer(), joins.writer(), std::move(ends)),
                                    Form::as(pnp::broadcast<int>(
                                        a, joins, how == 1 ? pnp::Slow::cut_off : pnp::Slow::wait)),
-                                   stamps(slow.reader(), &slows, &cut_off, 4),
+                                   stamps(slow.reader(), &slows, &cut_off, 3500),
                                    stamps(fast.reader(), &fasts), stamps(late.reader(), &lates)});
     CAPTURE(how);
     Ints seen;

@@ -194,7 +194,7 @@ def test_readers_join_and_leave(b: Any) -> None:
 
 
 def slowly(b: Any, slow: str, **kept: Any) -> Any:
-    """Broadcasts 0 to 5, one a second, to a reader that takes four seconds for each, and to a fast
+    """Broadcasts 0 to 5, one a second, to a reader that takes 3.5 seconds for each, and to a fast
     one."""
     c, joins = b.weft.Channel("c"), b.weft.Channel("joins")
     one, two = b.weft.Channel("one", **kept), b.weft.Channel("two", capacity=1)
@@ -207,7 +207,7 @@ def slowly(b: Any, slow: str, **kept: Any) -> Any:
     return b.weft.run(
         b.process(joined)(c.writer(), joins.writer(), one.writer(), two.writer()),
         plug(b).broadcast(c.reader(), joins.reader(), slow),
-        b.process(stamps)(one.reader(), 4),
+        b.process(stamps)(one.reader(), 3.5),
         b.process(stamps)(two.reader()),
         clock="virtual",
     )[2:]
@@ -218,7 +218,7 @@ def test_slow_readers(b: Any) -> None:
     one, two = slowly(b, "wait", capacity=1)
     assert [v for _, v in one] == [v for _, v in two] == list(range(6))
     one, two = slowly(b, "wait", capacity=1, overflow="drop_oldest")
-    assert one == [(1, 0), (5, 3), (9, 5)]
+    assert one == [(1, 0), (4.5, 3), (8, 5)]
     assert two == [(i + 1, i) for i in range(6)]
     one, two = slowly(b, "cut_off", capacity=1)
     assert one == [(1, 0), "cut off"]
