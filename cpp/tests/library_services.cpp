@@ -1,4 +1,4 @@
-// Tests batch, rate_limit, keyed_pool and broadcast (rules 19.1 to 19.4), in virtual time: as
+// Tests batch, rate_limit, keyed_pool and broadcast (rules 20.1 to 20.4), in virtual time: as
 // coroutines on local and shared channels and on threads.
 #include "plugnplay.hpp"
 
@@ -37,7 +37,7 @@ Process stamped(weft::Reader<Ints, P> r, std::vector<std::pair<int, Ints>>* got)
 
 }  // namespace
 
-// Rule 19.1.
+// Rule 20.1.
 TEST_CASE_TEMPLATE("services: batches by number, by time and at the end", Form, FORMS) {
   using P = typename Form::P;
   weft::Channel<int, P> a, c;
@@ -52,7 +52,7 @@ TEST_CASE_TEMPLATE("services: batches by number, by time and at the end", Form, 
                                  Form::as(pnp::batch<int>(c, d, 2)), stamped(d.reader(), &all)});
   CHECK(all == std::vector<std::pair<int, Ints>>{{0, {0, 1}}, {0, {2, 3}}});
 }
-// Rule 19.2.
+// Rule 20.2.
 TEST_CASE_TEMPLATE("services: a rate and its burst", Form, FORMS) {
   using P = typename Form::P;
   weft::Channel<int, P> a, b;
@@ -65,7 +65,7 @@ TEST_CASE_TEMPLATE("services: a rate and its burst", Form, FORMS) {
           Form::as(pnp::rate_limit<int>(a, b, 10, 10ms, 3)), stamps(b.reader(), &got)});
   CHECK(got == Timed{{0, 0}, {0, 1}, {0, 2}, {1, 3}, {2, 4}, {20, 5}, {20, 6}, {20, 7}, {21, 8}});
 }
-// Rule 19.3.
+// Rule 20.3.
 TEST_CASE_TEMPLATE("services: one key goes to one worker, in order", Form, FORMS) {
   using P = typename Form::P;
   for (unsigned seed = 1; seed <= 5; ++seed) {
@@ -102,7 +102,7 @@ TEST_CASE_TEMPLATE("services: one key goes to one worker, in order", Form, FORMS
     }
   }
 }
-// Rules 7.2, 19.3.
+// Rules 7.2, 20.3.
 TEST_CASE("services: a failure of a worker is the pool's") {
   weft::Channel<int> a, b;
   auto worker = [](weft::Reader<int> r, weft::Writer<int>) -> Process {
@@ -115,7 +115,7 @@ TEST_CASE("services: a failure of a worker is the pool's") {
   };
   CHECK_THROWS_WITH_AS(net(), doctest::Contains("worker"), std::runtime_error);
 }
-// Rule 19.4.
+// Rule 20.4.
 TEST_CASE_TEMPLATE("services: a broadcast to readers that are slow, or join late", Form, FORMS) {
   using P = typename Form::P;
   for (const int how : {0, 1, 2}) {

@@ -1,5 +1,5 @@
 """Tests batch, rate_limit, keyed_pool and broadcast on every backend, in virtual time
-(docs/toolkit.md, rules 19.1 to 19.4).
+(docs/toolkit.md, rules 20.1 to 20.4).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def piped(b: Any, name: str, script: list[tuple[float, Any]], *a: Any, pause: fl
 
 
 def test_batches_by_number_time_and_end(b: Any) -> None:
-    """Rule 19.1."""
+    """Rule 20.1."""
     assert piped(b, "batch", [(0, i) for i in range(5)], 2) == [
         (0, [0, 1]),
         (0, [2, 3]),
@@ -75,7 +75,7 @@ def batches(script: list[tuple[float, int]], n: int, seconds: float) -> list[lis
 
 
 def test_random_batches_are_those_of_the_model(b: Any) -> None:
-    """Rule 19.1."""
+    """Rule 20.1."""
     for seed in range(15):
         print("seed", seed)
         r = random.Random(seed)
@@ -86,7 +86,7 @@ def test_random_batches_are_those_of_the_model(b: Any) -> None:
 
 
 def test_a_rate_and_its_burst(b: Any) -> None:
-    """Rule 19.2."""
+    """Rule 20.2."""
     script = [(0, i) for i in range(4)]
     assert [t for t, _ in piped(b, "rate_limit", script, 2, 1.0)] == [0, 0.5, 1, 1.5]
     script = [(0, i) for i in range(5)] + [(10, 5), (0, 6), (0, 7), (0, 8)]
@@ -96,7 +96,7 @@ def test_a_rate_and_its_burst(b: Any) -> None:
 
 
 def test_random_values_keep_the_rate(b: Any) -> None:
-    """Rule 19.2: also with a reader that is slow at first."""
+    """Rule 20.2: also with a reader that is slow at first."""
     for seed in range(15):
         print("seed", seed)
         r = random.Random(seed)
@@ -127,7 +127,7 @@ async def marks(b: Any, r: Any, out: Any) -> None:
 
 
 def test_one_key_goes_to_one_worker_in_order(b: Any) -> None:
-    """Rule 19.3."""
+    """Rule 20.3."""
     for seed in range(5):
         print("seed", seed)
         r = random.Random(seed)
@@ -141,7 +141,7 @@ def test_one_key_goes_to_one_worker_in_order(b: Any) -> None:
 
 
 def test_keys_are_served_in_parallel(b: Any) -> None:
-    """Rule 19.3: each of two workers waits for the other one."""
+    """Rule 20.3: each of two workers waits for the other one."""
     meet = b.weft.Barrier(2)
 
     async def both(b: Any, r: Any, out: Any) -> None:
@@ -153,7 +153,7 @@ def test_keys_are_served_in_parallel(b: Any) -> None:
 
 
 def test_a_failure_of_a_worker_is_the_pools(b: Any) -> None:
-    """Rules 7.2, 19.3."""
+    """Rules 7.2, 20.3."""
 
     async def fails(b: Any, r: Any, out: Any) -> None:
         await b.op(r.read())
@@ -164,7 +164,7 @@ def test_a_failure_of_a_worker_is_the_pools(b: Any) -> None:
 
 
 def test_readers_join_and_leave(b: Any) -> None:
-    """Rule 19.4."""
+    """Rule 20.4."""
     c, joins = b.weft.Channel("c"), b.weft.Channel("joins")
 
     async def reads(b: Any, at: float, n: int, joins: Any) -> Any:
@@ -214,7 +214,7 @@ def slowly(b: Any, slow: str, **kept: Any) -> Any:
 
 
 def test_slow_readers(b: Any) -> None:
-    """Rule 19.4."""
+    """Rule 20.4."""
     one, two = slowly(b, "wait", capacity=1)
     assert [v for _, v in one] == [v for _, v in two] == list(range(6))
     one, two = slowly(b, "wait", capacity=1, overflow="drop_oldest")

@@ -1,5 +1,5 @@
 // Processes for services: values in batches, at a rate, by their keys to workers, and to readers
-// that come and go (rules 19.1 to 19.4). The clock is that of the run, which may be virtual.
+// that come and go (rules 20.1 to 20.4). The clock is that of the run, which may be virtual.
 #pragma once
 #include <functional>
 
@@ -106,7 +106,7 @@ inline std::size_t counted(std::int64_t n, const char* says) {
 }  // namespace detail
 
 // Writes vectors of n values. A vector with fewer values goes out `longest` after its first value
-// was read, or when the input has ended (rule 19.1). Throws BadUse if n < 1 or `longest` is not
+// was read, or when the input has ended (rule 20.1). Throws BadUse if n < 1 or `longest` is not
 // positive.
 template <class T = void, class I, class O>
 Process batch(I&& in, O&& out, std::int64_t n, weft::detail::Lasting longest = Span::max()) {
@@ -117,7 +117,7 @@ Process batch(I&& in, O&& out, std::int64_t n, weft::detail::Lasting longest = S
       .named("batch");
 }
 // Copies each value, but in any `per` at most n + burst - 1 of them: one each per / n (rounded up to
-// a nanosecond), and after a pause up to `burst` at once (rule 19.2). Throws BadUse if n < 1,
+// a nanosecond), and after a pause up to `burst` at once (rule 20.2). Throws BadUse if n < 1,
 // burst < 1, or `per` is not positive.
 template <class T = void, class I, class O>
 Process rate_limit(I&& in, O&& out, std::int64_t n, weft::detail::Lasting per,
@@ -133,7 +133,7 @@ Process rate_limit(I&& in, O&& out, std::int64_t n, weft::detail::Lasting per,
       .named("rate_limit");
 }
 // Runs n processes worker(reader, writer of out). Each value goes to the one that
-// std::hash of key(value) says: values of one key reach one worker, in order (rule 19.3).
+// std::hash of key(value) says: values of one key reach one worker, in order (rule 20.3).
 // `before_each` are the options of each worker's channel. Throws BadUse if n < 1.
 template <class T = void, class I, class O, class Worker, class Key>
 Process keyed_pool(I&& in, O&& out, Worker worker, std::int64_t n, Key key,
@@ -145,7 +145,7 @@ Process keyed_pool(I&& in, O&& out, Worker worker, std::int64_t n, Key key,
       .named("keyed_pool");
 }
 // Writes each value to every writer that has come by `joins`, from then on; a reader leaves by
-// retiring its end (rule 19.4). How far a reader may be behind is the capacity of its own channel.
+// retiring its end (rule 20.4). How far a reader may be behind is the capacity of its own channel.
 template <class T = void, class I, class C>
 Process broadcast(I&& in, C&& joins, Slow slow = Slow::wait) {
   return detail::casting(detail::reader_of<T>(std::forward<I>(in)),

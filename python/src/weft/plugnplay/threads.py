@@ -445,7 +445,7 @@ def _span(who: str, seconds: object, longest: float) -> None:
 @process
 def batch(source: Reader[Any], out: Writer[list[Any]], n: int, seconds: float = _inf) -> None:
     """Writes lists of `n` values. A list with fewer values goes out `seconds` after its first value
-    was read, or when `source` retires (rule 19.1). No list is empty.
+    was read, or when `source` retires (rule 20.1). No list is empty.
 
     Raises BadUse if n < 1 or seconds <= 0. Rx has this as `buffer`.
     """
@@ -474,7 +474,7 @@ def rate_limit(
     source: Reader[Any], out: Writer[Any], n: int, seconds: float, burst: int = 1
 ) -> None:
     """Writes each value, but in any `seconds` at most n + burst - 1 of them: one each seconds / n,
-    and after a pause up to `burst` at once (rule 19.2).
+    and after a pause up to `burst` at once (rule 20.2).
 
     Raises BadUse if n < 1, burst < 1, or `seconds` is not above 0 and finite. The algorithm is the
     generic cell rate algorithm (ITU-T I.371), a token bucket that keeps one number.
@@ -510,7 +510,7 @@ def keyed_pool(
     capacity: int = 0,
 ) -> None:
     """Runs `n` processes `worker(reader, out)`, and gives each value to the one that
-    hash(key(value)) says: values of one key reach one worker, in order (rule 19.3).
+    hash(key(value)) says: values of one key reach one worker, in order (rule 20.3).
 
     Before each worker up to `capacity` values wait. The pool ends when `source` has retired and all
     workers have ended. A worker's failure is the pool's. Raises BadUse if n < 1 or `capacity` is
@@ -528,7 +528,7 @@ def broadcast(
     joins: Reader[Writer[Any]],
     slow: Literal["wait", "cut_off"] = "wait",
 ) -> None:
-    """Writes each value to every writer that has come by `joins`, from then on (rule 19.4). A
+    """Writes each value to every writer that has come by `joins`, from then on (rule 20.4). A
     reader leaves by retiring its end.
 
     How far a reader may be behind is the capacity of its own channel. Where that is full, the
