@@ -38,8 +38,9 @@ void commstime(long per, std::vector<double>& ns) {
       bench::successor<Local>(b.reader(), c.writer()), consumer(d.reader(), 10, per, &ns)));
 }
 
-// Prints the ns for a communication: with the recorder ("on"), without it ("off"), or with it less
-// the least time without it ("event").
+// Prints the ns for a communication: with the recorder ("on") and without it ("off"); or the least
+// with it less the least without it ("event"), which is one figure a run: the difference of two
+// single samples may be anything where the machine changes its speed.
 void recorded(std::string_view what, long samples, long per) {
   const char* const folder = std::getenv("TMPDIR");
   const std::string path =
@@ -51,9 +52,9 @@ void recorded(std::string_view what, long samples, long per) {
     commstime(per, on);
   }
   std::remove(path.c_str());
-  const double less = what == "event" ? *std::min_element(off.begin(), off.end()) : 0;
+  if (what == "event") on = {std::ranges::min(on) - std::ranges::min(off)};
   std::printf("ns");
-  for (const double v : what == "off" ? off : on) std::printf(" %.3f", std::max(0.1, v - less));
+  for (const double v : what == "off" ? off : on) std::printf(" %.3f", v);
   std::printf("\n");
 }
 

@@ -7,7 +7,11 @@ import gc
 import os
 import signal
 import socket
+import subprocess
+import sys
+import textwrap
 import threading
+import traceback
 import weakref
 
 import os_process_targets_choice as targets
@@ -305,11 +309,154 @@ def test_in_the_child_of_a_fork(ends):  # rules 11.4, 18.7
     assert os.waitpid(child, 0)[1] == 0
 
 
+def in_child(code):
+    """Returns the status of a child of a fork that runs `code` and then ends with 0."""
+    child = os.fork()
+    if child == 0:
+        try:
+            code()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_child_of_a_fork_takes_no_event_of_its_parent(ends):  # rules 11.4, 18.4
+    """The child sleeps as the parent's thread does, while a descriptor of the parent's is ready."""
+    here, there = ends
+    began, go = os.pipe(), os.pipe()
+    results = []
+
+    def sleeps():
+        c = th.Channel()
+        r, w = c.reader(), c.writer()
+
+        def writes():
+            os.write(began[1], b"x")
+            os.read(go[0], 1)  # the parent's descriptor is ready
+            w(1)
+
+        helper = threading.Thread(target=writes)
+        helper.start()
+        assert r() == 1
+        helper.join()
+
+    def forks_and_waits():
+        assert th.select(readable(here), th.skip()) == (1, None)  # the thread has an engine
+        child = os.fork()
+        if child == 0:
+            try:
+                sleeps()
+            finally:
+                os._exit(0)
+        os.read(began[0], 1)
+        # While this thread waits, both would sleep in the same engine.
+        writes = threading.Timer(0.05, there.send, (b"x",))
+        ends_it = threading.Timer(0.2, os.write, (go[1], b"x"))
+        writes.start()
+        ends_it.start()
+        results.append(th.select(readable(here), th.after(60)))
+        writes.join()
+        ends_it.join()
+        os.waitpid(child, 0)
+
+    try:
+        forks_and_waits()
+    finally:
+        for fd in began + go:
+            os.close(fd)
+    assert results == [(0, None)]
+
+
+def test_a_fork_while_other_threads_wait(ends):  # rules 11.4, 18.7
+    """The child can begin an operation, whatever the threads of the parent did at the fork."""
+    here, _ = ends
+    stop = threading.Event()
+
+    def looks(s):
+        while not stop.is_set():
+            th.select(readable(s), th.after(0))
+            writable(s).wait()
+
+    def refused():
+        with pytest.raises(BadUse, match="child of a fork"):
+            readable(here).wait()
+
+    assert writable(here).wait() is None
+    threads = [threading.Thread(target=looks, args=(s,)) for s in ends * 2]
+    for t in threads:
+        t.start()
+    try:
+        assert [in_child(refused) for _ in range(50)] == [0] * 50
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()
+
+
+def test_a_child_of_a_fork_whose_parent_was_refused(tmp_path):  # rule 18.7
+    """Only a parent that has waited for a descriptor keeps its child from waiting."""
+    code = """
+        import os, socket
+        from weft.coroutines import process, run, writable
+        from weft.errors import BadUse
+
+        a, b = socket.socketpair()
+
+        @process
+        async def waits():
+            await writable(a)
+
+        try:
+            run(waits(), clock="virtual")
+        except BadUse:
+            child = os.fork()
+            if child == 0:
+                run(waits())
+                os._exit(7)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    file = tmp_path / "forks.py"
+    file.write_text(textwrap.dedent(code))
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "7\n", done.stderr
+
+
+def test_awaited_outside_a_process(ends):  # rules 11.1, 18.3
+    async def waits():
+        await readable(ends[0])
+
+    with pytest.raises(BadUse, match=r"await readable\(\) outside a process.*call wait\(\)"):
+        waits().send(None)
+
+
+def test_a_socket_in_the_place_of_its_guard(ends):  # rules 5.2, 18.3
+    with pytest.raises(BadUse, match=r"readable\(file\)"):
+        th.select(ends[0])
+
+
+def test_one_guard_twice_and_by_many(b, ends):  # rules 18.3, 18.4
+    here, there = ends
+    guard = readable(here)
+
+    async def waits(b):
+        return await b.op(b.weft.select(guard, guard))
+
+    async def gives(b):
+        await b.op(b.weft.yield_())
+        there.send(b"x")
+
+    assert b.run(b.process(waits)(), b.process(waits)(), b.process(gives)())[:2] == [(0, None)] * 2
+
+
 def test_what_is_no_descriptor():  # rule 18.5
     with pytest.raises(TypeError):
         readable("socket")
     with pytest.raises(ValueError, match="negative"):
         readable(-1)
+    with pytest.raises(OverflowError):
+        readable(2**31)
     s = socket.socket()
     s.close()
     with pytest.raises(ValueError, match="-1"):

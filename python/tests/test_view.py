@@ -12,6 +12,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -244,3 +245,24 @@ def test_the_page_is_in_the_package() -> None:
         ).stdout
         != b"0\n"
     )
+
+
+def test_the_looks_are_stopped_at_any_time():  # rule 14.10
+    """Also before they have begun, twice, and while a browser listens."""
+    never = _server.Looks(os.getpid(), 0.1, 100)
+    never.stop()
+    never.stop()
+    never.start()
+    assert never.listens(lambda event: None)
+    looks = _server.Looks(os.getpid(), 0.1, 100)
+    looks.start()
+    listens, over = threading.Event(), []
+    browser = threading.Thread(
+        target=lambda: over.append(looks.listens(lambda event: listens.set()))
+    )
+    browser.start()
+    listens.wait()
+    looks.stop()
+    looks.stop()
+    browser.join()
+    assert over == [True]

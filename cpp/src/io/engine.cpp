@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 #include <system_error>
+#include <utility>
 
 #include <weft/io/descriptors.hpp>
 
@@ -24,6 +25,10 @@ constexpr std::uint64_t kBell = ~std::uint64_t{0};  // the key of the eventfd's 
 constexpr int kAtOnce = 256;                        // how many events are taken at a time
 
 Engine*& unused() noexcept {
+  static Engine* first = nullptr;
+  return first;
+}
+Engine*& all() noexcept {
   static Engine* first = nullptr;
   return first;
 }
@@ -55,20 +60,24 @@ int wait_until(int epoll, epoll_event* events, std::int64_t until) noexcept {
 
 }  // namespace
 
-Engine::Engine()
-    : epoll_(epoll_create1(EPOLL_CLOEXEC)), bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  int error = epoll_ < 0 || bell_ < 0 ? errno : 0;
+Engine::Engine() {
+  if (const int error = open())
+    throw std::system_error(error, std::generic_category(), "weft::io: an epoll and an eventfd");
+  enlist();
+}
+
+int Engine::open() noexcept {
+  epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  bell_ = epoll_ < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   epoll_event e{};
   e.events = EPOLLIN;
   e.data.u64 = kBell;
-  if (error == 0 && epoll_ctl(epoll_, EPOLL_CTL_ADD, bell_, &e) != 0) error = errno;
-  if (error == 0) {
-    enlist();
-    return;
-  }
+  if (bell_ >= 0 && epoll_ctl(epoll_, EPOLL_CTL_ADD, bell_, &e) == 0) return 0;
+  const int error = errno;
   if (epoll_ >= 0) ::close(epoll_);
   if (bell_ >= 0) ::close(bell_);
-  throw std::system_error(error, std::generic_category(), "weft::io: an epoll and an eventfd");
+  epoll_ = bell_ = -1;
+  return error;
 }
 
 runtime::Poller& Engine::make() {
@@ -79,7 +88,23 @@ runtime::Poller& Engine::make() {
       return *e;
     }
   }
-  return *new Engine;
+  Engine& e = *new Engine;
+  const std::lock_guard g(Watched::book());
+  e.all_next_ = std::exchange(all(), &e);
+  return e;
+}
+
+void Engine::in_child() noexcept {
+  for (Engine* e = all(); e; e = e->all_next_) {
+    if (e->epoll_ >= 0) ::close(e->epoll_);
+    if (e->bell_ >= 0) ::close(e->bell_);
+    e->open();  // if the system refuses it, the executor sleeps without the engine
+    e->sleeper_.store(nullptr, std::memory_order_relaxed);  // a thread of the parent
+  }
+  Descriptors::all().each([](Watched& w) {
+    w.mask_ = 0;
+    w.home_ = nullptr;
+  });
 }
 
 void Engine::join() noexcept {
@@ -125,7 +150,7 @@ void Engine::sleep(const runtime::Parking& who, prim::atomic<std::uint32_t>& wor
                    std::uint32_t expected, std::int64_t until) noexcept {
   const runtime::Parking* nobody = nullptr;
   // One of several workers waits here; the others sleep as usual.
-  if (!sleeper_.compare_exchange_strong(nobody, &who, std::memory_order_seq_cst))
+  if (epoll_ < 0 || !sleeper_.compare_exchange_strong(nobody, &who, std::memory_order_seq_cst))
     return static_cast<void>(prim::park(word, expected, until));
   std::array<epoll_event, kAtOnce> events;
   int n = 0;

@@ -3,6 +3,7 @@
 
 #if defined(__linux__)
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +19,18 @@ std::mutex& Watched::book() noexcept {
   static std::mutex& m = *new std::mutex;
   return m;
 }
+
+// In the child of a fork nobody else may seem to hold the lock, and no engine may be the parent's.
+// This is registered before what inspect.cpp registers, so that a fork takes the lock of a look
+// first, as a look does that then takes the book's.
+void Watched::at_fork() noexcept {
+  pthread_atfork([] { book().lock(); }, [] { book().unlock(); },
+                 [] {
+                   Engine::in_child();
+                   book().unlock();
+                 });
+}
+const bool Watched::forks = (at_fork(), true);
 
 Watched::Watched(int fd, bool owns, bool tcp, bool socket)
     : fd_(fd), owns_(owns), tcp_(tcp), socket_(socket), name_("descriptor " + std::to_string(fd)) {

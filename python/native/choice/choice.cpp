@@ -131,9 +131,8 @@ int Choice::raise_no_guard(std::uint32_t i, PyObject* o, const char* verb) const
   else
     bad_use(
         "%s: guard %u must be a guard, not %R: use a reader, Output(writer, value), after(s), "
-        "at(t), "
-        "skip(), a Barrier, a Timer or a "
-        "process's ended()",
+        "at(t), skip(), a Barrier, a Timer, a process's ended(), or for a socket or a pipe "
+        "readable(file) or writable(file)",
         verb, i, o);
   return -1;
 }

@@ -4,6 +4,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <optional>
 #include <system_error>
 
 #include "channels/fork.hpp"
@@ -27,9 +28,9 @@ void Descriptors::add(core::Guard& g, int fd, bool writes) {
 }
 
 int Descriptors::check(const char* verb) {
-  // The child of a fork has copies of its parent's engines. Their events belong to the parent, so
-  // the child must not use them.
-  static const std::uint32_t first = generation;
+  // In the child of a fork the engines are new, and know nothing of the waits that the child has
+  // copied from its parent.
+  static std::optional<std::uint32_t> first;  // the generation of the first wait
   constexpr const char* in_a_loop =
       "this process runs in a loop of asyncio, which waits for descriptors by itself: use the "
       "operations of that loop, or run the process by run()";
@@ -43,7 +44,7 @@ int Descriptors::check(const char* verb) {
     why =
         "with virtual time nothing says when a descriptor is ready: run without virtual_time, or "
         "give the process a channel instead";
-  else if (first != generation)
+  else if (first && *first != generation)
     why =
         "this OS process is the child of a fork, and its parent has waited for descriptors: start "
         "it by subprocess, or by the method \"spawn\" of multiprocessing";
@@ -51,6 +52,7 @@ int Descriptors::check(const char* verb) {
     try {
       runtime::ProcessBase* const p = runtime::this_process();
       io::detail::Engine::here(p ? *p : runtime::ThreadProcess::self());
+      first = generation;
       return 0;
     } catch (const std::system_error& e) {
       errno = e.code().value();

@@ -9,6 +9,7 @@
 #include "interpreter/errors.hpp"
 #include "interpreter/pending.hpp"
 #include "keywords.hpp"
+#include "processes/loops.hpp"
 #include "processes/process.hpp"
 
 namespace weft::py {
@@ -133,9 +134,9 @@ PyMethodDef functions[] = {
      "object with fileno(), which the guard keeps alive) would not block: there is something to "
      "read, the end of the stream or an error, or the descriptor is not open. The guard moves no "
      "byte. Also an operation: awaited, or wait() (rule 18.3; Linux).\n\n"
-     "Raises TypeError or ValueError if `file` has no descriptor. The select raises BadUse where "
-     "nothing says when the descriptor is ready (rule 18.7), and OSError if the system has no "
-     "descriptor left to wait with."},
+     "Raises TypeError, ValueError or OverflowError if `file` has no descriptor. The select raises "
+     "BadUse where nothing says when the descriptor is ready (rule 18.7), and OSError if the system "
+     "has no descriptor left to wait with."},
     {"writable", gated<f_ready<GuardKind::writable>>, METH_O,
      "writable(file): a guard that is ready when a write to `file` would not block: there is room "
      "for at least one byte, or nobody reads any more. Otherwise like readable()."},
@@ -184,7 +185,16 @@ PyObject* end_wait(PyObject* o, PyObject*) {
   run_deferred();
   return end_operation(o);
 }
-PyObject* end_await(PyObject* o) { return end_wait(o, nullptr); }
+// `await` without a process of weft.coroutines has nothing that could go on meanwhile.
+bool may_await(const char* what) {
+  if (current_coroutine() || in_task()) return true;
+  bad_use("await %s outside a process of weft.coroutines: call wait(), or await it in a process",
+          what);
+  return false;
+}
+PyObject* end_await(PyObject* o) {
+  return may_await("ended()") ? end_wait(o, nullptr) : nullptr;
+}
 PyMethodDef end_methods[] = {
     {"wait", gated<end_wait>, METH_NOARGS,
      "Wait for the process's end: Ended(how, result, error). Raises Cancelled, BadUse."},
@@ -197,7 +207,10 @@ PyObject* ready_wait(PyObject* o, PyObject*) {
   run_deferred();
   return ready_operation(o, guard_of(o)->kind == GuardKind::writable);
 }
-PyObject* ready_await(PyObject* o) { return ready_wait(o, nullptr); }
+PyObject* ready_await(PyObject* o) {
+  const bool writes = guard_of(o)->kind == GuardKind::writable;
+  return may_await(writes ? "writable()" : "readable()") ? ready_wait(o, nullptr) : nullptr;
+}
 PyMethodDef ready_methods[] = {
     {"wait", gated<ready_wait>, METH_NOARGS,
      "Wait until the descriptor is ready. Raises Cancelled, OSError, BadUse."},

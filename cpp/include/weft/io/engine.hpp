@@ -30,7 +30,11 @@ class Engine final : public runtime::Poller {
  private:
   friend class Watched;
   static runtime::Poller& make();
+  // Called in the child of a fork, with the book's lock: gives each engine an epoll and an eventfd
+  // of its own. What the child takes from those of its parent, the parent would not see.
+  static void in_child() noexcept;
   Engine();
+  int open() noexcept;  // makes the two descriptors; returns the system's error number, or 0
   void ring() noexcept override;
   // Returns whether the bell was among the events.
   bool hand_on(const epoll_event* events, int n) noexcept;
@@ -39,6 +43,7 @@ class Engine final : public runtime::Poller {
   std::atomic<std::int32_t> waiting_{0};  // how many operations wait by this engine
   std::atomic<std::int64_t> looked_{0};   // when the engine last looked for events, in ns
   unsigned executors_ = 0;                // under the book's lock: how many executors use this
+  Engine* all_next_ = nullptr;            // under the book's lock: the engine made before this one
   Engine* free_next_ = nullptr;           // under the book's lock: the next unused engine
 };
 

@@ -87,6 +87,8 @@ class Watched {
 
  private:
   friend class Engine;
+  static void at_fork() noexcept;
+  static const bool forks;  // whether a fork knows of the lock, and of the engines
   Watched(int fd, bool owns, bool tcp, bool socket);
 
   // --- called with the book's lock held ---

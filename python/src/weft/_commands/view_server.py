@@ -88,14 +88,18 @@ class Looks:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the looks. Returns once the look under way is over."""
+        """Ends the looks, also for each browser, at any time and any number of times. Returns once
+        the look under way is over.
+        """
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def listens(self, tell: Callable[[bytes], None]) -> bool:
-        """Passes every event to `tell`, until the program has ended or `tell` raises OSError.
+        """Passes every event to `tell`, until the program or the looks have ended or `tell` raises
+        OSError.
         Returns False if too many browsers listen already.
         """
         with self._changed:
@@ -108,10 +112,11 @@ class Looks:
         try:
             while True:
                 with self._changed:
-                    if self._number == seen and not self._over:
+                    if self._number == seen and not self._over and not self._stopped:
                         self._changed.wait(HEARTBEAT)
                     news = self._number > seen
-                    seen, event, over = self._number, self._event, self._over
+                    seen, event = self._number, self._event
+                    over = self._over or self._stopped
                 tell(event if news else b": nothing new\n\n")
                 if over:
                     return True
