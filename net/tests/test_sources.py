@@ -165,6 +165,7 @@ def test_an_edited_helper_is_never_the_old_one(agent, network, tmp_path, monkeyp
     there = written(tmp_path / "there", jobs_of_ours=job, ours="def f(n):\n    return n * n\n")
     here = tmp_path / "here"
     shutil.copytree(there, here)
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     agent("gpu1", "--hosts", "1", "--allow", "jobs_of_ours:g", folder=there)
     monkeypatch.syspath_prepend(str(here))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
