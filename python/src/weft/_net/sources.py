@@ -21,6 +21,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,6 +75,8 @@ def found(module: str, file: Path) -> Sources:
     for _ in range(levels):
         root = root.parent
     within = module.partition(".")[0] if set(_INSTALLED) & set(root.parts) else None
+    # Most imports are of Python's own modules: the names in the folder tell that at once.
+    tops = {entry.partition(".")[0] for entry in os.listdir(root)}  # noqa: PTH208  # a Path for each entry costs more
     sources: Sources = {}
     waiting = [(module, file)]
     for parent in _parents(module):
@@ -92,7 +95,8 @@ def found(module: str, file: Path) -> Sources:
         inside = name if path.name == "__init__.py" else name.rpartition(".")[0]
         for level, imported in read.names:
             for one in _candidates(inside, level, imported):
-                if one in seen or within not in (None, one.partition(".")[0]):
+                top = one.partition(".")[0]
+                if one in seen or top not in tops or within not in (None, top):
                     continue
                 seen.add(one)
                 if (its := _file_of(root, one)) is not None:
@@ -146,14 +150,11 @@ def _file_of(root: Path, module: str) -> Path | None:
     parts = module.split(".")
     if not all(part.isidentifier() for part in parts):
         return None
-    base = root.joinpath(*parts)
+    base = os.path.join(root, *parts)  # noqa: PTH118  # a Path for each guess costs more
     # Python looks for them in this order; it takes .pyc only if there is no source beside it.
-    for path in (base / "__init__.py", base / "__init__.pyc"):
-        if path.is_file():
-            return path
-    for suffix in (".py", ".pyc"):
-        if (path := base.with_name(base.name + suffix)).is_file():
-            return path
+    for end in ("/__init__.py", "/__init__.pyc", ".py", ".pyc"):
+        if os.path.isfile(base + end):  # noqa: PTH113
+            return Path(base + end)
     return None
 
 
