@@ -120,6 +120,7 @@ WRONG = {
 }
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @pytest.mark.parametrize(
     "placement", [[], ["-DWEFT_PLACE_COMPONENT"]], ids=["program", "component"]
