@@ -21,7 +21,7 @@ from pathlib import Path
 
 CPP = Path(__file__).resolve().parent.parent / "cpp"
 HEADERS = CPP / "include/weft"
-LEFT_OUT = re.compile(r"(asio|component\w*|net)\.hpp|net/")
+LEFT_OUT = re.compile(r"(asio|component\w*|net|tls)\.hpp|net/")
 OUT = "weft_single.hpp"
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<(weft/[^>]+)>|"([^"]+)")[^\n]*$', re.MULTILINE)
 

@@ -1,4 +1,4 @@
-// Rule 18.9: the bridge to Asio. asio_bridge.py compiles this file with stand-alone Asio and with
+// Rule 18.9: the bridge to Asio. with_library.py compiles this file with stand-alone Asio and with
 // Boost.Asio, if they are installed.
 #include <doctest/doctest.h>
 

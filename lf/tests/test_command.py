@@ -3,6 +3,8 @@ bad folders, odd file names, unmatched brackets in bodies."""
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import signal
 import subprocess
@@ -193,3 +195,78 @@ def test_the_options_of_upstreams_compiler(
         with pytest.raises(SystemExit) as caught:
             cli.main(["build", *wrong, str(path)])
         assert caught.value.code == 2
+
+
+TOLD = 'target C\nmain reactor {{ reaction(startup) {{= lf_print_log("{}"); =}} }}\n'
+
+
+def test_several_programs_and_json(
+    write: Write,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As upstream's compiler, `build` takes several programs, also by JSON or the standard input.
+    One that has an error does not keep the others from being built."""
+    (tmp_path / "src" / "deep").mkdir(parents=True)
+    one = write(TOLD.format("one"), "src/One.lf")
+    two = write(TOLD.format("two"), "src/deep/Two.lf")
+    bad = write(BAD, "src/Bad.lf")
+    made = lambda: capsys.readouterr().out.split()  # noqa: E731
+    assert cli.main(["build", "-n", "-q", str(one), str(bad), str(two)]) == 1
+    assert [Path(p).name for p in made()] == ["One.c", "Two.c"]
+    assert cli.main(["build", "--hierarchical-bin", str(two)]) == 0
+    assert made() == [str(tmp_path / "bin" / "deep" / "Two")]
+    properties = {"logging": "log", "workers": "2", "clean": False, "target-compiler": "cc"}
+    given = {"src": [str(one)], "out": str(tmp_path / "out"), "properties": properties}
+    file = tmp_path / "given.json"
+    file.write_text(json.dumps(given))
+    for option in (["--json", json.dumps(given)], ["--json-file", str(file)]):
+        assert cli.main(["build", *option]) == 0
+        (program,) = made()
+        assert program == str(tmp_path / "out" / "bin" / "One")
+        assert subprocess.run([program], capture_output=True, text=True).stdout == "LOG: one\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{one}\n\n{two}\n"))
+    assert cli.main(["build", "-n", "--stdin"]) == 0
+    assert [Path(p).name for p in made()] == ["One.c", "Two.c"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--federated", "Main.lf"], "--federated is not supported: federated programs"),
+        (["-r", "x", "Main.lf"], "--rti is not supported"),
+        (["--runtime-version=1", "Main.lf"], "--runtime-version is not supported"),
+        (["--workers", "2", "--single-threaded", "Main.lf"], "not allowed with argument"),
+        ([], "which program?"),
+        (["Main.lf", "--json", "{}"], "name the programs in one way"),
+        (["--json", "{"], "--json: Expecting property name"),
+        (["--json", "[]"], "expected an object"),
+        (["--json", "{}"], "'src' is to be a file"),
+        (["--json", '{"src": "a.lf", "sources": 1}'], "there is no 'sources'"),
+        (["--json", '{"src": "a.lf", "out": 1}'], "'out' is to be a folder"),
+        (["--json", '{"src": "a.lf", "properties": {"workers": []}}'], "the value of 'workers'"),
+        (["--json", '{"src": "a.lf", "properties": {"rti": "x"}}'], "--rti is not supported"),
+        (["--json", '{"src": "a.lf", "properties": {"odd": 1}}'], "--odd"),
+    ],
+)
+def test_options_that_are_refused(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["build", *options])
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_options_without_effect_are_warnings(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write("target C\nmain reactor { reaction(startup) {= char *c = 1; (void)c; =} }\n")
+    options = ["-s", "GEDF_NP", "--tracing", "--single-threaded"]
+    assert cli.main(["build", *options, str(path)]) == 0
+    told = capsys.readouterr().err
+    assert "'--scheduler' has no effect here" in told and "'--tracing' has no effect" in told
+    assert "makes pointer from integer" in told
+    assert cli.main(["build", "--quiet", str(path)]) == 0
+    assert capsys.readouterr().err == ""

@@ -64,7 +64,7 @@ void Waiting::undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
 }
 
 bool is_ready(Watched& w, Side s) noexcept {
-  if (w.closed()) return true;
+  if (w.closed() || (s == Side::in && w.kept())) return true;
   pollfd x{w.fd(), static_cast<short>(s == Side::in ? POLLIN : POLLOUT), 0};
   int n = 0;
   do n = poll(&x, 1, 0);

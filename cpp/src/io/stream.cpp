@@ -3,6 +3,7 @@
 
 #if defined(__linux__)
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -241,15 +242,49 @@ detail::Tried detail::AcceptWork::attempt() {
   }
 }
 
-detail::Operation<detail::ConnectWork> connect(const Address& to) {
+detail::ConnectWork detail::connecting(const Address& to) {
   const int fd = socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) detail::cannot("weft::io: connect");
-  detail::no_delay(fd, to.family());
-  return detail::Operation<detail::ConnectWork>(
-      detail::ConnectWork{detail::Watched::owned(fd, detail::is_tcp(to.family()), true), to});
+  if (fd < 0) cannot("weft::io: connect");
+  no_delay(fd, to.family());
+  ConnectWork work;
+  work.w = Watched::owned(fd, is_tcp(to.family()), true);
+  work.to = to;
+  return work;
+}
+
+detail::Operation<detail::ConnectWork> connect(const Address& to) {
+  return detail::Operation<detail::ConnectWork>(detail::connecting(to));
+}
+
+detail::Operation<detail::ConnectWork> connect(std::vector<Address> to) {
+  if (to.empty()) weft::detail::bad_use("weft::io: connect: there is no address");
+  detail::ConnectWork work = detail::connecting(to.front());
+  work.others.assign(to.rbegin(), to.rend() - 1);
+  return detail::Operation<detail::ConnectWork>(std::move(work));
 }
 
 detail::Tried detail::ConnectWork::attempt() noexcept {
+  for (;;) {
+    const Tried tried = once();
+    if (tried != Tried::over || error == 0 || !next()) return tried;
+  }
+}
+
+bool detail::ConnectWork::next() noexcept {
+  if (others.empty() || w->closed()) return false;
+  try {
+    std::vector<Address> rest = std::move(others);
+    const Address then = rest.back();
+    rest.pop_back();
+    *this = connecting(then);
+    others = std::move(rest);
+    return true;
+  } catch (...) {
+    return false;  // no descriptor is left: the error of the last address stands
+  }
+}
+
+detail::Tried detail::ConnectWork::once() noexcept {
   if (!begun) {
     if (::connect(w->fd(), to.data(), to.size()) == 0) return Tried::over;
     // The listener of a Unix socket has no room, and nothing reports when it has room again.
@@ -272,6 +307,29 @@ Stream detail::ConnectWork::result() {
     throw std::system_error(static_cast<int>(error), std::generic_category(),
                             "weft::io: connect to " + to.text());
   return Stream(std::move(w));
+}
+
+const std::error_category& look_up_category() noexcept {
+  struct Category final : std::error_category {
+    const char* name() const noexcept override { return "getaddrinfo"; }
+    std::string message(int code) const override { return gai_strerror(code); }
+  };
+  static const Category category;
+  return category;
+}
+
+std::vector<Address> detail::looked_up(const char* name, const char* service) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(name, service, &hints, &found);
+  const std::string what = std::string("weft::io: look up ") + name + ", service " + service;
+  if (error == EAI_SYSTEM) cannot(what.c_str());
+  if (error != 0) throw std::system_error(error, look_up_category(), what);
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> keep(found, &freeaddrinfo);
+  std::vector<Address> made;
+  for (const addrinfo* a = found; a; a = a->ai_next) made.emplace_back(a->ai_addr, a->ai_addrlen);
+  return made;
 }
 
 }  // namespace weft::inline WEFT_ABI::io

@@ -126,6 +126,17 @@ void Watched::more() noexcept {
   wakes.run();
 }
 
+void Watched::keeps(bool some) noexcept {
+  if (kept() == some) return;
+  core::Wakes wakes;
+  {
+    const std::lock_guard g(book());
+    kept_.store(some, std::memory_order_release);
+    if (some) wake(in_, wakes);
+  }
+  wakes.run();
+}
+
 int Watched::watch(Side s, Engine& e, bool by_hint) noexcept {
   if (!home_ || (home_ != &e && !anybody())) {
     unwatch();
@@ -180,7 +191,8 @@ bool Watched::wait(core::Node& n, Side s, Engine& e, bool by_hint) {
   int error = 0;
   {
     const std::lock_guard g(book());
-    if (closed() || (by_hint && s == Side::in && hint_.load(std::memory_order_acquire)))
+    if (closed() ||
+        (s == Side::in && (kept() || (by_hint && hint_.load(std::memory_order_acquire)))))
       return false;
     error = watch(s, e, by_hint);
     if (error == 0) enqueue(n, side(s), e);
@@ -193,7 +205,7 @@ bool Watched::wait(core::Node& n, Side s, Engine& e, bool by_hint) {
 
 core::Attempt Watched::enrol(core::Guard& g, Side s, Engine& e) noexcept {
   const std::lock_guard l(book());
-  if (closed() || watch(s, e, false) != 0)
+  if (closed() || (s == Side::in && kept()) || watch(s, e, false) != 0)
     return g.node.choice_->claim_one(core::DONE + g.node.index) ? core::Attempt::committed
                                                                 : core::Attempt::gone;
   enqueue(g.node, side(s), e);

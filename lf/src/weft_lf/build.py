@@ -64,6 +64,8 @@ class Wanted:
     table: bool = True  # use a static schedule, if the program's timing is known
     output: Path | None = None  # the folder of src-gen/ and bin/; None: the project
     clean: bool = False  # first remove everything that was built of the program
+    hierarchical: bool = False  # bin/ has the folders that the sources have in src/
+    quiet: bool = False  # leave out the warnings of the C compiler
     quick: bool = False  # compile without optimisation, for tests that build many programs
 
 
@@ -174,7 +176,7 @@ def build(model: Model, wanted: Wanted) -> Built:
         _write_headers(model, place / header, [place, out])
     if not wanted.compile or config.no_compile:
         return Built(source, None, warnings)
-    bin_folder = out / "bin"
+    bin_folder = out / "bin" / (folder if wanted.hierarchical else "")
     bin_folder.mkdir(parents=True, exist_ok=True)
     messages: list[str] = []
 
@@ -185,7 +187,9 @@ def build(model: Model, wanted: Wanted) -> Built:
         made = _compiled(model, source, bin_folder, wanted, target, sdk, run)
     except Refused as error:
         raise _told(model, error) from None
-    return Built(source, made, [*warnings, *diagnostics.problems(model, "\n".join(messages))])
+    if not wanted.quiet:
+        warnings += diagnostics.problems(model, "\n".join(messages))
+    return Built(source, made, warnings)
 
 
 def _write_headers(model: Model, header: Path, places: list[Path]) -> None:

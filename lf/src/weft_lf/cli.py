@@ -20,6 +20,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from weft_lf import lfc
 from weft_lf.errors import LfError, Problem, Span, as_json, fail, rendered
 from weft_lf.model import Model
 
@@ -32,9 +33,7 @@ def model_of(path: Path, given: argparse.Namespace | None = None) -> Model:
     from weft_lf.load import load
 
     program = load(path)
-    for name in ("workers", "build_type", "logging", "compiler"):
-        if getattr(given, name, None) is not None:
-            setattr(program.config, name, getattr(given, name))
+    program.warnings += lfc.configure(program.config, given)
     return elaborate(program)
 
 
@@ -59,7 +58,19 @@ def _parser() -> argparse.ArgumentParser:
         "test", help="build and run every .lf of a folder, print a table by tier"
     )
     commands.add_parser("serve", help="serve an editor, by the Language Server Protocol")
-    for command in (build, run, check, graph, oracle):
+    lfc.add_sources(build)
+    layout = commands.add_parser("format", help="lay .lf files out: indentation and spaces")
+    layout.add_argument(
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE.lf",
+        help="files, or folders with .lf files; - reads stdin and writes stdout",
+    )
+    layout.add_argument(
+        "--check", action="store_true", help="write nothing; status 1 if a file would change"
+    )
+    for command in (run, check, graph, oracle):
         command.add_argument("file", type=Path, metavar="FILE.lf")
     for command in (build, run):
         command.add_argument(
@@ -73,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
             action="store_true",
             help="let the program write its trace to the file that WEFT_RX_TRACE names",
         )
-        _lfc(command)
+        lfc.add_options(command)
     for command in (build, check):
         command.add_argument(
             "--target",
@@ -125,37 +136,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _lfc(command: argparse.ArgumentParser) -> None:
-    """Adds options that upstream's compiler also has, so that scripts written for it run."""
-    from weft_lf.target import BUILD_TYPES, LOGGING, WORKERS
-
-    def workers(text: str) -> int:
-        if not text.isdigit() or int(text) > WORKERS:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 to {WORKERS}")
-        return int(text)
-
-    command.add_argument("--workers", type=workers, metavar="N", help="0: as many as suit")
-    command.add_argument("--build-type", type=str.lower, choices=BUILD_TYPES, metavar="TYPE")
-    command.add_argument("--logging", type=str.lower, choices=LOGGING, metavar="LEVEL")
-    command.add_argument("--compiler", metavar="CC", help="the C compiler of the host")
-    command.add_argument(
-        "--clean", action="store_true", help="first remove what was built of this program"
-    )
-    # The checks of upstream's lint are always made.
-    command.add_argument("--lint", action="store_true", help=argparse.SUPPRESS)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
     try:
-        try:
-            status = _do(given)
-        except LfError as error:
-            status = 1
-            if getattr(given, "json", False):
-                print(as_json(error.problems))
-            else:
-                _tell(error.problems)
+        if given.command == "build":
+            line = sys.argv[1:] if arguments is None else arguments
+            given = lfc.completed(parser, given, line)
+            status = max(
+                _done(argparse.Namespace(**{**vars(given), "file": f})) for f in given.files
+            )
+        else:
+            status = _done(given)
         if sys.stdout is not None:
             sys.stdout.flush()
         return status
@@ -169,6 +161,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _done(given: argparse.Namespace) -> int:
+    """Does what one command says; tells errors in a program. Returns the exit status."""
+    try:
+        return _do(given)
+    except LfError as error:
+        if getattr(given, "json", False):
+            print(as_json(error.problems))
+        else:
+            _tell(error.problems)
+        return 1
 
 
 def _drop_output() -> None:
@@ -207,6 +211,8 @@ def _do(given: argparse.Namespace) -> int:
         from weft_lf.server import serve
 
         return serve(sys.stdin.buffer, sys.stdout.buffer)
+    if given.command == "format":
+        return _format(given.files, given.check)
     model = model_of(given.file, given)
     if given.command == "check":
         from weft_lf.build import check_bodies, target_of
@@ -246,15 +252,52 @@ def _do(given: argparse.Namespace) -> int:
             table=given.table,
             output=given.output_path,
             clean=given.clean,
+            hierarchical=given.hierarchical_bin,
+            quiet=given.quiet,
         )
         built = build(model, wanted)
         _tell(built.warnings)
         print(built.program or built.source)
         return 0
-    built = build(model, Wanted("host", given.trace, table=given.table, clean=given.clean))
+    wanted = Wanted("host", given.trace, table=given.table, clean=given.clean, quiet=given.quiet)
+    built = build(model, wanted)
     _tell(built.warnings)
     assert built.program is not None
     return _become(built.program, given.arguments)
+
+
+def _format(paths: Sequence[Path], check: bool) -> int:
+    """Lays files out. A file with an error stays as it is, and the others are laid out."""
+    from weft_lf.layouter import laid_out
+
+    status = 0
+    files = [f for p in paths for f in (sorted(p.rglob("*.lf")) if p.is_dir() else [p])]
+    for path in files:
+        piped = str(path) == "-"
+        data = sys.stdin.buffer.read() if piped else path.read_bytes()
+        mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
+        name = "stdin" if piped else str(path)
+        try:
+            try:
+                text = data[len(mark) :].decode()
+            except UnicodeDecodeError:
+                raise fail(Span(name), "this is not text in UTF-8") from None
+            lines = "\r\n" if "\r\n" in text else "\n"
+            found = laid_out(text.replace("\r\n", "\n"), name).replace("\n", lines)
+        except LfError as error:
+            _tell(error.problems)
+            status = 1
+            continue
+        made = mark + found.encode()
+        if check:
+            if made != data:
+                print(name)
+                status = 1
+        elif piped:
+            sys.stdout.buffer.write(made)
+        elif made != data:
+            path.write_bytes(made)
+    return status
 
 
 def _oracle(model: Model) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -523,6 +524,11 @@ def parse(text: str, file: str) -> tree.File:
         raise fail(Span(file, 1, 1), "brackets nested too deeply", "nest them less") from None
     assert isinstance(built, tree.File)
     return built
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """Yields the tokens of a text that parse() accepts, without white space and comments."""
+    yield from _lark().parse_interactive(text).iter_parse()
 
 
 def _syntax_error(error: UnexpectedInput, text: str, file: str) -> list[Any]:

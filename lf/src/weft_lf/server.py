@@ -29,6 +29,7 @@ from weft_lf import places
 from weft_lf.build import check_bodies, target_of
 from weft_lf.elaborate import elaborate
 from weft_lf.errors import LfError, Problem, Span
+from weft_lf.layouter import laid_out
 from weft_lf.load import NO_MAIN, Loaded, load, parts
 from weft_lf.model import Model
 from weft_lf.ticks import check, tick_of
@@ -124,6 +125,7 @@ class Server:
             "definitionProvider": True,
             "hoverProvider": True,
             "documentSymbolProvider": True,
+            "documentFormattingProvider": True,
             "executeCommandProvider": {"commands": ["weft.lf.graph"]},
         }
         return {"capabilities": can, "serverInfo": {"name": "weft lf"}}
@@ -327,6 +329,19 @@ class Server:
             return []
         found = places.symbols(asked[1])
         return [{**symbol(r), "children": [symbol(m) for m in own]} for r, own in found]
+
+    def on_textDocument_formatting(self, given: Message) -> list[Message]:
+        document = self.open.get(path_of(given["textDocument"]["uri"]))
+        if document is None:
+            return []
+        text = document.text.replace("\r\n", "\n")
+        try:
+            found = laid_out(text, str(document.path))
+        except LfError:  # Its problems are shown already.
+            return []
+        end = {"line": text.count("\n") + 1, "character": 0}
+        whole = {"start": {"line": 0, "character": 0}, "end": end}
+        return [] if found == text else [{"range": whole, "newText": found}]
 
     def on_workspace_executeCommand(self, given: Message) -> str | None:
         """Serves the command weft.lf.graph URI: draws the program as FILE.svg, and returns the URI

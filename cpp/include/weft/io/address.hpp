@@ -11,8 +11,7 @@ struct sockaddr;
 namespace weft::inline WEFT_ABI::io {
 
 // An address in numbers: "127.0.0.1:8080", "[::1]:8080", or a path: "unix:/run/chat". With port 0
-// the system chooses a port. Names are looked up by getaddrinfo, in weft::blocking
-// (cpp/docs/io.md).
+// the system chooses a port. look_up() finds the addresses of a name.
 class Address {
  public:
   // Throws BadUse if the text is no address.

@@ -12,7 +12,7 @@
 // Only attempt() reads or writes, on the process's own thread, and what it has read is the result.
 // So no byte is lost when a wait ends by a cancellation or a limit.
 //
-// A Work has: watched(), side, kByHint (for Watched::wait()), kVerb (for errors: "read from
+// A Work has: watched(), side (static if all attempts wait for the same), kByHint (for Watched::wait()), kVerb (for errors: "read from
 // descriptor 7"), kOperation (for looks and reports), attempt() → Tried, pause_ns() (how long to
 // pause), result().
 #pragma once
@@ -71,7 +71,7 @@ class Trying : public Waiting {
           return false;
         case Tried::would_block:
           if (gives_up(p)) return true;
-          if (begin(p, work.watched(), Work::side, Work::kByHint, kWaits<Work>)) return false;
+          if (begin(p, work.watched(), work.side, Work::kByHint, kWaits<Work>)) return false;
       }
     }
   }

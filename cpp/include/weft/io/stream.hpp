@@ -4,9 +4,13 @@
 // copy is gone, or by close().
 #pragma once
 #include <span>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
+#include "../blocking.hpp"
 #include "address.hpp"
 #include "operation.hpp"
 
@@ -187,16 +191,37 @@ struct ConnectWork {
   Address to;
   bool begun = false;
   long error = 0;
+  std::vector<Address> others;  // to be tried after `to`, the next of them last
   Watched& watched() noexcept { return *w; }
   Tried attempt() noexcept;
   static std::int64_t pause_ns() noexcept { return 10'000'000; }
   Stream result();
+
+ private:
+  Tried once() noexcept;
+  bool next() noexcept;  // whether there is another address, which is `to` now
 };
+ConnectWork connecting(const Address& to);
+std::vector<Address> looked_up(const char* name, const char* service);
 
 }  // namespace detail
 
 // Connects. Throws std::system_error (ECONNREFUSED, …), Cancelled, TimedOut. If it throws, the
 // socket is closed.
 detail::Operation<detail::ConnectWork> connect(const Address& to);
+// Connects to the first of these addresses that answers; each is tried when the one before has
+// failed. Throws what connect() throws for the last of them; BadUse if there is none.
+detail::Operation<detail::ConnectWork> connect(std::vector<Address> to);
+
+// Looks up a name of the network, by getaddrinfo() on a thread of its own. Returns the addresses
+// at which programs listen for TCP, in the order in which the system would try them. `service` is
+// a port ("8080") or the name of a service ("https"). Throws std::system_error, whose code is
+// getaddrinfo()'s, in the category look_up_category(); otherwise what weft::blocking throws.
+[[nodiscard]] inline auto look_up(std::string name, std::string service) {
+  return blocking([name = std::move(name), service = std::move(service)] {
+    return detail::looked_up(name.c_str(), service.c_str());
+  });
+}
+const std::error_category& look_up_category() noexcept;
 
 }  // namespace weft::inline WEFT_ABI::io

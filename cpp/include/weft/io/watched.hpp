@@ -7,8 +7,8 @@
 //
 // Invariants
 //  1 One lock for the whole program, `book()`, protects all state here. Code that holds the lock
-//    neither waits nor wakes. Only `hint` is also changed without the lock; `hint`, `hup` and
-//    `closed` are also read without it.
+//    neither waits nor wakes. Only `hint` is also changed without the lock; `hint`, `short`,
+//    `closed` and `kept` are also read without it.
 //  2 While processes wait for a descriptor, its home is the engine of one of them, and the others
 //    are woken from there. So an executor that runs no waiting process need not look.
 //  3 `hint` is false only if a read is under way, or the last read found nothing more; and if the
@@ -64,6 +64,11 @@ class Watched {
   // something. more(): called after a read that may have left something.
   bool taken() noexcept { return hint_.exchange(false, std::memory_order_acq_rel); }
   void more() noexcept;
+  // For a layer above, which has taken bytes from the descriptor and keeps some that nobody has
+  // read: then the descriptor counts as ready, and no reader waits. The layer calls keeps() after
+  // each of its reads, one thread at a time.
+  void keeps(bool some) noexcept;
+  bool kept() const noexcept { return kept_.load(std::memory_order_acquire); }
   // Returns whether a read of TCP may bring less than is there.
   bool reads_short() const noexcept { return short_.load(std::memory_order_relaxed); }
 
@@ -112,6 +117,7 @@ class Watched {
   // whether the peer has ended its stream, or has sent urgent data, at which a read of TCP stops
   std::atomic<bool> short_{false};
   std::atomic<bool> closed_{false};  // written under the lock
+  std::atomic<bool> kept_{false};    // written under the lock
   Engine* home_ = nullptr;
   std::uint32_t mask_ = 0;  // the events for which the descriptor is registered
   std::string name_;

@@ -1,0 +1,104 @@
+"""Compiles and runs the tests of the headers that need another library, if that library is
+installed, and says which is not: asio_bridge.cpp with stand-alone Asio and with Boost.Asio (rule
+18.9), and tls.cpp with OpenSSL (rule 18.10), also beside Python's ssl (tls_peers.py). The last line
+is `N passed, N failed`.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import NamedTuple
+
+TESTS = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(TESTS.parent.parent / "tools"))
+
+import library_object  # noqa: E402
+import progress  # noqa: E402
+
+COMPILER = os.environ.get("CXX") or ("g++" if shutil.which("g++") else "c++")
+
+
+class Library(NamedTuple):
+    name: str
+    probe: str  # a text that the preprocessor refuses if the library is missing or too old
+    sources: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    beside: str = ""  # a script that is run with the program's path, and counts as it does
+
+
+BRIDGE = ("asio_bridge.cpp", "doctest_main.cpp")
+LIBRARIES = (
+    Library(
+        "stand-alone Asio",
+        "#include <asio/version.hpp>\n#if ASIO_VERSION < 101900\n#error\n#endif",
+        BRIDGE,
+        ("-DWEFT_BOOST_ASIO=0",),
+    ),
+    Library(
+        "Boost.Asio",
+        "#include <boost/version.hpp>\n#include <boost/asio/version.hpp>\n"
+        "#if BOOST_VERSION < 107700\n#error\n#endif",
+        BRIDGE,
+        ("-DWEFT_BOOST_ASIO=1",),
+    ),
+    Library(
+        "OpenSSL",
+        "#include <openssl/opensslv.h>\n#if OPENSSL_VERSION_MAJOR < 3\n#error\n#endif",
+        ("tls.cpp",),
+        (),
+        ("-lssl", "-lcrypto"),
+        "tls_peers.py",
+    ),
+)
+
+
+def is_there(probe: str) -> bool:
+    command = [COMPILER, "-std=c++20", "-E", "-x", "c++", "-"]
+    return subprocess.run(command, input=probe.encode(), capture_output=True).returncode == 0
+
+
+def tried(library: Library, folder: pathlib.Path) -> tuple[int, int]:
+    """Returns how many cases have passed and failed."""
+    exe = folder / library.name.replace(" ", "_")
+    sources = [str(TESTS / source) for source in library.sources]
+    built = progress.run(
+        [COMPILER, *library_object.FLAGS, "-Wall", "-Wextra", *library.flags, *sources,
+         str(library_object.object_file()), "-o", str(exe), *library.libraries],
+        name=f"building with {library.name}", still=None,
+    )  # fmt: skip
+    if built.status:
+        print(built.output)
+        return 0, 1
+    passed = failed = 0
+    commands = [[str(exe)]]
+    if library.beside:
+        commands.append([sys.executable, str(TESTS / library.beside), str(exe)])
+    for command in commands:
+        ran = progress.run(command, name=f"{library.name}: {pathlib.Path(command[-1]).name}")
+        print(ran.output)
+        passed += ran.told.passed
+        failed += ran.told.failed or int(ran.status != 0)
+    return passed, failed
+
+
+def main() -> int:
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for library in LIBRARIES:
+            if not is_there(library.probe):
+                print(f"skipped: {library.name} is not installed, or is too old")
+                continue
+            good, bad = tried(library, pathlib.Path(folder))
+            passed, failed = passed + good, failed + bad
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
