@@ -8,6 +8,8 @@ function(weft_add_component name)
   endif()
   add_library(${name} MODULE ${ARGN})
   target_compile_features(${name} PRIVATE cxx_std_20)
+  # A placeable source (weft/anywhere.hpp) becomes a component.
+  target_compile_definitions(${name} PRIVATE WEFT_PLACE_COMPONENT)
   # A debug build says where an exception was thrown (weft/component_stack.hpp).
   target_compile_definitions(${name} PRIVATE $<$<CONFIG:Debug>:WEFT_COMPONENT_STACKS>)
   target_link_options(${name} PRIVATE $<$<CONFIG:Debug>:LINKER:--wrap=__cxa_throw>)

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include <functional>
+#include "chosen.hpp"
 #include "core/standing.hpp"
 #include "time.hpp"
 
@@ -262,13 +263,6 @@ inline DeadlineGuard at(std::int64_t ns) { return DeadlineGuard(false, ns); }
 inline Skip skip() { return {}; }
 inline Meet meet(const Barrier& b) { return Meet(b); }
 
-// The result of a select: the index of the guard, and the value if the guard was an input.
-template <class V>
-struct Chosen {
-  int index;
-  V value;
-};
-
 struct EndOf;  // defined in ended.hpp
 
 namespace detail {
@@ -294,31 +288,6 @@ auto to_guard(G&& g) {
   else
     return D(std::forward<G>(g));
 }
-
-template <class... Ts>
-struct Unique;
-template <class... Us>
-struct Unique<std::variant<Us...>> {
-  using type = std::variant<Us...>;
-};
-template <class... Us, class T, class... Ts>
-struct Unique<std::variant<Us...>, T, Ts...> {
-  using type = typename std::conditional_t<std::is_void_v<T> || (std::is_same_v<T, Us> || ...),
-                                           Unique<std::variant<Us...>, Ts...>,
-                                           Unique<std::variant<Us..., T>, Ts...>>::type;
-};
-template <class V>
-struct Simplify {
-  using type = V;
-};
-template <class T>
-struct Simplify<std::variant<std::monostate, T>> {
-  using type = std::optional<T>;
-};
-// The type of a select's value: optional<T> if all inputs have one type T, otherwise a variant that
-// begins with monostate.
-template <class... Ts>
-using ValueOf = typename Simplify<typename Unique<std::variant<std::monostate>, Ts...>::type>::type;
 
 template <class G>
 concept Computes = requires(G& g, core::Guard& x) {

@@ -23,7 +23,7 @@ from weft.errors import BadUse
 
 __all__ = ["build", "cache_dir", "cmake_dir", "include_dir"]
 
-_FLAGS = ("-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden")
+_FLAGS = ("-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-DWEFT_PLACE_COMPONENT")
 # With these flags an exception records where it was thrown: weft/component_stack.hpp.
 _DEBUG = ("-O0", "-g", "-DWEFT_COMPONENT_STACKS", "-Wl,--wrap=__cxa_throw")
 

@@ -40,6 +40,7 @@ from weft._net import calls as _net_calls
 from weft._net import kill_points as _net_steps
 from weft._net import link as _net_link
 from weft._net import name_rules as _net_named
+from weft._net import sources as _net_sources
 from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Agent"]
@@ -164,10 +165,10 @@ class Agent:
             BadUse: some of the functions cannot be run here.
         """
         for module in {_net_calls.parted_run(run)[0] for run in self.allow}:
-            source = _net_calls.source_of(module)
+            sources = _net_calls.sources_here(module)
             # A missing source is reported by the OS process that imports the module.
-            if source is not None:
-                self._seen[module] = _net_calls.digest_of(source)
+            if sources is not None:
+                self._seen[module] = _net_sources.digest(sources)
         wrong: list[str] = []
 
         def look() -> None:
@@ -320,6 +321,7 @@ class Agent:
         if self._seen.setdefault(module, digest) == digest:
             return
         self._seen[module] = digest
+        _net_calls.forget_compiled(module)
         old, self._hosts = self._hosts, Hosts(self._number, **self._limits)
         self._old.append(old)
         threading.Thread(target=old.close, name="weft: closes hosts", daemon=True).start()

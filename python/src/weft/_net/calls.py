@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import hashlib
 import importlib.machinery
+import importlib.util
 import inspect
 import os
 import platform
@@ -37,7 +37,9 @@ from weft._hosts import feeding as _feeding
 from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import pickling as _pickling
 from weft._hosts import user_values as _user_values
+from weft._net import foreign_json as _foreign_json
 from weft._net import kill_points as _net_steps
+from weft._net import sources as _net_sources
 from weft._net.values import module_of
 from weft.errors import BadUse, Cancelled, ChannelEnd, Retired
 
@@ -68,6 +70,8 @@ class Asked(NamedTuple):
     digest: str
     here: Any = None  #: the module object in this program
     many: bool = False  #: whether the function is for calls one after another (17.14)
+    #: the first digits of the digest of each module that the digest covers
+    modules: _net_sources.Sources = {}  # noqa: RUF012  # nothing changes it
 
     @property
     def run(self) -> str:
@@ -75,7 +79,8 @@ class Asked(NamedTuple):
 
     def request(self) -> dict[str, Any]:
         more = {"many": True} if self.many else {}
-        return {"run": self.run, "digest": self.digest, **versions(), **more}
+        covered = {"modules": self.modules} if self.modules else {}
+        return {"run": self.run, "digest": self.digest, **versions(), **covered, **more}
 
 
 def versions() -> dict[str, str]:
@@ -95,15 +100,12 @@ def parted_run(run: Any) -> tuple[str, str]:
     return module, name
 
 
-def digest_of(source: Path) -> str:
-    return hashlib.sha256(source.read_bytes()).hexdigest()
-
-
 def asked_of(function: Any) -> Asked:
     """Returns the request by which a caller asks for the function.
 
     Raises:
         BadUse: another machine cannot find the function by a name, or cannot compare its source.
+        OSError: the source cannot be read any more.
     """
     called = _foreign_exceptions.name_of(function)
     found = _pickling.name_of(function)
@@ -119,7 +121,19 @@ def asked_of(function: Any) -> Asked:
         raise BadUse(
             f"{called} cannot run on another machine: module {module} has no source in Python whose digest could be compared"
         )
-    asked = Asked(module, name, digest_of(Path(file)), sys.modules[found[0]])
+    try:
+        sources = _net_sources.found(module, Path(file))
+    except NotADirectoryError:
+        raise BadUse(
+            f"{called} cannot run on another machine: module {module} is in an archive, and its source cannot be compared: unpack it"
+        ) from None
+    asked = Asked(
+        module,
+        name,
+        _net_sources.digest(sources),
+        sys.modules[found[0]],
+        modules=_net_sources.told(sources),
+    )
     parted_run(asked.run)
     return asked
 
@@ -163,22 +177,50 @@ def unfit(allow: list[str]) -> list[str]:
     return wrong
 
 
+def sources_here(module: str) -> _net_sources.Sources | None:
+    """Returns the module and what it imports from its folder, or None if there is no source."""
+    source = source_of(module)
+    try:
+        return None if source is None else _net_sources.found(module, source)
+    except OSError:  # it is in an archive, or has just vanished
+        return None
+
+
+def forget_compiled(module: str) -> None:
+    """Removes the compiled files of the module and of what it imports from its folder. Python would
+    take such a file for a source that was edited within a second and kept its size.
+    """
+    for name in sources_here(module) or ():
+        if (source := source_of(name)) is not None:
+            with contextlib.suppress(OSError, NotImplementedError):
+                Path(importlib.util.cache_from_source(str(source))).unlink()
+
+
 def fault(host: str, run: str, answer: dict[str, Any]) -> str:
-    """Returns why the module that the caller asks for differs from the module here, or "" if they
-    are the same.
+    """Returns why the module that the caller asks for differs from the module here, or one that it
+    imports; or "" if they are the same.
     """
     module, _ = parted_run(run)
-    source = source_of(module)
-    if source is None:
+    sources = sources_here(module)
+    if sources is None:
         return f"there is no module {module!r} on {host}, or none in Python: start its agent where it can be imported"
-    here, callers = digest_of(source), str(answer.get("digest"))
+    here, callers = _net_sources.digest(sources), str(answer.get("digest"))
     if here == callers:
         return ""
-    mine = versions()
-    theirs = {v: str(answer.get(v))[:20] for v in mine}
+    differs = _net_sources.difference(sources, answer.get("modules"))
+    name, mine, its = differs or (module, here, callers)
+    digits = _net_sources.SHOWN
+    shown = _foreign_json.shown(name, LONGEST)
+    by = "" if name == module else f", which {module!r} imports,"
+    what = f"module {shown!r}{by} is not the same on {host}"
+    at = source_of(name) if mine else None
+    there = f"SHA-256 {mine[:digits]}…{f' in {at}' if at else ''} there" if mine else "none there"
+    callers_one = f"{_foreign_json.shown(its, digits)}… here" if its else "none here"
+    own = versions()
+    theirs = {v: str(answer.get(v))[:20] for v in own}
     return (
-        f"module {module!r} is not the same on {host}: SHA-256 {here[:16]}… in {source} there, {callers[:16]}… here "
-        f"(Python {mine['python']} and Weft {mine['weft']} there, {theirs['python']} and {theirs['weft']} here). "
+        f"{what}: {there}, {callers_one} "
+        f"(Python {own['python']} and Weft {own['weft']} there, {theirs['python']} and {theirs['weft']} here). "
         "Bring the same source to both machines"
     )
 

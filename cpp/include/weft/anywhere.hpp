@@ -1,0 +1,34 @@
+// A process that is written once and placed by the build (rules 19.1 to 19.5; the page is
+// cpp/docs/anywhere.md):
+//
+//   #include <weft/anywhere.hpp>
+//
+//   weft::Process scale(weft::Reader<double> in, weft::Writer<double> out, double factor) {
+//     while (auto x = co_await in.next()) co_await out.write(factor * *x);
+//   }
+//   WEFT_PLACEABLE(scale, in, out, factor = 2.0)
+//
+//   a C++ program           ──► anywhere_hosted.hpp: a coroutine of the hosted library
+//   WEFT_PLACE_COMPONENT    ──► anywhere_component.hpp: a component for Python's weft.native.load(),
+//                               which defines this macro, as weft_add_component() does
+//
+// Invariant: a name that the page lists means the same in each of these headers.
+#pragma once
+#if defined(__STDC_HOSTED__) && __STDC_HOSTED__ == 0
+#error "weft: a placeable source cannot be built for a board yet: use weft_mcu/csp.hpp there"
+#elif defined(WEFT_PLACE_COMPONENT)
+#include "anywhere_component.hpp"
+#else
+#include "anywhere_hosted.hpp"
+#endif
+
+// WEFT_PLACEABLE(process, names of its parameters…) declares a process function as placeable. It
+// stands once for each function, in the function's namespace. Each parameter is named in the order
+// of the function, and a value may have a default: `n = 8`. The names and the defaults are those
+// that a Python program sees.
+#define WEFT_PLACEABLE(F, ...)                                                              \
+  static_assert(::weft::placing::kNamed<&F __VA_OPT__(, ) WEFT_PLACING_NAMES(__VA_ARGS__)>, \
+                "weft: WEFT_PLACEABLE names each parameter of the process once, in order"); \
+  [[maybe_unused]] static void weft_placeable_##F(                                          \
+      [[maybe_unused]] ::weft::placing::Declared& weft_declared){                           \
+      WEFT_PLACING_EACH(WEFT_PLACING_PARAMETER, __VA_ARGS__)} WEFT_PLACING_DECLARE(F)

@@ -1,0 +1,57 @@
+// The placement of a placeable source (anywhere.hpp) in a C++ program: its processes are coroutines
+// of the hosted library. Only what the library does not have by these names is here.
+#pragma once
+#include "placing.hpp"
+#include "weft.hpp"
+
+namespace weft::inline WEFT_ABI {
+
+namespace detail {
+
+template <class T, class P>
+struct TryWriteAwaiter : WriteAwaiter<T, P> {
+  using WriteAwaiter<T, P>::WriteAwaiter;
+  Status await_resume() {
+    const Status s = this->p->status;
+    if (is_end(s)) return s;
+    WriteAwaiter<T, P>::await_resume();
+    return Status::ok;
+  }
+};
+
+template <class T, class P>
+struct [[nodiscard("nothing is written until it is awaited: co_await")]] TryWriteOp {
+  core::SyncObject* place;
+  T value;
+  std::uint32_t line;
+  TryWriteAwaiter<T, P> bind(runtime::ProcessBase * p)&& {
+    return {p, place, std::move(value), line};
+  }
+};
+
+}  // namespace detail
+
+// Writes the value, and waits as write() does; co_await the result. If the channel has ended, the
+// result says how: retired, poisoned, died or in_doubt; otherwise it is ok. Throws Cancelled,
+// BadUse.
+template <class T, class P>
+auto try_write(const Writer<T, P>& w, std::type_identity_t<T> v,
+               std::uint32_t line = __builtin_LINE()) {
+  return detail::TryWriteOp<T, P>{w.checked("write"), std::move(v), line};
+}
+
+namespace placing {
+
+struct Declared {
+  void next(const char*) noexcept {}
+};
+struct Parameter {
+  Parameter() noexcept {}
+  template <class T>
+  Parameter(const T&) noexcept {}  // NOLINT: implicit, for `n = 8`
+};
+
+}  // namespace placing
+}  // namespace weft::inline WEFT_ABI
+
+#define WEFT_PLACING_DECLARE(F)

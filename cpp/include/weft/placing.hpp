@@ -1,0 +1,60 @@
+// What all placements of a placeable source (anywhere.hpp) share: the checks of a declaration, and
+// how the macro goes through the names of the parameters.
+//
+// Invariant: this header needs neither the hosted library nor the component interface.
+#pragma once
+#include <cstddef>
+#include <type_traits>
+
+#include "config.hpp"
+
+namespace weft::inline WEFT_ABI::placing {
+
+// Whether a process function has the parameters for `sizeof...(N)` names. Each N stands for a name.
+template <auto F, int... N>
+inline constexpr bool kNamed = [] {
+  static_assert(std::is_function_v<std::remove_pointer_t<decltype(F)>>,
+                "weft: WEFT_PLACEABLE is for a function, which returns a weft::Process");
+  return false;
+}();
+template <class R, class... A, R (*F)(A...), int... N>
+inline constexpr bool kNamed<F, N...> = [] {
+  static_assert(!(std::is_reference_v<A> || ...),
+                "weft: a placeable process takes its parameters by value: a reference refers to "
+                "something of one program, which another placement does not have");
+  static_assert(!(std::is_pointer_v<A> || ...),
+                "weft: a placeable process takes no pointers: a pointer refers to something of one "
+                "program, which another placement does not have");
+  return sizeof...(A) == sizeof...(N);
+}();
+
+}  // namespace weft::inline WEFT_ABI::placing
+
+// Expands MACRO(argument) for each of up to 256 arguments.
+#define WEFT_PLACING_EACH(MACRO, ...) \
+  __VA_OPT__(WEFT_PLACING_EXPAND(WEFT_PLACING_STEP(MACRO, __VA_ARGS__)))
+#define WEFT_PLACING_STEP(MACRO, FIRST, ...) \
+  MACRO(FIRST) __VA_OPT__(WEFT_PLACING_AGAIN WEFT_PLACING_PARENTHESES(MACRO, __VA_ARGS__))
+#define WEFT_PLACING_AGAIN() WEFT_PLACING_STEP
+#define WEFT_PLACING_PARENTHESES ()
+#define WEFT_PLACING_EXPAND(...) \
+  WEFT_PLACING_EXPAND_2(         \
+      WEFT_PLACING_EXPAND_2(WEFT_PLACING_EXPAND_2(WEFT_PLACING_EXPAND_2(__VA_ARGS__))))
+#define WEFT_PLACING_EXPAND_2(...) \
+  WEFT_PLACING_EXPAND_1(           \
+      WEFT_PLACING_EXPAND_1(WEFT_PLACING_EXPAND_1(WEFT_PLACING_EXPAND_1(__VA_ARGS__))))
+#define WEFT_PLACING_EXPAND_1(...) \
+  WEFT_PLACING_EXPAND_0(           \
+      WEFT_PLACING_EXPAND_0(WEFT_PLACING_EXPAND_0(WEFT_PLACING_EXPAND_0(__VA_ARGS__))))
+#define WEFT_PLACING_EXPAND_0(...) __VA_ARGS__
+
+// A number for each name, with commas between them.
+#define WEFT_PLACING_NAMES(...) __VA_OPT__(0 WEFT_PLACING_REST(__VA_ARGS__))
+#define WEFT_PLACING_REST(FIRST, ...) WEFT_PLACING_EACH(WEFT_PLACING_ONE, __VA_ARGS__)
+#define WEFT_PLACING_ONE(NAME) , 0
+
+// A parameter is a variable of a function that nothing but its declaration calls. So `n = 8` is an
+// initialisation, and the text of the argument begins with the name.
+#define WEFT_PLACING_PARAMETER(NAME) \
+  weft_declared.next(#NAME);         \
+  [[maybe_unused]] const ::weft::placing::Parameter NAME;

@@ -1,0 +1,222 @@
+"""Which source a function has: its module, and what that module imports from the same folder, and
+so on (WIRE.md 17.9). Both sides of a call compute it from files, and import nothing.
+
+    found(module, file) ──the module's imports──► files of its root ──their imports──► …
+        ──► Sources: module → SHA-256 ──digest()──► one digest, which caller and agent compare
+
+The *root* of a module is the folder that has its topmost package, or the module itself. Modules
+that lie elsewhere (Python's own, installed packages) are not covered. Of a package that is
+installed, its own modules are covered.
+
+Invariants
+- Imports are read from the source's syntax, also those in functions and branches; so the result
+  does not depend on what has been imported already, nor on the machine.
+- What is known of a file counts only as long as the system reports the same file, and if the file
+  was older than SETTLED when it was read: a file that is edited twice in one tick of the file
+  system's clock is read again.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Sources", "difference", "digest", "digest_of", "found", "told"]
+
+Sources = dict[str, str]  # module → SHA-256 of its source, in hexadecimal
+
+SETTLED = 2.0  # seconds after which a file's times tell a later edit apart
+SHOWN = 16  # how many digits of a digest are sent and shown
+TOLD = 2000  # bytes of JSON that the digests of single modules may have in a first message
+_INSTALLED = ("site-packages", "dist-packages")
+_BY_NAME = ("import_module", "__import__")
+
+
+class _Read(NamedTuple):
+    """What is known of a file."""
+
+    stamp: tuple[int, ...]
+    digest: str
+    names: tuple[tuple[int, str], ...]  # what it imports: the level of a relative import, the name
+
+
+_read: dict[Path, _Read] = {}
+
+
+def digest_of(source: Path) -> str:
+    """Returns the SHA-256 of a file.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return hashlib.sha256(source.read_bytes()).hexdigest()
+
+
+def found(module: str, file: Path) -> Sources:
+    """Returns the source of a module and of the modules of its root that it imports.
+
+    Args:
+        module: the name by which another machine imports the module.
+        file: the module's source.
+    Raises:
+        OSError: `file` cannot be read.
+    """
+    package = file.name == "__init__.py"
+    levels = module.count(".") + package
+    # The folder of the real file is the first on the path of a main module that a symbolic link
+    # has started.
+    root = file.parent if levels else file.resolve().parent
+    for _ in range(levels):
+        root = root.parent
+    within = module.partition(".")[0] if set(_INSTALLED) & set(root.parts) else None
+    # Most imports are of Python's own modules: the names in the folder tell that at once.
+    tops = {entry.partition(".")[0] for entry in os.listdir(root)}  # noqa: PTH208  # a Path for each entry costs more
+    sources: Sources = {}
+    waiting = [(module, file)]
+    for parent in _parents(module):
+        if (its := _file_of(root, parent)) is not None:
+            waiting.append((parent, its))
+    seen = {name for name, _ in waiting}
+    while waiting:
+        name, path = waiting.pop()
+        try:
+            read = _look(path)
+        except OSError:
+            if name == module:
+                raise
+            continue  # it has vanished since _file_of() looked
+        sources[name] = read.digest
+        inside = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        for level, imported in read.names:
+            for one in _candidates(inside, level, imported):
+                top = one.partition(".")[0]
+                if one in seen or top not in tops or within not in (None, top):
+                    continue
+                seen.add(one)
+                if (its := _file_of(root, one)) is not None:
+                    waiting.append((one, its))
+    return sources
+
+
+def digest(sources: Sources) -> str:
+    """Returns one digest of all these modules; of a module alone the SHA-256 of its source."""
+    if len(sources) == 1:
+        return next(iter(sources.values()))
+    lines = "".join(f"{name} {sources[name]}\n" for name in sorted(sources))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def told(sources: Sources) -> Sources:
+    """Returns the first digits of each module's digest, for a message; nothing if they are too
+    many.
+    """
+    short = {name: its[:SHOWN] for name, its in sources.items()}
+    return short if len(json.dumps(short)) <= TOLD else {}
+
+
+def difference(here: Sources, theirs: object) -> tuple[str, str, str] | None:
+    """Returns the first module that differs from what told() says there, and its digests here and
+    there, as far as they are shown; "" where there is none. Returns None if that is not known.
+    """
+    if not isinstance(theirs, dict) or not theirs:
+        return None
+    mine = {name: its[:SHOWN] for name, its in here.items()}
+    for name in sorted({*mine, *(str(one) for one in theirs)}):
+        one, other = mine.get(name, ""), theirs.get(name, "")
+        if one != other:
+            return name, one, str(other)[:SHOWN]
+    return None
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _parents(module: str) -> Iterator[str]:
+    parts = module.split(".")
+    for i in range(1, len(parts)):
+        yield ".".join(parts[:i])
+
+
+def _file_of(root: Path, module: str) -> Path | None:
+    """Returns the file of a module of this root, or None: there is none, or it has no file of its
+    own (a namespace package), or is no Python.
+    """
+    parts = module.split(".")
+    if not all(part.isidentifier() for part in parts):
+        return None
+    base = os.path.join(root, *parts)  # noqa: PTH118  # a Path for each guess costs more
+    # Python looks for them in this order; it takes .pyc only if there is no source beside it.
+    for end in ("/__init__.py", "/__init__.pyc", ".py", ".pyc"):
+        if os.path.isfile(base + end):  # noqa: PTH113
+            return Path(base + end)
+    return None
+
+
+def _candidates(inside: str, level: int, imported: str) -> Iterator[str]:
+    """Yields each name that importing `imported` in the package `inside` may make Python load."""
+    name = imported
+    if level:
+        parts = inside.split(".") if inside else []
+        if level > len(parts):  # Python refuses it too
+            return
+        name = ".".join([*parts[: len(parts) - level + 1], *filter(None, [imported])])
+    if name:
+        yield from _parents(name)
+        yield name
+
+
+def _look(path: Path) -> _Read:
+    """Returns what a file has and imports.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    about = path.stat()
+    stamp = about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+    known = _read.get(path)
+    if known is not None and known.stamp == stamp:
+        return known
+    began = time.time()
+    source = path.read_bytes()
+    names = () if path.suffix == ".pyc" else tuple(sorted(set(_imports(source))))
+    read = _Read(stamp, hashlib.sha256(source).hexdigest(), names)
+    if max(about.st_mtime, about.st_ctime) < began - SETTLED:
+        _read[path] = read
+    else:
+        _read.pop(path, None)
+    return read
+
+
+def _imports(source: bytes) -> Iterator[tuple[int, str]]:
+    """Yields what the source imports. A source with a syntax error imports nothing: the error is
+    told where it is imported.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield 0, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            yield node.level, node.module or ""
+            for alias in node.names:  # a name may be a module of the package
+                yield node.level, ".".join(filter(None, [node.module, alias.name]))
+        elif isinstance(node, ast.Call) and node.args:
+            called = node.func
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            text = node.args[0]
+            if (
+                name in _BY_NAME
+                and isinstance(text, ast.Constant)
+                and isinstance(text.value, str)
+                and not text.value.startswith(".")
+            ):
+                yield 0, text.value
