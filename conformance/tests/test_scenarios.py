@@ -83,6 +83,10 @@ NO_SCENARIO = {
         f"19.{n}": "of C++; cpp/tests/hosted_anywhere.cpp, python/tests/test_native_anywhere.py"
         for n in range(1, 6)
     },
+    **{
+        f"20.{n}": "processes over the rules; python/tests/test_plugnplay_services.py has them"
+        for n in range(1, 5)
+    },
     **{f"17.{n}": "checking; python/tests/test_checking*.py have it" for n in range(1, 14)},
 }
 

@@ -5,10 +5,13 @@
 //   mult multiplex nand nor numbers or_ pairs paraplex plex plus prefix printer regular regulate
 //   sequential_delta sign substitute successor tail times transform xor_
 //
-// The set is that of JCSP (jcsp.plugNplay; Welch and others), which C++CSP has too.
+// That set is JCSP's (jcsp.plugNplay; Welch and others), which C++CSP has too. Besides:
+//
+//   batch broadcast keyed_pool rate_limit
 #pragma once
 #include "plugnplay/ends.hpp"
 #include "plugnplay/plexing.hpp"
 #include "plugnplay/pointwise.hpp"
+#include "plugnplay/services.hpp"
 #include "plugnplay/streams.hpp"
 #include "plugnplay/timed.hpp"

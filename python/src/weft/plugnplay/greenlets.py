@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TextIO
+from math import inf as _inf
+from typing import Any, Literal, TextIO
 
+from weft.greenlets import BadUse as _BadUse
+from weft.greenlets import Channel as _Channel
 from weft.greenlets import Input, Output, Reader, Writer, after, now, process, select, sleep
+from weft.greenlets import Parallel as _Parallel
+from weft.greenlets import Process as _Process
 from weft.greenlets import Retired as _Retired
+from weft.greenlets import skip as _skip
 
 __all__ = [  # noqa: RUF022 – in the order of this file
     "identity",
@@ -50,6 +56,10 @@ __all__ = [  # noqa: RUF022 – in the order of this file
     "regular",
     "regulate",
     "mult",
+    "batch",
+    "rate_limit",
+    "keyed_pool",
+    "broadcast",
 ]
 
 # --- one stream -----------------------------------------------------------------------------------
@@ -418,3 +428,129 @@ def regulate(source: Reader[Any], out: Writer[Any], seconds: float) -> None:
 
 
 mult = times
+
+# --- services -------------------------------------------------------------------------------------
+
+
+def _count(who: str, name: str, n: object) -> None:
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise _BadUse(f"{who}: {name} must be a whole number of at least 1, not {n!r}")
+
+
+def _span(who: str, seconds: object, longest: float) -> None:
+    if not isinstance(seconds, (int, float)) or not 0 < seconds <= longest:
+        raise _BadUse(f"{who}: seconds must be a time above 0, not {seconds!r}")
+
+
+@process
+def batch(source: Reader[Any], out: Writer[list[Any]], n: int, seconds: float = _inf) -> None:
+    """Writes lists of `n` values. A list with fewer values goes out `seconds` after its first value
+    was read, or when `source` retires (rule 20.1). No list is empty.
+
+    Raises BadUse if n < 1 or seconds <= 0. Rx has this as `buffer`.
+    """
+    _count("batch", "n", n)
+    _span("batch", seconds, _inf)
+    while True:
+        values = [source.read()]
+        due = now() + seconds
+        ended = False
+        # checked here, since a ready guard takes precedence over an expired timer (rule 5.7)
+        while len(values) < n and (left := due - now()) > 0:
+            try:
+                index, value = select(source, after(left), ended="raise")
+            except _Retired:
+                ended = True
+                break
+            if index == 0:
+                values.append(value)
+        out.write(values)
+        if ended:
+            return
+
+
+@process
+def rate_limit(
+    source: Reader[Any], out: Writer[Any], n: int, seconds: float, burst: int = 1
+) -> None:
+    """Writes each value, but in any `seconds` at most n + burst - 1 of them: one each seconds / n,
+    and after a pause up to `burst` at once (rule 20.2).
+
+    Raises BadUse if n < 1, burst < 1, or `seconds` is not above 0 and finite. The algorithm is the
+    generic cell rate algorithm (ITU-T I.371), a token bucket that keeps one number.
+    """
+    _count("rate_limit", "n", n)
+    _count("rate_limit", "burst", burst)
+    _span("rate_limit", seconds, 1e300)
+    each = seconds / n
+    ahead = (burst - 1) * each
+    due = now()  # when the bucket will be full again
+    for value in source:
+        if (wait := due - ahead - now()) > 0:
+            sleep(wait)
+        out.write(value)
+        due = max(due, now()) + each  # counted from when the value went, also to a slow reader
+
+
+@process
+def _to_workers(
+    source: Reader[Any], outs: Sequence[Writer[Any]], key: Callable[[Any], Any]
+) -> None:
+    for value in source:
+        outs[hash(key(value)) % len(outs)].write(value)
+
+
+@process
+def keyed_pool(
+    source: Reader[Any],
+    out: Writer[Any],
+    worker: Callable[[Reader[Any], Writer[Any]], _Process[Any]],
+    n: int,
+    key: Callable[[Any], Any],
+    capacity: int = 0,
+) -> None:
+    """Runs `n` processes `worker(reader, out)`, and gives each value to the one that
+    hash(key(value)) says: values of one key reach one worker, in order (rule 20.3).
+
+    Before each worker up to `capacity` values wait. The pool ends when `source` has retired and all
+    workers have ended. A worker's failure is the pool's. Raises BadUse if n < 1 or `capacity` is
+    not a capacity of a channel.
+    """
+    _count("keyed_pool", "n", n)
+    inner = [_Channel(f"keyed_pool[{i}]", capacity=capacity) for i in range(n)]
+    workers = [worker(c.reader(), out) for c in inner]
+    _Parallel(_to_workers(source, [c.writer() for c in inner], key), workers)
+
+
+@process
+def broadcast(
+    source: Reader[Any],
+    joins: Reader[Writer[Any]],
+    slow: Literal["wait", "cut_off"] = "wait",
+) -> None:
+    """Writes each value to every writer that has come by `joins`, from then on (rule 20.4). A
+    reader leaves by retiring its end.
+
+    How far a reader may be behind is the capacity of its own channel. Where that is full, the
+    process waits (`slow="wait"`), or poisons the channel, so that the reader gets Poisoned, and goes
+    on without it (`slow="cut_off"`). For a reader whose channel has overflow="drop_oldest" neither
+    happens. The process ends when `source` retires. Raises BadUse if `slow` is something else.
+    """
+    if slow not in ("wait", "cut_off"):
+        raise _BadUse(f'broadcast: slow must be "wait" or "cut_off", not {slow!r}')
+    known: list[Writer[Any]] = []
+    ending = Input(source, ended="raise")  # `joins` may retire, and then falls silent (rule 5.6)
+    while True:
+        index, value = select(joins, ending, mode="priority")
+        if index == 0:
+            known.append(value)
+            continue
+        for out in list(known):
+            try:
+                if slow == "wait":
+                    out.write(value)
+                elif (select(Output(out, value), _skip(), ended="raise"))[0] == 1:
+                    out.poison()
+                    known.remove(out)
+            except _Retired:
+                known.remove(out)
