@@ -135,7 +135,8 @@ PyMethodDef functions[] = {
      "read, the end of the stream or an error, or the descriptor is not open. The guard moves no "
      "byte. Also an operation: awaited, or wait() (rule 18.3; Linux).\n\n"
      "Raises TypeError, ValueError or OverflowError if `file` has no descriptor. The select raises "
-     "BadUse where nothing says when the descriptor is ready (rule 18.7), and OSError if the system "
+     "BadUse where nothing says when the descriptor is ready (rule 18.7), and OSError if the "
+     "system "
      "has no descriptor left to wait with."},
     {"writable", gated<f_ready<GuardKind::writable>>, METH_O,
      "writable(file): a guard that is ready when a write to `file` would not block: there is room "
@@ -192,9 +193,7 @@ bool may_await(const char* what) {
           what);
   return false;
 }
-PyObject* end_await(PyObject* o) {
-  return may_await("ended()") ? end_wait(o, nullptr) : nullptr;
-}
+PyObject* end_await(PyObject* o) { return may_await("ended()") ? end_wait(o, nullptr) : nullptr; }
 PyMethodDef end_methods[] = {
     {"wait", gated<end_wait>, METH_NOARGS,
      "Wait for the process's end: Ended(how, result, error). Raises Cancelled, BadUse."},
