@@ -103,7 +103,10 @@ def test_c_code_that_keeps_the_lock(
     with running(tmp_path, text, "--on", "threads") as p:
         until_asleep(p.pid)  # in the C code
         output = refused(p.pid)
+        monkeypatch.setattr("os.getloadavg", lambda: (1000.0, 0.0, 0.0))
+        on_a_busy_machine = refused(p.pid)
     assert "code that does not let go of the interpreter's lock" in output
+    assert "or the machine is too busy (load 1000," in on_a_busy_machine
 
 
 class Fake:

@@ -230,7 +230,9 @@ def _no_answer(pid: int, seconds: float) -> str:
         if _is_python(pid)
         else "the program is at its end (a destructor, or a function of atexit, still runs)"
     )
-    return f"OS process {pid} does not answer within {seconds:g} s: {why}{at}"
+    load, cpus = os.getloadavg()[0], os.cpu_count() or 1
+    busy = f", or the machine is too busy (load {load:.0f}, {cpus} CPUs): look again"
+    return f"OS process {pid} does not answer within {seconds:g} s: {why}{busy if load > 2 * cpus else ''}{at}"
 
 
 # --- asking ---------------------------------------------------------------------------------------
