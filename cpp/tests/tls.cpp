@@ -1,9 +1,9 @@
-// Rule 18.10: TLS over weft::io. with_library.py compiles and runs this file: the cases, and with
-// arguments one side of a connection, whose other side is Python's ssl (tls_peers.py).
+// Rule 18.10: TLS over weft::io. with_library.py compiles this file and runs it: first the test
+// cases, and then, with arguments, one side of connections to Python's ssl (tls_peers.py).
 //
-//   tls keys FOLDER                      makes keys and certificates there
-//   tls serve CHAIN KEY [AUTHORITIES]    prints its port; each connection gets back what it sends
-//   tls fetch PORT AUTHORITIES NAME N    sends N bytes, and says whether they come back
+//   tls keys FOLDER                      makes keys and certificates in FOLDER
+//   tls serve CHAIN KEY [AUTHORITIES]    prints its port, and sends back what each client sends
+//   tls fetch PORT AUTHORITIES NAME N    sends N bytes, and prints whether the same bytes come back
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -43,8 +43,8 @@ void extend(X509* c, X509* by, int what, const char* value) {
   X509_EXTENSION_free(e);
 }
 
-// Makes a certificate of `name`, signed by `by` with `signs`; without `by` it is an authority's own.
-// It is valid for a day from now, or was until yesterday.
+// Makes a certificate for `name`. The authority `by` signs it with the key `signs`; without `by` it
+// is the certificate of an authority. It expires in a day; if `old`, it expired a day ago.
 Certificate certify(const char* name, EVP_PKEY* key, X509* by, EVP_PKEY* signs, bool old = false) {
   constexpr long kDay = 86'400;
   static long serial = 1;
@@ -75,7 +75,8 @@ void write_pem(const std::string& path, F f) {
   BIO_free(b);
 }
 
-// Two authorities, a key, and its certificates by the first of them.
+// Writes the certificates of two authorities, a key, and two certificates for this key, which the
+// first authority has signed: one is valid, the other has expired.
 void make_keys(const std::string& folder) {
   const Key root = new_key(), stranger = new_key(), key = new_key();
   const Certificate ca = certify("our authority", root.get(), nullptr, root.get());
@@ -223,7 +224,7 @@ TEST_CASE("rules 18.1, 18.10: limits take no byte, wherever they strike") {
 TEST_CASE("rule 18.10: readable() knows of records that OpenSSL has taken from the socket") {
   with_both(
       [](tls::Stream s) -> Process {
-        for (int k = 0; k < 300; ++k) co_await s.write_all("x");  // many records in one packet
+        for (int k = 0; k < 300; ++k) co_await s.write_all("x");  // one read takes many records
         char c = 0;
         CHECK(co_await s.read_some({&c, 1}) == 1);
       },
@@ -274,7 +275,7 @@ TEST_CASE("rule 18.10: who does not prove the name is refused, in words") {
                        tls::Context::server(in_folder("old.pem"), in_folder("key.pem")));
            }),
            "certificate has expired");
-  with_both(nothing, nothing, theirs(), ours(), "127.0.0.1");  // its certificate has this address
+  with_both(nothing, nothing, theirs(), ours(), "127.0.0.1");  // the certificate has this address
 }
 
 TEST_CASE("rule 18.10: a server may ask for the client's certificate") {
@@ -381,7 +382,7 @@ TEST_CASE("names are looked up, and the first address that answers is taken") {
   CHECK_THROWS_AS(io::connect(std::vector<io::Address>()), weft::BadUse);
 }
 
-// --- one side of a connection, for other libraries ------------------------------------------------
+// --- one side of a connection, whose other side is another library -------------------------------
 
 Process serve(io::Listener door, tls::Context c) {
   weft::Group connections;

@@ -1,6 +1,7 @@
-"""Rule 18.10: TLS of weft::tls beside Python's ssl, by the program of tls.cpp: tls_peers.py PROGRAM
+"""Tests that weft::tls and Python's ssl understand each other (rule 18.10).
 
-The last line is `N passed, N failed`.
+Usage: tls_peers.py PROGRAM, where PROGRAM is the compiled tls.cpp. The last line of the output is
+`N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def trusting(version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
 
 @contextlib.contextmanager
 def serving(*more: str) -> Iterator[int]:
-    """Starts our server; gives its port."""
+    """Starts the server of weft::tls, yields its port, and stops the server afterwards."""
     command = [PROGRAM, "serve", str(KEYS / "chain.pem"), str(KEYS / "key.pem"), *more]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert server.stdout
@@ -44,7 +45,7 @@ def serving(*more: str) -> Iterator[int]:
 
 
 def echoed(port: int, context: ssl.SSLContext, data: bytes) -> bytes:
-    """Sends `data` to our server from one thread, and returns what another reads meanwhile."""
+    """Sends `data` to the server of weft::tls in parts. Returns what the server sends back."""
     raw = socket.create_connection(("127.0.0.1", port), PATIENCE)
     with context.wrap_socket(raw, server_hostname="localhost") as s:
         back = bytearray()
@@ -62,7 +63,9 @@ def echoed(port: int, context: ssl.SSLContext, data: bytes) -> bytes:
 
 
 def answering(context: ssl.SSLContext, serve: Callable[[ssl.SSLSocket], None], *fetch: str) -> str:
-    """Runs our client against a server of Python's. Returns all that the client has printed."""
+    """Runs the client of weft::tls against a server by Python's ssl, which serves one connection.
+    Returns all that the client has printed.
+    """
     with socket.create_server(("127.0.0.1", 0)) as door:
         door.settimeout(PATIENCE)
 
@@ -118,7 +121,7 @@ class Peers(unittest.TestCase):
                 with socket.create_connection(("127.0.0.1", port), PATIENCE) as raw:
                     raw.sendall(garbage)
             raw = socket.create_connection(("127.0.0.1", port), PATIENCE)
-            with self.assertRaises(ssl.SSLError):  # it does not trust the server, and says so
+            with self.assertRaises(ssl.SSLError):  # this client does not trust the server
                 ssl.create_default_context().wrap_socket(raw, server_hostname="localhost")
             raw.close()
             self.assertEqual(echoed(port, trusting(), b"still there"), b"still there")

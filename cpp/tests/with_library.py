@@ -1,7 +1,9 @@
-"""Compiles and runs the tests of the headers that need another library, if that library is
-installed, and says which is not: asio_bridge.cpp with stand-alone Asio and with Boost.Asio (rule
-18.9), and tls.cpp with OpenSSL (rule 18.10), also beside Python's ssl (tls_peers.py). The last line
-is `N passed, N failed`.
+"""Compiles and runs the tests of the headers that need another library: asio_bridge.cpp with
+stand-alone Asio and with Boost.Asio (rule 18.9), and tls.cpp with OpenSSL (rule 18.10). tls.cpp is
+also run against Python's ssl (tls_peers.py).
+
+If a library is not installed, or is too old, a line says so, and its tests are skipped. The last
+line is `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ COMPILER = os.environ.get("CXX") or ("g++" if shutil.which("g++") else "c++")
 
 class Library(NamedTuple):
     name: str
-    probe: str  # a text that the preprocessor refuses if the library is missing or too old
+    probe: str  # C++ that the preprocessor refuses if the library is missing or too old
     sources: tuple[str, ...]
     flags: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
-    beside: str = ""  # a script that is run with the program's path, and counts as it does
+    beside: str = ""  # a second script of tests, which gets the path of the compiled program
 
 
 BRIDGE = ("asio_bridge.cpp", "doctest_main.cpp")

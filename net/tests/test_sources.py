@@ -1,5 +1,5 @@
-"""What the digest of a call covers: the function's module, and what it imports from its folder
-(WIRE.md 17.9).
+"""Tests what the digest of a call covers: the function's module, and the modules that it imports
+from its folder (WIRE.md 17.9).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weft.errors import BadUse
 
 
 def written(folder: Path, **files: str) -> Path:
-    """Writes the modules, whose names have `__` for each `/`. Returns the folder."""
+    """Writes the modules `files`. In their names `__` stands for `/`. Returns the folder."""
     for name, text in files.items():
         path = folder / f"{name.replace('__', '/')}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,8 @@ def covered(folder: Path, module: str = "job", file: str = "job.py") -> set[str]
     return set(_net_sources.found(module, folder / file))
 
 
-# How job.py may import, the other modules of its folder, and which of them the digest covers.
+# Each case has the text of job.py, the other modules of its folder, and the names of those that the
+# digest covers; None stands for all of them.
 KINDS = {
     "import": ("import helper", {"helper": ""}, {"helper"}),
     "from": ("from helper import f", {"helper": "f = 1"}, {"helper"}),
@@ -60,7 +61,7 @@ def test_what_is_covered(tmp_path, kind):  # wire 17.9
 
 
 def test_packages(tmp_path):  # wire 17.9
-    """A package's `__init__` runs before its modules, so the digest covers it."""
+    """The `__init__` of a package runs before the package's modules, so the digest covers it."""
     folder = tmp_path / "src"
     for name, text in {
         "pack/__init__.py": "from .two import x",
@@ -91,8 +92,8 @@ def test_an_installed_package_covers_itself_alone(tmp_path):  # wire 17.9
 
 
 def test_each_edit_changes_the_digest(tmp_path):  # wire 17.9
-    """Also an edit that keeps the size, in the same tick of the file system's clock; and a helper
-    that goes, comes, or is compiled only.
+    """Each edit counts, even if it keeps the size of the file and comes in the same tick of the
+    file system's clock. It also counts if a helper has only its compiled file left, or is removed.
     """
     written(tmp_path, job="import helper", helper="x = 0")
 
@@ -117,7 +118,7 @@ def test_each_edit_changes_the_digest(tmp_path):  # wire 17.9
 
 
 def test_a_file_that_rests_is_read_once(tmp_path, monkeypatch):
-    """Nobody reads a large program anew for each call, and an edit is noticed all the same."""
+    """A program is not read again for each call, and an edit is noticed nevertheless."""
     written(tmp_path, job="x = 1")
     job = tmp_path / "job.py"
     monkeypatch.setattr(_net_sources, "SETTLED", -1e9)
@@ -136,7 +137,7 @@ def test_a_script_by_a_symbolic_link(tmp_path):  # wire 17.9
 
 
 def test_the_first_message_stays_small(tmp_path):  # wire 17.2, 17.9
-    """Of a program with very many modules only the digest of all is sent."""
+    """If a program has very many modules, the message has only the digest of all of them."""
     names = [f"m{i:03}" for i in range(200)]
     written(tmp_path, job=f"import {', '.join(names)}", **dict.fromkeys(names, ""))
     many = _net_sources.found("job", tmp_path / "job.py")
@@ -158,8 +159,9 @@ def test_a_malformed_digest_is_a_difference():
 
 
 def test_an_edited_helper_is_never_the_old_one(agent, network, tmp_path, monkeypatch):  # wire 17.9
-    """The caller's edit is refused as long as the host has the old helper; once it has the new one,
-    OS processes that had imported the old one run no more calls.
+    """If the caller has edited a helper, its calls are refused as long as the host has the old
+    helper. Once the host has the new helper, OS processes that have imported the old helper run no
+    more calls.
     """
     job = "import ours\n\n\ndef g(n):\n    return ours.f(n)\n"
     there = written(tmp_path / "there", jobs_of_ours=job, ours="def f(n):\n    return n * n\n")
@@ -188,7 +190,7 @@ def test_an_edited_helper_is_never_the_old_one(agent, network, tmp_path, monkeyp
     with ps.Executor(on="gpu1") as pool:
         assert list(pool.map(jobs_of_ours.g, range(3))) == [0, 1, 8]
     sums = cubes.replace("*", "+")
-    for folder in (here, there):  # Python would take the file that it has compiled from the cubes
+    for folder in (here, there):  # Python alone would take the file that it compiled from `cubes`
         about = (folder / "ours.py").stat()
         (folder / "ours.py").write_text(sums)
         os.utime(folder / "ours.py", ns=(about.st_atime_ns, about.st_mtime_ns))

@@ -1,5 +1,8 @@
-"""Rules 19.1 to 19.5: one C++ source of processes, here as a component. cpp/tests/hosted_anywhere.cpp
-runs the same file as a part of a C++ program, with the same results."""
+"""Tests a placeable C++ source as a component under Python (rules 19.1 to 19.5).
+
+cpp/tests/hosted_anywhere.cpp runs the same source as a part of a C++ program and expects the same
+results.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,7 @@ def test_a_select_gives_the_index_and_the_value():  # rule 19.2
         texts.retire()
 
     numbers, texts, log = channels(3)
-    still_open = numbers.writer()  # so that the time decides (rule 5.6)
+    still_open = numbers.writer()  # keeps the channel open, so that after() commits (rule 5.6)
     got = co.run(feeds(-numbers, -texts), placed().chooses(+numbers, +texts, -log), collect(+log))
     assert got[2] == ["guard 0 7", "guard ", "guard 3", "over"]
     still_open.retire()

@@ -16,7 +16,7 @@ def plug(b: Any) -> Any:
 
 
 async def feeds(b: Any, w: Any, script: list[tuple[float, Any]]) -> None:
-    """Writes each value after its pause; a pause alone has the value None."""
+    """Writes each value after its pause. The value None stands for a pause without a value."""
     for pause, value in script:
         if pause:
             await b.op(b.weft.sleep(pause))
@@ -61,7 +61,9 @@ def test_batches_by_number_time_and_end(b: Any) -> None:
 
 
 def batches(script: list[tuple[float, int]], n: int, seconds: float) -> list[list[int]]:
-    """The model. No value comes at the moment at which a time is up."""
+    """Returns the batches by a model of rule 20.1. It is exact only if no value comes at the moment
+    at which the time of a batch ends.
+    """
     made: list[list[int]] = []
     at, due = 0.0, 0.0
     for pause, value in script:
@@ -96,7 +98,7 @@ def test_a_rate_and_its_burst(b: Any) -> None:
 
 
 def test_random_values_keep_the_rate(b: Any) -> None:
-    """Rule 20.2: also with a reader that is slow at first."""
+    """Rule 20.2: the rate is kept also if the reader is slow."""
     for seed in range(15):
         print("seed", seed)
         r = random.Random(seed)
@@ -141,7 +143,7 @@ def test_one_key_goes_to_one_worker_in_order(b: Any) -> None:
 
 
 def test_keys_are_served_in_parallel(b: Any) -> None:
-    """Rule 20.3: each of two workers waits for the other one."""
+    """Rule 20.3: each of the two workers waits for the other worker."""
     meet = b.weft.Barrier(2)
 
     async def both(b: Any, r: Any, out: Any) -> None:
@@ -194,8 +196,9 @@ def test_readers_join_and_leave(b: Any) -> None:
 
 
 def slowly(b: Any, slow: str, **kept: Any) -> Any:
-    """Broadcasts 0 to 5, one a second, to a reader that takes 3.5 seconds for each, and to a fast
-    one."""
+    """Broadcasts the values 0 to 5, one each second, to a reader that takes 3.5 seconds for each
+    value and to a fast reader. `kept` are the options of the slow reader's channel.
+    """
     c, joins = b.weft.Channel("c"), b.weft.Channel("joins")
     one, two = b.weft.Channel("one", **kept), b.weft.Channel("two", capacity=1)
 

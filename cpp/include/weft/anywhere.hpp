@@ -1,5 +1,5 @@
-// A process that is written once and placed by the build (rules 19.1 to 19.5; the page is
-// cpp/docs/anywhere.md):
+// A process that is written once, and that the build places in a C++ program or under Python (rules
+// 19.1 to 19.5; the page is cpp/docs/anywhere.md):
 //
 //   #include <weft/anywhere.hpp>
 //
@@ -9,10 +9,10 @@
 //   WEFT_PLACEABLE(scale, in, out, factor = 2.0)
 //
 //   a C++ program           ──► anywhere_hosted.hpp: a coroutine of the hosted library
-//   WEFT_PLACE_COMPONENT    ──► anywhere_component.hpp: a component for Python's weft.native.load(),
-//                               which defines this macro, as weft_add_component() does
+//   WEFT_PLACE_COMPONENT    ──► anywhere_component.hpp: a component for Python. weft.native.load()
+//                               and CMake's weft_add_component() define this macro
 //
-// Invariant: a name that the page lists means the same in each of these headers.
+// Invariant: a name that the page lists means the same in both headers.
 #pragma once
 #if defined(__STDC_HOSTED__) && __STDC_HOSTED__ == 0
 #error "weft: a placeable source cannot be built for a board yet: use weft_mcu/csp.hpp there"
@@ -22,10 +22,10 @@
 #include "anywhere_hosted.hpp"
 #endif
 
-// WEFT_PLACEABLE(process, names of its parameters…) declares a process function as placeable. It
-// stands once for each function, in the function's namespace. Each parameter is named in the order
-// of the function, and a value may have a default: `n = 8`. The names and the defaults are those
-// that a Python program sees.
+// WEFT_PLACEABLE(process, names of its parameters…) declares a process function as placeable. Write
+// it once for each function, in the function's namespace. It names each parameter, in the order of
+// the function. A parameter that is a value may have a default: `n = 8`. A Python program sees
+// these names and defaults.
 #define WEFT_PLACEABLE(F, ...)                                                              \
   static_assert(::weft::placing::kNamed<&F __VA_OPT__(, ) WEFT_PLACING_NAMES(__VA_ARGS__)>, \
                 "weft: WEFT_PLACEABLE names each parameter of the process once, in order"); \

@@ -1,10 +1,13 @@
-// The placement of a placeable source (anywhere.hpp) as a component under Python: its processes are
-// coroutines of component_tasks.hpp, and have the words of the hosted library. All placeable
-// processes of a library are declared in one component, which has the name of the source file.
+// The placement of a placeable source (anywhere.hpp) as a component under Python. Its processes are
+// coroutines of component_tasks.hpp; this header gives them the names of the hosted library. All
+// placeable processes of a shared library form one component, which has the name of the source
+// file.
 //
-// Invariant: a declaration is written once. Names and defaults come from WEFT_PLACEABLE, all else
-// from the type of the function. What these declarations are kept in is hidden: if it were visible,
-// the loader would merge it with that of another component (STB_GNU_UNIQUE).
+// Invariants
+//  1 A declaration is written once. Names and defaults come from WEFT_PLACEABLE, everything else
+//    from the type of the function.
+//  2 The variables that hold the declarations have hidden visibility. If they were visible, the
+//    loader would merge them with those of another component (STB_GNU_UNIQUE).
 #pragma once
 #include <string>
 
@@ -57,7 +60,7 @@ class TryWrite : public native::detail::TaskOperation {
 // A guard with a precondition.
 template <class G, class V = void>
 struct PlacedGuard {
-  using Value = V;  // what the guard gives a select; void if it is no input
+  using Value = V;  // the type of the guard's value in a select; void if the guard is no input
   using chosen_type = typename G::chosen_type;
   G inner;
   bool on = true;
@@ -89,7 +92,7 @@ struct ValueOfGuard<native::tasks::Reader<T>> {
   using type = T;
 };
 
-// A select whose result is that of the hosted library.
+// A select with the same result as a select of the hosted library.
 template <class... G>
 class PlacedSelect : public native::detail::TaskSelect<G...> {
   using Base = native::detail::TaskSelect<G...>;
@@ -151,8 +154,8 @@ detail::PlacedGuard<native::After> after(std::chrono::duration<Rep, Period> span
 }
 inline detail::PlacedGuard<native::Skip> skip() noexcept { return {}; }
 
-// Waits until one of the guards can commit, and commits that one; co_await the result. Throws what
-// select() of the hosted library throws.
+// Returns an operation for co_await. The operation waits until one of the guards can commit, and
+// commits that guard. Throws what select() of the hosted library throws.
 template <native::detail::Guarding... G>
 auto select(const G&... g) {
   return detail::PlacedSelect<G...>(g...);
@@ -162,11 +165,11 @@ auto select(const G&... g) {
 
 namespace placing {
 
-// A process that is being declared, whose parameters are named one after another.
+// A process that is being declared. Its parameters are declared one after another.
 class [[gnu::visibility("hidden")]] Declared {
  public:
   explicit Declared(native::Process & p) noexcept : process_(p) {}
-  // `text` is what the declaration says of the next parameter: its name, or `name = default`.
+  // Begins the next parameter. `text` comes from the declaration: `name`, or `name = default`.
   void next(std::string_view text) {
     names().emplace_back(text.substr(0, text.find_first_of(" =")));
     now = this;
@@ -182,7 +185,7 @@ class [[gnu::visibility("hidden")]] Declared {
   static inline Declared* now = nullptr;
 
  private:
-  // The component refers to the names for as long as the library is loaded.
+  // The component refers to these strings as long as the shared library is loaded.
   static std::deque<std::string>& names() {
     static std::deque<std::string> all;
     return all;
@@ -200,7 +203,7 @@ struct Parameter {
   Parameter& operator=(const Parameter&) = delete;
 };
 
-// All placeable processes of this library.
+// All placeable processes of this shared library.
 struct All {
   std::string name;
   std::vector<void (*)(native::Component&)> processes;

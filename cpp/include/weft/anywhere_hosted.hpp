@@ -1,5 +1,5 @@
-// The placement of a placeable source (anywhere.hpp) in a C++ program: its processes are coroutines
-// of the hosted library. Only what the library does not have by these names is here.
+// The placement of a placeable source (anywhere.hpp) in a C++ program. Its processes are coroutines
+// of the hosted library. This header adds only what the hosted library does not have.
 #pragma once
 #include "placing.hpp"
 #include "weft.hpp"
@@ -31,8 +31,8 @@ struct [[nodiscard("nothing is written until it is awaited: co_await")]] TryWrit
 
 }  // namespace detail
 
-// Writes the value, and waits as write() does; co_await the result. If the channel has ended, the
-// result says how: retired, poisoned, died or in_doubt; otherwise it is ok. Throws Cancelled,
+// Returns an operation for co_await, which writes the value and waits as write() does. Its result
+// is ok, or says how the channel has ended: retired, poisoned, died or in_doubt. Throws Cancelled,
 // BadUse.
 template <class T, class P>
 auto try_write(const Writer<T, P>& w, std::type_identity_t<T> v,

@@ -1,4 +1,4 @@
-// The result of a select, in the hosted library and in placeable sources (anywhere.hpp).
+// The type of a select's result, for the hosted library and for placeable sources (anywhere.hpp).
 #pragma once
 #include <optional>
 #include <type_traits>
@@ -37,8 +37,8 @@ template <class T>
 struct Simplify<std::variant<std::monostate, T>> {
   using type = std::optional<T>;
 };
-// The type of a select's value: optional<T> if all inputs have one type T, otherwise a variant that
-// begins with monostate. A guard that is no input has the type void.
+// The type of a select's value: optional<T> if all inputs have the type T; otherwise a variant
+// whose first type is monostate. In Ts a guard that is no input has the type void.
 template <class... Ts>
 using ValueOf = typename Simplify<typename Unique<std::variant<std::monostate>, Ts...>::type>::type;
 

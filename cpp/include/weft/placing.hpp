@@ -1,5 +1,5 @@
 // What all placements of a placeable source (anywhere.hpp) share: the checks of a declaration, and
-// how the macro goes through the names of the parameters.
+// the macros that go through the names of the parameters.
 //
 // Invariant: this header needs neither the hosted library nor the component interface.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace weft::inline WEFT_ABI::placing {
 
-// Whether a process function has the parameters for `sizeof...(N)` names. Each N stands for a name.
+// Whether the process function F has as many parameters as there are N. Each N stands for one name.
 template <auto F, int... N>
 inline constexpr bool kNamed = [] {
   static_assert(std::is_function_v<std::remove_pointer_t<decltype(F)>>,
@@ -30,7 +30,8 @@ inline constexpr bool kNamed<F, N...> = [] {
 
 }  // namespace weft::inline WEFT_ABI::placing
 
-// Expands MACRO(argument) for each of up to 256 arguments.
+// Expands MACRO(argument) for each argument. There may be up to 86 arguments: EXPAND scans the text
+// so many times, and each scan expands one more.
 #define WEFT_PLACING_EACH(MACRO, ...) \
   __VA_OPT__(WEFT_PLACING_EXPAND(WEFT_PLACING_STEP(MACRO, __VA_ARGS__)))
 #define WEFT_PLACING_STEP(MACRO, FIRST, ...) \
@@ -48,13 +49,14 @@ inline constexpr bool kNamed<F, N...> = [] {
       WEFT_PLACING_EXPAND_0(WEFT_PLACING_EXPAND_0(WEFT_PLACING_EXPAND_0(__VA_ARGS__))))
 #define WEFT_PLACING_EXPAND_0(...) __VA_ARGS__
 
-// A number for each name, with commas between them.
+// A 0 for each name, with commas between them.
 #define WEFT_PLACING_NAMES(...) __VA_OPT__(0 WEFT_PLACING_REST(__VA_ARGS__))
 #define WEFT_PLACING_REST(FIRST, ...) WEFT_PLACING_EACH(WEFT_PLACING_ONE, __VA_ARGS__)
 #define WEFT_PLACING_ONE(NAME) , 0
 
-// A parameter is a variable of a function that nothing but its declaration calls. So `n = 8` is an
-// initialisation, and the text of the argument begins with the name.
+// Declares a variable for a parameter, in the function weft_placeable_F(), which only the
+// declaration of a component calls. So `n = 8` is an initialisation. The text of the argument,
+// which next() gets, begins with the parameter's name.
 #define WEFT_PLACING_PARAMETER(NAME) \
   weft_declared.next(#NAME);         \
   [[maybe_unused]] const ::weft::placing::Parameter NAME;

@@ -1,5 +1,6 @@
 // TLS over the streams of weft::io, by OpenSSL 3 (rule 18.10; the page is cpp/docs/io.md). A
-// program that includes this header links libssl and libcrypto. weft.hpp does not include it.
+// program that includes this header links libssl and libcrypto. weft.hpp does not include this
+// header. *TLS's own end* is the message close_notify, with which a peer ends its side.
 //
 //   weft::tls::Context trust = weft::tls::Context::client();
 //   weft::tls::Stream s = co_await weft::tls::connect(tcp, trust, "example.org");
@@ -8,12 +9,12 @@
 //   write_all ──SSL_write──► Session::sealed ──send_sealed()──► the socket ──SSL_read──► read_some
 //
 // Invariants
-//  1 A session's lock is held for each use of its SSL object and of `sealed`, and never while a
-//    process waits. So one process may read while another writes, also on two cores.
-//  2 OpenSSL writes to memory alone. What is sealed goes out in order, whichever operation sends
-//    it. So an operation that is given up leaves no half of a record behind.
-//  3 After each read the descriptor is told whether whole records are left in OpenSSL, which the
-//    kernel does not know of (Watched::keeps).
+//  1 Each use of a session's SSL object and of `sealed` holds the session's lock. No process waits
+//    while it holds the lock. So one process may read while another writes, also on two cores.
+//  2 OpenSSL writes only to memory (`sealed`). The sealed records go out in order, and any
+//    operation may send them. So an operation that is given up leaves no half of a record behind.
+//  3 OpenSSL may keep whole records that nobody has read, and the kernel does not know of them. So
+//    each read tells the descriptor whether there are any (Watched::keeps).
 #pragma once
 #if defined(__linux__)
 #include <arpa/inet.h>
@@ -36,7 +37,7 @@
 
 namespace weft::inline WEFT_ABI::tls {
 
-// Thrown if TLS refuses something: a certificate, a record, a connection that ends without TLS's
+// Thrown if TLS refuses something: a certificate, a record, or a connection that ends without TLS's
 // own end. Errors of the socket below are std::system_error.
 class Error final : public weft::Error {
  public:
@@ -50,7 +51,8 @@ using io::detail::Side;
 using io::detail::Tried;
 using io::detail::Watched;
 
-// Returns OpenSSL's first error of this thread in words, and forgets the others.
+// Returns the text of OpenSSL's first error of this thread, and removes all errors from OpenSSL's
+// queue.
 inline std::string complaint() {
   const unsigned long first = ERR_peek_error();
   const char* const text = first ? ERR_reason_error_string(first) : nullptr;
@@ -68,11 +70,11 @@ struct Session {
   SSL* const ssl;
   const std::shared_ptr<SSL_CTX> context;
   std::mutex lock;
-  std::string sealed;    // records that the socket has not taken
-  std::size_t gone = 0;  // how many of these bytes the socket has taken
-  long unsent = 0;       // the error number with which the socket has refused them
+  std::string sealed;    // records to send
+  std::size_t gone = 0;  // how many bytes of `sealed` the socket has taken
+  long unsent = 0;       // the error number with which the socket has refused `sealed`
   long error = 0;        // the error number with which the socket has refused a read
-  std::string failure;   // why TLS reads no more
+  std::string failure;   // why TLS cannot read any more
   bool ended = false;    // the socket has come to its end
   bool over = false;     // the peer has sent TLS's own end
 
@@ -94,8 +96,8 @@ struct Session {
 
   // The functions below are called with the lock held.
 
-  // Sends what is sealed, as far as the socket takes it. Returns false if some of it is left:
-  // the socket is full, or has failed (`unsent`).
+  // Sends as much of `sealed` as the socket takes. Returns false if some of it is left: the socket
+  // is full, or has failed (`unsent`).
   bool send_sealed() noexcept {
     while (gone < sealed.size()) {
       const long n = io::detail::try_write(watched(), sealed.data() + gone, sealed.size() - gone);
@@ -109,8 +111,8 @@ struct Session {
     gone = 0;
     return true;
   }
-  // Tells the descriptor whether a read would find something in OpenSSL. A record that OpenSSL has
-  // taken from the socket is opened for this.
+  // Tells the descriptor whether a read would find something in OpenSSL. To know this, OpenSSL
+  // decrypts a record that it has taken from the socket.
   void tell_what_is_left() noexcept {
     bool some = over || !failure.empty() || SSL_pending(ssl) > 0;
     if (!some && SSL_has_pending(ssl)) {
@@ -119,7 +121,8 @@ struct Session {
     }
     watched().keeps(some);
   }
-  // Judges the result of SSL_read, SSL_peek or SSL_do_handshake. At a failure sets `failure`.
+  // Says what the result of SSL_read, SSL_peek or SSL_do_handshake means. After a failure of TLS it
+  // sets `failure`.
   Tried judge(int result) noexcept {
     if (result > 0) return Tried::over;
     switch (SSL_get_error(ssl, result)) {
@@ -138,7 +141,7 @@ struct Session {
     ERR_clear_error();
     return Tried::over;
   }
-  // Throws what has gone wrong, if anything has.
+  // Throws the error of the socket or of TLS, if there is one.
   void check(const char* verb) const {
     const std::string what = std::string(verb) + (peer.empty() ? "a client" : peer);
     if (error != 0) io::detail::failed((what + ", by").c_str(), watched(), error);
@@ -196,7 +199,8 @@ struct Read {
     n = SSL_read(s->ssl, into.data(),
                  static_cast<int>(std::min<std::size_t>(into.size(), 1 << 30)));
     const Tried tried = s->judge(n);
-    s->send_sealed();  // an answer of TLS's own; what is left goes out with the next write
+    // OpenSSL may have answered the peer. The next write sends what the socket does not take now.
+    s->send_sealed();
     s->tell_what_is_left();
     return tried;
   }
@@ -216,8 +220,8 @@ struct Write {
   static constexpr std::size_t kRecord = 16384;  // the most that one record holds
   std::shared_ptr<Session> s;
   std::string_view from;
-  std::size_t* sent;  // null if the caller does not ask
-  bool ends;          // TLS's own end follows
+  std::size_t* sent;  // null if the caller does not want this number
+  bool ends;          // whether TLS's own end follows
   std::size_t done = 0;
   std::string failure{};
   Watched& watched() noexcept { return s->watched(); }
@@ -256,64 +260,69 @@ struct Handshake;
 
 }  // namespace detail
 
-// What both sides of connections need to know: the trusted authorities, the own certificate. A
-// handle; it may be used by any number of connections, and is not changed once the first is made.
+// The settings of one side of connections: the authorities that it trusts, and its certificate. A
+// Context is a handle, and any number of connections may use it. Do not change a Context after a
+// connection has used it.
 class Context {
  public:
-  // For connect(). The authorities are those of the system, or those in a PEM file. Throws Error.
+  // Returns a context for connect(). It trusts the authorities of the system, or those in the PEM
+  // file `authorities`. Throws Error.
   static Context client();
   static Context client(const std::string& authorities);
-  // For accept(). The certificate, with those that lead to its authority, and its key are in PEM
-  // files. Throws Error.
+  // Returns a context for accept(). The PEM file `chain` has the server's certificate, and then the
+  // certificates that lead to its authority; the PEM file `key` has its private key. Throws Error.
   static Context server(const std::string& chain, const std::string& key);
 
-  // A client's own certificate, for servers that ask for one. Throws Error.
+  // Sets the client's certificate, for servers that ask for one. Throws Error.
   Context& identify(const std::string& chain, const std::string& key);
-  // Clients must prove themselves by a certificate of these authorities. Throws Error.
+  // Makes a server refuse each client that has no certificate of these authorities. Throws Error.
   Context& require(const std::string& authorities);
-  // The protocols of ALPN, the best first: {"h2", "http/1.1"}. Throws BadUse if one is empty or
-  // longer than 255 bytes.
+  // Sets the protocols that ALPN offers, the preferred one first: {"h2", "http/1.1"}. Throws BadUse
+  // if a name is empty or longer than 255 bytes.
   Context& protocols(std::initializer_list<std::string_view> names);
-  // For all else that OpenSSL can set.
+  // OpenSSL's object, for every other setting.
   SSL_CTX* native() const noexcept { return parts_->made.get(); }
   std::shared_ptr<SSL_CTX> shared() const noexcept { return {parts_, native()}; }
 
  private:
   struct Parts {
     std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> made;
-    std::string protocols{};  // as ALPN sends them
+    std::string protocols{};  // in the form in which ALPN sends them
   };
   explicit Context(const SSL_METHOD* how);
   std::shared_ptr<Parts> parts_;
 };
 
-// A connection with TLS: a handle, as io::Stream is. One process may read while another writes.
+// A connection with TLS. A Stream is a handle, as io::Stream is. One process may read while another
+// writes.
 class Stream {
  public:
   Stream() noexcept = default;
-  // Reads at least one byte and at most into.size(). Returns how many; 0 once the peer has sent
+  // Reads at least one byte and at most into.size(). Returns how many, or 0 after the peer has sent
   // TLS's own end. Throws Error (a record is broken, or the connection has ended without TLS's own
   // end), std::system_error, Cancelled, TimedOut; BadUse if `into` is empty. If it throws Cancelled
-  // or TimedOut, nothing was read.
+  // or TimedOut, it has read nothing.
   detail::Operation<detail::Read> read_some(std::span<char> into) const {
     return detail::Operation<detail::Read>(read(into));
   }
-  // Reads what is there now, and does not wait: after readable(s), which may also be ready for a
-  // part of a record. Returns nullopt if there is nothing yet; otherwise as read_some().
+  // Reads what is there now, and does not wait. Call it after readable(s), which may also be ready
+  // when only a part of a record has come. Returns nullopt if there is nothing to read yet.
+  // Otherwise it returns and throws what read_some() does.
   std::optional<std::size_t> try_read_some(std::span<char> into) const {
     detail::Read r = read(into);
     if (r.attempt() == detail::Tried::would_block) return {};
     return r.result();
   }
   // Writes all of `from`, whose bytes must stay where they are until the operation is over. Throws
-  // Error, std::system_error, Cancelled, TimedOut. `*sent` is at every moment the number of bytes
-  // that are sealed. What is sealed goes out, at the latest with the next write.
+  // Error, std::system_error, Cancelled, TimedOut. `*sent` always is the number of bytes that are
+  // sealed in records. The sealed bytes go out with the next write at the latest.
   detail::Operation<detail::Write> write_all(std::string_view from,
                                              std::size_t* sent = nullptr) const {
     if (sent) *sent = 0;
     return detail::Operation<detail::Write>(detail::Write{session(), from, sent, false});
   }
-  // Sends TLS's own end: the peer reads 0. Reading goes on here. Throws as write_all().
+  // Sends TLS's own end, so that the peer's read returns 0. This side can still read. Throws what
+  // write_all() throws.
   detail::Operation<detail::Write> shutdown_write() const {
     return detail::Operation<detail::Write>(detail::Write{session(), {}, nullptr, true});
   }
@@ -323,11 +332,11 @@ class Stream {
     detail::Write{s_, {}, nullptr, true}.attempt();
     s_->below.close();
   }
-  // Returns the protocol of ALPN that both sides have agreed on; "" if there is none.
+  // Returns the protocol on which both sides have agreed by ALPN, or "" if there is none.
   std::string protocol() const;
   explicit operator bool() const noexcept { return s_ && s_->below; }
   const io::Stream& below() const { return session()->below; }
-  // For all else that OpenSSL can tell. No process may use the connection meanwhile.
+  // OpenSSL's object, for everything else. No process may use the connection at the same time.
   SSL* native() const { return session()->ssl; }
   // For io::readable() and io::writable().
   const std::shared_ptr<io::detail::Watched>& watched() const { return below().watched(); }
@@ -365,8 +374,8 @@ struct Handshake {
     const bool sent = s->send_sealed();
     side = sent ? Side::in : Side::out;
     if (s->error != 0 || !s->failure.empty()) return Tried::over;
-    // A peer that is content and goes at once does not read what a server sends last. The next
-    // write says so.
+    // A client may end the connection at once after its part of the handshake, and then the server
+    // cannot send its last records. The handshake succeeds nevertheless; the next write throws.
     if (s->unsent != 0) return Tried::over;
     if (!sent) return Tried::would_block;
     if (tried == Tried::over) s->tell_what_is_left();
@@ -416,7 +425,7 @@ inline Context Context::client(const std::string& authorities) {
 }
 inline Context Context::server(const std::string& chain, const std::string& key) {
   Context c(TLS_server_method());
-  // Without this a client that comes again is refused if it must prove itself.
+  // Without this, OpenSSL refuses a client that must have a certificate and connects again.
   SSL_CTX_set_session_id_context(c.native(), reinterpret_cast<const unsigned char*>("weft"), 4);
   detail::use(c.native(), chain, key);
   return c;
@@ -442,7 +451,7 @@ inline Context& Context::protocols(std::initializer_list<std::string_view> names
   const auto* const bytes = reinterpret_cast<const unsigned char*>(parts_->protocols.data());
   const auto size = static_cast<unsigned>(parts_->protocols.size());
   if (SSL_CTX_set_alpn_protos(native(), bytes, size) != 0) detail::refused("the protocols");
-  // The server chooses the best of its own that the client has.
+  // The server chooses the first protocol of its own list that the client also has.
   SSL_CTX_set_alpn_select_cb(
       native(),
       [](SSL*, const unsigned char** out, unsigned char* n, const unsigned char* theirs,
@@ -465,10 +474,10 @@ inline std::string Stream::protocol() const {
   return n == 0 ? std::string() : std::string(reinterpret_cast<const char*>(name), n);
 }
 
-// Makes the client's side of a connection over `below`. The server must prove that it is `name`, a
-// host's name or an address in numbers. Throws Error (the certificate is not trusted, is another's
-// or has expired; the peer does not speak TLS), std::system_error, Cancelled, TimedOut; BadUse if
-// `name` is empty. If it throws, the connection is of no use.
+// Does the client's handshake over `below`, and returns a Stream. The server must prove that it is
+// `name`, the name of a host or an address in numbers. Throws Error (the certificate is not
+// trusted, has another name or has expired; the peer does not speak TLS), std::system_error,
+// Cancelled, TimedOut; BadUse if `name` is empty. If connect() throws, close the connection.
 [[nodiscard]] inline detail::Operation<detail::Handshake> connect(io::Stream below,
                                                                   const Context& with,
                                                                   const std::string& name) {
@@ -484,7 +493,7 @@ inline std::string Stream::protocol() const {
   SSL_set_connect_state(s->ssl);
   return detail::Operation<detail::Handshake>(detail::Handshake{std::move(s)});
 }
-// Makes the server's side of a connection over `below`. Throws as connect().
+// Does the server's handshake over `below`, and returns a Stream. Throws what connect() throws.
 [[nodiscard]] inline detail::Operation<detail::Handshake> accept(io::Stream below,
                                                                  const Context& with) {
   auto s = std::make_shared<detail::Session>(std::move(below), with.shared(), "");

@@ -1,12 +1,13 @@
-"""`weft lf format`: lays the text of a `.lf` file out anew.
+"""`weft lf format`: changes the indentation and the spaces of a `.lf` file.
 
 Invariants
-- Only white space between tokens changes, and the indentation of the lines of a body. Line breaks
-  stay, but for more than one empty line. So comments and bodies are kept.
-- The program that the new text means is the one of the old text (`_meaning`); otherwise the call
-  fails. The layout of a text that is laid out is the same text.
-- A line stands two spaces deeper than the line that opened the innermost bracket around it; one that
-  goes on with a connection or with effects stands two spaces deeper than it would.
+- Only the white space between tokens, white space at the ends of lines, and the indentation of
+  comments and bodies change. Line breaks stay, but of several empty lines only one stays. So the
+  text of comments and bodies is kept.
+- The new text means the same program as the old text (`_meaning`); otherwise the call fails. To lay
+  out the new text once more changes nothing.
+- A line is indented by two spaces more than the line that opened the innermost bracket around it. A
+  line that goes on with a connection or with effects is indented by two further spaces.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ PIECE = re.compile(r"(?://|#)[^\n]*|/\*[\s\S]*?\*/|'''[\s\S]*?'''|\n|[^\S\n]+")
 
 @dataclass
 class _Bracket:
-    level: int  # the level of the line that opened it
-    body: bool  # whether it contains the members of a reactor or mode
+    level: int  # the level of the line that opened the bracket
+    body: bool  # whether the bracket contains the members of a reactor or mode
 
 
 class _Layouter:
@@ -62,14 +63,14 @@ class _Layouter:
         self.last = token
 
     def goes_on(self, token: Token) -> bool:
-        """Returns whether a line that begins with `token` goes on with what stands before it."""
+        """Returns whether a line that begins with `token` continues the line before it."""
         if self.last is None or token.type in ("ARROW", "SQUIGGLY"):
             return self.last is not None
         in_body = bool(self.brackets) and self.brackets[-1].body
         return self.last.type in GOES_ON or (self.last.type == "COMMA" and in_body)
 
     def gap(self, gap: str, token: Token | None, level: int, inside: int) -> None:
-        """Writes what stands before a token: comments, line breaks and spaces."""
+        """Writes the comments, line breaks and spaces before a token."""
         if not gap.strip() and "\n" not in gap:
             if token is not None and self.last is not None:
                 self.out.append(_between(self.last, gap, token))
@@ -114,14 +115,19 @@ def _between(first: Token, gap: str, second: Token) -> str:
 
 
 def _comment(text: str, indent: str) -> str:
-    """Returns a comment; lines of a block that begin with a star stand below its first star."""
+    """Returns a comment without white space at the ends of its lines. If all further lines of a
+    block comment begin with a star, these stars stand below the first star.
+    """
     head, *rest = (line.rstrip() for line in text.split("\n"))
     stars = text.startswith("/*") and all(r.lstrip().startswith("*") for r in rest)
     return "\n".join([head, *(f"{indent} {r.lstrip()}" if stars else r for r in rest)])
 
 
 def _code(text: str, level: int) -> str:
-    """Returns a code block whose lines stand at `level`, and its contents one step deeper."""
+    """Returns a code block whose end stands at `level`, and whose contents stand one step deeper.
+
+    A block with a line that ends in a backslash is returned as it is.
+    """
     if "\n" not in text or "\\\n" in text:
         return text
     head, *rest = (line.rstrip() for line in text.split("\n"))
@@ -129,7 +135,7 @@ def _code(text: str, level: int) -> str:
     alone = last.strip() == "=}"
     own = [r for r in [*rest, *([] if alone else [last])] if r and not r.startswith("#")]
     spaces = [r[: len(r) - len(r.lstrip())] for r in own]
-    # The first and the last in order have in common what all have in common.
+    # The common beginning of the first and the last in sorted order is that of all.
     ends = zip(min(spaces, default=""), max(spaces, default=""), strict=False)
     common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
     indent = STEP * (level + 1)
@@ -142,8 +148,8 @@ def _code(text: str, level: int) -> str:
 
 
 def _meaning(found: Any) -> Any:
-    """Returns what a tree means: without its places, and without the white space that may
-    change."""
+    """Returns the meaning of a tree: without places in the file, and without the white space that
+    may change."""
     if isinstance(found, list | tuple):
         return [_meaning(one) for one in found if not isinstance(one, Span)]
     if not dataclasses.is_dataclass(found) or isinstance(found, type):
@@ -162,15 +168,15 @@ def _meaning(found: Any) -> Any:
 
 
 def meaning(text: str, file: str) -> Any:
-    """Returns the program of `text`, for comparing: equal if two texts mean the same."""
+    """Returns the meaning of `text`. It is equal for two texts that mean the same program."""
     return _meaning(parse(text, file))
 
 
 def laid_out(text: str, file: str) -> str:
-    """Returns the text in Weft's layout.
+    """Returns the text with Weft's indentation and spaces.
 
     Args:
-        text: the contents of a `.lf` file; lines end in newlines.
+        text: the contents of a `.lf` file, whose lines end in newlines.
         file: the name of the file, for errors.
 
     Raises:

@@ -1,12 +1,12 @@
-"""The options of upstream's compiler, for `weft lf build` and `weft lf run`: scripts that call
-upstream's compiler run with `weft lf build` in its place.
+"""The options of Lingua Franca's own compiler (upstream), for `weft lf build` and `weft lf run`: a
+script that calls upstream's compiler can call `weft lf build` instead.
 
 Invariants
-- An option has the meaning that it has upstream, or is refused by its name (REFUSED), or has no
-  effect and is a warning (UNUSED), as the target property of this name.
-- Programs are named as upstream: as arguments, in JSON, or on the standard input; in one of these
-  ways alone.
-- Wrong use ends the process with status 2, by argparse.
+- An option means what it means upstream, or is refused with its name (REFUSED), or has no effect
+  and gives a warning (UNUSED).
+- Programs are named as upstream: as arguments, in JSON, or on the standard input. Only one of these
+  ways may be used at a time.
+- If the command line is wrong, argparse ends the process with status 2.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNUSED = {  # option → (its letter, whether a value follows)
     "--print-statistics": ("", False),
     "--no-source-mapping": ("", False),
 }
-OTHER_NAMES = {"target-compiler": "compiler"}  # of JSON → of the command line
+OTHER_NAMES = {"target-compiler": "compiler"}  # name in JSON → name on the command line
 
 
 def _workers(text: str) -> int:
@@ -75,7 +75,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-q", "--quiet", action="store_true", help="leave out the warnings of the C compiler"
     )
-    # The checks of upstream's lint are always made.
+    # The checks of upstream's `--lint` are always made, so this option changes nothing.
     command.add_argument("-l", "--lint", action="store_true", help=argparse.SUPPRESS)
     for name, (letter, valued) in UNUSED.items():
         names = [letter, name] if letter else [name]
@@ -94,7 +94,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_sources(command: argparse.ArgumentParser) -> None:
-    """Adds the programs, and what is about several of them."""
+    """Adds the names of the programs, and the options for several programs."""
     command.add_argument("files", type=Path, nargs="*", metavar="FILE.lf")
     command.add_argument(
         "--json",
@@ -113,16 +113,16 @@ def add_sources(command: argparse.ArgumentParser) -> None:
 def completed(
     parser: argparse.ArgumentParser, given: argparse.Namespace, arguments: Sequence[str]
 ) -> argparse.Namespace:
-    """Returns the arguments of `build` with the programs that it shall build as `files`.
+    """Returns the arguments of `build`, in which `files` are the programs to build.
 
     Args:
         parser: the parser of `weft lf`.
-        given: what `parser` has made of `arguments`.
+        given: the result of parsing `arguments`.
         arguments: the command line, with the word `build`.
 
     Raises:
-        SystemExit: there is no program; programs are named in two ways; the JSON is wrong.
-        OSError: the file of JSON cannot be read.
+        SystemExit: no program is named, programs are named in two ways, or the JSON is wrong.
+        OSError: the file with the JSON cannot be read.
     """
     ways = [bool(given.files), given.json is not None, given.json_file is not None, given.stdin]
     if sum(ways) != 1:
@@ -135,7 +135,7 @@ def completed(
     if not (given.json is None and given.json_file is None):
         text = given.json if given.json is not None else given.json_file.read_text("utf-8")
         more = _from_json(parser, text)
-        # Behind the command line's own options, so those of the JSON count.
+        # The options of the JSON come last, and so they override those of the command line.
         given = parser.parse_args([*arguments, *more])
         if given.json is not None:
             given.json = None
@@ -143,7 +143,7 @@ def completed(
 
 
 def _from_json(parser: argparse.ArgumentParser, text: str) -> list[str]:
-    """Returns the arguments for which the JSON stands."""
+    """Returns the arguments of the command line that mean the same as the JSON."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -180,7 +180,7 @@ def _name(value: object) -> bool:
 
 
 def configure(config: Config, given: argparse.Namespace | None) -> list[Problem]:
-    """Lets options stand for properties of the target block; returns warnings."""
+    """Overrides properties of the target block by options of the command line. Returns warnings."""
     for name in ("workers", "single_threaded", "build_type", "logging", "compiler"):
         if getattr(given, name, None) is not None:
             setattr(config, name, getattr(given, name))

@@ -1,5 +1,6 @@
-// Processes for services: values in batches, at a rate, by their keys to workers, and to readers
-// that come and go (rules 20.1 to 20.4). The clock is that of the run, which may be virtual.
+// Processes for servers (rules 20.1 to 20.4): batch() collects values, rate_limit() limits their
+// rate, keyed_pool() gives them to workers by their keys, and broadcast() gives them to readers
+// that come and go. Times are those of the run's clock, which may be virtual.
 #pragma once
 #include <functional>
 
@@ -7,8 +8,8 @@
 
 namespace weft::inline WEFT_ABI::plugnplay {
 
-// What a broadcast does with a reader whose channel has no room: it waits, or poisons that channel
-// and goes on without the reader.
+// What a broadcast does if the channel of a reader has no room: it waits, or it poisons that
+// channel and goes on without the reader.
 enum class Slow : std::uint8_t { wait, cut_off };
 
 namespace detail {
@@ -19,7 +20,8 @@ Process batching(Reader<T, P> in, Writer<std::vector<T>, Q> out, std::size_t n, 
     std::vector<T> values;
     values.push_back(co_await in.read());
     const std::int64_t due = runtime::later(now(), longest.count());
-    // The time is looked at here, since a ready guard beats an expired timer (rule 5.7).
+    // The loop itself checks the time, since a ready guard takes precedence over an expired timer
+    // (rule 5.7).
     while (!ended && values.size() < n && now() < due) {
       try {
         auto c = co_await weft::select(weft::in(in).ends(), at(due));
@@ -31,14 +33,14 @@ Process batching(Reader<T, P> in, Writer<std::vector<T>, Q> out, std::size_t n, 
     co_await out.write(std::move(values));
   }
 }
-// The generic cell rate algorithm (ITU-T I.371): a token bucket that keeps one number.
+// The generic cell rate algorithm (ITU-T I.371): a token bucket that is kept as one number.
 template <class T, class P, class Q>
 Process limiting(Reader<T, P> in, Writer<T, Q> out, std::int64_t each, std::int64_t ahead) {
   std::int64_t due = now();  // when the bucket will be full again
   while (auto v = co_await in.next()) {
     if (due - ahead > now()) co_await weft::sleep_until(due - ahead);
     co_await out.write(std::move(*v));
-    // A turn counts from when the value went, also to a slow reader.
+    // The time counts from the moment at which the write is done, however slow the reader is.
     due = runtime::later(std::max(due, now()), each);
   }
 }
@@ -70,7 +72,7 @@ Process casting(Reader<T, P> in, Reader<Writer<T, P>, P> joins, Slow slow) {
                 "copied");
   std::vector<Writer<T, P>> outs;
   for (;;) {
-    // The end of the stream ends this process; the end of joins does not.
+    // When `in` ends, this process ends. When `joins` ends, this process goes on.
     auto c = co_await weft::select(Mode::priority, joins, weft::in(in).ends());
     if (c.index == 0) {
       outs.push_back(std::get<1>(std::move(c.value)));
@@ -105,9 +107,9 @@ inline std::size_t counted(std::int64_t n, const char* says) {
 
 }  // namespace detail
 
-// Writes vectors of n values. A vector with fewer values goes out `longest` after its first value
-// was read, or when the input has ended (rule 20.1). Throws BadUse if n < 1 or `longest` is not
-// positive.
+// Writes vectors of n values (rule 20.1). A vector with fewer values goes out when `longest` has
+// passed since its first value was read, or when the input has ended. Throws BadUse if n < 1 or
+// `longest` is not positive.
 template <class T = void, class I, class O>
 Process batch(I&& in, O&& out, std::int64_t n, weft::detail::Lasting longest = Span::max()) {
   const std::size_t most = detail::counted(n, "batch: n must be at least 1");
@@ -116,9 +118,9 @@ Process batch(I&& in, O&& out, std::int64_t n, weft::detail::Lasting longest = S
                           detail::writer_of<void>(std::forward<O>(out)), most, longest)
       .named("batch");
 }
-// Copies each value, but in any `per` at most n + burst - 1 of them: one each per / n (rounded up to
-// a nanosecond), and after a pause up to `burst` at once (rule 20.2). Throws BadUse if n < 1,
-// burst < 1, or `per` is not positive.
+// Copies each value, but at most n + burst - 1 values in any time `per` (rule 20.2). One value goes
+// out each per / n (rounded up to a nanosecond), and after a pause up to `burst` values at once.
+// Throws BadUse if n < 1, burst < 1, or `per` is not positive.
 template <class T = void, class I, class O>
 Process rate_limit(I&& in, O&& out, std::int64_t n, weft::detail::Lasting per,
                    std::int64_t burst = 1) {
@@ -132,9 +134,9 @@ Process rate_limit(I&& in, O&& out, std::int64_t n, weft::detail::Lasting per,
                           detail::writer_of<T>(std::forward<O>(out)), each, (burst - 1) * each)
       .named("rate_limit");
 }
-// Runs n processes worker(reader, writer of out). Each value goes to the one that
-// std::hash of key(value) says: values of one key reach one worker, in order (rule 20.3).
-// `before_each` are the options of each worker's channel. Throws BadUse if n < 1.
+// Runs n processes worker(reader, writer of out). std::hash of key(value) says to which worker a
+// value goes: all values of one key reach one worker, in order (rule 20.3). `before_each` are the
+// options of the channel before each worker. Throws BadUse if n < 1.
 template <class T = void, class I, class O, class Worker, class Key>
 Process keyed_pool(I&& in, O&& out, Worker worker, std::int64_t n, Key key,
                    ChannelOptions before_each = {}) {
@@ -144,8 +146,9 @@ Process keyed_pool(I&& in, O&& out, Worker worker, std::int64_t n, Key key,
                          std::move(key), std::move(before_each))
       .named("keyed_pool");
 }
-// Writes each value to every writer that has come by `joins`, from then on; a reader leaves by
-// retiring its end (rule 20.4). How far a reader may be behind is the capacity of its own channel.
+// Writes each value to every writer that it has read from `joins` before (rule 20.4). A reader
+// leaves by retiring its end. The capacity of a reader's channel says how far the reader may be
+// behind. `slow` says what happens to a reader that is further behind.
 template <class T = void, class I, class C>
 Process broadcast(I&& in, C&& joins, Slow slow = Slow::wait) {
   return detail::casting(detail::reader_of<T>(std::forward<I>(in)),

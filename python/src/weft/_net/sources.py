@@ -1,19 +1,20 @@
-"""Which source a function has: its module, and what that module imports from the same folder, and
-so on (WIRE.md 17.9). Both sides of a call compute it from files, and import nothing.
+"""Finds the source of a function: its module, the modules that this module imports from the same
+folder, the modules that these import, and so on (WIRE.md 17.9). Both sides of a call find the
+source by reading files, and import nothing.
 
     found(module, file) ──the module's imports──► files of its root ──their imports──► …
         ──► Sources: module → SHA-256 ──digest()──► one digest, which caller and agent compare
 
 The *root* of a module is the folder that has its topmost package, or the module itself. Modules
-that lie elsewhere (Python's own, installed packages) are not covered. Of a package that is
-installed, its own modules are covered.
+that lie elsewhere (Python's own, installed packages) are not covered. If the module's own package
+is installed, only the modules of that package are covered.
 
 Invariants
-- Imports are read from the source's syntax, also those in functions and branches; so the result
-  does not depend on what has been imported already, nor on the machine.
-- What is known of a file counts only as long as the system reports the same file, and if the file
-  was older than SETTLED when it was read: a file that is edited twice in one tick of the file
-  system's clock is read again.
+- Imports are read from the syntax of the source, also those in functions and branches. So the
+  result does not depend on what has been imported already, nor on the machine.
+- The result of reading a file is kept only if the last edit of the file was more than SETTLED
+  seconds ago. It is used only while the system reports the same file with the same size and times.
+  So a second edit in one tick of the file system's clock is noticed too.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ __all__ = ["Sources", "difference", "digest", "digest_of", "found", "told"]
 
 Sources = dict[str, str]  # module → SHA-256 of its source, in hexadecimal
 
-SETTLED = 2.0  # seconds after which a file's times tell a later edit apart
-SHOWN = 16  # how many digits of a digest are sent and shown
-TOLD = 2000  # bytes of JSON that the digests of single modules may have in a first message
+SETTLED = 2.0  # seconds after an edit; a later edit then changes the times of the file
+SHOWN = 16  # how many digits of a module's digest are sent and shown
+TOLD = 2000  # the limit on the digests of single modules in a first message, in bytes of JSON
 _INSTALLED = ("site-packages", "dist-packages")
 _BY_NAME = ("import_module", "__import__")
 
@@ -43,7 +44,7 @@ class _Read(NamedTuple):
 
     stamp: tuple[int, ...]
     digest: str
-    names: tuple[tuple[int, str], ...]  # what it imports: the level of a relative import, the name
+    names: tuple[tuple[int, str], ...]  # its imports: the level of a relative import, the name
 
 
 _read: dict[Path, _Read] = {}
@@ -59,23 +60,24 @@ def digest_of(source: Path) -> str:
 
 
 def found(module: str, file: Path) -> Sources:
-    """Returns the source of a module and of the modules of its root that it imports.
+    """Returns the digests of a module, of the modules of its root that it imports, and so on.
 
     Args:
         module: the name by which another machine imports the module.
-        file: the module's source.
+        file: the file with the module's source.
     Raises:
         OSError: `file` cannot be read.
     """
     package = file.name == "__init__.py"
     levels = module.count(".") + package
-    # The folder of the real file is the first on the path of a main module that a symbolic link
-    # has started.
+    # If a main module was started by a symbolic link, Python looks for modules in the folder of the
+    # real file.
     root = file.parent if levels else file.resolve().parent
     for _ in range(levels):
         root = root.parent
     within = module.partition(".")[0] if set(_INSTALLED) & set(root.parts) else None
-    # Most imports are of Python's own modules: the names in the folder tell that at once.
+    # Most imports are of Python's own modules. No entry of the folder has such a name, and so no
+    # file is looked for.
     tops = {entry.partition(".")[0] for entry in os.listdir(root)}  # noqa: PTH208  # a Path for each entry costs more
     sources: Sources = {}
     waiting = [(module, file)]
@@ -105,7 +107,7 @@ def found(module: str, file: Path) -> Sources:
 
 
 def digest(sources: Sources) -> str:
-    """Returns one digest of all these modules; of a module alone the SHA-256 of its source."""
+    """Returns one digest of all these modules. For one module it is the SHA-256 of its source."""
     if len(sources) == 1:
         return next(iter(sources.values()))
     lines = "".join(f"{name} {sources[name]}\n" for name in sorted(sources))
@@ -113,16 +115,17 @@ def digest(sources: Sources) -> str:
 
 
 def told(sources: Sources) -> Sources:
-    """Returns the first digits of each module's digest, for a message; nothing if they are too
-    many.
+    """Returns the first digits of each module's digest, for a message. Returns an empty dict if
+    they would be too long for the message.
     """
     short = {name: its[:SHOWN] for name, its in sources.items()}
     return short if len(json.dumps(short)) <= TOLD else {}
 
 
 def difference(here: Sources, theirs: object) -> tuple[str, str, str] | None:
-    """Returns the first module that differs from what told() says there, and its digests here and
-    there, as far as they are shown; "" where there is none. Returns None if that is not known.
+    """Returns the first module whose digest here differs from that in `theirs`, which the caller's
+    told() made: its name, and the first digits of its digest here and at the caller; "" at a side
+    that has no such module. Returns None if no module is known to differ.
     """
     if not isinstance(theirs, dict) or not theirs:
         return None
@@ -144,14 +147,15 @@ def _parents(module: str) -> Iterator[str]:
 
 
 def _file_of(root: Path, module: str) -> Path | None:
-    """Returns the file of a module of this root, or None: there is none, or it has no file of its
-    own (a namespace package), or is no Python.
+    """Returns the file of a module of this root. Returns None if there is no such module, if it has
+    no file of its own (a namespace package), or if it is not written in Python.
     """
     parts = module.split(".")
     if not all(part.isidentifier() for part in parts):
         return None
     base = os.path.join(root, *parts)  # noqa: PTH118  # a Path for each guess costs more
-    # Python looks for them in this order; it takes .pyc only if there is no source beside it.
+    # Python looks for these files in this order. It takes a .pyc only if there is no source beside
+    # it.
     for end in ("/__init__.py", "/__init__.pyc", ".py", ".pyc"):
         if os.path.isfile(base + end):  # noqa: PTH113
             return Path(base + end)
@@ -159,7 +163,9 @@ def _file_of(root: Path, module: str) -> Path | None:
 
 
 def _candidates(inside: str, level: int, imported: str) -> Iterator[str]:
-    """Yields each name that importing `imported` in the package `inside` may make Python load."""
+    """Yields the name of each module that Python may load when a module of the package `inside`
+    imports `imported`.
+    """
     name = imported
     if level:
         parts = inside.split(".") if inside else []
@@ -172,7 +178,7 @@ def _candidates(inside: str, level: int, imported: str) -> Iterator[str]:
 
 
 def _look(path: Path) -> _Read:
-    """Returns what a file has and imports.
+    """Returns the digest of a file and the names that it imports.
 
     Raises:
         OSError: the file cannot be read.
@@ -194,8 +200,8 @@ def _look(path: Path) -> _Read:
 
 
 def _imports(source: bytes) -> Iterator[tuple[int, str]]:
-    """Yields what the source imports. A source with a syntax error imports nothing: the error is
-    told where it is imported.
+    """Yields the imports of the source. For a source with a syntax error it yields nothing: the
+    error is reported when Python imports that source.
     """
     try:
         tree = ast.parse(source)
