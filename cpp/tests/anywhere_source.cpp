@@ -1,5 +1,5 @@
 // Placeable processes (rules 19.1 to 19.5). This file is compiled unchanged into a C++ program
-// (anywhere.cpp) and as a component (python/tests/test_native_anywhere.py).
+// (hosted_anywhere.cpp) and as a component (python/tests/test_native_anywhere.py).
 #include <weft/anywhere.hpp>
 
 #include <cstdint>

@@ -80,7 +80,7 @@ def public_names(text: str) -> set[str]:
             inside = [m[1]] if m[1].split("::")[0] == "weft" else [*inside, m[1]]
         elif (m := re.match(r"^\}  // namespace ?(.*)", line)) and m[1] != "weft":
             inside = inside[:-1]  # clang-format 14 writes "namespace weft" after some classes
-        elif inside != ["weft"]:
+        elif inside != ["weft"] or line.endswith("\\"):  # elsewhere, or in a macro
             continue
         elif m := TYPE.match(line):
             owner = m[1]
