@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "doctest.h"
+#include <doctest/doctest.h>
 
 namespace placed {
 #include "anywhere_source.cpp"

@@ -27,13 +27,13 @@ struct File {
 };
 
 // The contents of a file, read by its specification (docs/flight.md of the Python package).
-struct Found {
+struct Recorded {
   std::vector<std::string> processes, places;
   std::size_t reads = 0, writes = 0, waited = 0, ends = 0, blocks = 0;
   bool whole = false;
 };
-Found found_in(const std::string& bytes) {
-  Found f;
+Recorded found_in(const std::string& bytes) {
+  Recorded f;
   REQUIRE(bytes.size() > 8);
   REQUIRE(std::memcmp(bytes.data(), form::kMagic, 8) == 0);
   const auto* p = reinterpret_cast<const unsigned char*>(bytes.data()) + 8;
@@ -116,7 +116,7 @@ TEST_CASE("rule 14.14: waits and ends are in the file") {
     weft::flight recorder(file.path);
     weft::run(gives(c.writer(), 1000), takes(c.reader()));
   }
-  const Found f = found_in(file.bytes());
+  const Recorded f = found_in(file.bytes());
   CHECK(f.whole);
   CHECK(f.processes == std::vector<std::string>{"main/gives", "main/takes"});
   CHECK(f.places == std::vector<std::string>{"numbers"});
@@ -134,7 +134,7 @@ TEST_CASE("rule 14.14: the ring is never more than what was asked for") {
   }
   const std::string bytes = file.bytes();
   CHECK(bytes.size() <= form::kLeast);
-  const Found f = found_in(bytes);
+  const Recorded f = found_in(bytes);
   CHECK(f.blocks >= 2);
   CHECK(f.ends == 2);
 }
