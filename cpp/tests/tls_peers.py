@@ -136,14 +136,14 @@ class Peers(unittest.TestCase):
 
     def test_servers_of_tls_1_3_and_1_2(self) -> None:
         for version in (None, ssl.TLSVersion.TLSv1_2):
-            said = answering(own(version), echo, str(KEYS / "ca.pem"), "localhost", "700000")
-            self.assertEqual(said, "700000 as sent")
+            printed = answering(own(version), echo, str(KEYS / "ca.pem"), "localhost", "700000")
+            self.assertEqual(printed, "700000 as sent")
 
     def test_a_server_that_is_not_trusted_or_stops_without_an_end(self) -> None:
-        said = answering(own(), echo, str(KEYS / "other.pem"), "localhost", "10")
-        self.assertIn("certificate verify failed", said)
-        said = answering(own(), stops, str(KEYS / "ca.pem"), "localhost", "10")
-        self.assertIn("without TLS's own end", said)
+        printed = answering(own(), echo, str(KEYS / "other.pem"), "localhost", "10")
+        self.assertIn("certificate verify failed", printed)
+        printed = answering(own(), stops, str(KEYS / "ca.pem"), "localhost", "10")
+        self.assertIn("without TLS's own end", printed)
 
 
 if __name__ == "__main__":

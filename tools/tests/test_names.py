@@ -154,7 +154,9 @@ def test_plug_and_play_lists_every_process_in_its_order() -> None:
     processes = [
         node.name
         for node in tree.body
-        if isinstance(node, ast.AsyncFunctionDef) and node.decorator_list
+        if isinstance(node, ast.AsyncFunctionDef)
+        and node.decorator_list
+        and not node.name.startswith("_")
     ]
     (listed,) = (
         ast.literal_eval(node.value)

@@ -486,10 +486,10 @@ inline std::string Stream::protocol() const {
   unsigned char number[16];
   const bool numbers = inet_pton(AF_INET, name.c_str(), number) == 1 ||
                        inet_pton(AF_INET6, name.c_str(), number) == 1;
-  const int said = numbers ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s->ssl), name.c_str())
-                           : SSL_set1_host(s->ssl, name.c_str()) *
-                                 static_cast<int>(SSL_set_tlsext_host_name(s->ssl, name.c_str()));
-  if (said != 1) detail::refused("the name " + name);
+  const int taken = numbers ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s->ssl), name.c_str())
+                            : SSL_set1_host(s->ssl, name.c_str()) *
+                                  static_cast<int>(SSL_set_tlsext_host_name(s->ssl, name.c_str()));
+  if (taken != 1) detail::refused("the name " + name);
   SSL_set_connect_state(s->ssl);
   return detail::Operation<detail::Handshake>(detail::Handshake{std::move(s)});
 }

@@ -63,11 +63,11 @@ __all__ = [  # noqa: RUF022 – in the order of this file
     "fixed_delay",
     "regular",
     "regulate",
-    "mult",
     "batch",
     "rate_limit",
     "keyed_pool",
     "broadcast",
+    "mult",
 ]
 
 # --- one stream -----------------------------------------------------------------------------------
@@ -435,8 +435,6 @@ async def regulate(source: Reader[Any], out: Writer[Any], seconds: float) -> Non
             value = newer
 
 
-mult = times
-
 # --- services -------------------------------------------------------------------------------------
 
 
@@ -562,3 +560,6 @@ async def broadcast(
                     known.remove(out)
             except _Retired:
                 known.remove(out)
+
+
+mult = times

@@ -55,11 +55,11 @@ __all__ = [  # noqa: RUF022 – in the order of this file
     "fixed_delay",
     "regular",
     "regulate",
-    "mult",
     "batch",
     "rate_limit",
     "keyed_pool",
     "broadcast",
+    "mult",
 ]
 
 # --- one stream -----------------------------------------------------------------------------------
@@ -427,8 +427,6 @@ def regulate(source: Reader[Any], out: Writer[Any], seconds: float) -> None:
             value = newer
 
 
-mult = times
-
 # --- services -------------------------------------------------------------------------------------
 
 
@@ -554,3 +552,6 @@ def broadcast(
                     known.remove(out)
             except _Retired:
                 known.remove(out)
+
+
+mult = times
