@@ -4,7 +4,6 @@
 //   tls keys FOLDER                      makes keys and certificates in FOLDER
 //   tls serve CHAIN KEY [AUTHORITIES]    prints its port, and sends back what each client sends
 //   tls fetch PORT AUTHORITIES NAME N    sends N bytes, and prints whether the same bytes come back
-#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
 #include <chrono>
