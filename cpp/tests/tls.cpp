@@ -359,6 +359,12 @@ TEST_CASE("rules 18.5, 18.10: closed while somebody waits; used wrongly") {
   none.close();
   auto [a, b] = io::Stream::pair();
   CHECK_THROWS_AS(tls::connect(a, theirs(), ""), weft::BadUse);
+  CHECK_THROWS_AS(static_cast<void>(tls::connect(io::Stream(), theirs(), "x")), weft::BadUse);
+  CHECK_THROWS_AS(static_cast<void>(tls::accept(io::Stream(), ours())), weft::BadUse);
+  auto first = theirs();
+  const tls::Context second = std::move(first);
+  with_both(nothing, nothing, first);  // NOLINT: a Context is only copied
+  with_both(nothing, nothing, second);
   contains(failure_of([] { tls::Context::server(in_folder("nowhere"), in_folder("key.pem")); }),
            "nowhere");
   contains(failure_of([] { tls::Context::server(in_folder("ca.pem"), in_folder("key.pem")); }),

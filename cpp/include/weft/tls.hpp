@@ -272,6 +272,9 @@ class Context {
   // Returns a context for accept(). The PEM file `chain` has the server's certificate, and then the
   // certificates that lead to its authority; the PEM file `key` has its private key. Throws Error.
   static Context server(const std::string& chain, const std::string& key);
+  // A Context that was moved from is still of use, since a move copies.
+  Context(const Context&) = default;
+  Context& operator=(const Context&) = default;
 
   // Sets the client's certificate, for servers that ask for one. Throws Error.
   Context& identify(const std::string& chain, const std::string& key);
@@ -408,6 +411,7 @@ inline Context::Context(const SSL_METHOD* how)
   if (!native()) detail::refused("a context");
   SSL_CTX_set_min_proto_version(native(), TLS1_2_VERSION);
   SSL_CTX_set_options(native(), SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_set_mode(native(), SSL_MODE_RELEASE_BUFFERS);  // a server may have many idle connections
   SSL_CTX_set_read_ahead(native(), 1);  // one read of the socket for a record, not two
 }
 inline Context Context::client() {
@@ -482,6 +486,7 @@ inline std::string Stream::protocol() const {
                                                                   const Context& with,
                                                                   const std::string& name) {
   if (name.empty()) weft::detail::bad_use("weft::tls: connect: the server's name is empty");
+  static_cast<void>(below.watched());  // throws BadUse if `below` has no descriptor
   auto s = std::make_shared<detail::Session>(std::move(below), with.shared(), name);
   unsigned char number[16];
   const bool numbers = inet_pton(AF_INET, name.c_str(), number) == 1 ||
@@ -496,6 +501,7 @@ inline std::string Stream::protocol() const {
 // Does the server's handshake over `below`, and returns a Stream. Throws what connect() throws.
 [[nodiscard]] inline detail::Operation<detail::Handshake> accept(io::Stream below,
                                                                  const Context& with) {
+  static_cast<void>(below.watched());  // throws BadUse if `below` has no descriptor
   auto s = std::make_shared<detail::Session>(std::move(below), with.shared(), "");
   SSL_set_accept_state(s->ssl);
   return detail::Operation<detail::Handshake>(detail::Handshake{std::move(s)});

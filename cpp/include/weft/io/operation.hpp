@@ -12,9 +12,9 @@
 // Only attempt() reads or writes, on the process's own thread, and what it has read is the result.
 // So no byte is lost when a wait ends by a cancellation or a limit.
 //
-// A Work has: watched(), side (static if all attempts wait for the same), kByHint (for Watched::wait()), kVerb (for errors: "read from
-// descriptor 7"), kOperation (for looks and reports), attempt() → Tried, pause_ns() (how long to
-// pause), result().
+// A Work has: watched(), side (static if all attempts wait for the same side), kByHint (for
+// Watched::wait()), kOperation (for looks and reports), attempt() → Tried, pause_ns() (how long to
+// pause), result(). Those of stream.hpp also have kVerb, for errors: "read from descriptor 7".
 #pragma once
 #include "../selecting.hpp"
 #include "engine.hpp"
