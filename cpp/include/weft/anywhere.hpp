@@ -31,4 +31,4 @@
                 "weft: WEFT_PLACEABLE names each parameter of the process once, in order"); \
   [[maybe_unused]] static void weft_placeable_##F(                                          \
       [[maybe_unused]] ::weft::placing::Declared& weft_declared){                           \
-      WEFT_PLACING_EACH(WEFT_PLACING_PARAMETER, __VA_ARGS__)} WEFT_PLACING_DECLARE(F)
+      WEFT_EACH(WEFT_PLACING_PARAMETER, , __VA_ARGS__)} WEFT_PLACING_DECLARE(F)

@@ -13,6 +13,7 @@
 // struct's namespace.
 #pragma once
 #include "component_values.hpp"
+#include "each.hpp"
 
 namespace weft::native {
 
@@ -83,24 +84,12 @@ struct Codec<T> {
 
 }  // namespace weft::native
 
-// Expands a macro for each of up to 64 fields.
-#define WEFT_DETAIL_EXPAND(...) \
-  WEFT_DETAIL_EXPAND_2(         \
-      WEFT_DETAIL_EXPAND_2(WEFT_DETAIL_EXPAND_2(WEFT_DETAIL_EXPAND_2(__VA_ARGS__))))
-#define WEFT_DETAIL_EXPAND_2(...) \
-  WEFT_DETAIL_EXPAND_1(           \
-      WEFT_DETAIL_EXPAND_1(WEFT_DETAIL_EXPAND_1(WEFT_DETAIL_EXPAND_1(__VA_ARGS__))))
-#define WEFT_DETAIL_EXPAND_1(...) \
-  WEFT_DETAIL_EXPAND_0(           \
-      WEFT_DETAIL_EXPAND_0(WEFT_DETAIL_EXPAND_0(WEFT_DETAIL_EXPAND_0(__VA_ARGS__))))
-#define WEFT_DETAIL_EXPAND_0(...) __VA_ARGS__
-#define WEFT_DETAIL_PARENTHESES ()
-#define WEFT_DETAIL_FIELDS(T, F, ...) \
-  ::weft::native::Field{              \
-      #F, &T::F} __VA_OPT__(, WEFT_DETAIL_AGAIN WEFT_DETAIL_PARENTHESES(T, __VA_ARGS__))
-#define WEFT_DETAIL_AGAIN() WEFT_DETAIL_FIELDS
+#define WEFT_DETAIL_FIELD(T, F) \
+  ::weft::native::Field { #F, &T::F }
+#define WEFT_DETAIL_NEXT_FIELD(T, F) , WEFT_DETAIL_FIELD(T, F)
 
-#define WEFT_FIELDS(T, ...)                                                                   \
-  [[maybe_unused]] inline auto weft_fields(const T*) {                                        \
-    return std::pair(#T, std::tuple(WEFT_DETAIL_EXPAND(WEFT_DETAIL_FIELDS(T, __VA_ARGS__)))); \
+#define WEFT_FIELDS(T, FIRST, ...)                                                           \
+  [[maybe_unused]] inline auto weft_fields(const T*) {                                       \
+    return std::pair(#T, std::tuple(WEFT_DETAIL_FIELD(T, FIRST)                              \
+                                        WEFT_EACH(WEFT_DETAIL_NEXT_FIELD, T, __VA_ARGS__))); \
   }

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "config.hpp"
+#include "each.hpp"
 
 namespace weft::inline WEFT_ABI::placing {
 
@@ -30,33 +31,14 @@ inline constexpr bool kNamed<F, N...> = [] {
 
 }  // namespace weft::inline WEFT_ABI::placing
 
-// Expands MACRO(argument) for each argument. There may be up to 86 arguments: EXPAND scans the text
-// so many times, and each scan expands one more.
-#define WEFT_PLACING_EACH(MACRO, ...) \
-  __VA_OPT__(WEFT_PLACING_EXPAND(WEFT_PLACING_STEP(MACRO, __VA_ARGS__)))
-#define WEFT_PLACING_STEP(MACRO, FIRST, ...) \
-  MACRO(FIRST) __VA_OPT__(WEFT_PLACING_AGAIN WEFT_PLACING_PARENTHESES(MACRO, __VA_ARGS__))
-#define WEFT_PLACING_AGAIN() WEFT_PLACING_STEP
-#define WEFT_PLACING_PARENTHESES ()
-#define WEFT_PLACING_EXPAND(...) \
-  WEFT_PLACING_EXPAND_2(         \
-      WEFT_PLACING_EXPAND_2(WEFT_PLACING_EXPAND_2(WEFT_PLACING_EXPAND_2(__VA_ARGS__))))
-#define WEFT_PLACING_EXPAND_2(...) \
-  WEFT_PLACING_EXPAND_1(           \
-      WEFT_PLACING_EXPAND_1(WEFT_PLACING_EXPAND_1(WEFT_PLACING_EXPAND_1(__VA_ARGS__))))
-#define WEFT_PLACING_EXPAND_1(...) \
-  WEFT_PLACING_EXPAND_0(           \
-      WEFT_PLACING_EXPAND_0(WEFT_PLACING_EXPAND_0(WEFT_PLACING_EXPAND_0(__VA_ARGS__))))
-#define WEFT_PLACING_EXPAND_0(...) __VA_ARGS__
-
 // A 0 for each name, with commas between them.
 #define WEFT_PLACING_NAMES(...) __VA_OPT__(0 WEFT_PLACING_REST(__VA_ARGS__))
-#define WEFT_PLACING_REST(FIRST, ...) WEFT_PLACING_EACH(WEFT_PLACING_ONE, __VA_ARGS__)
-#define WEFT_PLACING_ONE(NAME) , 0
+#define WEFT_PLACING_REST(FIRST, ...) WEFT_EACH(WEFT_PLACING_ONE, , __VA_ARGS__)
+#define WEFT_PLACING_ONE(WITH, NAME) , 0
 
 // Declares a variable for a parameter, in the function weft_placeable_F(), which only the
 // declaration of a component calls. So `n = 8` is an initialisation. The text of the argument,
 // which next() gets, begins with the parameter's name.
-#define WEFT_PLACING_PARAMETER(NAME) \
-  weft_declared.next(#NAME);         \
+#define WEFT_PLACING_PARAMETER(WITH, NAME) \
+  weft_declared.next(#NAME);               \
   [[maybe_unused]] const ::weft::placing::Parameter NAME;
