@@ -57,9 +57,7 @@ class _Refuse(argparse.Action):
 def add_options(command: argparse.ArgumentParser) -> None:
     """Adds the options that change how a program is built."""
     threads = command.add_mutually_exclusive_group()
-    threads.add_argument(
-        "-w", "--workers", type=_workers, metavar="N", help="0: four, as upstream"
-    )
+    threads.add_argument("-w", "--workers", type=_workers, metavar="N", help="0: four, as upstream")
     threads.add_argument(
         "--single-threaded",
         action="store_true",
