@@ -4,6 +4,7 @@ from its folder (WIRE.md 17.9).
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import py_compile
@@ -128,6 +129,21 @@ def test_a_file_that_rests_is_read_once(tmp_path, monkeypatch):
         assert _net_sources.found("job", job) == first
     job.write_text("x = 23")
     assert _net_sources.found("job", job) != first
+
+
+def test_a_fault_of_the_parser_is_passed_over(tmp_path, monkeypatch):
+    """CPython 3.11 raises SystemError by mistake while it makes the tree."""
+    written(tmp_path, job="import helper", helper="")
+    faults = iter([SystemError("AST constructor recursion depth mismatch (before=24, after=19)")])
+    parse = ast.parse
+
+    def parse_later(source: bytes) -> ast.AST:
+        for fault in faults:
+            raise fault
+        return parse(source)
+
+    monkeypatch.setattr(ast, "parse", parse_later)
+    assert covered(tmp_path) == {"job", "helper"}
 
 
 def test_a_script_by_a_symbolic_link(tmp_path):  # wire 17.9

@@ -367,10 +367,10 @@ class Meeting:
                     last, entry_there = current or (0, {"home": self.home})
                     # An entry of this home that was overwritten with rubbish may be written again.
                     foreign = entry_there.get("home") != self.home
-                    if foreign and (entry_there or not offer.revision):
-                        gone = _net_takeover.is_gone(entry_there, self._fingerprint, self._relay)
-                        if offer.revision or not await gone:
-                            raise
+                    taken = foreign and (entry_there or not offer.revision)
+                    whose = entry_there, self._fingerprint, self._relay
+                    if taken and (offer.revision or not await _net_takeover.is_gone(*whose)):
+                        raise
                 except js_errors.KeyNotFoundError:
                     # The entry's time has run out while create() looked at it.
                     last = 0

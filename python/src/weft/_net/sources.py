@@ -246,12 +246,24 @@ def _look(path: Path) -> _Read:
     return read
 
 
+def _parsed(source: bytes) -> ast.AST:
+    """Returns the syntax of the source. Raises what ast.parse() raises."""
+    while True:
+        try:
+            return ast.parse(source)
+        except SystemError as error:
+            # CPython 3.11 raises this by mistake if, while it makes the tree, it collects garbage
+            # whose finaliser switches to other code.
+            if "recursion depth mismatch" not in str(error):
+                raise
+
+
 def _imports(source: bytes) -> Iterator[tuple[int, str]]:
     """Yields the imports of the source. For a source with a syntax error it yields nothing: the
     error is reported when Python imports that source.
     """
     try:
-        tree = ast.parse(source)
+        tree = _parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
