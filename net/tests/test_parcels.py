@@ -25,12 +25,12 @@ from test_sources import written
 from weft import net
 from weft import processes as ps
 from weft import threads as th
+from weft._hosts import sources as _sources
 from weft._net import calls as _net_calls
 from weft._net import incoming as _net_incoming
 from weft._net import parcels as _net_parcels
 from weft._net import server as _net_server
 from weft._net import shelf as _net_shelf
-from weft._net import sources as _net_sources
 from weft._net.first_messages import Refused
 from weft.errors import BadUse
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("never_away")
 
 def parcel_of(folder: Path, module: str = "job") -> _net_parcels.Parcel:
     file = folder / f"{module}.py"
-    parcel = _net_parcels.of_modules(module, file, _net_sources.files(module, file))
+    parcel = _net_parcels.of_modules(module, file, _sources.files(module, file))
     assert parcel is not None
     return parcel
 
@@ -151,8 +151,8 @@ def test_a_file_and_a_folder_of_one_name(tmp_path):  # wire 17.26
         _net_parcels.unpacked(data, digest, tmp_path)
 
 
-def _of(data: bytes) -> _net_sources.Source:
-    return _net_sources.Source(Path(), hashlib.sha256(data).hexdigest())
+def _of(data: bytes) -> _sources.Source:
+    return _sources.Source(Path(), hashlib.sha256(data).hexdigest())
 
 
 def test_a_link_that_is_there_is_not_followed(tmp_path):  # wire 17.26
@@ -219,7 +219,7 @@ def test_an_installed_package_does_not_go_along(tmp_path):  # wire 17.26
     folder = tmp_path / "site-packages"
     written(folder, pack__job="")
     file = folder / "pack/job.py"
-    covered = _net_sources.files("pack.job", file)
+    covered = _sources.files("pack.job", file)
     assert _net_parcels.of_modules("pack.job", file, covered) is None
 
 

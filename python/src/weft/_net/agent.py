@@ -37,6 +37,7 @@ from typing import Any
 
 from weft._distributed_deadlock import rounds as _rounds
 from weft._hosts import host as _host
+from weft._hosts import sources as _sources
 from weft._hosts.hosts import Hosts
 from weft._net import calls as _net_calls
 from weft._net import kill_points as _net_steps
@@ -44,7 +45,6 @@ from weft._net import link as _net_link
 from weft._net import name_rules as _net_named
 from weft._net import parcels as _net_parcels
 from weft._net import shelf as _net_shelf
-from weft._net import sources as _net_sources
 from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Agent"]
@@ -186,7 +186,7 @@ class Agent:
             sources = _net_calls.sources_here(module)
             # A missing source is reported by the OS process that imports the module.
             if sources is not None:
-                self._seen[module] = _net_sources.digest(sources)
+                self._seen[module] = _sources.digest(sources)
         wrong: list[str] = []
 
         def look() -> None:

@@ -36,11 +36,11 @@ from weft._hosts import child as _child
 from weft._hosts import feeding as _feeding
 from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import pickling as _pickling
+from weft._hosts import sources as _sources
 from weft._hosts import user_values as _user_values
 from weft._net import foreign_json as _foreign_json
 from weft._net import kill_points as _net_steps
 from weft._net import parcels as _net_parcels
-from weft._net import sources as _net_sources
 from weft._net.values import module_of
 from weft.errors import BadUse, Cancelled, ChannelEnd, Retired
 
@@ -73,7 +73,7 @@ class Asked(NamedTuple):
     here: Any = None  #: the module object in this program
     many: bool = False  #: whether the function is for calls one after another (17.14)
     #: the first digits of the digest of each module that the digest covers
-    modules: _net_sources.Sources = {}  # noqa: RUF012  # nothing changes it
+    modules: _sources.Sources = {}  # noqa: RUF012  # nothing changes it
     #: the source that goes along if the host takes it; None if it is that of an installed package
     parcel: _net_parcels.Parcel | None = None
 
@@ -149,7 +149,7 @@ def asked_of(function: Any, working_dir: Any = None) -> Asked:
             f"{called} cannot run on another machine: module {module} has no source in Python whose digest could be compared"
         )
     try:
-        files = _net_sources.files(module, Path(file))
+        files = _sources.files(module, Path(file))
     except NotADirectoryError:
         raise BadUse(
             f"{called} cannot run on another machine: module {module} is in an archive, and its source cannot be compared: unpack it"
@@ -162,9 +162,9 @@ def asked_of(function: Any, working_dir: Any = None) -> Asked:
     asked = Asked(
         module,
         name,
-        _net_sources.digest(sources),
+        _sources.digest(sources),
         sys.modules[found[0]],
-        modules=_net_sources.told(sources),
+        modules=_sources.told(sources),
         parcel=parcel,
     )
     parted_run(asked.run)
@@ -210,11 +210,11 @@ def unfit(allow: list[str]) -> list[str]:
     return wrong
 
 
-def sources_here(module: str) -> _net_sources.Sources | None:
+def sources_here(module: str) -> _sources.Sources | None:
     """Returns the module and what it imports from its folder, or None if there is no source."""
     source = source_of(module)
     try:
-        return None if source is None else _net_sources.found(module, source)
+        return None if source is None else _sources.found(module, source)
     except OSError:  # it is in an archive, or has just vanished
         return None
 
@@ -237,12 +237,12 @@ def fault(host: str, run: str, answer: dict[str, Any]) -> str:
     sources = sources_here(module)
     if sources is None:
         return f"there is no module {module!r} on {host}, or none in Python: start its agent where it can be imported"
-    here, callers = _net_sources.digest(sources), str(answer.get("digest"))
+    here, callers = _sources.digest(sources), str(answer.get("digest"))
     if here == callers:
         return ""
-    differs = _net_sources.difference(sources, answer.get("modules"))
+    differs = _sources.difference(sources, answer.get("modules"))
     name, mine, its = differs or (module, here, callers)
-    digits = _net_sources.SHOWN
+    digits = _sources.SHOWN
     shown = _foreign_json.shown(name, LONGEST)
     by = "" if name == module else f", which {module!r} imports,"
     what = f"module {shown!r}{by} is not the same on {host}"

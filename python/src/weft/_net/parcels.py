@@ -25,8 +25,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from weft._hosts import sources as _sources
 from weft._net import foreign_json as _foreign_json
-from weft._net import sources as _net_sources
 from weft.errors import BadUse
 
 __all__ = [
@@ -65,7 +65,7 @@ class Parcel(NamedTuple):
     """Files that go along with a call."""
 
     root: str  #: the folder from which Python imports the modules; "" is that of the parcel itself
-    files: Mapping[str, _net_sources.Source]  #: path within the parcel → the file
+    files: Mapping[str, _sources.Source]  #: path within the parcel → the file
     folder: bool = False  #: whether these are all files of a folder, in which the call then runs
 
     @property
@@ -100,17 +100,15 @@ def most_packed() -> int:
 # --- the caller -----------------------------------------------------------------------------------
 
 
-def of_modules(
-    module: str, file: Path, covered: Mapping[str, _net_sources.Source]
-) -> Parcel | None:
+def of_modules(module: str, file: Path, covered: Mapping[str, _sources.Source]) -> Parcel | None:
     """Returns the modules that the digest of a call covers. Returns None for a module of an
     installed package: the host needs that package, with all that it consists of.
 
     Args:
-        module, file: as for _net/sources.py's files().
+        module, file: as for _hosts/sources.py's files().
         covered: what files() has returned for them.
     """
-    if _net_sources.is_installed(_net_sources.root_of(module, file)):
+    if _sources.is_installed(_sources.root_of(module, file)):
         return None
     found = {}
     for name, source in covered.items():
@@ -128,7 +126,7 @@ def of_folder(folder: Any, module: str, file: Path) -> Parcel:
 
     Args:
         folder: the path of the folder.
-        module, file: as for _net/sources.py's files().
+        module, file: as for _hosts/sources.py's files().
     Raises:
         BadUse: `folder` is not a folder, does not contain the module, or has too many files or
             bytes.
@@ -140,7 +138,7 @@ def of_folder(folder: Any, module: str, file: Path) -> Parcel:
         raise BadUse(f"working_dir must be the path of a folder, not {folder!r}") from None
     if not top.is_dir():
         raise BadUse(f"working_dir={str(folder)!r} is not a folder")
-    root = _net_sources.root_of(module, file).resolve()
+    root = _sources.root_of(module, file).resolve()
     if not root.is_relative_to(top):
         raise BadUse(
             f"working_dir={str(folder)!r} does not contain module {module!r}, which is in {root}"
@@ -164,7 +162,7 @@ def of_folder(folder: Any, module: str, file: Path) -> Parcel:
                 f"with {MOST >> 20} MiB go, and it has more (the largest that was seen is {largest[1]!r}, with "
                 f"{largest[0]:,} bytes). Name a folder that has the program alone"
             )
-    found = {within: _net_sources.Source(its, _digest_of(its)) for within, its in files.items()}
+    found = {within: _sources.Source(its, _digest_of(its)) for within, its in files.items()}
     prefix = root.relative_to(top).as_posix() if root != top else ""
     its = file.resolve()
     if its.is_relative_to(top) and its.relative_to(top).as_posix() not in found:
@@ -204,12 +202,12 @@ def _below(top: Path) -> Iterator[tuple[str, int]]:
 def _digest_of(path: Path) -> str:
     """Returns the SHA-256 of a file, which is read only if it may have changed."""
     about = path.stat()
-    stamp = _net_sources.stamp_of(about)
+    stamp = _sources.stamp_of(about)
     known = _digests.get(str(path))
     if known is not None and known[0] == stamp:
         return known[1]
-    keeps = _net_sources.rests(about)
-    digest = _net_sources.digest_of(path)
+    keeps = _sources.rests(about)
+    digest = _sources.digest_of(path)
     if keeps:
         _digests[str(path)] = stamp, digest
     else:
@@ -307,7 +305,7 @@ def unpacked(data: bytes | bytearray, digest: str, folder: Path) -> Unpacked:
         with file.open("xb") as out:
             out.write(its)
         if path.endswith(_MODULES):
-            stamps[path] = _net_sources.stamp_of(file.stat())
+            stamps[path] = _sources.stamp_of(file.stat())
     (folder / root).mkdir(parents=True, exist_ok=True)
     return Unpacked(root, whole, stamps)
 
@@ -316,8 +314,7 @@ def intact(folder: Path, of: Unpacked) -> bool:
     """Returns whether the files that Python may import are those that unpacked() has written."""
     try:
         return all(
-            _net_sources.stamp_of((folder / path).lstat()) == stamp
-            for path, stamp in of.stamps.items()
+            _sources.stamp_of((folder / path).lstat()) == stamp for path, stamp in of.stamps.items()
         )
     except OSError:
         return False
