@@ -13,6 +13,7 @@ import pytest
 
 from weft import threads as th
 from weft._hosts import edits as _edits
+from weft._hosts import sources as _sources
 from weft.processes import Channel, Hosts, process
 
 JOB = """
@@ -80,12 +81,14 @@ def test_an_edited_helper_is_never_the_old_one(folder):
 
 def test_what_is_looked_at(folder, monkeypatch):
     """Rule 9.6. Files at rest are not read again, and functions without a file are never stale."""
+    monkeypatch.setattr(_sources, "SETTLED", -1e9)
     jobs = importlib.import_module("job_edited")
     edits = _edits.Edits()
     assert edits.stale(jobs.job) == []
     with monkeypatch.context() as without:
         without.setattr(Path, "read_bytes", None)
         assert edits.stale(jobs.job) == []
+    monkeypatch.setattr(_sources, "SETTLED", 1e9)
     edited(folder, "n + n")
     assert edits.stale(jobs.takes) == [str(folder / "helper_edited.py")]
     assert _edits.Edits().stale(jobs.job) == []

@@ -312,7 +312,12 @@ class Hosts(Elsewhere):
             while True:
                 while (host := self._promised(place)) is None:
                     self._fill(place)
-                if host.edits is None or not (edited := host.edits.stale(function)):
+                try:
+                    edited = [] if host.edits is None else host.edits.stale(function)
+                except BaseException:  # a signal handler has raised, or the function is an odd one
+                    self._end(place, host, died=False)
+                    raise
+                if not edited:
                     return place, host
                 self._replace(place, host)
                 host.edits.forget_compiled(edited)
