@@ -601,6 +601,18 @@ def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
         assert th.run(parts.pid.on(network.host("gpu1"))()) == pid
 
 
+@pytest.mark.soak
+def test_a_killed_agent_is_started_again_at_once(agent, network):  # wire 17.3
+    """The new agent takes the name, which the killed one cannot give back."""
+    first = agent("gpu1", "--hosts", "1")
+    host = network.host("gpu1")
+    assert th.run(parts.pid.on(host)()) in first.report["pids"]
+    first.kill()
+    first.ended()
+    second = agent("gpu1", "--hosts", "1")
+    assert th.run(parts.pid.on(host)()) in second.report["pids"]
+
+
 def test_a_caller_that_is_killed(agent, server, keys, program):
     agent("gpu1", "--hosts", "1")
     p = program("calls_for_ever", server.url, keys)

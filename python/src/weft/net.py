@@ -388,8 +388,8 @@ class Network:
 
         The host finds the function by the name of its module, whose source must be the same; or, if
         its agent says `--allow source`, the module goes along, with those that it imports from its
-        folder. The arguments may be ends of channels that this program has made, and plain values; if both
-        programs trust, any values that can be pickled.
+        folder. The arguments may be ends of channels that this program has made, and plain values;
+        if both programs trust, any values that can be pickled.
 
         Args:
             patience: for how many seconds a call waits until the host is there.

@@ -215,7 +215,7 @@ class Incoming(asyncio.StreamReader):
             way.close()
 
 
-# --- many bytes before a session -------------------------------------------------------------------
+# --- many bytes before a session ------------------------------------------------------------------
 
 
 async def read_pieces(reader: asyncio.StreamReader, most: int, each: float) -> bytearray:
