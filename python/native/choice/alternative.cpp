@@ -157,7 +157,7 @@ PyObject* f_select(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* nam
   return select_here(c.release(), Purpose::select);
 }
 
-PyMethodDef functions[] = {
+PyMethodDef alternative_functions[] = {
     {"select", method(gated<f_select>), METH_FASTCALL | METH_KEYWORDS,
      "Waits until one of the guards can commit, and commits that one alone. Returns (its index, "
      "its value).\n\n"
@@ -185,7 +185,7 @@ int init_alternative(PyObject* m) {
   AlternativeType.tp_methods = alternative_methods;
   if (PyType_Ready(&AlternativeType) < 0 || add_type(m, "Alternative", &AlternativeType) < 0)
     return -1;
-  return PyModule_AddFunctions(m, functions);
+  return PyModule_AddFunctions(m, alternative_functions);
 }
 
 }  // namespace weft::py
