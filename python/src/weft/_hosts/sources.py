@@ -61,7 +61,7 @@ class Source(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What is known of a file."""
+    """The digest and the imports of a file, which are good while the file has this stamp."""
 
     stamp: tuple[int, ...]
     digest: str
