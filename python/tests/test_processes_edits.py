@@ -23,7 +23,8 @@ import helper_edited
 def job(n):
     return helper_edited.f(n), os.getpid()
 
-def takes(reader):
+def takes(begun, reader):
+    begun.write("here")
     return reader.read(), *job(3)
 """
 
@@ -61,17 +62,18 @@ def test_an_edited_helper_is_never_the_old_one(folder):
         (folder / "data.txt").write_text("x")  # a file that no module imports
         assert th.run(job.on(hosts[0])(3)) == second
         # A call that runs is not disturbed: its host ends after the call.
-        c = Channel("c")
-        writer = c.writer()
+        begun, c = Channel("begun"), Channel("c")
+        here, writer = begun.reader(), c.writer()
 
         @th.process
         def edits() -> Any:
+            here.read()
             edited(folder, "n - n")
             found = hosts.call(jobs.job, (3,), {})
             writer.write("go on")
             return found
 
-        old, new = th.run(takes.on(hosts)(c.reader()), edits())
+        old, new = th.run(takes.on(hosts)(begun.writer(), c.reader()), edits())
         assert tuple(old) == ("go on", *second) and new[0] == 0 and new[1] != second[1]
         assert hosts.pids == [new[1]]
         (folder / "helper_edited.py").unlink()
