@@ -192,9 +192,9 @@ def counts_by_name(server: str, keys: str, name: str) -> None:
             say([i, type(end).__name__])
 
 
-def is_home(server: str, keys: str, name: str) -> None:
+def is_home(server: str, keys: str, name: str, relay: str = "auto") -> None:
     """Offers both sides, and keeps an end of each until the test lets it go on."""
-    with net.join(server, keys=keys, name="home") as network:
+    with net.join(server, keys=keys, name="home", relay=relay) as network:
         c = th.Channel(name)
         held = c.reader(), c.writer()
         network.offer(name, c, readers=True, writers=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from weft._net import first_messages as _first
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
 from weft._net import tls as _net_tls
@@ -76,7 +77,7 @@ async def connected(keys: Path, where: tuple[str, int], how: str) -> asyncio.Str
         tls = _net_keys.context(keys, server=False)
         reader, writer = await asyncio.open_connection(*where, ssl=tls)
         if how == "begun":
-            writer.write(_net_link.MAGIC)
+            writer.write(_first.MAGIC)
     _kept.append(writer)
     return reader
 
@@ -85,7 +86,7 @@ async def answered(keys: Path, where: tuple[str, int]) -> bool:
     """Returns whether a connection with a first message is answered."""
     tls = _net_keys.context(keys, server=False)
     reader, writer = await asyncio.open_connection(*where, ssl=tls)
-    writer.write(_net_link._pack({"host": "client"}))
+    writer.write(_first.packed({"host": "client"}))
     data = await reader.read()
     _kept.append(writer)
     return b"of the test" in data

@@ -22,11 +22,11 @@ from weft import coroutines as co
 from weft import net
 from weft import processes as ps
 from weft import threads as th
+from weft._hosts import sources as _sources
 from weft._net import agent as _net_agent
 from weft._net import calls as _net_calls
 from weft._net import link as _net_link
 from weft._net import loop as _net_loop
-from weft._net import sources as _net_sources
 from weft._watching import trace as _trace
 from weft.errors import BadUse, Cancelled, NoResult, PeerDied, Poisoned, ProcessDied, Retired
 from weft.observe import measuring, tracing
@@ -283,8 +283,8 @@ def test_another_source_is_refused(agent, network, tmp_path):  # wire 17.9
     assert (tmp_path / "by").read_text().split() == [str(pid) for pid in pids]
     with pytest.raises(BadUse) as raised:
         th.run(parts.add.on("gpu1")(1, 2))
-    there = _net_sources.digest_of(tmp_path / "far_parts.py")[:16]
-    here = _net_sources.digest_of(HERE / "far_parts.py")[:16]
+    there = _sources.digest_of(tmp_path / "far_parts.py")[:16]
+    here = _sources.digest_of(HERE / "far_parts.py")[:16]
     python = sys.version.split()[0]
     assert f"SHA-256 {there}…" in str(raised.value) and f"{here}… here" in str(raised.value)
     assert f"(Python {python} and Weft" in str(raised.value)
@@ -599,6 +599,18 @@ def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
     assert p.ended() == 0
     with net.join(server.url, keys=keys) as network:  # the same OS process, now free
         assert th.run(parts.pid.on(network.host("gpu1"))()) == pid
+
+
+@pytest.mark.soak
+def test_a_killed_agent_is_started_again_at_once(agent, network):  # wire 17.3
+    """The new agent takes the name, which the killed one cannot give back."""
+    first = agent("gpu1", "--hosts", "1")
+    host = network.host("gpu1")
+    assert th.run(parts.pid.on(host)()) in first.report["pids"]
+    first.kill()
+    first.ended()
+    second = agent("gpu1", "--hosts", "1")
+    assert th.run(parts.pid.on(host)()) in second.report["pids"]
 
 
 def test_a_caller_that_is_killed(agent, server, keys, program):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import queue
+import re
 import shutil
 import signal
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,9 @@ from weft._net import loop as _net_loop
 from weft._net import names as _net_names
 from weft._net import offer as _net_offer
 from weft._net import server as _net_server
+from weft._net import server_faults as _net_faults
+from weft._net import takeover as _net_takeover
+from weft._net import tls as _net_tls
 from weft.errors import BadUse, PeerDied, Retired
 
 
@@ -335,13 +342,97 @@ def test_keys_of_another_network(server, strange_keys):  # wire 17.1
 
 
 def test_no_server(keys, refusing):
-    with pytest.raises(BadUse, match=r"the NATS server at tls:.*is it up"):
+    with pytest.raises(BadUse, match=r"the NATS server at tls:.*nothing listens at .*is it up"):
         net.join(f"nats://{refusing}", keys=keys)
     with pytest.raises(BadUse, match=r"no server is noted in .*weft net up"):
         net.join(keys=keys)
     for url in ("here:4222", "http://h:1", "nats://", ""):
         with pytest.raises(BadUse, match=r"a server must be nats://HOST:PORT|no server is noted"):
             net.join(url, keys=keys)
+
+
+class _First:
+    """A server that says some bytes first, and then nothing."""
+
+    def __init__(self, first: bytes) -> None:
+        self._first = first
+        self._listens = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listens.getsockname()[1]
+        self._open: list[socket.socket] = []
+        self._serves = threading.Thread(target=self._serve, daemon=True)
+        self._serves.start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                came, _ = self._listens.accept()
+                came.sendall(self._first)
+                self._open.append(came)
+
+    def close(self) -> None:
+        self._listens.shutdown(socket.SHUT_RDWR)
+        self._listens.close()
+        self._serves.join()
+        for one in self._open:
+            one.close()
+
+
+INFO = b'INFO {"server_id": "x", "version": "2.14.9", "max_payload": 9, %s}\r\n'
+OTHERS = {
+    "another server": (b"220 mail\r\n", r"is no NATS server: it begins with b'220 mail"),
+    "one that says nothing": (b"", "is no NATS server: it says nothing. Is the port right"),
+    "no TLS": (INFO % b'"jetstream": true', "has no TLS by the authority of these keys"),
+    "no JetStream": (INFO % b'"tls_required": true', "has no JetStream"),
+    "no fields": (b"INFO rubbish\r\n", "has no TLS by the authority"),
+    "another": (INFO % b'"tls_required": true, "jetstream": true', "the client failed .why"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_why_a_server_cannot_be_used(kind, monkeypatch):
+    """What listens there is looked at."""
+    monkeypatch.setattr(_net_faults, "SPEAKS", 0.2)
+    first, says = OTHERS[kind]
+    other = _First(first)
+    try:
+        url = f"tls://127.0.0.1:{other.port}"
+        assert re.search(says, asyncio.run(_net_faults.sentence(url, OSError(), "why")))
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (socket.gaierror(-2, "Name or service not known"), "no machine has the name"),
+        (ConnectionRefusedError(), "nothing listens at"),
+        (asyncio.TimeoutError(), "a firewall lets nothing through to that port"),
+        (OSError(113, "No route to host"), r"no way leads to .*No route to host.*a firewall"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_why_nothing_is_reached(error, says, keys, monkeypatch):
+    """The same for a server and for another program."""
+
+    async def fails(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(asyncio, "open_connection", fails)
+    found = asyncio.run(_net_faults.sentence("tls://lab1:4222", OSError(), ""))
+    assert re.search(says, found)
+    monkeypatch.setattr(_net_tls, "connect", fails)
+    with pytest.raises(OSError, match=says.replace("is up", "")):
+        net.connect("lab1:4222", keys=keys)
+
+
+def test_a_port_of_another_server(keys, monkeypatch):
+    """A program that connects to what is no Weft program is told so."""
+    other = _First(b"SSH-2.0-OpenSSH_9.2\r\n")
+    try:
+        with pytest.raises(BadUse, match="speaks no TLS, so it is no Weft program"):
+            net.connect(f"127.0.0.1:{other.port}", keys=keys)
+    finally:
+        other.close()
 
 
 BAD = ["", "a b", "/a", "a/", "a//b", "a.", ".a", "a*", ">", "ä", "x" * 61, 7, None]
@@ -410,6 +501,55 @@ def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypa
         while network.names():
             pass
         network.offer("lab", th.Channel(), readers=True)
+
+
+@pytest.mark.parametrize("relay", ["auto", "only"])
+def test_the_name_of_a_killed_home_is_taken_over(server, keys, other_keys, program, relay):
+    """Wire 17.3. A program with the same keys takes the name at once, but not while the home lives.
+    Another member waits.
+    """
+    p = program("is_home", server.url, keys, "lab", relay)
+    assert p.next_report() == "offered"
+    with (
+        net.join(server.url, keys=keys, relay=relay) as same,
+        net.join(server.url, keys=other_keys, relay=relay) as other,
+    ):
+        for network in (same, other):
+            network._meeting._relay._since = -1e9  # the network was joined long ago
+            with pytest.raises(BadUse, match="'lab' is taken by home"):
+                network.offer("lab", th.Channel(), readers=True)
+        p.kill()
+        p.ended()
+        with pytest.raises(BadUse, match="'lab' is taken by home"):
+            other.offer("lab", th.Channel(), readers=True)
+        same.offer("lab", th.Channel(), readers=True)
+        with pytest.raises(BadUse, match=f"'lab' is taken by {same.name}"):
+            other.offer("lab", th.Channel(), readers=True)
+        assert [one.host for one in other.names()] == [same.name]
+
+
+@pytest.mark.parametrize(
+    ("change", "gone"),
+    [
+        ({}, True),
+        ({"fingerprint": "another"}, False),
+        ({"relay": False}, False),  # the address may be that of another machine
+        ({"address": ""}, True),
+        ({"address": "", "relay": False}, False),
+        ({"address": "nonsense"}, False),
+        ({"home": "nonsense"}, False),
+    ],
+)
+def test_what_counts_as_gone(server, keys, refusing, change, gone):  # wire 17.3
+    with joined(server, keys) as network:
+        meeting = network._meeting
+        entry = {"fingerprint": meeting._fingerprint, "address": refusing, "home": "0" * 16}
+        entry |= {"relay": True, **change}
+        meeting._relay._since = -1e9
+        found = _net_takeover.is_gone(entry, meeting._fingerprint, meeting._relay)
+        assert on_loop(network, found) is gone
+        found = _net_takeover.is_gone({}, meeting._fingerprint, meeting._relay)
+        assert on_loop(network, found) is False
 
 
 def test_the_server_is_killed_under_load(server, keys, program, tmp_path):  # wire 17.8

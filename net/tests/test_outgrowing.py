@@ -97,3 +97,18 @@ def test_the_commands_of_the_page_are_there() -> None:
         assert done.returncode == 0, done.stderr
         for option in re.findall(r"--[a-z-]+", line):
             assert option in done.stdout, f"{line}: no {option}"
+
+
+def test_the_manifest_of_kubernetes_is_valid() -> None:
+    """The page's Deployment fits the schemas of Kubernetes. No cluster has run it."""
+    why = "kubernetes-validate is not installed: tools/requirements/net.txt has it"
+    kubernetes = pytest.importorskip("kubernetes_validate", reason=why)
+    yaml = pytest.importorskip("yaml", reason=why)  # kubernetes-validate brings it
+    manifests = re.findall(r"^```yaml\n(apiVersion.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    assert len(manifests) == 1
+    for manifest in manifests:
+        fields = yaml.safe_load(manifest)
+        kubernetes.validate(fields, "1.31", strict=True)
+        fields["spec"]["template"]["spec"]["containers"][0]["volumeMount"] = []
+        with pytest.raises(kubernetes.ValidationError):
+            kubernetes.validate(fields, "1.31", strict=True)

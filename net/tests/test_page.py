@@ -56,6 +56,27 @@ def test_a_process_on_another_host(server, keys, agent, tmp_path):
     assert done.stdout == f"{[[n, n * n] for n in range(8)]}\n"
 
 
+def test_the_source_goes_along(server, keys, agent, tmp_path):
+    """The other machine has no file of the program."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    (here / "squares.py").write_text(BLOCKS[2])
+    assert "--name gpu1 --address gpu1:0 --allow source\n" in PAGE.read_text()
+    agent("gpu1", "--allow", "source", folder=there)
+    (tmp_path / "server" / "server").write_text(server.url)
+    done = subprocess.run(
+        [sys.executable, "squares.py"],
+        cwd=here,
+        env={**os.environ, "WEFT_NET": str(tmp_path / "server")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{[[n, n * n] for n in range(8)]}\n"
+
+
 def test_the_class_that_is_accepted(server, keys, agent, tmp_path):
     """An object of the page's module goes as an argument and comes back as a result."""
     function = "\n\ndef moved(p):\n    return Point(p.name, (p.at[0] + 1, p.at[1]))\n"
@@ -64,7 +85,8 @@ def test_the_class_that_is_accepted(server, keys, agent, tmp_path):
         "with net.join() as network, Executor(on='gpu1') as pool:\n"
         "    print(pool.submit(points.moved, points.Point('a', (1, 2))).result())\n"
     )
-    (tmp_path / "points.py").write_text(BLOCKS[3] + function)
+    (point,) = (block for block in BLOCKS if "class Point" in block)
+    (tmp_path / "points.py").write_text(point + function)
     agent("gpu1", "--allow", "points:moved", folder=tmp_path)
     (tmp_path / "server" / "server").write_text(server.url)
     done = subprocess.run(

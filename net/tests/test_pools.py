@@ -52,6 +52,20 @@ def test_a_pool_of_hosts(agent, network):
     assert "hosts of" in repr(hosts)
 
 
+def test_as_many_hosts_as_may_run_it(agent, network, monkeypatch):  # wire 17.9
+    """Of three hosts, two may run `pid`, and one may run `add`."""
+    agent("gpu1", "--hosts", "1", "--allow", "far_parts:pid")
+    agent("gpu2", "--hosts", "1", "--allow", "far_parts:pid", "--allow", "far_parts:add")
+    hosts = network.hosts(2, patience=0.5)
+    assert th.run(parts.pid.on(hosts)()) > 0
+    says = (
+        r"far_parts:add is allowed on 1 of the hosts that are there \(gpu2\), and 2 were asked for"
+    )
+    with pytest.raises(BadUse, match=says):
+        th.run(parts.add.on(hosts)(1, 2))
+    assert th.run(parts.add.on(network.hosts(1))(1, 2)) == 3
+
+
 def test_supervised_over_a_pool(agent, network):
     """A host dies in the middle of the work: its jobs are done on another host, and none is
     lost."""

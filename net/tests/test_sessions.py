@@ -18,6 +18,7 @@ from weft import coroutines as co
 from weft import net
 from weft import processes as ps
 from weft import threads as th
+from weft._net import first_messages as _first
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
 from weft.errors import BadUse, Deadlock, PeerDied, Retired
@@ -357,7 +358,7 @@ def test_no_certificate(keys):  # wire 17.1
         refused = False
         try:
             with _tls(keys, certificate=False).wrap_socket(raw) as tls:
-                tls.sendall(_net_link._pack({"host": "x", "name": "y"}))
+                tls.sendall(_first.packed({"host": "x", "name": "y"}))
                 refused = not tls.recv(1)  # in TLS 1.3 the refusal comes only at this point
         except OSError:
             refused = True
@@ -443,7 +444,7 @@ def test_random_bytes_first(keys):  # wire 17.2
     seed = int(os.environ.get("WEFT_SEED", random.randrange(1 << 30)))
     print("seed", seed)
     random.seed(seed)
-    good = _net_link._pack({"host": "x", "name": "y", "ticket": "z"})
+    good = _first.packed({"host": "x", "name": "y", "ticket": "z"})
     with net.listen(keys=keys) as door:
         for _ in range(20):
             spoilt = bytearray(good)
@@ -457,7 +458,7 @@ def test_random_bytes_first(keys):  # wire 17.2
 
 def test_a_name_at_a_door_for_sessions(keys):
     with net.listen(keys=keys) as door:
-        answer = _answer_to(door, keys, _net_link._pack({"host": "x", "name": "lab"}))
+        answer = _answer_to(door, keys, _first.packed({"host": "x", "name": "lab"}))
         assert "no channel 'lab' is offered here" in answer["refused"]
 
 
@@ -537,5 +538,5 @@ def test_in_the_child_of_a_fork(keys):
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert _answer_to(door, keys, _net_link._pack({"host": "x", "name": "y"}))["refused"]
+    assert _answer_to(door, keys, _first.packed({"host": "x", "name": "y"}))["refused"]
     door.close()

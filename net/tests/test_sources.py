@@ -4,6 +4,7 @@ from its folder (WIRE.md 17.9).
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import py_compile
@@ -16,9 +17,9 @@ import pytest
 
 from weft import processes as ps
 from weft import threads as th
+from weft._hosts import sources as _sources
 from weft._net import calls as _net_calls
 from weft._net import foreign_json as _foreign_json
-from weft._net import sources as _net_sources
 from weft.errors import BadUse
 
 
@@ -32,7 +33,7 @@ def written(folder: Path, **files: str) -> Path:
 
 
 def covered(folder: Path, module: str = "job", file: str = "job.py") -> set[str]:
-    return set(_net_sources.found(module, folder / file))
+    return set(_sources.found(module, folder / file))
 
 
 # Each case has the text of job.py, the other modules of its folder, and the names of those that the
@@ -98,7 +99,7 @@ def test_each_edit_changes_the_digest(tmp_path):  # wire 17.9
     written(tmp_path, job="import helper", helper="x = 0")
 
     def digest() -> str:
-        return _net_sources.digest(_net_sources.found("job", tmp_path / "job.py"))
+        return _sources.digest(_sources.found("job", tmp_path / "job.py"))
 
     seen = [digest()]
     for i in range(1, 5):
@@ -111,7 +112,7 @@ def test_each_edit_changes_the_digest(tmp_path):  # wire 17.9
     (tmp_path / "helper.pyc").unlink()
     seen.append(digest())
     assert len(set(seen)) == len(seen)
-    assert seen[-1] == _net_sources.digest_of(tmp_path / "job.py")
+    assert seen[-1] == _sources.digest_of(tmp_path / "job.py")
     (tmp_path / "job.py").unlink()
     with pytest.raises(OSError, match=r"job\.py"):
         digest()
@@ -121,13 +122,28 @@ def test_a_file_that_rests_is_read_once(tmp_path, monkeypatch):
     """A program is not read again for each call, and an edit is noticed nevertheless."""
     written(tmp_path, job="x = 1")
     job = tmp_path / "job.py"
-    monkeypatch.setattr(_net_sources, "SETTLED", -1e9)
-    first = _net_sources.found("job", job)
+    monkeypatch.setattr(_sources, "SETTLED", -1e9)
+    first = _sources.found("job", job)
     with monkeypatch.context() as without:
         without.setattr(Path, "read_bytes", None)
-        assert _net_sources.found("job", job) == first
+        assert _sources.found("job", job) == first
     job.write_text("x = 23")
-    assert _net_sources.found("job", job) != first
+    assert _sources.found("job", job) != first
+
+
+def test_a_fault_of_the_parser_is_passed_over(tmp_path, monkeypatch):
+    """CPython 3.11 raises SystemError by mistake while it makes the tree."""
+    written(tmp_path, job="import helper", helper="")
+    faults = iter([SystemError("AST constructor recursion depth mismatch (before=24, after=19)")])
+    parse = ast.parse
+
+    def parse_later(source: bytes) -> ast.AST:
+        for fault in faults:
+            raise fault
+        return parse(source)
+
+    monkeypatch.setattr(ast, "parse", parse_later)
+    assert covered(tmp_path) == {"job", "helper"}
 
 
 def test_a_script_by_a_symbolic_link(tmp_path):  # wire 17.9
@@ -140,22 +156,22 @@ def test_the_first_message_stays_small(tmp_path):  # wire 17.2, 17.9
     """If a program has very many modules, the message has only the digest of all of them."""
     names = [f"m{i:03}" for i in range(200)]
     written(tmp_path, job=f"import {', '.join(names)}", **dict.fromkeys(names, ""))
-    many = _net_sources.found("job", tmp_path / "job.py")
-    assert len(many) == 201 and _net_sources.told(many) == {}
+    many = _sources.found("job", tmp_path / "job.py")
+    assert len(many) == 201 and _sources.told(many) == {}
     short = dict.fromkeys(names[:50], "0" * 64)
-    asked = _net_calls.Asked("m", "f", "0" * 64, modules=_net_sources.told(short))
+    asked = _net_calls.Asked("m", "f", "0" * 64, modules=_sources.told(short))
     assert len(asked.modules) == 50
     assert len(json.dumps(asked.request())) < _foreign_json.MOST - 1000
 
 
 @pytest.mark.parametrize("odd", [None, 7, [], {}, "x", [["job", "0"]]])
 def test_any_digests_of_a_caller_are_taken(odd):
-    assert _net_sources.difference({"job": "0" * 64}, odd) is None
+    assert _sources.difference({"job": "0" * 64}, odd) is None
 
 
 def test_a_malformed_digest_is_a_difference():
-    found = _net_sources.difference({"job": "0" * 64}, {"job": ["x" * 1000]})
-    assert found is not None and found[0] == "job" and len(found[2]) <= _net_sources.SHOWN
+    found = _sources.difference({"job": "0" * 64}, {"job": ["x" * 1000]})
+    assert found is not None and found[0] == "job" and len(found[2]) <= _sources.SHOWN
 
 
 def test_an_edited_helper_is_never_the_old_one(agent, network, tmp_path, monkeypatch):  # wire 17.9

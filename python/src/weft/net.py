@@ -379,38 +379,46 @@ class Network:
         found: list[Named] = self._call(self._meeting.names())
         return found
 
-    def host(self, name: str, *, patience: float = 10.0) -> FarHost:
+    def host(
+        self, name: str, *, patience: float = 10.0, working_dir: str | Path | None = None
+    ) -> FarHost:
         """Returns a host on another machine, whose agent (`weft host`) has joined, or will join,
         under that name: `worker(…).on(network.host("gpu1"))`. In a program that has joined only one
         network, `on("gpu1")` is enough.
 
-        The host finds the function by the name of its module, whose source must be the same. The
-        arguments may be ends of channels that this program has made, and plain values; if both
-        programs trust, any values that can be pickled.
+        The host finds the function by the name of its module, whose source must be the same; or, if
+        its agent says `--allow source`, the module goes along, with those that it imports from its
+        folder. The arguments may be ends of channels that this program has made, and plain values;
+        if both programs trust, any values that can be pickled.
 
         Args:
             patience: for how many seconds a call waits until the host is there.
+            working_dir: a folder that contains the function's module. All its files go along, and
+                the call runs in the copy; the agent must say `--allow source`.
 
         Raises:
             BadUse: the name is not valid.
         """
         _seconds(patience)
-        return FarHost(self, name, float(patience))
+        return FarHost(self, name, float(patience), working_dir)
 
-    def hosts(self, n: int = 1, *, patience: float = 10.0) -> FarHosts:
+    def hosts(
+        self, n: int = 1, *, patience: float = 10.0, working_dir: str | Path | None = None
+    ) -> FarHosts:
         """Returns all hosts of the network. Each call goes to one of them:
         `worker(…).on(network.hosts())`. Hosts that come later are used too. Blocks the thread until
-        there are `n`.
+        there are `n`; the first call of a function waits until `n` of them may run it.
 
         Args:
             n: the least number of hosts.
             patience: the seconds to wait for these hosts, and for which a call waits for a host.
+            working_dir: as for host().
 
         Raises:
             BadUse: there are fewer hosts; the server does not answer.
         """
         _seconds(patience)
-        return FarHosts(self, n, float(patience))
+        return FarHosts(self, n, float(patience), working_dir)
 
     def _call(self, what: Any) -> Any:
         if self._closed:

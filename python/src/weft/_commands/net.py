@@ -215,7 +215,7 @@ _AGENT = (
         "--allow",
         metavar="MODULE:FUNCTION",
         multiple=True,
-        help="A function that the host runs; once for each.",
+        help="A function that the host runs; once for each. `source`: every function whose source the caller sends.",
     ),
     click.option(
         "--hosts",
@@ -305,11 +305,14 @@ def host(
     """Be a host: run processes here for programs elsewhere, until Ctrl-C.
 
     It runs the functions that --allow names, from modules that can be imported in this directory,
-    and nothing else; their source has to be the caller's. There $WEFT_HOST is NAME.
+    and nothing else; their source has to be the caller's. With `--allow source` callers send their
+    source along: then every member of the network can make this machine run anything. There
+    $WEFT_HOST is NAME.
 
     \b
-    Example:
+    Examples:
       weft host --join nats://lab1:4222 --name gpu1 --allow mandelbrot:worker
+      weft host --join nats://lab1:4222 --name gpu1 --allow source
     then, in the program:
       worker.on("gpu1")(…)
     """
@@ -335,7 +338,7 @@ def host(
                 click.echo(json.dumps(report))
             else:
                 click.echo(
-                    f"host {called} {where}, {len(agent.pids)} OS processes, "
+                    f"host {called} {where}, {agent.size} OS processes, "
                     f"runs {', '.join(agent.allow)}; Ctrl-C stops it"
                 )
             sys.stdout.flush()

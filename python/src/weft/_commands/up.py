@@ -195,10 +195,12 @@ def up(nodefile: str | None, ssh: tuple[str, ...], program: tuple[str, ...], **g
         options = [o for p in up.params for o in p.opts if o.startswith("--")]
         raise BadUse(f"there is no option {program[0]}{did_you_mean(program[0], options)}")
     if not given["allow"]:
-        raise BadUse("an agent runs what --allow MODULE:FUNCTION names: give it at least once")
+        raise BadUse(
+            "an agent runs what --allow MODULE:FUNCTION names, or --allow source: give it at least once"
+        )
     try:
         for run in given["allow"]:
-            _net_calls.parted_run(run)
+            _net_calls.checked_allow(run)
     except Refused as error:
         raise BadUse(f"--allow: {error}") from None
     folder = _net_keys.folder_of(given["keys"])

@@ -165,7 +165,7 @@ def _at_exit() -> None:
 threading._register_atexit(_at_exit)  # type: ignore[attr-defined]
 
 
-def _far_state(on: Any, workers: int | None) -> _pool.State:
+def _far_state(on: Any, workers: int | None, working_dir: Any) -> _pool.State:
     """Returns a new state over hosts of a network.
 
     Raises:
@@ -179,7 +179,7 @@ def _far_state(on: Any, workers: int | None) -> _pool.State:
     # If there are such hosts, the packages that this module needs are installed.
     from weft._net import host_executor as _net_executor
 
-    return _net_executor.State(where, workers)
+    return _net_executor.State(where, workers, working_dir)
 
 
 class Executor(_Executor):
@@ -200,6 +200,7 @@ class Executor(_Executor):
             of this program: network.hosts(), network.host(name), or the name of a host. Then
             `max_workers` is the number of calls that run at once (None means as many as there are
             OS processes), and the agents choose the other settings.
+        working_dir: with `on`: a folder whose files go along with the calls, which run in it.
     Raises:
         ValueError, TypeError: an argument makes no sense.
         BadUse: `on` is not a host of a network, or there is no such host.
@@ -216,6 +217,7 @@ class Executor(_Executor):
         preload: Sequence[str] = (),
         threads: int | None = 1,
         on: Any = None,
+        working_dir: Any = None,
     ) -> None:
         workers = len(_host.cpus_of_this_process()) if max_workers is None else max_workers
         if workers <= 0:
@@ -224,7 +226,11 @@ class Executor(_Executor):
         if on is not None and (own or threads != 1):
             raise ValueError(
                 "Executor(on=…): the agent of a host (`weft host`) is told how to start its OS processes: "
-                "leave out all arguments but max_workers"
+                "leave out all arguments but max_workers and working_dir"
+            )
+        if on is None and working_dir is not None:
+            raise ValueError(
+                "Executor: working_dir= is for hosts of a network, on=…; here a call has this program's folder"
             )
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
@@ -240,7 +246,7 @@ class Executor(_Executor):
         if on is None:
             self._state: _pool.State = _feeding.State(setting, workers, max_tasks_per_child)
         else:
-            self._state = _far_state(on, max_workers)
+            self._state = _far_state(on, max_workers, working_dir)
         self._max_workers = self._state.workers  # dask reads this field of a ProcessPoolExecutor
         self._maker = os.getpid()
         _states.add(self._state)

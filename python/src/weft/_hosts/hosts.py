@@ -2,7 +2,8 @@
 
     Hosts(n) ──starts them at once──► call() on the host with the fewest calls
         ──the host dies──► ProcessDied; the next call gets a new host
-        ──max_tasks calls──► the host gets no more calls, and is released after its last call
+        ──max_tasks calls, or a module was edited──► the host gets no more calls, and is released
+          after its last call
 
 Invariants (of `_lock`)
 - A place has at most one host for new calls. A host that was replaced is let go of, by the thread
@@ -193,7 +194,7 @@ class Hosts(Elsewhere):
         ]
         try:
             for place in self._places:
-                place.host = host = _host.Host(place.setting)
+                place.host = host = self._new_host(place)
                 host.begin(later=start == "fork")
             for place in self._places if start == "fork" else ():
                 assert place.host is not None
@@ -276,7 +277,7 @@ class Hosts(Elsewhere):
         keywords: dict[str, Any],
         attempt: _host.Attempt | None,
     ) -> Any:
-        place, host = self._begin(place)
+        place, host = self._begin(place, function)
         died = False
         try:
             return host.call(function, args, keywords, attempt)
@@ -286,7 +287,16 @@ class Hosts(Elsewhere):
         finally:
             self._end(place, host, died)
 
-    def _begin(self, place: _Place | None) -> tuple[_Place, _host.Host]:
+    def _new_host(self, place: _Place) -> _host.Host:
+        # Imported late: a program without Hosts needs neither a parser nor digests.
+        from weft._hosts import edits as _edits
+
+        host = _host.Host(place.setting)
+        if self._way != "fork":  # a fork has the modules that this program has imported
+            host.edits = _edits.Edits()
+        return host
+
+    def _begin(self, place: _Place | None, function: Any) -> tuple[_Place, _host.Host]:
         with self._lock:
             if place is None:
                 place = min(self._places, key=lambda p: p.host.running if p.host else p.coming)
@@ -299,9 +309,18 @@ class Hosts(Elsewhere):
         try:
             if wait:
                 _native.sleep(min(10.0, wait))  # the process may be cancelled during this sleep
-            while (host := self._promised(place)) is None:
-                self._fill(place)
-            return place, host
+            while True:
+                while (host := self._promised(place)) is None:
+                    self._fill(place)
+                try:
+                    edited = [] if host.edits is None else host.edits.stale(function)
+                except BaseException:  # a signal handler has raised, or the function is an odd one
+                    self._end(place, host, died=False)
+                    raise
+                if not edited:
+                    return place, host
+                self._replace(place, host)
+                host.edits.forget_compiled(edited)
         finally:
             with self._lock:
                 place.coming -= 1
@@ -332,8 +351,18 @@ class Hosts(Elsewhere):
             place.starter = me
             return None
 
+    def _replace(self, place: _Place, host: _host.Host) -> None:
+        """Takes back the promise of a call, and makes the place have a fresh host for it."""
+        with self._lock:
+            host.running -= 1
+            if place.host is host:
+                place.host = None
+            last = host.running == 0
+        if last:
+            host.close()
+
     def _fill(self, place: _Place) -> None:
-        made, host = None, _host.Host(place.setting)
+        made, host = None, self._new_host(place)
         try:
             host.begin()
             made = host

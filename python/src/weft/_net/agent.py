@@ -3,6 +3,7 @@ that the agent allows (WIRE.md 17.9, 17.12). `weft host` is an agent.
 
     welcome(): a caller asks for a call
         ├─not allowed, another source, or no OS process──► it is refused
+        ├─its source is to come along, and is not on the shelf──► the caller is asked for it
         └─a thread runs serve() in one of `Hosts`
             ──the OS process comes to the agent's socket──► couple(): bytes to and from the caller
             ──one of the two ends──► over
@@ -35,12 +36,15 @@ from pathlib import Path
 from typing import Any
 
 from weft._distributed_deadlock import rounds as _rounds
+from weft._hosts import host as _host
+from weft._hosts import sources as _sources
 from weft._hosts.hosts import Hosts
 from weft._net import calls as _net_calls
 from weft._net import kill_points as _net_steps
 from weft._net import link as _net_link
 from weft._net import name_rules as _net_named
-from weft._net import sources as _net_sources
+from weft._net import parcels as _net_parcels
+from weft._net import shelf as _net_shelf
 from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Agent"]
@@ -111,7 +115,8 @@ class Agent:
     """Serves as the host `name` of the network.
 
     Args:
-        allow: the functions that may be run, each as "module:function".
+        allow: the functions that may be run, each as "module:function"; "source" allows each
+            function whose source the caller sends.
         hosts: how many OS processes the agent has. None means one for each CPU.
         limits: further arguments of Hosts.
     Raises:
@@ -125,10 +130,13 @@ class Agent:
     ) -> None:
         self.name = _net_named.checked(name)
         for run in allow:
-            _net_calls.parted_run(run)
+            _net_calls.checked_allow(run)
         if not allow:
-            raise BadUse("a host runs what --allow MODULE:FUNCTION names: give it at least once")
+            raise BadUse(
+                "a host runs what --allow MODULE:FUNCTION names, or --allow source: give it at least once"
+            )
         self.allow = sorted(set(allow))
+        self._own = [run for run in self.allow if run != _net_parcels.SOURCE]
         if len(json.dumps(self.allow)) > MOST_ALLOWED:
             raise BadUse(
                 f"the list of what host {self.name} runs has more than {MOST_ALLOWED} bytes: allow fewer functions"
@@ -137,7 +145,10 @@ class Agent:
         self._network = network
         self._pass = secrets.token_hex(16)
         self._number, self._limits = hosts, limits
-        self._hosts = Hosts(hosts, **limits)
+        # A source that callers send has OS processes of its own; so if nothing else runs here,
+        # there are none for the agent's own files.
+        self._hosts = Hosts(hosts, **limits) if self._own else None
+        self.size = hosts or len(_host.cpus_of_this_process())
         self._old: list[Hosts] = []
         self._seen: dict[str, str] = {}  # module → the digest that was asked for last
         self._coming: dict[str, asyncio.Future[tuple[socket.socket, int]]] = {}
@@ -147,6 +158,10 @@ class Agent:
         self._greets: set[asyncio.Task[None]] = set()
         self._folder = _Folder()
         self._path = f"{self._folder.path}/s"
+        self._shelf = _net_shelf.Shelf(
+            self._folder.path,
+            lambda first, args: Hosts(hosts, initializer=first, initargs=args, **limits),
+        )
         try:
             self._look_at_allowed()
             self._server = network._call(self._listen())
@@ -164,16 +179,19 @@ class Agent:
         Raises:
             BadUse: some of the functions cannot be run here.
         """
-        for module in {_net_calls.parted_run(run)[0] for run in self.allow}:
+        own = self._hosts
+        if own is None:
+            return
+        for module in {_net_calls.parted_run(run)[0] for run in self._own}:
             sources = _net_calls.sources_here(module)
             # A missing source is reported by the OS process that imports the module.
             if sources is not None:
-                self._seen[module] = _net_sources.digest(sources)
+                self._seen[module] = _sources.digest(sources)
         wrong: list[str] = []
 
         def look() -> None:
             try:
-                wrong.extend(self._hosts.call(_net_calls.unfit, (self.allow,), {}))
+                wrong.extend(own.call(_net_calls.unfit, (self._own,), {}))
             except ProcessDied as error:
                 wrong.append(f"the OS process that imported its modules has died: {error}")
             except BaseException as error:
@@ -211,7 +229,7 @@ class Agent:
         """Returns the fields of the agent's entry in the network."""
         return {
             "allow": self.allow,
-            "hosts": len(self._hosts),
+            "hosts": self.size,
             "trust": bool(self._network._meeting.trust),
         }
 
@@ -250,18 +268,76 @@ class Agent:
             return self._welcome(
                 {"where": where}, lambda streams: _net_link.close_writer(streams[1])
             )
-        run = request.get("run")
-        if run not in self.allow:
-            raise _net_link.Refused(
-                f"{str(run)[: _net_calls.LONGEST]} is not allowed on host {self.name}, which runs {', '.join(self.allow)[:500]}: "
-                "start its agent with --allow for it too"
+        run: Any = request.get("run")
+        trusted: bool = meeting.trust and request.get("trust") is True
+        what = run, trusted, request.get("many") is True
+        if run in self._own and request.get("folder") is not True:
+            if wrong := _net_calls.fault(self.name, run, request):
+                raise _net_link.Refused(wrong)
+            _net_steps.at("agent.asked")
+            self._fresh(_net_calls.parted_run(run)[0], request["digest"])
+            assert self._hosts is not None
+            return await self._begun(self._hosts, what)
+        digest: Any = request.get("source")
+        if _net_parcels.SOURCE not in self.allow or not _net_parcels.is_digest(digest):
+            raise _net_link.Refused(self._not_allowed(run, request))
+        try:
+            _net_calls.parted_run(run)
+        except BadUse as error:
+            raise _net_link.Refused(str(error)) from None
+        if (there := await self._shelf.find(digest)) is not None:
+            return await self._begun_with(there, what)
+
+        async def receives(streams: _net_link.Streams) -> None:
+            there = await self._shelf.receive(digest, streams[0])
+            await _net_link.follow(streams, await self._begun_with(there, what), trusted)
+
+        return self._welcome({"send": True}, receives)
+
+    def _not_allowed(self, run: Any, request: dict[str, Any]) -> str:
+        """Returns why a function is not run here."""
+        function = str(run)[: _net_calls.LONGEST]
+        if request.get("folder") is True:
+            return (
+                f"{function} has a working_dir that would go along, and host {self.name} takes no source: "
+                "start its agent with --allow source"
             )
-        if wrong := _net_calls.fault(self.name, run, request):
-            raise _net_link.Refused(wrong)
-        _net_steps.at("agent.asked")
-        self._fresh(_net_calls.parted_run(run)[0], request["digest"])
-        trusted = meeting.trust and request.get("trust") is True
-        call, child, pid = await self._process_for((run, trusted, request.get("many") is True))
+        runs = f"{function} is not allowed on host {self.name}, which runs {', '.join(self.allow)[:500]}"
+        if _net_parcels.SOURCE in self.allow:
+            return (
+                f"{runs}: no source came along, since its package is installed at the caller. Install the package there too, "
+                "and start the agent with --allow for the function"
+            )
+        return f"{runs}: start its agent with --allow for it too"
+
+    async def _begun_with(
+        self, there: _net_shelf.Shelved, what: tuple[str, bool, bool]
+    ) -> _net_link.Welcome:
+        """Does what _begun() does, in an OS process for that source, which is kept until the call
+        is over.
+        """
+        used = contextlib.ExitStack()
+        hosts = used.enter_context(there.used())
+        try:
+            welcome = await self._begun(hosts, what)
+        except BaseException:
+            used.close()
+            raise
+        assert welcome.more is not None
+        over = self._calls.get(welcome.more["call"])
+        if over is None:  # it is over, and so are many after it
+            used.close()
+        else:
+            over.add_done_callback(lambda _: used.close())
+        return welcome
+
+    async def _begun(self, hosts: Hosts, what: tuple[str, bool, bool]) -> _net_link.Welcome:
+        """Returns the answer to a caller whose call begins, in one of these OS processes.
+
+        Raises:
+            Refused: no OS process comes.
+        """
+        call, child, pid = await self._process_for(hosts, what)
         _net_steps.at("agent.process")
 
         async def then(streams: _net_link.Streams) -> None:
@@ -272,9 +348,11 @@ class Agent:
         more = {"pid": pid, "call": call, "pass": self._pass}
         return self._welcome(more, then, child.close)
 
-    async def _process_for(self, what: tuple[str, bool, bool]) -> tuple[str, socket.socket, int]:
-        """Returns the number of a new call, and the socket and the pid of the OS process that has
-        come for it.
+    async def _process_for(
+        self, hosts: Hosts, what: tuple[str, bool, bool]
+    ) -> tuple[str, socket.socket, int]:
+        """Returns the number of a new call, and the socket and the pid of the one of these OS
+        processes that has come for it.
 
         Raises:
             Refused: no OS process comes.
@@ -288,7 +366,7 @@ class Agent:
                 del self._calls[next(iter(self._calls))]
             threading.Thread(
                 target=self._run,
-                args=(loop, over, self._hosts, (self._path, token, *what)),
+                args=(loop, over, hosts, (self._path, token, *what)),
                 name="weft: a call",
                 daemon=True,
             ).start()
@@ -323,6 +401,8 @@ class Agent:
         self._seen[module] = digest
         _net_calls.forget_compiled(module)
         old, self._hosts = self._hosts, Hosts(self._number, **self._limits)
+        assert old is not None
+        self._old = [hosts for hosts in self._old if hosts.pids]
         self._old.append(old)
         threading.Thread(target=old.close, name="weft: closes hosts", daemon=True).start()
 
@@ -373,8 +453,8 @@ class Agent:
 
     @property
     def pids(self) -> list[int]:
-        """The pids of the agent's OS processes."""
-        return self._hosts.pids
+        """The pids of the agent's OS processes that run the agent's own files."""
+        return [] if self._hosts is None else self._hosts.pids
 
     def close(self) -> None:
         """Leaves the network. Calls that run are cancelled, and ended after some seconds."""
@@ -388,7 +468,8 @@ class Agent:
         self._server.cancel()
 
     def _end_hosts(self) -> None:
-        for hosts in (self._hosts, *self._old):
+        own = [] if self._hosts is None else [self._hosts]
+        for hosts in (*own, *self._old, *self._shelf.hosts):
             running = [p.host for p in hosts._places if p.host is not None]
             closing = threading.Thread(target=hosts.close, daemon=True)
             closing.start()

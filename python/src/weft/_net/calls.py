@@ -36,16 +36,18 @@ from weft._hosts import child as _child
 from weft._hosts import feeding as _feeding
 from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import pickling as _pickling
+from weft._hosts import sources as _sources
 from weft._hosts import user_values as _user_values
 from weft._net import foreign_json as _foreign_json
 from weft._net import kill_points as _net_steps
-from weft._net import sources as _net_sources
+from weft._net import parcels as _net_parcels
 from weft._net.values import module_of
 from weft.errors import BadUse, Cancelled, ChannelEnd, Retired
 
 __all__ = [
     "Asked",
     "asked_of",
+    "checked_allow",
     "exception_of",
     "fault",
     "packed",
@@ -71,7 +73,9 @@ class Asked(NamedTuple):
     here: Any = None  #: the module object in this program
     many: bool = False  #: whether the function is for calls one after another (17.14)
     #: the first digits of the digest of each module that the digest covers
-    modules: _net_sources.Sources = {}  # noqa: RUF012  # nothing changes it
+    modules: _sources.Sources = {}  # noqa: RUF012  # nothing changes it
+    #: the source that goes along if the host takes it; None if it is that of an installed package
+    parcel: _net_parcels.Parcel | None = None
 
     @property
     def run(self) -> str:
@@ -80,7 +84,18 @@ class Asked(NamedTuple):
     def request(self) -> dict[str, Any]:
         more = {"many": True} if self.many else {}
         covered = {"modules": self.modules} if self.modules else {}
-        return {"run": self.run, "digest": self.digest, **versions(), **covered, **more}
+        source: dict[str, Any] = {}
+        if self.parcel is not None:
+            source["source"] = self.parcel.digest
+            if self.parcel.folder:
+                source["folder"] = True
+        return {"run": self.run, "digest": self.digest, **versions(), **covered, **source, **more}
+
+    def runs_on(self, allow: list[str]) -> bool:
+        """Returns whether a host runs the function, whose --allow has these words."""
+        if self.parcel is not None and _net_parcels.SOURCE in allow:
+            return True
+        return self.run in allow and (self.parcel is None or not self.parcel.folder)
 
 
 def versions() -> dict[str, str]:
@@ -100,11 +115,23 @@ def parted_run(run: Any) -> tuple[str, str]:
     return module, name
 
 
-def asked_of(function: Any) -> Asked:
-    """Returns the request by which a caller asks for the function.
+def checked_allow(run: Any) -> None:
+    """Checks a word of --allow.
 
     Raises:
-        BadUse: another machine cannot find the function by a name, or cannot compare its source.
+        BadUse: `run` is neither "source" nor "module:function".
+    """
+    if run != _net_parcels.SOURCE:
+        parted_run(run)
+
+
+def asked_of(function: Any, working_dir: Any = None) -> Asked:
+    """Returns the request by which a caller asks for the function. All files of `working_dir`, a
+    folder, go along, if it is not None.
+
+    Raises:
+        BadUse: another machine cannot find the function by a name, or cannot compare its source; or
+            the working folder cannot go along.
         OSError: the source cannot be read any more.
     """
     called = _foreign_exceptions.name_of(function)
@@ -122,17 +149,23 @@ def asked_of(function: Any) -> Asked:
             f"{called} cannot run on another machine: module {module} has no source in Python whose digest could be compared"
         )
     try:
-        sources = _net_sources.found(module, Path(file))
+        files = _sources.files(module, Path(file))
     except NotADirectoryError:
         raise BadUse(
             f"{called} cannot run on another machine: module {module} is in an archive, and its source cannot be compared: unpack it"
         ) from None
+    sources = {name: its.digest for name, its in files.items()}
+    if working_dir is None:
+        parcel = _net_parcels.of_modules(module, Path(file), files)
+    else:
+        parcel = _net_parcels.of_folder(working_dir, module, Path(file))
     asked = Asked(
         module,
         name,
-        _net_sources.digest(sources),
+        _sources.digest(sources),
         sys.modules[found[0]],
-        modules=_net_sources.told(sources),
+        modules=_sources.told(sources),
+        parcel=parcel,
     )
     parted_run(asked.run)
     return asked
@@ -177,11 +210,11 @@ def unfit(allow: list[str]) -> list[str]:
     return wrong
 
 
-def sources_here(module: str) -> _net_sources.Sources | None:
+def sources_here(module: str) -> _sources.Sources | None:
     """Returns the module and what it imports from its folder, or None if there is no source."""
     source = source_of(module)
     try:
-        return None if source is None else _net_sources.found(module, source)
+        return None if source is None else _sources.found(module, source)
     except OSError:  # it is in an archive, or has just vanished
         return None
 
@@ -204,12 +237,12 @@ def fault(host: str, run: str, answer: dict[str, Any]) -> str:
     sources = sources_here(module)
     if sources is None:
         return f"there is no module {module!r} on {host}, or none in Python: start its agent where it can be imported"
-    here, callers = _net_sources.digest(sources), str(answer.get("digest"))
+    here, callers = _sources.digest(sources), str(answer.get("digest"))
     if here == callers:
         return ""
-    differs = _net_sources.difference(sources, answer.get("modules"))
+    differs = _sources.difference(sources, answer.get("modules"))
     name, mine, its = differs or (module, here, callers)
-    digits = _net_sources.SHOWN
+    digits = _sources.SHOWN
     shown = _foreign_json.shown(name, LONGEST)
     by = "" if name == module else f", which {module!r} imports,"
     what = f"module {shown!r}{by} is not the same on {host}"

@@ -96,7 +96,7 @@ class _Line:
     host.
     """
 
-    def __init__(self, hosts: FarHost | FarHosts, function: Any) -> None:
+    def __init__(self, hosts: FarHost | FarHosts, function: Any, working_dir: Any = None) -> None:
         """Opens the session.
 
         Raises:
@@ -105,8 +105,9 @@ class _Line:
         """
         self.hosts, self.function = hosts, function
         self.size = 1  # the number of calls in the next list
-        self.asked = _net_calls.asked_of(function)._replace(many=True)
-        self.host, self.session = hosts._begun(self.asked)
+        self.asked, self.host, self.session = hosts._asked_and_begun(
+            function, many=True, working_dir=working_dir
+        )
         self.call = hosts._far_call(self.host, self.session)
         self.died = False
         orders, results = _channels_of(self.asked.name)
@@ -203,9 +204,9 @@ class _Line:
 class State(_pool.State):
     """The state that an executor over a network shares with its feeders."""
 
-    def __init__(self, hosts: Any, workers: int | None) -> None:
+    def __init__(self, hosts: Any, workers: int | None, working_dir: Any = None) -> None:
         """Makes the state of an executor with at most `workers` calls at once; None: as many as the
-        hosts have OS processes.
+        hosts have OS processes. All files of the folder `working_dir` go along.
 
         Raises:
             BadUse: `hosts` is not a host or a set of hosts of a network, or there are no hosts.
@@ -216,7 +217,7 @@ class State(_pool.State):
                 f"are, not {hosts!r}; on this machine it has OS processes of its own: leave on= out"
             )
         super().__init__(hosts._processes() if workers is None else workers)
-        self.over = hosts
+        self.over, self.working_dir = hosts, working_dir
 
     def future_of(self, function: Any) -> _Future:
         return _Future(function, self)
@@ -284,7 +285,7 @@ class _Feeder(_pool.Feeder):
             stop.kill()
         try:
             with stop.ends_waits():
-                line = _Line(state.over, function)
+                line = _Line(state.over, function, state.working_dir)
         except Exception as error:
             for call in batch:
                 wrong = error if state.broken is None else state.broken_now()

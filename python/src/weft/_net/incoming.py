@@ -24,7 +24,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["LARGEST", "PIECE", "Incoming"]
+__all__ = ["LARGEST", "PIECE", "Incoming", "read_pieces", "write_pieces"]
 
 LARGEST = 1 << 18  # the largest number of bytes of a piece
 PIECE = struct.Struct("<I")  # the length before each piece of a session's bytes
@@ -213,3 +213,39 @@ class Incoming(asyncio.StreamReader):
             await way.over
         finally:
             way.close()
+
+
+# --- many bytes before a session ------------------------------------------------------------------
+
+
+async def read_pieces(reader: asyncio.StreamReader, most: int, each: float) -> bytearray:
+    """Returns the bytes that come in pieces, up to the empty one (17.13). `each` is the time for a
+    piece, in seconds.
+
+    Raises:
+        ValueError: more than `most` bytes come, or no pieces.
+        EOFError, OSError, asyncio.TimeoutError: the other side has gone, or says nothing.
+    """
+    data = bytearray()
+    while True:
+        (size,) = PIECE.unpack(await asyncio.wait_for(reader.readexactly(PIECE.size), each))
+        if size > LARGEST or len(data) + size > most:
+            raise ValueError(f"more than {most} bytes have come")
+        if not size:
+            return data
+        data += await asyncio.wait_for(reader.readexactly(size), each)
+
+
+async def write_pieces(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """Sends bytes in pieces, and the empty one.
+
+    Raises:
+        OSError: the other side has gone.
+    """
+    view = memoryview(data)
+    for at in range(0, len(view), LARGEST):
+        piece = view[at : at + LARGEST]
+        writer.write(PIECE.pack(len(piece)) + bytes(piece))
+        await writer.drain()
+    writer.write(PIECE.pack(0))
+    await writer.drain()

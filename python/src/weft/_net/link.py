@@ -15,30 +15,32 @@ Invariants
   stops the writer. If bytes pass to an OS process of an agent (couple()), at most LARGEST more wait
   in each direction.
 - `_asking` belongs to the loop's thread, and is empty in the child of a fork.
-- A peer's message here is JSON of at most 4,096 bytes (_net/foreign_json.py); no part of it is run.
+- A peer's message here is JSON (_net/first_messages.py); no part of it is run.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import socket
 import ssl
-import struct
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from weft import _helper_threads
 from weft._extension import native as _native
+from weft._net import first_messages as _first
 from weft._net import foreign_json as _foreign_json
 from weft._net import keys as _net_keys
 from weft._net import kill_points as _net_steps
 from weft._net import loop as _net_loop
+from weft._net import parcels as _net_parcels
 from weft._net import tls as _net_tls
-from weft._net.incoming import LARGEST, PIECE, Incoming
+from weft._net.first_messages import Fields, Refused
+from weft._net.incoming import LARGEST, PIECE, Incoming, write_pieces
+from weft._net.reasons import unreachable, why
 from weft._net.tls import OnConnection, Streams
 from weft.errors import BadUse, PeerDied
 
@@ -56,16 +58,14 @@ __all__ = [
     "close_writer",
     "couple",
     "direct",
+    "follow",
     "joined",
     "parted",
     "reach",
     "receiver",
     "serve",
-    "why",
 ]
 
-MAGIC = b"WEFTNET1"
-TOLD = 2000  # the largest number of characters of a refusal
 GREETING = 10.0  # seconds for the hand-shake, and for the first message
 # Seconds for an agent to begin a call: an OS process may have to start first, for which the agent
 # gives it START (_net/agent.py).
@@ -78,21 +78,9 @@ SAID_LAST = 10.0  # seconds for sending the bytes that a session had queued befo
 AT_ONCE = (1 << 16) - PIECE.size
 UNHEARD = 20_000  # milliseconds for which sent bytes may stay unacknowledged
 
-Fields = dict[str, Any]
-
 # Connections of this program whose other end has not answered yet: the addresses of both ends.
 _asking: set[Any] = set()
 os.register_at_fork(after_in_child=_asking.clear)
-
-
-class Refused(Exception):
-    """The reason why a connection is refused, which is sent to the other side. `again` says that
-    the other side may ask once more, with another ticket.
-    """
-
-    def __init__(self, why: str, again: bool = False) -> None:
-        super().__init__(why)
-        self.again = again
 
 
 class Again(BadUse):
@@ -417,38 +405,6 @@ async def _passed(
         await close_writer(there[1])
 
 
-def _pack(message: Fields) -> bytes:
-    text = json.dumps(message).encode()
-    return MAGIC + struct.pack("<I", len(text)) + text
-
-
-def _refusal(error: Refused) -> bytes:
-    why = _foreign_json.shown(str(error), TOLD)
-    while True:
-        packed = _pack({"host": "", "refused": why, "again": error.again})
-        if len(packed) <= _foreign_json.MOST:
-            return packed
-        why = why[: len(why) // 2]
-
-
-async def _read_message(reader: asyncio.StreamReader) -> Fields:
-    """Reads the first message of the other side.
-
-    Raises:
-        Refused: the bytes are not a first message.
-    """
-    try:
-        magic, size = struct.unpack("<8sI", await reader.readexactly(12))
-        if magic != MAGIC or size > _foreign_json.MOST:
-            raise Refused("the peer is not a Weft program, or has another version of Weft")
-        message = _foreign_json.parsed(await reader.readexactly(size))
-    except ValueError as error:
-        raise Refused(f"the first message is not the JSON that it should be: {error}") from None
-    if not isinstance(message, dict) or not isinstance(message.get("host"), str):
-        raise Refused("the first message does not say who sent it")
-    return {**message, "host": _foreign_json.shown(message["host"], 60)}
-
-
 async def _session(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, trusted: bool
 ) -> Session:
@@ -488,20 +444,19 @@ def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> OnConnection:
     """
 
     async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request = await asyncio.wait_for(_read_message(reader), GREETING)
+        request = await asyncio.wait_for(_first.read(reader), GREETING)
         assert isinstance(writer.transport, _net_tls.Tls)
         writer.transport.has_come()
         ends = writer.get_extra_info("peername"), writer.get_extra_info("sockname")
         if ends in _asking:
             raise Refused("this is the program itself, and a session joins two programs")
         welcome = await answer(request)
+        trusted = welcome.trust and request.get("trust") is True
+        if welcome.then is not None:
+            await follow((reader, writer), welcome, trusted)
+            return
         try:
-            trusted = welcome.trust and request.get("trust") is True
-            writer.write(_pack({"host": welcome.host, "trust": trusted, **(welcome.more or {})}))
-            await writer.drain()
-            if welcome.then is not None:
-                await welcome.then((reader, writer))
-                return
+            await _say(writer, welcome, trusted)
             session = await _session(reader, writer, request["host"], trusted)
         except BaseException:
             welcome.lost()
@@ -514,7 +469,7 @@ def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> OnConnection:
             try:
                 await first(reader, writer)
             except Refused as error:
-                writer.write(_refusal(error))
+                writer.write(_first.refusal(error))
                 await close_writer(writer)
         except (OSError, EOFError, asyncio.TimeoutError, asyncio.CancelledError):
             writer.transport.abort()  # the other side has left, or this program is leaving
@@ -525,34 +480,28 @@ def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> OnConnection:
     return on_connection
 
 
+async def _say(writer: asyncio.StreamWriter, welcome: Welcome, trusted: bool) -> None:
+    writer.write(_first.packed({"host": welcome.host, "trust": trusted, **(welcome.more or {})}))
+    await writer.drain()
+
+
+async def follow(streams: Streams, welcome: Welcome, trusted: bool) -> None:
+    """Sends an answer that no session follows, and does what follows."""
+    assert welcome.then is not None
+    try:
+        await _say(streams[1], welcome, trusted)
+        await welcome.then(streams)
+    except BaseException:
+        welcome.lost()
+        raise
+
+
 async def serve(tls: ssl.SSLContext, address: str, on_connection: OnConnection) -> asyncio.Server:
     """Listens at an address. Each connection has a task of its own, so that a silent program delays
     no other.
     """
     host, port = parted(address)
     return await _net_tls.listen(tls, on_connection, host, port, LARGEST, GREETING)
-
-
-def why(error: Exception, address: str) -> str:
-    if (
-        isinstance(error, ssl.SSLCertVerificationError)
-        and error.verify_code in _net_keys.OUT_OF_TIME
-    ):
-        return (
-            f"{address} shows a certificate that is not good now ({error.verify_message}): "
-            "look at the clocks of both machines, or make new keys (`weft net keys`)"
-        )
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"{address} shows a certificate that our authority has not signed: both need keys of one network (`weft net keys`)"
-    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
-        return (
-            f"{address} refuses our certificate, or speaks no TLS 1.3 ({error.reason or error}): "
-            "both need keys of one network (`weft net keys`)"
-        )
-    return (
-        f"{address} closed the connection before it had answered: it was killed, it refuses our certificate "
-        "(both need keys of one network: `weft net keys`), or it is not a Weft program"
-    )
 
 
 async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETING) -> Streams:
@@ -571,8 +520,9 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
         raise Closed(why(error, address)) from None
     except ssl.SSLError as error:
         raise BadUse(why(error, address)) from None
-    except asyncio.TimeoutError:
-        raise TimeoutError(f"nobody answers at {address}") from None
+    except (OSError, asyncio.TimeoutError) as error:
+        late = TimeoutError() if isinstance(error, asyncio.TimeoutError) else error
+        raise type(late)(unreachable(late, address, patience)) from None
     except ValueError as error:  # another program has written the address, so it may be any text
         raise ConnectionError(f"{host!r} is not the name of a machine: {error}") from None
     _watch_over(streams[1])
@@ -580,9 +530,14 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
 
 
 async def _greeted(
-    streams: Streams, where: str, request: Fields, fingerprint: str | None
+    streams: Streams,
+    where: str,
+    request: Fields,
+    fingerprint: str | None,
+    parcel: _net_parcels.Parcel | None = None,
 ) -> Fields:
-    """Sends `request`, and returns the answer of the program at the other end.
+    """Sends `request`, and `parcel` if the other end asks for it. Returns the answer of the program
+    at the other end.
 
     Raises:
         BadUse: the program refuses the request, or its certificate is not right; NotHis, if the
@@ -608,11 +563,15 @@ async def _greeted(
                 f"or it needs other keys: {member.with_name(name)}"
             )
         _net_steps.at("comer.reached")
-        writer.write(_pack(request))
+        writer.write(_first.packed(request))
         _net_steps.at("comer.said")
         patience = BEGINS if "run" in request else GREETING
         try:
-            answer = await asyncio.wait_for(_read_message(reader), patience)
+            answer = await asyncio.wait_for(_first.read(reader), patience)
+            if parcel is not None and answer.get("send") is True:
+                reads = asyncio.get_running_loop().run_in_executor
+                await write_pieces(writer, await reads(None, _net_parcels.packed, parcel))
+                answer = await asyncio.wait_for(_first.read(reader), patience)
         except asyncio.TimeoutError:
             does = f"has not begun {request['run']}" if "run" in request else "says nothing"
             raise BadUse(
@@ -627,7 +586,7 @@ async def _greeted(
             raise kind(why(error, where)) from None
         if "refused" in answer:
             again = answer.get("again") is True
-            because = _foreign_json.shown(str(answer["refused"]), TOLD)
+            because = _foreign_json.shown(str(answer["refused"]), _first.TOLD)
             raise (Again if again else BadUse)(f"{where} refuses: {because}")
         return answer
     except BaseException:
@@ -638,15 +597,19 @@ async def _greeted(
 
 
 async def begun(
-    streams: Streams, where: str, request: Fields, fingerprint: str | None = None
+    streams: Streams,
+    where: str,
+    request: Fields,
+    fingerprint: str | None = None,
+    parcel: _net_parcels.Parcel | None = None,
 ) -> Session:
     """Returns a session over a connection that is open. `where` is the name of its other end in
-    messages.
+    messages. `parcel` is sent if the other end asks for it.
 
     Raises:
         BadUse: the other end refuses, or its certificate is not right.
     """
-    answer = await _greeted(streams, where, request, fingerprint)
+    answer = await _greeted(streams, where, request, fingerprint, parcel)
     try:
         trusted = request["trust"] is True and answer.get("trust") is True
         session = await _session(*streams, answer["host"], trusted)

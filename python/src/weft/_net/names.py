@@ -36,7 +36,11 @@ from weft._net import keys as _net_keys
 from weft._net import kill_points as _net_steps
 from weft._net import link as _net_link
 from weft._net import loop as _net_loop
+from weft._net import parcels as _net_parcels
+from weft._net import reasons as _net_reasons
 from weft._net import relay as _net_relay
+from weft._net import server_faults as _net_faults
+from weft._net import takeover as _net_takeover
 from weft._net.entries import BUCKET
 from weft._net.name_rules import HOST, Host, Named, NotYet, checked
 from weft._net.offer import MEETING, SIDES, Offer
@@ -168,16 +172,9 @@ class Meeting:
                 lambda client: self._start(client.close()),
             )
             await self._names()
-        except ssl.SSLError as error:
-            self._why = str(error)
-        except _LOST as error:
-            self._why = self._why or str(error) or type(error).__name__
-        else:
-            return
-        raise BadUse(
-            f"the NATS server at {self.url} cannot be used ({self._why}): is it up (`weft net up` starts one for a developer), "
-            "and has it TLS by the authority of these keys, and JetStream?"
-        )
+        except _LOST as error:  # an SSLError too
+            why = await _net_faults.sentence(self.url, error, self._why or str(error))
+            raise BadUse(f"the NATS server at {self.url} cannot be used: {why}") from None
 
     async def _connected(self, patience: float) -> None:
         """Waits for the connection with the server, at most `patience` seconds.
@@ -370,7 +367,9 @@ class Meeting:
                     last, entry_there = current or (0, {"home": self.home})
                     # An entry of this home that was overwritten with rubbish may be written again.
                     foreign = entry_there.get("home") != self.home
-                    if foreign and (entry_there or not offer.revision):
+                    taken = foreign and (entry_there or not offer.revision)
+                    whose = entry_there, self._fingerprint, self._relay
+                    if taken and (offer.revision or not await _net_takeover.is_gone(*whose)):
                         raise
                 except js_errors.KeyNotFoundError:
                     # The entry's time has run out while create() looked at it.
@@ -499,23 +498,26 @@ class Meeting:
         try:
             streams, where = await self._way_to(entry)
         except OSError as error:
-            raise ConnectionError(
-                f"{entry['host']}, the home of {name!r}, does not answer {error}: if it was killed its name is gone within "
-                f"{LIVES:.0f} seconds; if it is on another machine, it has to join with an address that can be reached from here, "
-                "or with the relay"
-            ) from None
+            who = f"{entry['host']}, the home of {name!r}, does not answer {error}"
+            raise ConnectionError(_net_reasons.no_answer(who, LIVES)) from None
         session = await _net_link.begun(streams, where, request, entry["fingerprint"])
         self.kept(session)
         return session
 
     async def begin_call(
-        self, name: str, request: dict[str, Any], patience: float, soon: float | None = None
+        self,
+        name: str,
+        request: dict[str, Any],
+        patience: float,
+        soon: float | None = None,
+        parcel: _net_parcels.Parcel | None = None,
     ) -> _net_link.Session:
         """Returns a session with an OS process of the host of that name, for a call (WIRE.md 17.9).
 
         Args:
             patience: seconds until the server and the host have to be there.
             soon: for how many of these seconds the host is waited for. None means all of them.
+            parcel: the source that the host gets if it asks for it.
 
         Raises:
             NotYet: no program is that host, or it has no ticket.
@@ -526,22 +528,25 @@ class Meeting:
         if name in self._passes:
             entry, known = self._passes[name]
             with contextlib.suppress(OSError, _net_link.Again):
-                return await self._reach_host(name, entry, {**request, "pass": known})
+                return await self._reach_host(name, entry, {**request, "pass": known}, parcel)
             self._passes.pop(name, None)  # another agent may hold the name now
         entry = await self._ticket_for(HOST + name, "host", patience, soon)
         try:
-            return await self._reach_host(name, entry, {**request, "ticket": entry["ticket"]})
+            shown = {**request, "ticket": entry["ticket"]}
+            return await self._reach_host(name, entry, shown, parcel)
         except OSError as error:
-            raise ConnectionError(
-                f"the agent of host {name!r} does not answer {error}: if it was killed its name is gone within {LIVES:.0f} seconds; "
-                "if it is on another machine, it has to join with an address that can be reached from here (--address), or with the relay"
-            ) from None
+            who = f"the agent of host {name!r} does not answer {error}"
+            raise ConnectionError(_net_reasons.no_answer(who, LIVES, " (--address)")) from None
 
     async def _reach_host(
-        self, name: str, entry: dict[str, Any], request: dict[str, Any]
+        self,
+        name: str,
+        entry: dict[str, Any],
+        request: dict[str, Any],
+        parcel: _net_parcels.Parcel | None,
     ) -> _net_link.Session:
         streams, where = await self._way_to(entry)
-        session = await _net_link.begun(streams, where, request, entry["fingerprint"])
+        session = await _net_link.begun(streams, where, request, entry["fingerprint"], parcel)
         answer = session._answer_fields
         self._passes[name] = entry, str(answer.get("pass"))
         pid = answer.get("pid")
@@ -609,7 +614,7 @@ class Meeting:
         try:
             streams = await self._relay.open(f"{entry['fingerprint']}.{home}", self._client_tls)
         except ssl.SSLError as error:
-            raise BadUse(_net_link.why(error, where)) from None
+            raise BadUse(_net_reasons.why(error, where)) from None
         except OSError as error:
             self._beyond.pop(home, None)
             raise ConnectionError(", nor ".join([*why, f"by the relay ({error})"])) from None
@@ -663,13 +668,7 @@ class Meeting:
                     f"the server at {self.url} does not answer ({error or type(error).__name__}), "
                     f"and that server alone knows the home of {name!r}. Channels that are joined go on"
                 ) from None
-        raise NotYet(
-            f"there was no host {name.removeprefix(HOST)!r} within {patience:g} seconds: `weft host --name` starts one, `weft net ls` shows them"
-            if side == "host" and not seen
-            else f"nobody has offered {name!r} within {patience:g} seconds: `weft net ls` shows the names"
-            if not seen
-            else f"{seen}, the home of {name!r}, gave no ticket within {patience:g} seconds: try again"
-        )
+        raise NotYet(_net_reasons.no_ticket(name, seen, patience))
 
     async def names(self) -> list[Named]:
         entries = await self._entries(lambda name: not name.startswith(HOST))

@@ -29,11 +29,13 @@ from weft._net import calls as _net_calls
 from weft._net import link as _net_link
 from weft._net import loop as _net_loop
 from weft._net import name_rules as _net_named
+from weft._net import parcels as _net_parcels
 from weft._watching import observers as _observers
 from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied, Retired
 
 __all__ = ["FarHost", "FarHosts"]
 
+TRIES = 3  # how often a call begins anew because a file has changed while it was sent
 FRESH = 1.0  # seconds for which the list of hosts is good if all of them answer
 
 
@@ -58,12 +60,30 @@ def _result_of(message: Any, host: str, asked: _net_calls.Asked) -> list[Any]:
 class _Far(Elsewhere, abc.ABC):
     _way = "network"
 
-    def __init__(self, network: Any, patience: float) -> None:
+    def __init__(self, network: Any, patience: float, working_dir: Any = None) -> None:
         self._network, self._patience = network, patience
+        self._working_dir = working_dir
 
     @abc.abstractmethod
     def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
         """Returns the host's name, and a session with one of its OS processes."""
+
+    def _asked_and_begun(
+        self, function: Any, many: bool = False, working_dir: Any = None
+    ) -> tuple[_net_calls.Asked, str, Any]:
+        """Returns the request for the function, and what _begun() returns for it. If a file changes
+        while it is sent, sends the new one, TRIES times in all.
+        """
+        tries = TRIES
+        while True:
+            asked = _net_calls.asked_of(function, working_dir or self._working_dir)
+            asked = asked._replace(many=many)
+            try:
+                return (asked, *self._begun(asked))
+            except _net_parcels.Changed:
+                tries -= 1
+                if not tries:
+                    raise
 
     def _over(self, host: str, home: str, died: bool) -> None:
         """Records that a call on that host is over."""
@@ -80,7 +100,7 @@ class _Far(Elsewhere, abc.ABC):
         meeting = self._network._meeting
         if self._network._closed:
             raise BadUse("this program has left the network: join again")
-        begins = meeting.begin_call(name, asked.request(), self._patience, soon)
+        begins = meeting.begin_call(name, asked.request(), self._patience, soon, asked.parcel)
         return _net_loop.wait(self._network._loop, begins)
 
     def call(
@@ -99,8 +119,7 @@ class _Far(Elsewhere, abc.ABC):
             ended the process; ProcessDied; ConnectionError, if no host answers; BadUse, if the host
             refuses, or something in the call cannot be sent.
         """
-        asked = _net_calls.asked_of(function)
-        host, session = self._begun(asked)
+        asked, host, session = self._asked_and_begun(function)
         died = False
         try:
             call = self._far_call(host, session)
@@ -227,8 +246,8 @@ class FarHost(_Far):
         name: the name of the host.
     """
 
-    def __init__(self, network: Any, name: str, patience: float) -> None:
-        super().__init__(network, patience)
+    def __init__(self, network: Any, name: str, patience: float, working_dir: Any = None) -> None:
+        super().__init__(network, patience, working_dir)
         self.name = _net_named.checked(name)
 
     def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
@@ -252,18 +271,21 @@ class FarHost(_Far):
 
 
 class FarHosts(_Far):
-    """All hosts of a network that run the called function. `Network.hosts` returns this object. A
-    call goes to the host on which this program has the fewest calls for each of the host's OS
-    processes. A host that does not answer, or whose certificate is not for its name, is passed over
-    until it is announced anew. A host that has gone, or has no ticket, is passed over while the
-    call asks others.
+    """All hosts of a network that run the called function. `Network.hosts` returns this object. The
+    first call of a function waits until as many hosts as were asked for may run it. A call goes to
+    the host on which this program has the fewest calls for each of the host's OS processes. A host
+    that does not answer, or whose certificate is not for its name, is passed over until it is
+    announced anew. A host that has gone, or has no ticket, is passed over while the call asks
+    others.
     """
 
-    def __init__(self, network: Any, n: int, patience: float) -> None:
-        super().__init__(network, patience)
+    def __init__(self, network: Any, n: int, patience: float, working_dir: Any = None) -> None:
+        super().__init__(network, patience, working_dir)
         whole("hosts: how many", n, 1)
         # a signal handler may make a call on a thread that holds the lock
         self._lock = threading.RLock()
+        self._least = n
+        self._enough: set[str] = set()  # the functions for which n hosts were there
         self._looked = 0.0
         self._agents: list[_net_named.Host] = []
         self._lost: set[str] = set()  # the homes of agents that do not answer
@@ -302,13 +324,24 @@ class FarHosts(_Far):
         closed: BadUse | None = None
         while True:
             available = self._look(fresh)
-            able = [h for h in available if asked.run in h.allow]
+            able = [h for h in available if asked.runs_on(h.allow)]
             if available and not able:
+                there = ", ".join(h.name for h in available)
+                what = "source" if asked.parcel is not None and asked.parcel.folder else asked.run
                 raise BadUse(
-                    f"{asked.run} is allowed on none of the hosts that are there ({', '.join(h.name for h in available)}): start their agents "
-                    f"with --allow {asked.run}"
+                    f"{asked.run} is allowed on none of the hosts that are there ({there}): start their agents with --allow {what}"
                 )
+            if able and len(able) < self._least and asked.run not in self._enough:
+                if time.monotonic() > until:
+                    raise BadUse(
+                        f"{asked.run} is allowed on {len(able)} of the hosts that are there ({', '.join(h.name for h in able)}), "
+                        f"and {self._least} were asked for, after {self._patience:g} seconds: start more agents with --allow {asked.run}"
+                    )
+                _native.sleep(0.1)
+                fresh = True
+                continue
             if able:
+                self._enough.add(asked.run)
                 others = [h for h in able if h.home not in asked_before]
                 if not others:
                     asked_before.clear()

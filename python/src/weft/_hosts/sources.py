@@ -2,8 +2,9 @@
 folder, the modules that these import, and so on (WIRE.md 17.9). Both sides of a call find the
 source by reading files, and import nothing.
 
-    found(module, file) ──the module's imports──► files of its root ──their imports──► …
-        ──► Sources: module → SHA-256 ──digest()──► one digest, which caller and agent compare
+    files(module, file) ──the module's imports──► files of its root ──their imports──► …
+        ──► module → its Source ──found()──► Sources: module → SHA-256
+        ──digest()──► one digest, which caller and agent compare
 
 The *root* of a module is the folder that has its topmost package, or the module itself. Modules
 that lie elsewhere (Python's own, installed packages) are not covered. If the module's own package
@@ -28,7 +29,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Sources", "difference", "digest", "digest_of", "found", "told"]
+__all__ = [
+    "Source",
+    "Sources",
+    "difference",
+    "digest",
+    "digest_of",
+    "files",
+    "found",
+    "is_installed",
+    "rests",
+    "root_of",
+    "stamp_of",
+    "told",
+]
 
 Sources = dict[str, str]  # module → SHA-256 of its source, in hexadecimal
 
@@ -37,6 +51,13 @@ SHOWN = 16  # how many digits of a module's digest are sent and shown
 TOLD = 2000  # the limit on the digests of single modules in a first message, in bytes of JSON
 _INSTALLED = ("site-packages", "dist-packages")
 _BY_NAME = ("import_module", "__import__")
+
+
+class Source(NamedTuple):
+    """A module that the digest of a call covers."""
+
+    path: Path  #: its file
+    digest: str  #: SHA-256 of the file, in hexadecimal
 
 
 class _Read(NamedTuple):
@@ -50,6 +71,16 @@ class _Read(NamedTuple):
 _read: dict[Path, _Read] = {}
 
 
+def stamp_of(about: os.stat_result) -> tuple[int, ...]:
+    """Returns what tells whether a file is the same, and unchanged."""
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+
+
+def rests(about: os.stat_result) -> bool:
+    """Returns whether a later edit of the file, from now on, changes the stamp of the file."""
+    return max(about.st_mtime, about.st_ctime) < time.time() - SETTLED
+
+
 def digest_of(source: Path) -> str:
     """Returns the SHA-256 of a file.
 
@@ -59,8 +90,30 @@ def digest_of(source: Path) -> str:
     return hashlib.sha256(source.read_bytes()).hexdigest()
 
 
+def root_of(module: str, file: Path) -> Path:
+    """Returns the root of a module, whose source is `file`."""
+    levels = module.count(".") + (file.name == "__init__.py")
+    # If a main module was started by a symbolic link, Python looks for modules in the folder of the
+    # real file.
+    root = file.parent if levels else file.resolve().parent
+    for _ in range(levels):
+        root = root.parent
+    return root
+
+
+def is_installed(root: Path) -> bool:
+    """Returns whether the root is one of installed packages."""
+    return bool(set(_INSTALLED) & set(root.parts))
+
+
 def found(module: str, file: Path) -> Sources:
-    """Returns the digests of a module, of the modules of its root that it imports, and so on.
+    """Returns the digests of the modules that files() returns. Raises what files() raises."""
+    return {name: source.digest for name, source in files(module, file).items()}
+
+
+def files(module: str, file: Path) -> dict[str, Source]:
+    """Returns a module, the modules of its root that it imports, those that these import, and so
+    on.
 
     Args:
         module: the name by which another machine imports the module.
@@ -68,18 +121,12 @@ def found(module: str, file: Path) -> Sources:
     Raises:
         OSError: `file` cannot be read.
     """
-    package = file.name == "__init__.py"
-    levels = module.count(".") + package
-    # If a main module was started by a symbolic link, Python looks for modules in the folder of the
-    # real file.
-    root = file.parent if levels else file.resolve().parent
-    for _ in range(levels):
-        root = root.parent
-    within = module.partition(".")[0] if set(_INSTALLED) & set(root.parts) else None
+    root = root_of(module, file)
+    within = module.partition(".")[0] if is_installed(root) else None
     # Most imports are of Python's own modules. No entry of the folder has such a name, and so no
     # file is looked for.
     tops = {entry.partition(".")[0] for entry in os.listdir(root)}  # noqa: PTH208  # a Path for each entry costs more
-    sources: Sources = {}
+    sources: dict[str, Source] = {}
     waiting = [(module, file)]
     for parent in _parents(module):
         if (its := _file_of(root, parent)) is not None:
@@ -93,7 +140,7 @@ def found(module: str, file: Path) -> Sources:
             if name == module:
                 raise
             continue  # it has vanished since _file_of() looked
-        sources[name] = read.digest
+        sources[name] = Source(path, read.digest)
         inside = name if path.name == "__init__.py" else name.rpartition(".")[0]
         for level, imported in read.names:
             for one in _candidates(inside, level, imported):
@@ -184,19 +231,31 @@ def _look(path: Path) -> _Read:
         OSError: the file cannot be read.
     """
     about = path.stat()
-    stamp = about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+    stamp = stamp_of(about)
     known = _read.get(path)
     if known is not None and known.stamp == stamp:
         return known
-    began = time.time()
+    keeps = rests(about)
     source = path.read_bytes()
     names = () if path.suffix == ".pyc" else tuple(sorted(set(_imports(source))))
     read = _Read(stamp, hashlib.sha256(source).hexdigest(), names)
-    if max(about.st_mtime, about.st_ctime) < began - SETTLED:
+    if keeps:
         _read[path] = read
     else:
         _read.pop(path, None)
     return read
+
+
+def _parsed(source: bytes) -> ast.AST:
+    """Returns the syntax of the source. Raises what ast.parse() raises."""
+    while True:
+        try:
+            return ast.parse(source)
+        except SystemError as error:
+            # CPython 3.11 raises this by mistake if, while it makes the tree, it collects garbage
+            # whose finaliser switches to other code.
+            if "recursion depth mismatch" not in str(error):
+                raise
 
 
 def _imports(source: bytes) -> Iterator[tuple[int, str]]:
@@ -204,7 +263,7 @@ def _imports(source: bytes) -> Iterator[tuple[int, str]]:
     error is reported when Python imports that source.
     """
     try:
-        tree = ast.parse(source)
+        tree = _parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
