@@ -363,7 +363,9 @@ def test_rename_other_kinds(two: Client) -> None:
     assert texts["Parts.lf"] == PARTS.replace("state out", "state kept").replace(
         "self->out", "self->kept"
     )
-    texts = edited(two, "main reactor(size", "count")  # the main reactor's parameter, not that of Source
+    texts = edited(
+        two, "main reactor(size", "count"
+    )  # the main reactor's parameter, not that of Source
     assert list(texts) == ["Main.lf"]
     assert texts["Main.lf"] == USES.replace("(size: int", "(count: int").replace(
         "[size]", "[count]"

@@ -12,7 +12,7 @@
 'use strict';
 const data = JSON.parse(document.getElementById('data').textContent);
 const FONT = 6.9; // the width of a character, in pixels
-const GAP = { x: 56, y: 14, edge: 16, title: 26 };
+const GAP = { x: 56, y: 14, edge: 16, title: 26, lane: 9 };
 const MANY = 80; // a program with more parts begins folded
 const nodes = new Map(); // identifier → reactor, part or port
 const parents = new Map(); // identifier → the reactor in which it is
@@ -146,10 +146,17 @@ function layout(reactor) {
       stack(column);
     }
   }
-  const height = Math.max(GAP.title + 14, ...items.map((one) => one.y + one.h)) + GAP.edge;
+  const bottom = Math.max(GAP.title + 14, ...items.map((one) => one.y + one.h));
+  // An edge that goes back has a lane of its own below the boxes.
+  const back = reactor.edges.filter((_, i) => {
+    const [from, to] = links[i];
+    return from && to && from.column >= to.column;
+  });
+  reactor.lanes = new Map(back.map((edge, i) => [edge, bottom + GAP.lane * (i + 1.5)]));
+  const height = bottom + GAP.edge + GAP.lane * back.length;
   for (const column of columns) {
     const last = column[column.length - 1];
-    const down = (height - GAP.edge - last.y - last.h) / 2;
+    const down = (bottom - last.y - last.h) / 2;
     for (const one of column) one.y += down;
   }
   const names = (input) =>
@@ -227,27 +234,34 @@ function drawReactor(reactor, parent) {
     const one = make('g', { class: `port ${side}`, 'data-id': port.id }, g);
     make('rect', { x: p.x - 4, y: p.y - 4, width: 8, height: 8 }, one);
     const anchor = port.input ? 'start' : 'end';
-    make('text', { x: p.x + (port.input ? 8 : -8), y: p.y + 4, 'text-anchor': anchor }, one, label(port));
+    make('text', { x: p.x + (port.input ? 8 : -8), y: p.y - 5, 'text-anchor': anchor }, one, label(port));
   }
   if (shut) return;
-  for (const edge of reactor.edges) drawEdge(edge, g);
+  for (const edge of reactor.edges) {
+    const lane = reactor.lanes.get(edge);
+    drawEdge(edge, g, lane === undefined ? undefined : y + lane);
+  }
   for (const part of reactor.parts) drawPart(part, g);
   for (const child of reactor.children) drawReactor(child, g);
 }
 
-function drawEdge(edge, parent) {
+/** Draws an edge; `lane` is the height at which an edge that goes back passes below the boxes. */
+function drawEdge(edge, parent, lane) {
   const from = places.get(edge.from);
   const to = places.get(edge.to);
   if (!from || !to) return;
   const [x1, y1] = [from.x + from.w, from.y + from.h / 2];
   const [x2, y2] = [to.x, to.y + to.h / 2];
-  const bend = x2 > x1 ? Math.max(24, (x2 - x1) / 2) : 70 + Math.abs(x1 - x2) / 6;
-  const drop = x2 > x1 ? 0 : Math.max(from.h, to.h) / 2 + 40; // backwards: below the boxes
-  const d = `M${x1},${y1} C${x1 + bend},${y1 + drop} ${x2 - bend},${y2 + drop} ${x2},${y2}`;
+  const bend = Math.max(24, (x2 - x1) / 2);
+  const d =
+    lane === undefined
+      ? `M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`
+      : `M${x1},${y1} C${x1 + 26},${y1} ${x1 + 26},${lane} ${x1},${lane} ` +
+        `H${x2} C${x2 - 22},${lane} ${x2 - 22},${y2} ${x2},${y2}`;
   const g = make('g', { class: `link ${edge.kind}`, 'data-from': edge.from, 'data-to': edge.to }, parent);
   make('path', { class: 'line', d, 'marker-end': 'url(#head)' }, g);
   make('path', { class: 'touch', d }, g);
-  if (edge.text) make('text', { x: (x1 + x2) / 2, y: (y1 + y2) / 2 + drop * 0.75 - 5 }, g, edge.text);
+  if (edge.text) make('text', { x: (x1 + x2) / 2, y: (lane ?? (y1 + y2) / 2) - 4 }, g, edge.text);
   if (loopEdges.has(`${edge.from} → ${edge.to}`)) g.classList.add('loop');
   g.edge = edge;
 }
