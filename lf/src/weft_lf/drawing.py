@@ -2,7 +2,7 @@
 
     model ──drawing()──► reactors, their parts and edges ──page()──► one HTML file
                                                               ▲
-                                      page/draw.js, page.css ─┘
+                                      page/draw.mjs, page.css ─┘
 
 Invariants
 - The same program gives the same page. The page is one file and loads nothing.
@@ -252,7 +252,7 @@ def page(model: Model, loop: Loop | None = None) -> str:
     for sign in "<>&":  # Nothing in the data may end its element.
         data = data.replace(sign, f"\\u{ord(sign):04x}")
     text = (PAGE / "page.html").read_text(encoding="utf-8")
-    for mark, name in (("/*CSS*/", "page.css"), ("/*DRAW*/", "draw.js")):
+    for mark, name in (("/*CSS*/", "page.css"), ("/*DRAW*/", "draw.mjs")):
         text = text.replace(mark, (PAGE / name).read_text(encoding="utf-8"))
     return text.replace("/*DATA*/", data)
 

@@ -28,7 +28,7 @@ function walk(reactor, parent, depth) {
   if (parent) parents.set(reactor.id, parent);
   reactor.depth = depth;
   for (const port of reactor.ports) nodes.set(port.id, { ...port, kind: 'port', of: reactor.id });
-  for (const part of reactor.parts) nodes.set(part.id, part), parents.set(part.id, reactor);
+  for (const part of reactor.parts) (nodes.set(part.id, part), parents.set(part.id, reactor));
   for (const child of reactor.children) walk(child, reactor, depth + 1);
 }
 walk(data.root, null, 0);
@@ -105,13 +105,19 @@ function layout(reactor) {
   const at = new Map(items.map((one) => [one.item.id, one]));
   const after = new Map(items.map((one) => [one, []]));
   const before = new Map(items.map((one) => [one, []]));
-  const links = reactor.edges.map((e) => [at.get(itemOf(e.from, reactor)), at.get(itemOf(e.to, reactor))]);
+  const links = reactor.edges.map((e) => [
+    at.get(itemOf(e.from, reactor)),
+    at.get(itemOf(e.to, reactor)),
+  ]);
   for (const [from, to] of links) if (from && to && from !== to) after.get(from).push(to);
   const state = new Map(); // 1: on the way, 2: done; edges that close a circle are left out
   const order = [];
   const visit = (one) => {
     state.set(one, 1);
-    after.set(one, after.get(one).filter((next) => state.get(next) !== 1));
+    after.set(
+      one,
+      after.get(one).filter((next) => state.get(next) !== 1),
+    );
     for (const next of after.get(one)) if (!state.has(next)) visit(next);
     state.set(one, 2);
     order.unshift(one);
@@ -134,7 +140,7 @@ function layout(reactor) {
     all.length ? all.reduce((sum, one) => sum + one.y + one.h / 2, 0) / all.length : otherwise;
   const stack = (column) => {
     let y = GAP.title + 10;
-    for (const one of column) (one.y = y), (y += one.h + GAP.y);
+    for (const one of column) ((one.y = y), (y += one.h + GAP.y));
   };
   columns.forEach(stack);
   for (let round = 0; round < 4; round++) {
@@ -176,9 +182,13 @@ function layout(reactor) {
     for (const i of one.inside) inside.push({ ...i, x: i.x + one.x, y: i.y + one.y });
   }
   const heights = (port) => {
-    const ends = reactor.edges.flatMap((e) => (e.from === port.id ? [e.to] : e.to === port.id ? [e.from] : []));
+    const ends = reactor.edges.flatMap((e) =>
+      e.from === port.id ? [e.to] : e.to === port.id ? [e.from] : [],
+    );
     const found = ends.map((end) => inside.find((i) => i.id === end)).filter(Boolean);
-    return found.length ? found.reduce((sum, i) => sum + i.y + i.h / 2, 0) / found.length : undefined;
+    return found.length
+      ? found.reduce((sum, i) => sum + i.y + i.h / 2, 0) / found.length
+      : undefined;
   };
   const ports = sides(reactor, w, height, heights);
   return { w, h: ports.h, inside: [...inside, ...ports.inside] };
@@ -201,14 +211,24 @@ function make(tag, attributes, parent, text) {
 function shape(kind, w, h) {
   if (kind === 'reaction') return `M0,0 H${w - 10} L${w},${h / 2} L${w - 10},${h} H0 L8,${h / 2} Z`;
   if (kind === 'action') return `M${w / 2},-4 L${w},${h} H0 Z`;
-  if (kind === 'watchdog') return `M10,0 H${w - 10} L${w},${h / 2} L${w - 10},${h} H10 L0,${h / 2} Z`;
+  if (kind === 'watchdog')
+    return `M10,0 H${w - 10} L${w},${h / 2} L${w - 10},${h} H10 L0,${h / 2} Z`;
   const r = Math.min(h, w) / 2; // timers and events have round ends
   return `M${r},0 H${w - r} A${r},${r} 0 0 1 ${w - r},${h} H${r} A${r},${r} 0 0 1 ${r},0 Z`;
 }
 
 function drawPart(part, parent) {
   const { x, y, w, h } = places.get(part.id);
-  const g = make('g', { class: `part ${part.kind}`, 'data-id': part.id, transform: `translate(${x},${y})`, tabindex: 0 }, parent);
+  const g = make(
+    'g',
+    {
+      class: `part ${part.kind}`,
+      'data-id': part.id,
+      transform: `translate(${x},${y})`,
+      tabindex: 0,
+    },
+    parent,
+  );
   make('path', { d: shape(part.kind, w, h) }, g);
   const more = sub(part);
   make('text', { x: w / 2, y: more ? h / 2 - 1 : h / 2 + 4 }, g, label(part));
@@ -224,7 +244,17 @@ function drawReactor(reactor, parent) {
   if (shut && inLoop(reactor)) g.classList.add('loop');
   make('text', { class: 'name', x: x + (reactor.depth ? 26 : 12), y: y + 18 }, g, label(reactor));
   if (reactor.depth) {
-    const fold = make('g', { class: 'fold', 'data-fold': reactor.id, tabindex: 0, role: 'button', 'aria-label': `${shut ? 'open' : 'fold'} ${reactor.name}` }, g);
+    const fold = make(
+      'g',
+      {
+        class: 'fold',
+        'data-fold': reactor.id,
+        tabindex: 0,
+        role: 'button',
+        'aria-label': `${shut ? 'open' : 'fold'} ${reactor.name}`,
+      },
+      g,
+    );
     make('rect', { x: x + 4, y: y + 4, width: 20, height: 20, fill: 'transparent' }, fold);
     make('text', { x: x + 8, y: y + 18 }, fold, shut ? '▸' : '▾');
   }
@@ -234,7 +264,12 @@ function drawReactor(reactor, parent) {
     const one = make('g', { class: `port ${side}`, 'data-id': port.id }, g);
     make('rect', { x: p.x - 4, y: p.y - 4, width: 8, height: 8 }, one);
     const anchor = port.input ? 'start' : 'end';
-    make('text', { x: p.x + (port.input ? 8 : -8), y: p.y - 5, 'text-anchor': anchor }, one, label(port));
+    make(
+      'text',
+      { x: p.x + (port.input ? 8 : -8), y: p.y - 5, 'text-anchor': anchor },
+      one,
+      label(port),
+    );
   }
   if (shut) return;
   for (const edge of reactor.edges) {
@@ -258,7 +293,11 @@ function drawEdge(edge, parent, lane) {
       ? `M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`
       : `M${x1},${y1} C${x1 + 26},${y1} ${x1 + 26},${lane} ${x1},${lane} ` +
         `H${x2} C${x2 - 22},${lane} ${x2 - 22},${y2} ${x2},${y2}`;
-  const g = make('g', { class: `link ${edge.kind}`, 'data-from': edge.from, 'data-to': edge.to }, parent);
+  const g = make(
+    'g',
+    { class: `link ${edge.kind}`, 'data-from': edge.from, 'data-to': edge.to },
+    parent,
+  );
   make('path', { class: 'line', d, 'marker-end': 'url(#head)' }, g);
   make('path', { class: 'touch', d }, g);
   if (edge.text) make('text', { x: (x1 + x2) / 2, y: (lane ?? (y1 + y2) / 2) - 4 }, g, edge.text);
@@ -269,7 +308,19 @@ function drawEdge(edge, parent, lane) {
 function draw() {
   picture.replaceChildren();
   const defs = make('defs', {}, picture);
-  const head = make('marker', { id: 'head', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' }, defs);
+  const head = make(
+    'marker',
+    {
+      id: 'head',
+      viewBox: '0 0 8 8',
+      refX: 7,
+      refY: 4,
+      markerWidth: 7,
+      markerHeight: 7,
+      orient: 'auto',
+    },
+    defs,
+  );
   make('path', { d: 'M0,0 L8,4 L0,8 Z', fill: 'context-stroke' }, head);
   all = make('g', {}, picture);
   const made = layout(data.root);
@@ -278,7 +329,8 @@ function draw() {
   drawReactor(data.root, all);
   // The order of two reactions of a reactor is drawn where it is a part of the loop.
   for (const [from, to] of data.loop?.edges ?? [])
-    if (loops.has(from) && loops.has(to)) drawEdge({ from, to, kind: 'order', text: '', at: nodes.get(to).at }, all);
+    if (loops.has(from) && loops.has(to))
+      drawEdge({ from, to, kind: 'order', text: '', at: nodes.get(to).at }, all);
   move();
   mark();
 }
@@ -300,9 +352,9 @@ function fit() {
 /** All reactions that `edges` reach from a reaction. */
 function reached(from, edges) {
   const found = new Set();
-  for (const waiting = [from]; waiting.length; )
+  for (const waiting = [from]; waiting.length;)
     for (const next of edges[waiting.pop()] ?? [])
-      if (!found.has(next)) found.add(next), waiting.push(next);
+      if (!found.has(next)) (found.add(next), waiting.push(next));
   return found;
 }
 
@@ -333,15 +385,23 @@ function select(thing) {
   if (!thing) return;
   const name = thing.id ?? `${thing.from} → ${thing.to}`;
   element('h2', name, panel);
-  element('div', [thing.kind, thing.kind === 'reactor' ? thing.of : '', sub(thing)].filter(Boolean).join(', '), panel);
+  element(
+    'div',
+    [thing.kind, thing.kind === 'reactor' ? thing.of : '', sub(thing)].filter(Boolean).join(', '),
+    panel,
+  );
   if (thing.at) excerpt(thing.at, panel);
   if (thing.class && String(thing.class) !== String(thing.at)) excerpt(thing.class, panel);
-  for (const [title, edges] of [['waits for', reversed], ['before', data.causes]]) {
+  for (const [title, edges] of [
+    ['waits for', reversed],
+    ['before', data.causes],
+  ]) {
     const others = edges[thing.id] ?? [];
     if (!others.length) continue;
     element('h3', title, panel);
     const list = element('ul', '', panel);
-    for (const id of others) element('button', id, element('li', '', list)).onclick = () => show(id);
+    for (const id of others)
+      element('button', id, element('li', '', list)).onclick = () => show(id);
   }
 }
 
@@ -350,7 +410,8 @@ function excerpt([file, line], panel) {
   element('h3', `${name}:${line}`, panel).className = 'place';
   const pre = element('pre', '', panel);
   for (let n = Math.max(1, line - 3); n <= Math.min(lines.length, line + 9); n++)
-    element('span', `${String(n).padStart(4)}  ${lines[n - 1]}`, pre).className = n === line ? 'here' : '';
+    element('span', `${String(n).padStart(4)}  ${lines[n - 1]}`, pre).className =
+      n === line ? 'here' : '';
 }
 
 /** Selects a part, and opens the reactors around it. */
@@ -390,7 +451,7 @@ window.addEventListener('pointermove', (event) => {
   if (!held) return;
   const to = { x: event.clientX - held.x, y: event.clientY - held.y };
   dragged ||= Math.abs(to.x - view.x) + Math.abs(to.y - view.y) > 3;
-  if (dragged) (view = { ...view, ...to }), move();
+  if (dragged) ((view = { ...view, ...to }), move());
 });
 window.addEventListener('pointerup', () => (held = null));
 picture.addEventListener(
