@@ -131,7 +131,9 @@ def test_what_does_not_end(text: str) -> None:
 
 def test_a_body_that_does_not_end_is_found_at_once() -> None:
     """The time does not double with each comment behind the body: 60 of them would never end."""
-    text = "target C\nmain reactor {\n  reaction(startup) {= f(); }\n" + "  // it's a /= b */\n" * 60
+    text = (
+        "target C\nmain reactor {\n  reaction(startup) {= f(); }\n" + "  // it's a /= b */\n" * 60
+    )
     (found,) = problems(text)
     assert (found.span.line, found.message) == (3, "this code block does not end")
     assert lines(text.replace("reaction(", "reaction x y(")) == [3]
