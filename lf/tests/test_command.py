@@ -94,6 +94,7 @@ def test_what_the_interpreter_does_not_know(
 
 
 def test_folders_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "Library.lf").write_text("target C\n// a main reactor imports this\nreactor A {}\n")
     for folder, words, message in (
         (tmp_path / "none", [], "there is no such folder"),
         (Path("/dev/null"), [], "is not a folder"),

@@ -220,7 +220,19 @@ CASES = {
         "wrong place",
     ),
     "mutation": ("main reactor { mutation(startup) {= =} }", 2, 16, "not supported"),
-    "watchdog": ("main reactor { watchdog w(1 sec) {= =} }", 2, 25, "not supported"),
+    "a watchdog's time": ("main reactor { watchdog w(5) {= =} }", 2, 27, "needs a unit"),
+    "a handler sets a mode": (
+        "main reactor { watchdog w(1 sec) -> reset(M) {= =} initial mode M {} }",
+        2,
+        37,
+        "cannot set a mode",
+    ),
+    "a handler writes a port": (
+        "reactor A { output o: int watchdog w(1 sec) -> o {= =} }\nmain reactor { a = new A() }",
+        2,
+        48,
+        "cannot write 'o'",
+    ),
     "a negative time": ("main reactor { timer t(0, -1 sec) }", 2, 27, "-1 sec is negative"),
     "a negative time after a connection": (
         A + "main reactor { a = new A()  b = new B()\n a.out -> b.in after -1 sec\n}",

@@ -295,3 +295,139 @@ def test_the_command(write: Write) -> None:
         assert read(server.stdout) == {"jsonrpc": "2.0", "id": 2, "result": None}
         send(server.stdin, {"method": "exit"})
         assert server.wait() == 0
+
+
+PARTS = """target C
+reactor Source(size: int = 3) {
+  output out: int
+  state out: int = size
+  timer t(0, 100 msec)
+  reaction(t) -> out {=
+    int again = self->out;
+    lf_set(out, again); // out
+  =}
+}
+reactor Sink {
+  input[2] in: int
+  reaction(in) {= for (int i = 0; i < in_width; i++) lf_print("in %d", in[i]->value); =}
+}
+"""
+USES = """target C
+import Source as Origin, Sink from "Parts.lf"
+reactor More extends Origin { reaction(t) -> out {= lf_set(out, self->out); =} }
+main reactor(size: int = 2) {
+  s = new[size] More(size = size)
+  plain = new Origin(size = 5)
+  sink = new Sink()
+  s.out -> sink.in
+  reaction(plain.out) {= struct { int out; } x = { plain.out->value }; lf_print("%d", x.out); =}
+}
+"""
+
+
+def edited(client: Client, at: str, new: str) -> dict[str, str]:
+    """Returns the texts of the files after a rename of the name that ends with `at`."""
+    found = client.ask("textDocument/rename", at, newName=new)
+    texts = {}
+    for uri, edits in found["changes"].items():
+        lines = Path(uri.removeprefix("file://")).read_text().split("\n")
+        for edit in sorted(edits, key=lambda e: e["range"]["start"]["character"], reverse=True):
+            begin, end = edit["range"]["start"], edit["range"]["end"]
+            row = lines[begin["line"]]
+            lines[begin["line"]] = row[: begin["character"]] + new + row[end["character"] :]
+        texts[Path(uri).name] = "\n".join(lines)
+    return texts
+
+
+@pytest.fixture
+def two(write: Write) -> Client:
+    """A client with the program USES, which imports from PARTS."""
+    return Client(write(USES, Parts=PARTS), USES)
+
+
+def test_rename_a_port_in_all_files(two: Client) -> None:
+    """An output is renamed in its file, in a subclass and where it is connected and read; a state
+    and a member of a struct that have the same name are not."""
+    texts = edited(two, "s.out", "value")
+    assert texts["Parts.lf"] == PARTS.replace("output out", "output value").replace(
+        "-> out {=", "-> value {="
+    ).replace("lf_set(out,", "lf_set(value,")
+    assert texts["Main.lf"] == USES.replace(
+        "-> out {= lf_set(out,", "-> value {= lf_set(value,"
+    ).replace("s.out", "s.value").replace("plain.out", "plain.value")
+
+
+def test_rename_other_kinds(two: Client) -> None:
+    texts = edited(two, "self->out", "kept")  # a state, which a subclass uses
+    assert texts["Main.lf"] == USES.replace("self->out", "self->kept")
+    assert texts["Parts.lf"] == PARTS.replace("state out", "state kept").replace(
+        "self->out", "self->kept"
+    )
+    texts = edited(
+        two, "main reactor(size", "count"
+    )  # the main reactor's parameter, not that of Source
+    assert list(texts) == ["Main.lf"]
+    assert texts["Main.lf"] == USES.replace("(size: int", "(count: int").replace(
+        "[size]", "[count]"
+    ).replace("= size)", "= count)")
+    texts = edited(two, "Origin(size", "start")  # the parameter of Source
+    assert "Source(start: int = 3)" in texts["Parts.lf"] and "= start\n" in texts["Parts.lf"]
+    assert "More(start = size)" in texts["Main.lf"] and "Origin(start = 5)" in texts["Main.lf"]
+    assert set(edited(two, "sink.in", "put")) == {"Parts.lf", "Main.lf"}
+    assert "i < put_width" in edited(two, "sink.in", "put")["Parts.lf"]
+    assert edited(two, "  plain", "other")["Main.lf"].count("other") == 3
+
+
+def test_rename_reactors(two: Client) -> None:
+    texts = edited(two, "new Sink", "Drain")
+    assert texts["Parts.lf"] == PARTS.replace("Sink", "Drain")
+    assert texts["Main.lf"] == USES.replace("Sink", "Drain")
+    assert edited(two, "as Origin", "Begin") == {"Main.lf": USES.replace("Origin", "Begin")}
+    texts = edited(two, "import Source", "Spring")
+    assert texts["Main.lf"] == USES.replace("Source as", "Spring as")
+    assert texts["Parts.lf"] == PARTS.replace("Source(", "Spring(")
+
+
+def test_renames_that_are_refused(two: Client) -> None:
+    """A rename that would make an error changes nothing; the answer says why."""
+
+    def refused(at: str, new: str, text: str = USES) -> str:
+        two.type(text)
+        given = {"textDocument": {"uri": two.path.as_uri()}, "newName": new}
+        before = text[: text.index(at) + len(at)]
+        line = before.count("\n")
+        place = {"line": line, "character": len(before.rpartition("\n")[2])}
+        two.server.take(
+            {"id": 1, "method": "textDocument/rename", "params": {**given, "position": place}}
+        )
+        assert two.sent[-1]["error"]["code"] == -32803
+        return str(two.sent[-1]["error"]["message"])
+
+    assert "cannot be a name" in refused("s.out", "1st")
+    assert "something else called 't'" in refused("s.out", "t")
+    assert "a second reactor called 'Sink'" in refused("reactor More", "Sink")
+    assert "is not a name" in refused("struct { int out", "x")
+    assert "has errors" in refused("s.out", "x", USES.replace("new Sink()", "new Sink("))
+    assert two.ask("textDocument/prepareRename", "int = 2") is None
+    two.type(USES)
+    assert two.ask("textDocument/prepareRename", "s.out")["start"] == {"line": 7, "character": 4}
+
+
+def test_the_diagram_as_a_command(client: Client) -> None:
+    """A program is drawn as a page; so is a causality loop, which is told too."""
+
+    def draws(command: str) -> str | None:
+        given = {"command": command, "arguments": [client.path.as_uri()]}
+        client.server.take({"id": 7, "method": "workspace/executeCommand", "params": given})
+        found: str | None = client.sent[-1]["result"]
+        return found
+
+    assert draws("weft.lf.diagram") == client.path.with_suffix(".html").as_uri()
+    assert '"loop":null' in client.path.with_suffix(".html").read_text()
+    again = "reactor A { input i: int output o: int reaction(i) -> o {= =} }\n"
+    client.type(f"target C\n{again}main reactor {{ a = new A() a.o -> a.i }}\n")
+    assert draws("weft.lf.diagram") is not None
+    assert client.sent[-2]["method"] == "window/showMessage"
+    assert '"reactions":["Main.a#0"]' in client.path.with_suffix(".html").read_text()
+    assert draws("weft.lf.graph") is None
+    assert draws("weft.lf.other") is None

@@ -140,3 +140,12 @@ def test_the_command_tells_it(write: Write, capsys: pytest.CaptureFixture[str]) 
     assert len(json.loads(capsys.readouterr().out)) == len(TOLD)
     assert cli.main(["build", "--no-compile", "--target", "rp2040", path]) == 0
     assert "is 1 us here" in capsys.readouterr().err
+
+
+def test_watchdogs_are_for_hosts(write: Write) -> None:
+    """R25: a device has no threads; the error is at the watchdog."""
+    path = write("target C\nmain reactor {\n  watchdog w(1 sec) {= =}\n}\n")
+    assert check(model(path), HOST) == []
+    with pytest.raises(LfError, match="watchdogs need threads") as caught:
+        check(model(path), US)
+    assert caught.value.problems[0].span.line == 3

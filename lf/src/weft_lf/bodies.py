@@ -86,6 +86,11 @@ class Bodies:
         actions = (placed.decl for placed in self.cls.of(tree.Action))
         return any(self.held(a) for a in actions if isinstance(a, tree.Action))
 
+    @property
+    def watched(self) -> bool:
+        """Whether the class has watchdogs; then it has a lock, which its reactions hold."""
+        return bool(watchdogs_of(self.cls))
+
     def named(self) -> bool:
         return any(
             self.layout.mentions(self.cls, n) for n in ("lf_reactor_name", "lf_reactor_full_name")
@@ -126,6 +131,10 @@ class Bodies:
             lines.append(
                 f"  {self.action_name(action, placed.mode)}_t _lf_{placed.mode}_{action.name};"
             )
+        for dog, mode in watchdogs_of(cls):
+            lines.append(f"  weft_rx_watchdog _lf_{mode}_{dog.name};")
+        if self.watched:
+            lines.append("  pthread_mutex_t _lf_lock;")
         if cls.modes:
             lines.append("  weft_rx_mode *_lf_modes;")
         for number_, _ in self.varying_deadlines:
@@ -181,6 +190,8 @@ class Bodies:
             lines.append(f"#define {method.name}(...) {name}(self, ##__VA_ARGS__)")
         for method in methods:
             lines += [self.method_head(method) + " {", *code_lines(method.code), "}"]
+        for at, (dog, mode) in enumerate(watchdogs_of(cls)):
+            lines += self.handler(at, dog, mode)
         for at, placed in enumerate(cls.of(tree.Reaction)):
             lines += self.reaction(at, placed)
         lines += [f"#undef {m.name}" for m in methods]
@@ -192,6 +203,16 @@ class Bodies:
         arguments = [f"{self.self_t} *self"]
         arguments += [declared(kind, name, cls, None) for name, kind in method.arguments]
         return f"static {returns} {cls.key}_method_{method.name}({', '.join(arguments)})"
+
+    def handler(self, at: int, decl: tree.Watchdog, mode: str) -> list[str]:
+        """Returns the handler of a watchdog. Its body sees `self`, the watchdog, and the actions
+        that it names."""
+        refs = [tree.Ref(decl.name), *decl.effects]
+        head = tree.Reaction("", refs, [], [], None, None, None, [], decl.span)
+        name = f"{self.cls.key}_watchdog_{at}"
+        lines = [f"static void {name}(void *instance) {{", f"  {self.self_t} *self = instance;"]
+        names = Names(self, head, mode).lines
+        return [*lines, "  (void)self;", *names, *code_lines(decl.code), "}"]
 
     @functools.cached_property
     def varying_deadlines(self) -> list[tuple[int, Placed]]:
@@ -225,6 +246,8 @@ class Bodies:
                 else f"{one.deadline}LL"
             )
             check = f"  WEFT_RX_DEADLINE(instance, {interval}, {name}_late);"
+        if self.watched:
+            check = f"  WEFT_RX_ALONE(&self->_lf_lock);{check}"
         if updates(decl) and decl.deadline_code is not None:
             check += f" int64_t *const weft_rx_deadline_here = &self->_lf_deadline_{at};"
         elif updates(decl):  # Only lf_check_deadline in this body asks about the deadline.
@@ -329,6 +352,9 @@ class Bodies:
                     if isinstance(action, tree.Action) and action.name == n:
                         arguments.append(n)
                         kinds.append(f"{self.action_name(action, placed.mode)}_t *{n}")
+                if any(dog.name == n for dog, _ in watchdogs_of(self.cls)):
+                    arguments.append(n)
+                    kinds.append(f"weft_rx_watchdog *{n}")
         self.externs.append(f"void {decl.name}({', '.join(kinds)});")
         lines = [f"static void {name}(void *instance) {{", f"  {self.self_t} *self = instance;"]
         lines += [check] * bool(check)
@@ -381,6 +407,11 @@ class Names:
                             let_go = "__attribute__((cleanup(weft_rx_let_go), unused))"
                             self.add(name, f"  weft_rx_token *_lf_{name}_held {let_go} = {made};")
                         break
+                for dog, place in watchdogs_of(cls):
+                    if dog.name == name and place in ("", mode):
+                        made = f"weft_rx_watchdog *{name} __attribute__((unused))"
+                        self.add(name, f"  {made} = &self->_lf_{place}_{name};")
+                        break
         self.layout = layout
 
     @property
@@ -422,6 +453,12 @@ class Names:
             )
         else:
             self.add(name, f"  {kind.port} *{name} = self->_lf_{name};")
+
+
+def watchdogs_of(cls: Class) -> list[tuple[tree.Watchdog, str]]:
+    """Returns the watchdogs of a class, each with the mode that contains it ("" for none)."""
+    found = ((placed.decl, placed.mode) for placed in cls.of(tree.Watchdog))
+    return [(decl, mode) for decl, mode in found if isinstance(decl, tree.Watchdog)]
 
 
 def updates(decl: tree.Reaction) -> bool:

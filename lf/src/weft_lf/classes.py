@@ -156,10 +156,6 @@ class Classes:
         spaces = (tree.State, tree.Port, tree.Timer, tree.Action, tree.Instance, tree.Watchdog)
         for placed in cls.members:
             member = placed.decl
-            if isinstance(member, tree.Watchdog):
-                self.problems.append(
-                    Problem(member.span, "watchdogs are not supported", "use an action and a timer")
-                )
             if isinstance(member, tree.Port) and member.type is None:
                 what = "input" if member.is_input else "output"
                 hint = f"write {what} {member.name}: int"

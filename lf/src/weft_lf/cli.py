@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         "run", help="compile for the host and run; what follows FILE goes to the program"
     )
     check = commands.add_parser("check", help="report errors and warnings, compile nothing")
-    graph = commands.add_parser("graph", help="draw the reactors as an SVG (graphviz)")
+    graph = commands.add_parser("graph", help="draw the reactors, as an SVG (graphviz) or a page")
     oracle = commands.add_parser("oracle", help="run in the tests' interpreter, print the trace")
     test = commands.add_parser(
         "test", help="build and run every .lf of a folder, print a table by tier"
@@ -117,6 +117,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     graph.add_argument(
         "-o", "--output", type=Path, help="the file to write, .svg or .dot (default: FILE.svg)"
+    )
+    graph.add_argument(
+        "--html",
+        action="store_true",
+        help="a page for a browser (default: FILE.html): reactors fold, a click shows the source",
     )
     test.add_argument("folder", type=Path)
     test.add_argument(
@@ -213,6 +218,8 @@ def _do(given: argparse.Namespace) -> int:
         return serve(sys.stdin.buffer, sys.stdout.buffer)
     if given.command == "format":
         return _format(given.files, given.check)
+    if given.command == "graph" and given.html:
+        return _page(given.file, given.output)
     model = model_of(given.file, given)
     if given.command == "check":
         from weft_lf.build import check_bodies, target_of
@@ -264,6 +271,23 @@ def _do(given: argparse.Namespace) -> int:
     _tell(built.warnings)
     assert built.program is not None
     return _become(built.program, given.arguments)
+
+
+def _page(path: Path, output: Path | None) -> int:
+    """Writes the page that shows a program. A causality loop is shown too, and told."""
+    from weft_lf.drawing import draw_page
+    from weft_lf.order import Loop
+
+    made: Model | Loop
+    try:
+        made = model_of(path)
+        _tell(made.program.warnings)
+    except Loop as loop:
+        made = loop
+    print(draw_page(made, output or path.with_suffix(".html")))
+    if isinstance(made, Loop):
+        raise made
+    return 0
 
 
 def _format(paths: Sequence[Path], check: bool) -> int:

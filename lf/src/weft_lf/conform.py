@@ -72,8 +72,13 @@ class Way:
     jobs: int = 2
 
 
+def _bare(text: str) -> str:
+    """Returns the text without its comments."""
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
+
+
 def tier_of(text: str) -> str:
-    bare = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
+    bare = _bare(text)
     for name, pattern in TIERS:
         if re.search(pattern, bare, re.M):
             return name
@@ -94,7 +99,7 @@ def tests_in(folder: Path, words: Sequence[str], names: Path | None) -> list[Pat
 
 def is_program(path: Path) -> bool:
     """Returns whether the file has a main reactor and the target C, or no target at all."""
-    text = path.read_text(errors="replace")
+    text = _bare(path.read_text(errors="replace"))
     target = re.search(r"^\s*target\s+(\w+)", text, re.M)
     if target is not None and target[1] != "C":
         return False

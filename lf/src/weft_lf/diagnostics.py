@@ -107,6 +107,8 @@ def _named(cls: Class, name: str) -> str:
             return f"it is a state: write self->{name}"
         if isinstance(decl, tree.Action) and decl.name == name:
             return "it is an action: name it as a trigger to read it, and behind -> to schedule it"
+        if isinstance(decl, tree.Watchdog) and decl.name == name:
+            return f"it is a watchdog: name it as an effect, reaction(…) -> {name} {{= … =}}"
         if isinstance(decl, tree.Instance) and decl.name == name:
             return f"it is a reactor: name its ports, reaction({name}.out) or -> {name}.in"
     if name in cls.params:

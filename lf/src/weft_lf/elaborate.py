@@ -26,9 +26,11 @@ from weft_lf.model import (
     PortOf,
     ReactionOf,
     TimerOf,
+    Trigger,
     Value,
+    WatchdogOf,
 )
-from weft_lf.order import put_in_order
+from weft_lf.order import Loop, put_in_order
 from weft_lf.parser import FOREVER
 from weft_lf.values import number, resolved
 
@@ -80,6 +82,8 @@ class _Elaborator:
                 self.timer(made, member, placed)
             elif isinstance(member, tree.Action):
                 self.action(made, member, placed)
+            elif isinstance(member, tree.Watchdog):
+                self.watchdog(made, member, placed)
         for placed in cls.of(tree.Instance):
             self.child(made, placed)
         if cls not in self.order:
@@ -289,6 +293,26 @@ class _Elaborator:
         policy = member.policy or "defer"
         made.actions[_key(member.name, mode)] = ActionOf(made, member, delay, spacing, policy, mode)
 
+    def watchdog(self, made: Instance, member: tree.Watchdog, placed: Placed) -> None:
+        timeout = self.time(member.timeout, made, "timeout of the watchdog") or 0
+        mode = made.modes.get(placed.mode)
+        made.watchdogs[_key(member.name, mode)] = WatchdogOf(made, member, timeout, mode)
+
+    def handlers(self, made: Instance) -> None:
+        """Finds the actions that the handlers of watchdogs may schedule, and refuses other effects
+        of handlers."""
+        for one in made.watchdogs.values():
+            for ref in one.decl.effects:
+                name = ref.variable
+                if ref.kind != "plain" or name in made.modes:
+                    text = "the handler of a watchdog cannot set a mode"
+                    raise fail(ref.span, text, f"let a reaction({one.decl.name}) do it")
+                keys = [k for k in (_key(name, one.mode), name) if k in made.actions]
+                if ref.container or not keys:
+                    text = f"the handler of a watchdog cannot write '{ref}': it schedules actions"
+                    raise fail(ref.span, text, f"let a reaction({one.decl.name}) write it")
+                one.schedules.append(made.actions[keys[0]])
+
     def child(self, made: Instance, placed: Placed) -> None:
         decl = placed.decl
         assert isinstance(decl, tree.Instance)
@@ -380,7 +404,7 @@ class _Elaborator:
         if decl.deadline is not None:
             one.deadline = self.time(decl.deadline, made, "deadline")
 
-    def readable(self, ref: tree.Ref, one: ReactionOf) -> list[Channel | TimerOf | ActionOf | str]:
+    def readable(self, ref: tree.Ref, one: ReactionOf) -> list[Trigger]:
         made = one.instance
         if ref.container:
             members = self.members(ref, made)
@@ -406,12 +430,15 @@ class _Elaborator:
                 return [made.timers[key]]
             if key in made.actions:
                 return [made.actions[key]]
+            if key in made.watchdogs:
+                return [made.watchdogs[key]]
         if name in made.children:
             raise fail(ref.span, f"'{name}' is a reactor", f"name one of its outputs: {name}.out")
         known = [
             *made.ports,
             *(t.decl.name for t in made.timers.values()),
             *(a.decl.name for a in made.actions.values()),
+            *(w.decl.name for w in made.watchdogs.values()),
         ]
         raise fail(
             ref.span,
@@ -460,7 +487,10 @@ class _Elaborator:
                 if key in made.actions:
                     one.schedules.append(made.actions[key])
                     return
+                if key in made.watchdogs:
+                    return
             known = [*made.ports, *(a.decl.name for a in made.actions.values()), *made.modes]
+            known += [w.decl.name for w in made.watchdogs.values()]
             raise fail(
                 ref.span,
                 f"'{made.cls.name}' has no output, action or mode '{name}'",
@@ -510,9 +540,15 @@ def elaborate(program: Program) -> Model:
     made.classes.raise_problems()
     for instance in made.instances:
         made.reactions(instance, wiring)
+        made.handlers(instance)
     wiring.check_writers(made.instances)
     made.classes.raise_problems()
-    reactions, levels = put_in_order(made.instances, program)
+    try:
+        reactions, levels = put_in_order(made.instances, program)
+    except Loop as loop:
+        every = [r for instance in made.instances for r in instance.reactions]
+        loop.model = Model(program, top, made.order, made.instances, every, wiring.delays, 0)
+        raise
     wiring.warn_unconnected(made.instances)
     return Model(program, top, made.order, made.instances, reactions, wiring.delays, levels)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from weft_lf import tree
-from weft_lf.bodies import HERE, code_lines
+from weft_lf.bodies import HERE, code_lines, watchdogs_of
 from weft_lf.emission import Emission, Options
 from weft_lf.model import (
     ActionOf,
@@ -22,6 +22,7 @@ from weft_lf.model import (
     Instance,
     Model,
     ReactionOf,
+    WatchdogOf,
 )
 from weft_lf.modes import Modes
 from weft_lf.oracle import name_of
@@ -65,6 +66,8 @@ class Emitter(Emission):
         if layout.modes:
             fills.array("lf_modes", "weft_rx_mode", len(layout.modes))
             fills.array("lf_modal", "weft_rx_modal", len(layout.modal))
+        if any(made.watchdogs for made in self.model.instances):
+            fills.array("weft_rx_watchdogs", "weft_rx_watchdog *WEFT_RX_TABLE", 0, public=True)
         fills.array("weft_rx_reactions", "weft_rx_reaction", layout.count, table=True, public=True)
         fills.array("weft_rx_triggers", "weft_rx_index", 1, table=True, public=True)
         fills.put("weft_rx_triggers", 0, "", "WEFT_RX_END")
@@ -192,6 +195,8 @@ class Emitter(Emission):
                 self.value(array, slot, decl.name, decl.type, resolved(decl.init, made), made)
         for one in made.actions.values():
             self.action(made, one)
+        for dog in made.watchdogs.values():
+            self.watchdog(made, dog)
         for at, _ in bodies.varying_deadlines:
             fills.put(array, slot, f"._lf_deadline_{at}", "{}LL", made.reactions[at].deadline or 0)
         if cls.modes:
@@ -225,6 +230,24 @@ class Emitter(Emission):
             self.start.append(
                 f"  lf_s_{made.cls.key}[{slot}]{path}.action.mode = {self.mode_pointer(around)};"
             )
+
+    def watchdog(self, made: Instance, one: WatchdogOf) -> None:
+        """Writes a watchdog, and its entry in the table of watchdogs."""
+        cls, fills = made.cls, self.fills
+        array, slot = f"lf_s_{cls.key}", self.layout.slot[made]
+        text, numbers = self.trigger(one)
+        mode = one.mode.decl.name if one.mode else ""
+        at = watchdogs_of(cls).index((one.decl, mode))
+        rest = f"{one.timeout}LL, {cls.key}_watchdog_{at}, &{array}[{{}}], &{array}[{{}}]._lf_lock"
+        init = f"WEFT_RX_WATCHDOG_INIT({text}, {rest})"
+        path = f"._lf_{mode}_{one.decl.name}"
+        fills.put(array, slot, path, init, *numbers, slot, slot, cast="weft_rx_watchdog")
+        table = fills.arrays["weft_rx_watchdogs"]
+        fills.put("weft_rx_watchdogs", table.size, "", f"&{array}[{{}}]{path}", slot)
+        table.size += 1
+        around = self.layout.around(one)
+        if around is not None:
+            self.start.append(f"  {array}[{slot}]{path}.action.mode = {self.mode_pointer(around)};")
 
     def references(self, made: Instance) -> None:
         """Fills the members through which the bodies of an instance reach its own ports and the
@@ -379,8 +402,9 @@ class Emitter(Emission):
         tokens = tokens or any(b.holds for b in self.bodies.values())
         physical = any(a.decl.physical for a in actions)
         events, delays = 0, 0 if self.schedule is not None else len(self.model.delays)
-        if actions or delays:
-            events = 4 * (len(actions) + delays) + 8
+        watchdogs = sum(len(made.watchdogs) for made in self.model.instances)
+        if actions or delays or watchdogs:
+            events = 4 * (len(actions) + delays + watchdogs) + 8
         found = {
             "WEFT_RX_REACTIONS": max(layout.most, 1),
             "WEFT_RX_TIMERS": self.timers.count,
@@ -389,6 +413,7 @@ class Emitter(Emission):
             "WEFT_RX_FAST": int(self.options.device and config.fast),
             "WEFT_RX_EVENTS": events,
             "WEFT_RX_PHYSICAL": int(physical),
+            "WEFT_RX_WATCHDOGS": watchdogs,
             "WEFT_RX_SPACING_0": int(any(a.spacing == 0 and a.policy != "defer" for a in actions)),
             "WEFT_RX_DELAYS": int(delays > 0),
             "WEFT_RX_TOKENS": events * 2 + 8 if tokens else 0,

@@ -15,7 +15,7 @@ Invariants
 - `Enclaves.of` contains every instance; `sends` and `arrives` contain every delay. Enclaves are
   numbered from 0, in the order of the first reaction in each.
 - A Delay arrives in one enclave: a Delay whose readers are in several enclaves is split.
-- A program has one enclave if it has modes or asks for one worker. It also has one enclave if it
+- A program has one enclave if it has modes or watchdogs, or asks for one worker. It also has one enclave if it
   has no `@enclave` and either its reactors share something, or it has one thread and is not for a
   device.
 """
@@ -217,6 +217,10 @@ def enclaves(model: Model, device: bool) -> Enclaves:
     if any(made.modes for made in model.instances):
         if wanted:
             _warn(model, "a program with modes has one enclave: '@enclave' has no effect")
+        return one
+    if any(made.watchdogs for made in model.instances):
+        if wanted:
+            _warn(model, "a program with watchdogs has one enclave: '@enclave' has no effect")
         return one
     if not wanted and ((not device and config.threads < 2) or shared(model)):
         return one

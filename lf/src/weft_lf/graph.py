@@ -66,6 +66,10 @@ class _Drawing:
             label = f"{action.decl.name} ({'P' if action.decl.physical else 'L'})"
             self.node(pad, f"{path}.{action.decl.name}", label, "triangle", "mistyrose")
 
+        for dog in made.watchdogs.values():
+            label = f"{dog.decl.name}\n({_time(dog.timeout)})"
+            self.node(pad, f"{path}.{dog.decl.name}", label, "octagon", "mistyrose")
+
     def reaction(self, one: ReactionOf, path: str, pad: str) -> None:
         """Draws a reaction, and the edges to and from it."""
         here = f"{path}#{one.number}"

@@ -28,6 +28,7 @@ from weft_lf.model import (
     ModeOf,
     ReactionOf,
     TimerOf,
+    WatchdogOf,
     driver,
 )
 from weft_lf.values import c_base, c_type
@@ -169,7 +170,7 @@ class Layout:
                     texts += [*cls.params, "bank_index"]
                 if isinstance(decl.deadline, tree.Name):
                     texts.append(decl.deadline.name)
-            elif isinstance(decl, (tree.Method, tree.Preamble)):
+            elif isinstance(decl, (tree.Method, tree.Preamble, tree.Watchdog)):
                 texts.append(decl.code.text)
             elif isinstance(decl, tree.Instance):
                 texts += [code.text for _, expr, _ in decl.assignments for code in codes_in(expr)]
@@ -234,7 +235,7 @@ class Layout:
 
     # --- triggers ---------------------------------------------------------------------------------
 
-    def around(self, what: ReactionOf | TimerOf | ActionOf | Delay) -> ModeOf | None:
+    def around(self, what: ReactionOf | TimerOf | ActionOf | WatchdogOf | Delay) -> ModeOf | None:
         return what.mode if what.mode is not None else what.instance.within()
 
     def place_reactions(self) -> None:

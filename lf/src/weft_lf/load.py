@@ -32,6 +32,7 @@ class Loaded:
     """
 
     tree: File
+    text: str = ""  # what was parsed
     scope: dict[str, tuple[Loaded, Reactor]] = field(default_factory=dict)
 
 
@@ -74,7 +75,7 @@ class _Loader:
             self.problems += error.problems
             return None
         self.open.append(path)
-        loaded = Loaded(parsed)
+        loaded = Loaded(parsed, text)
         try:
             for reactor in parsed.reactors:
                 name = reactor.name or (path.stem if reactor.main else "")
@@ -83,8 +84,8 @@ class _Loader:
                     continue
                 reactor.name = name
                 if name in loaded.scope:
-                    text = f"a second reactor called '{name}'"
-                    self.problems.append(Problem(reactor.span, text, "give it another name"))
+                    again = f"a second reactor called '{name}'"
+                    self.problems.append(Problem(reactor.span, again, "give it another name"))
                 loaded.scope[name] = (loaded, reactor)
             for wanted in parsed.imports:
                 try:

@@ -133,7 +133,20 @@ class ModeOf:
     index: int
 
 
-Trigger = Channel | TimerOf | ActionOf | str  # a str is "startup", "shutdown" or "reset"
+@dataclass(eq=False)
+class WatchdogOf:
+    """A watchdog of an instance; `timeout` is in nanoseconds."""
+
+    instance: Instance
+    decl: tree.Watchdog
+    timeout: int
+    mode: ModeOf | None
+    schedules: list[ActionOf] = field(default_factory=list)  # what its handler may schedule
+
+
+Trigger = (
+    Channel | TimerOf | ActionOf | WatchdogOf | str
+)  # a str is "startup", "shutdown" or "reset"
 
 
 @dataclass(eq=False)
@@ -181,6 +194,7 @@ class Instance:
     children: dict[str, list[Instance]] = field(default_factory=dict)
     timers: dict[str, TimerOf] = field(default_factory=dict)
     actions: dict[str, ActionOf] = field(default_factory=dict)
+    watchdogs: dict[str, WatchdogOf] = field(default_factory=dict)
     modes: dict[str, ModeOf] = field(default_factory=dict)
     reactions: list[ReactionOf] = field(default_factory=list)
     number: int = 0  # the place in the order of instantiation

@@ -4,7 +4,8 @@ runtime.
 The oracle follows SEMANTICS.md, part III, rule by rule, and shares nothing with the runtime. It has
 no levels, only the order of reactions, and its queue is a list. Time is logical (`fast`): physical
 time stands still. Therefore the oracle does not support physical actions and connections, and only
-a deadline of 0 is missed.
+a deadline of 0 is missed. A watchdog expires when the logical time has come: as it does in a program
+that waits for physical time, and whose reactions take none.
 
 Invariants
 - `Oracle.run` returns the trace: (time since the start in ns, microstep, name, missed) for each
@@ -30,6 +31,7 @@ from weft_lf.model import (
     ReactionOf,
     TimerOf,
     Value,
+    WatchdogOf,
     driver,
 )
 from weft_lf.parser import FOREVER
@@ -49,10 +51,11 @@ class Fired(NamedTuple):
 
 @dataclass
 class Event:
-    """A timer, an action or a delayed connection that will be present at `tag`, with its value."""
+    """A timer, an action, a watchdog or a delayed connection that will be present at `tag`, with its
+    value."""
 
     tag: Tag
-    what: TimerOf | ActionOf | Delay
+    what: TimerOf | ActionOf | WatchdogOf | Delay
     value: int | None = None
 
 
@@ -73,14 +76,16 @@ def name_of(one: ReactionOf) -> str:
 
 
 class Oracle:
-    """Interprets one program. `timeout` (in ns) replaces the program's own, if it is given; with
-    `keepalive` the program goes on to its timeout when no event is left."""
+    """Interprets one program. `timeout` (in ns) and `keepalive` replace the program's own, if they
+    are given; with `keepalive` the program goes on to its timeout when no event is left."""
 
-    def __init__(self, model: Model, timeout: int | None = None, keepalive: bool = False) -> None:
+    def __init__(
+        self, model: Model, timeout: int | None = None, keepalive: bool | None = None
+    ) -> None:
         self.model = model
         config = model.program.config
         self.timeout = config.timeout if timeout is None else timeout
-        self.keepalive = keepalive
+        self.keepalive = bool(config.keepalive) if keepalive is None else keepalive
         self.queue: list[Event] = []
         self.now: Tag = (0, 0)
         self.stop: Tag = (self.timeout, 0) if self.timeout is not None else (FOREVER, 0)
@@ -99,6 +104,7 @@ class Oracle:
         self.frozen: dict[ModeOf, Frozen] = {}
         self.changes: dict[Instance, tuple[ModeOf, str]] = {}
         self.bodies: dict[int, minic.Node] = {}
+        self.handling = False  # whether the handler of a watchdog runs
         self.set_up()
 
     # --- the program ------------------------------------------------------------------------------
@@ -174,7 +180,9 @@ class Oracle:
             mode = mode.instance.within()
         return True
 
-    def mode_around(self, what: ReactionOf | TimerOf | ActionOf | Delay) -> ModeOf | None:
+    def mode_around(
+        self, what: ReactionOf | TimerOf | ActionOf | WatchdogOf | Delay
+    ) -> ModeOf | None:
         return what.mode if what.mode is not None else what.instance.within()
 
     def inside(self, what: Any, mode: ModeOf) -> bool:
@@ -315,7 +323,7 @@ class Oracle:
                 break
             if self.changes:
                 following: Tag = (self.now[0], self.now[1] + 1)
-            elif self.queue:
+            elif any(self.keepalive or not isinstance(e.what, WatchdogOf) for e in self.queue):
                 following = min(e.tag for e in self.queue)
             elif self.keepalive and self.stop[0] == FOREVER:
                 break
@@ -332,6 +340,7 @@ class Oracle:
         """Runs one tag (R2 to R4): runs the reactions `triggered`, the reactions that the events
         now due trigger, and the reactions that these trigger in turn."""
         pending = {r.order: r for r in triggered}
+        self.expire()
         due = [e for e in self.queue if e.tag <= self.now]
         self.queue = [e for e in self.queue if e.tag > self.now]
         present: list[dict[str, Any]] = []
@@ -351,7 +360,9 @@ class Oracle:
 
         for event in due:
             what = event.what
-            if isinstance(what, TimerOf):
+            if isinstance(what, WatchdogOf):
+                wake(what)
+            elif isinstance(what, TimerOf):
                 if what.period > 0:
                     self.queue.append(Event((event.tag[0] + what.period, 0), what))
                 wake(what)
@@ -382,6 +393,29 @@ class Oracle:
                     self.send(delay, self.shown[channel]["value"])
         for shown in present:
             shown["is_present"] = 0
+
+    def expire(self) -> None:
+        """Runs the handlers of the watchdogs that expire now (R25). What they schedule may be due
+        at this very tag."""
+        for event in [e for e in self.queue if e.tag <= self.now]:
+            if isinstance(event.what, WatchdogOf):
+                dog = event.what
+                refs = [tree.Ref(dog.decl.name), *dog.decl.effects]
+                head = tree.Reaction("", refs, [], [], None, None, None, [], dog.decl.span)
+                self.handling = True
+                names = _Names(self, ReactionOf(dog.instance, head, 0, dog.mode), None)
+                minic.Frame(names).run(minic.parse(dog.decl.code.text))
+                self.handling = False
+
+    def watch(self, dog: WatchdogOf, extra: int) -> None:
+        """Starts a watchdog, which may be started already (R25)."""
+        self.unwatch(dog)
+        time = self.now[0] + dog.timeout + extra
+        self.put(Event((time, 0) if time > self.now[0] else self.after(0), dog))
+
+    def unwatch(self, dog: WatchdogOf) -> None:
+        """Stops a watchdog, unless it has expired at this tag."""
+        self.queue = [e for e in self.queue if e.what is not dog or e.tag <= self.now]
 
     def fire(self, one: ReactionOf, show: Any) -> None:
         missed = one.deadline == 0
@@ -419,7 +453,8 @@ class Oracle:
         """Schedules an action (R6 to R8, R13). Returns 1, or 0 if there is no new event."""
         if self.now >= self.stop:
             return 0
-        tag = self.after(action.delay + max(0, extra))
+        delay = action.delay + max(0, extra)
+        tag = (self.now[0] + delay, 0) if self.handling else self.after(delay)
         spacing = action.spacing or 0
         newest = self.newest.get(action)
         waits = newest if any(e is newest for e in self.queue) else None
@@ -467,6 +502,8 @@ class _Names:
         for key in (f"{self.one.mode.decl.name}/{name}" if self.one.mode else name, name):
             if key in made.actions:
                 return {"action": made.actions[key], **self.oracle.carried[made.actions[key]]}
+            if key in made.watchdogs:
+                return made.watchdogs[key]
         if name in made.modes:
             return made.modes[name]
         if name in made.children:
@@ -505,6 +542,12 @@ class _Names:
 
     def do_lf_schedule_int(self, action: Any, extra: int, value: int) -> int:
         return self.oracle.schedule(action["action"], extra, value)
+
+    def do_lf_watchdog_start(self, dog: WatchdogOf, extra: int) -> None:
+        self.oracle.watch(dog, extra)
+
+    def do_lf_watchdog_stop(self, dog: WatchdogOf) -> None:
+        self.oracle.unwatch(dog)
 
     def do_lf_request_stop(self) -> None:
         self.oracle.request_stop()

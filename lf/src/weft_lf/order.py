@@ -20,15 +20,34 @@ from collections.abc import Callable
 
 from weft_lf.errors import LfError, Problem
 from weft_lf.load import Program
-from weft_lf.model import Channel, Instance, ModeOf, ReactionOf, driver
+from weft_lf.model import Channel, Instance, Model, ModeOf, ReactionOf, driver
 from weft_lf.parser import FOREVER
 
 
-def put_in_order(instances: list[Instance], program: Program) -> tuple[list[ReactionOf], int]:
-    """Returns the reactions in the order in which they run within a tag, and the number of levels.
+class Loop(LfError):
+    """Raised if a program has a causality loop: reactions that wait for each other.
+
+    Attributes:
+        path: the reactions of the loop, in its order.
+        ways: for each, the channel by which the next one waits for it; None if the next one only
+            stands behind it in their reactor.
+        model: the program, without an order of its reactions, once it is complete otherwise.
+    """
+
+    def __init__(self, path: list[ReactionOf], ways: list[Channel | None]) -> None:
+        super().__init__(_told(path, ways))
+        self.path, self.ways = path, ways
+        self.model: Model | None = None
+
+
+def dependencies(
+    instances: list[Instance],
+) -> dict[ReactionOf, dict[ReactionOf, Channel | None]]:
+    """Returns, for each reaction, the reactions that come after it, each with the channel that is
+    the reason; None if the reason is their order in their reactor.
 
     Raises:
-        LfError: there is a causality loop; the message shows its path.
+        Loop: a reaction triggers itself.
     """
     reactions = [r for made in instances for r in made.reactions]
     writers: dict[Channel, list[ReactionOf]] = {}
@@ -36,12 +55,10 @@ def put_in_order(instances: list[Instance], program: Program) -> tuple[list[Reac
         for channel in dict.fromkeys(one.writes):
             writers.setdefault(channel, []).append(one)
     after: dict[ReactionOf, dict[ReactionOf, Channel | None]] = {r: {} for r in reactions}
-    before = dict.fromkeys(reactions, 0)
 
     def edge(first: ReactionOf, second: ReactionOf, channel: Channel | None) -> None:
         if second not in after[first] and not _exclusive(first, second):
             after[first][second] = channel
-            before[second] += 1
 
     for made in instances:
         _in_order_of_declaration(made, edge)
@@ -51,21 +68,36 @@ def put_in_order(instances: list[Instance], program: Program) -> tuple[list[Reac
                 if writer is not one:
                     edge(writer, one, channel)
                 elif one.forward is None and channel.delay is None:
-                    raise LfError(_loop([one], [channel]))
+                    raise Loop([one], [channel])
+    return after
+
+
+def put_in_order(instances: list[Instance], program: Program) -> tuple[list[ReactionOf], int]:
+    """Returns the reactions in the order in which they run within a tag, and the number of levels.
+
+    Raises:
+        Loop: there is a causality loop; the message shows its path.
+    """
+    after = dependencies(instances)
+    reactions = list(after)
+    before = dict.fromkeys(reactions, 0)
+    for one in reactions:
+        for following in after[one]:
+            before[following] += 1
     ready = [r for r in reactions if before[r] == 0]
     done = 0
     while ready:
-        following = []
+        free = []
         for one in ready:
             done += 1
             for next_one in after[one]:
                 next_one.level = max(next_one.level, one.level + 1)
                 before[next_one] -= 1
                 if before[next_one] == 0:
-                    following.append(next_one)
-        ready = following
+                    free.append(next_one)
+        ready = free
     if done != len(reactions):
-        raise LfError(_find_loop([r for r in reactions if before[r] > 0], after))
+        raise _find_loop([r for r in reactions if before[r] > 0], after)
     place = {r: i for i, r in enumerate(reactions)}
     ordered = sorted(reactions, key=lambda r: (r.level, place[r]))
     if any(r.deadline is not None for r in reactions):
@@ -145,7 +177,7 @@ def _by_deadline(
 
 def _find_loop(
     left: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, Channel | None]]
-) -> Problem:
+) -> Loop:
     """Returns the error for reactions that could not be ordered. The error shows the shortest loop
     that a search from the first 200 of these reactions finds.
     """
@@ -178,10 +210,10 @@ def _find_loop(
     if not best:  # These reactions are in no loop; they only depend on a loop.
         best = left[:1]
     ways = [after[a].get(b) for a, b in zip(best, [*best[1:], best[0]], strict=False)]
-    return _loop(best, ways)
+    return Loop(best, ways)
 
 
-def _loop(path: list[ReactionOf], ways: list[Channel | None]) -> Problem:
+def _told(path: list[ReactionOf], ways: list[Channel | None]) -> Problem:
     steps = []
     for one, way, following in zip(path, ways, [*path[1:], path[0]], strict=False):
         how = (

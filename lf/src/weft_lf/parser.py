@@ -16,67 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token, Transformer, Tree
-from lark.exceptions import (
-    UnexpectedCharacters,
-    UnexpectedEOF,
-    UnexpectedInput,
-    UnexpectedToken,
-    VisitError,
-)
+from lark.exceptions import UnexpectedInput, VisitError
 
 from weft_lf import tree
 from weft_lf.errors import LfError, Span, fail
+from weft_lf.syntax_errors import UNITS, problems, short
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 FOREVER = 2**63 - 1
 NEVER = -(2**63)
 DIGITS = 40  # the limit on digits: 64 bits need fewer, and Python limits int() too
-UNITS = {
-    **dict.fromkeys(("ns", "nsec", "nsecs"), 1),
-    **dict.fromkeys(("us", "usec", "usecs"), 10**3),
-    **dict.fromkeys(("ms", "msec", "msecs"), 10**6),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 10**9),
-    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60 * 10**9),
-    **dict.fromkeys(("h", "hour", "hours"), 3600 * 10**9),
-    **dict.fromkeys(("d", "day", "days"), 86400 * 10**9),
-    **dict.fromkeys(("week", "weeks"), 7 * 86400 * 10**9),
-}
-NAMES = {  # terminal of the grammar → its name in error messages
-    "ID": "a name",
-    "KEBAB": "a property's name",
-    "PATH": "a path",
-    "INT": "a number",
-    "NEGINT": "a number",
-    "FLOAT": "a number",
-    "TIME": "a time",
-    "STRING": '"text"',
-    "CHAR": "a character",
-    "CODE": "{= code =}",
-    "PACKAGE": "<package>",
-    "ARROW": "'->'",
-    "SQUIGGLY": "'~>'",
-    "PLUS": "'+'",
-    "STAR": "'*'",
-    "COLONS": "'::'",
-    "TIMETYPE": "a type",
-    "TRUE_UPPER": "'true'",
-    "FALSE_UPPER": "'false'",
-    "LPAR": "'('",
-    "RPAR": "')'",
-    "LBRACE": "'{'",
-    "RBRACE": "'}'",
-    "LSQB": "'['",
-    "RSQB": "']'",
-    "COMMA": "','",
-    "COLON": "':'",
-    "SEMICOLON": "';'",
-    "DOT": "'.'",
-    "EQUAL": "'='",
-    "LESSTHAN": "'<'",
-    "MORETHAN": "'>'",
-    "AT": "'@'",
-    "$END": "the end of the file",
-}
 
 
 @functools.cache
@@ -440,7 +389,7 @@ class _Builder(Transformer):  # type: ignore[type-arg]
             )
         ns = int(digits) * UNITS[unit] if len(digits) <= DIGITS else FOREVER + 1
         if ns > FOREVER:
-            shown = _short(text)
+            shown = short(text)
             raise fail(span, f"{shown} is longer than 292 years, the longest time", "use 'forever'")
         return tree.Time(ns, text, span)
 
@@ -489,15 +438,11 @@ class _Builder(Transformer):  # type: ignore[type-arg]
         return tree.Attribute(_token(children, "ID"), arguments, span)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 30 else text[:27] + "..."
-
-
 def _whole(text: str, span: Span) -> int:
     """Returns the value of a number that fits into 64 bits; a larger one raises an LfError."""
     if len(text) <= DIGITS and NEVER <= int(text) <= 2 * FOREVER + 1:
         return int(text)
-    raise fail(span, f"{_short(text)} has more than 64 bits", "give a smaller number")
+    raise fail(span, f"{short(text)} has more than 64 bits", "give a smaller number")
 
 
 def _unquoted(text: str) -> str:
@@ -515,7 +460,7 @@ def parse(text: str, file: str) -> tree.File:
     try:
         built = _Builder(file).transform(_lark().parse(text))
     except UnexpectedInput as error:
-        raise LfError(_syntax_error(error, text, file)) from None
+        raise LfError(problems(error, text, file, _error_in)) from None
     except VisitError as error:
         if isinstance(error.orig_exc, LfError):
             raise error.orig_exc from None
@@ -526,83 +471,15 @@ def parse(text: str, file: str) -> tree.File:
     return built
 
 
-def tokens(text: str) -> Iterator[Token]:
-    """Yields the tokens of a text that parse() accepts, without white space and comments."""
-    yield from _lark().parse_interactive(text).iter_parse()
-
-
-def _syntax_error(error: UnexpectedInput, text: str, file: str) -> list[Any]:
-    from weft_lf.errors import Problem
-
-    lines = text.split("\n")
-    if odd := _odd_time(error, text, file):
-        return [odd]
-    if isinstance(error, UnexpectedCharacters):
-        span = Span(file, error.line, error.column)
-        found = text[error.pos_in_stream or 0 : (error.pos_in_stream or 0) + 20]
-        if found.startswith("{="):
-            return [Problem(span, "this code block does not end", "close it with =}")]
-        if found.startswith(('"', "'")):
-            return [Problem(span, "this text does not end", "close it on the same line")]
-        if found.startswith("/*"):
-            return [Problem(span, "this comment does not end", "close it with */")]
-        expected: Any = error.allowed or set()
-        return [Problem(span, f"{found[:1]!r} cannot stand here", _expected(expected))]
-    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
-        token = error.token
-        word = str(token).split("\n")[0]
-        span = Span(file, token.line or 1, token.column or 1, max(1, len(word)))
-        if text.startswith("{=", token.start_pos or 0):
-            return [Problem(span, "this code block does not end", "close it with =}")]
-        if word == "->" and text[: token.start_pos or 0].rstrip().endswith("=}"):
-            hint = "the order is: reaction(triggers) sources -> effects {= code =} deadline"
-            return [Problem(span, "the effects of this reaction stand in the wrong place", hint)]
-        hint = _expected(error.accepts or error.expected)
-        return [Problem(span, f"'{_short(word)}' cannot stand here", hint)]
-    last = len(lines)
-    while last > 1 and not lines[last - 1].strip():
-        last -= 1
-    span = Span(file, last, max(1, len(lines[last - 1])))
-    wanted: Any = error.expected if isinstance(error, (UnexpectedToken, UnexpectedEOF)) else set()
-    return [Problem(span, "the file ends in the middle of something", _expected(wanted))]
-
-
-ODD_TIME = re.compile(
-    rf"(-[ \t]*\d+(?:\.\d+)?|\d*\.\d+)[ \t]*({'|'.join(UNITS)})\b(?![ \t]*=)", re.A
-)
-
-
-def _odd_time(error: UnexpectedInput, text: str, file: str) -> Any:
-    """Returns the problem if the error comes from a time that is negative or has a fraction;
-    otherwise returns None. The parser reads such a time as a number and a name.
-    """
-    from weft_lf.errors import Problem
-
-    at = getattr(error, "pos_in_stream", None)
-    token = getattr(error, "token", None)
-    if token is not None:
-        at = len(text) if token.type == "$END" else token.start_pos
-    if at is None:
-        return None
-    begin = text.rfind("\n", 0, len(text[:at].rstrip())) + 1
-    for found in ODD_TIME.finditer(text, begin):
-        if found.start() > at:
-            break
-        if text[found.end() : at].strip():
-            continue
-        line = text.count("\n", 0, found.start()) + 1
-        span = Span(file, line, found.start() - begin + 1, found.end() - found.start())
-        if found[1].startswith("-"):
-            return Problem(span, f"{found[0]} is negative", "a time is 0 or more")
-        hint = "take a smaller unit: 1500 msec for 1.5 sec"
-        return Problem(span, f"{found[0]} is not a whole number", hint)
+def _error_in(text: str) -> UnexpectedInput | None:
+    """Returns the first syntax error of a text; None if there is none."""
+    try:
+        _lark().parse(text)
+    except UnexpectedInput as error:
+        return error
     return None
 
 
-def _expected(terminals: Any) -> str:
-    words = sorted({NAMES.get(t, f"'{t.lower()}'") for t in terminals if not t.startswith("__")})
-    if not words:
-        return "see the grammar in lf/README.md"
-    if len(words) > 12:
-        words = [*words[:12], "…"]
-    return ("expected " if len(words) == 1 else "expected one of ") + ", ".join(words)
+def tokens(text: str) -> Iterator[Token]:
+    """Yields the tokens of a text that parse() accepts, without white space and comments."""
+    yield from _lark().parse_interactive(text).iter_parse()

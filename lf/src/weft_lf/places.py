@@ -49,6 +49,7 @@ WORDS = [
     "startup",
     "state",
     "timer",
+    "watchdog",
 ]
 
 
@@ -57,7 +58,7 @@ class Named:
     """A thing with a name: its kind, its declaration, and the place of the declaration."""
 
     name: str
-    kind: str  # reactor, port, state, action, timer, parameter, instance, mode, method, function
+    kind: str  # reactor, port, state, action, timer, parameter, instance, mode, method, function, watchdog
     text: str
     span: Span
 
@@ -127,6 +128,9 @@ def named(member: tree.Member | tree.Param) -> Named | None:
             what = "physical" if member.physical else "logical"
             kind = f": {_type(member.type)}" if member.type else ""
             return Named(member.name, "action", f"{what} action {member.name}{kind}", member.span)
+        case tree.Watchdog():
+            text = f"watchdog {member.name}"
+            return Named(member.name, "watchdog", text, member.span)
         case tree.Instance():
             wide = "[…] " if member.width is not None else " "
             text = f"{member.name} = new{wide}{member.cls}()"

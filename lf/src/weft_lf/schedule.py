@@ -3,10 +3,10 @@ a table of the times at which reactions may run.
 
 A program has such a schedule if it is for one worker, has no modes, and is triggered only by
 startup, shutdown, timers and connections with a fixed delay. The program must have no actions, no
-physical connections, no `after 0` and no delayed tokens. Then its tags are a beginning and a round
-that repeats, and the program needs no queue. A delayed connection keeps its values in a ring until
-they are due. At every tag at which a value may arrive, the table triggers a reaction that looks
-into the ring.
+watchdogs, no physical connections, no `after 0` and no delayed tokens. Then its tags are a
+beginning and a round that repeats, and the program needs no queue. A delayed connection keeps its
+values in a ring until they are due. At every tag at which a value may arrive, the table triggers a
+reaction that looks into the ring.
 
 Invariants
 - The times are those at which the timers would fire (ticks.py), so the trace is the same.
@@ -53,7 +53,7 @@ def known(model: Model, layout: Layout) -> bool:
     """Returns whether the program's timing is known at compile time."""
     if layout.enclaves.count > 1 or layout.modes or model.program.config.threads > 1:
         return False
-    if any(made.actions for made in model.instances):
+    if any(made.actions or made.watchdogs for made in model.instances):
         return False
     return not any(
         delay.physical or delay.interval == 0 or layout.port_type(delay.sinks[0]).token

@@ -21,12 +21,13 @@ import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import unquote, urlparse
 
-from weft_lf import places
-from weft_lf.build import check_bodies, target_of
+from weft_lf import places, renames
+from weft_lf.build import check_bodies, project, target_of
 from weft_lf.elaborate import elaborate
 from weft_lf.errors import LfError, Problem, Span
 from weft_lf.layouter import laid_out
@@ -41,6 +42,7 @@ KINDS = {  # Named.kind of places.py → the protocol's kinds: of a completion, 
     "parameter": (6, 13),
     "action": (23, 24),
     "timer": (23, 24),
+    "watchdog": (23, 24),
     "instance": (9, 19),
     "mode": (20, 10),
     "method": (2, 6),
@@ -50,6 +52,9 @@ KINDS = {  # Named.kind of places.py → the protocol's kinds: of a completion, 
     "word": (14, 13),
 }
 UNREADABLE, NO_REQUEST, UNKNOWN, NO_SENSE = -32700, -32600, -32601, -32602
+REFUSED = -32803
+MOST_FILES = 5000  # of a project, that a rename looks at
+DRAW = ["weft.lf.graph", "weft.lf.diagram"]  # the commands that draw a program
 LONGEST = 1 << 28  # in bytes; a text of an editor is shorter
 Message = dict[str, Any]
 
@@ -76,6 +81,21 @@ def text_of(given: Message) -> str:
     if not isinstance(text, str):
         raise TypeError(f"{text!r} is no text")
     return text
+
+
+def errors(path: Path, opened: dict[Path, str]) -> list[Problem]:
+    """Returns the errors of a file, which may be a program or not."""
+    try:
+        elaborate(load(path, opened=opened))
+        return []
+    except LfError as error:
+        found = error.problems
+    if any(p.message == NO_MAIN for p in found):
+        try:
+            found = parts(path, opened=opened)[1]
+        except LfError as error:
+            found = error.problems
+    return [p for p in found if p.severity == "error"]
 
 
 class Server:
@@ -105,6 +125,9 @@ class Server:
             return
         try:
             result = does(given)
+        except Refused as error:
+            self.fail(message.get("id"), REFUSED, str(error))
+            return
         except Exception as error:  # An editor relies on the server, so it goes on.
             traceback.print_exc()
             if "id" in message:
@@ -126,7 +149,8 @@ class Server:
             "hoverProvider": True,
             "documentSymbolProvider": True,
             "documentFormattingProvider": True,
-            "executeCommandProvider": {"commands": ["weft.lf.graph"]},
+            "renameProvider": {"prepareProvider": True},
+            "executeCommandProvider": {"commands": DRAW},
         }
         return {"capabilities": can, "serverInfo": {"name": "weft lf"}}
 
@@ -343,22 +367,111 @@ class Server:
         whole = {"start": {"line": 0, "character": 0}, "end": end}
         return [] if found == text else [{"range": whole, "newText": found}]
 
-    def on_workspace_executeCommand(self, given: Message) -> str | None:
-        """Serves the command weft.lf.graph URI: draws the program as FILE.svg, and returns the URI
-        of the drawing; None if nothing was drawn."""
-        from weft_lf.graph import draw
+    def on_textDocument_prepareRename(self, given: Message) -> Message | None:
+        asked = self.asked(given)
+        if asked is None:
+            return None
+        document, _, at = asked
+        fresh, _ = parts(document.path, opened=self.texts())
+        found = fresh and renames.target_at(fresh, at.span.line, at.span.column, at.word)
+        return self.range(at.span) if found else None
 
-        if given.get("command") != "weft.lf.graph" or not given.get("arguments"):
+    def on_textDocument_rename(self, given: Message) -> Message:
+        """Returns the edits by which the name at a place becomes another, in all files of the
+        project. A rename that would make an error, or that may miss a place, is refused."""
+        asked, new = self.asked(given), given["newName"]
+        if asked is None:
+            raise Refused("the file has errors; mend these first")
+        document, _, at = asked
+        if not (isinstance(new, str) and renames.NAME.fullmatch(new)):
+            raise Refused(f"{new!r} cannot be a name")
+        opened = self.texts()
+        loaded, _ = parts(document.path, opened=opened)
+        if loaded is None:
+            raise Refused("the file has errors; mend these first")
+        target = renames.target_at(loaded, at.span.line, at.span.column, at.word)
+        if target is None:
+            raise Refused(f"'{at.word}' is not a name that can be renamed here")
+        edits: dict[Path, list[Span]] = {}
+        for path in self.project_of(document.path):
+            if spans := self.places_in(path, target, opened):
+                edits[path] = spans
+        texts = {p: self.text_at(p, opened) for p in edits}
+        changed = {p: renames.renamed(t, edits[p], new) for p, t in texts.items()}
+        for path in {document.path, *edits}:
+            before, after = errors(path, opened), errors(path, {**opened, **changed})
+            if len(after) > len(before):
+                told = [p.message for p in before]
+                text = next((p.message for p in after if p.message not in told), after[0].message)
+                raise Refused(f"{path.name} would have an error: {text}")
+        return {
+            "changes": {
+                self.uri_of(p): [{"range": self.range(s), "newText": new} for s in spans]
+                for p, spans in edits.items()
+            }
+        }
+
+    def texts(self) -> dict[Path, str]:
+        return {path: document.text for path, document in self.open.items()}
+
+    def text_at(self, path: Path, opened: dict[Path, str]) -> str:
+        try:
+            found = opened.get(path)
+            return path.read_text(encoding="utf-8-sig") if found is None else found
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def project_of(self, path: Path) -> list[Path]:
+        """Returns the file and the others of its project."""
+        root = project(path)[0].resolve()
+        made = {"src-gen", "bin", "build", "node_modules"}
+        others = (p for p in root.rglob("*.lf") if not made & set(p.relative_to(root).parts))
+        return list(dict.fromkeys([path, *sorted(islice(others, MOST_FILES))]))
+
+    def places_in(self, path: Path, target: renames.Target, opened: dict[Path, str]) -> list[Span]:
+        """Returns the places of `target` in a file. A file that has errors, and is or imports the
+        file of `target`, is refused."""
+        text = self.text_at(path, opened)
+        if target.name not in text:
+            return []
+        try:
+            loaded, _ = parts(path, opened=opened)
+        except LfError:
+            loaded = None
+        if loaded is not None:
+            return renames.places_of(loaded, target)
+        if str(path) == target.file or Path(target.file).name in text:
+            raise Refused(f"{path.name} has errors; mend these first")
+        return []
+
+    def on_workspace_executeCommand(self, given: Message) -> str | None:
+        """Serves the commands weft.lf.graph URI and weft.lf.diagram URI: draws the program as
+        FILE.svg, or as the page FILE.html. Returns the URI of the drawing; None if nothing was
+        drawn. A causality loop is drawn on the page, and shown as a message."""
+        from weft_lf.drawing import draw_page
+        from weft_lf.graph import draw
+        from weft_lf.order import Loop
+
+        if given.get("command") not in DRAW or not given.get("arguments"):
             return None
         path = path_of(str(given["arguments"][0]))
         try:
             opened = {p: d.text for p, d in self.open.items()}
-            return draw(elaborate(load(path, opened=opened)), path.with_suffix(".svg")).as_uri()
+            model = elaborate(load(path, opened=opened))
+            if given["command"] == DRAW[0]:
+                return draw(model, path.with_suffix(".svg")).as_uri()
+            return draw_page(model, path.with_suffix(".html")).as_uri()
         except LfError as error:
             text = error.problems[0].message
             shown = {"type": 1, "message": text}
             self.send({"jsonrpc": "2.0", "method": "window/showMessage", "params": shown})
+            if isinstance(error, Loop) and given["command"] == DRAW[1]:
+                return draw_page(error, path.with_suffix(".html")).as_uri()
             return None
+
+
+class Refused(Exception):
+    """Raised if a request makes sense, and its answer would do harm; the text is for the user."""
 
 
 class Unreadable(Exception):

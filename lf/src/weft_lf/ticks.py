@@ -86,7 +86,8 @@ def check(model: Model, tick: Tick) -> list[Problem]:
     place.
 
     Raises:
-        LfError: a time is beyond the horizon of 32-bit ticks.
+        LfError: a time is beyond the horizon of 32-bit ticks, or the program has watchdogs and is for
+            a device.
     """
     found: dict[Span, Problem] = {}
 
@@ -132,6 +133,11 @@ def check(model: Model, tick: Tick) -> list[Problem]:
                 place(action.decl.spacing, action.decl.span),
                 "spacing of the action",
             )
+        for dog in made.watchdogs.values():
+            if tick != HOST and dog.decl.span not in found:
+                text = "watchdogs need threads, and a device has none"
+                hint = "use an action that each reaction schedules anew"
+                found[dog.decl.span] = Problem(dog.decl.span, text, hint)
         for one in made.reactions:
             look(one.deadline, place(one.decl.deadline, one.decl.span), "deadline")
     for delay in model.delays:

@@ -284,6 +284,13 @@ static int64_t *const weft_rx_deadline_here __attribute__((unused)) = 0;
                     ? &(weft_rx_limit){*weft_rx_deadline_here, weft_rx_limit_here.missed}          \
                     : &weft_rx_limit_here,                                                        \
                 (invoke))
+#if WEFT_RX_WATCHDOGS
+#define NUMBER_OF_WATCHDOGS WEFT_RX_WATCHDOGS
+typedef weft_rx_watchdog watchdog_t;
+/* Both are called by a reaction or handler of the watchdog's reactor. */
+#define lf_watchdog_start(w, extra) weft_rx_start_watchdog((w), (extra))
+#define lf_watchdog_stop(w) weft_rx_stop_watchdog(w)
+#endif
 #define lf_reactor_name(self) ((self)->_lf_name)
 #define lf_reactor_full_name(self) ((self)->_lf_full_name)
 /* Schedule an action with an int as its value. An action of any arithmetic type of up to 8 bytes

@@ -8,6 +8,7 @@
 #include "weft_mcu/reactors/enclaves.h"
 #include "weft_mcu/reactors/engine.h"
 #include "weft_mcu/reactors/life.h"
+#include "weft_mcu/reactors/watchdogs.h"
 #include "weft_mcu/reactors/wiring.h"
 #include "weft_mcu/reactors/workers.h"
 
@@ -37,7 +38,13 @@ int weft_rx_run(const weft_rx_options *options) {
 #if WEFT_RX_WORKERS > 1
   weft_rx_start_workers(env, options->workers);
 #endif
+#if WEFT_RX_WATCHDOGS
+  weft_rx_start_watchdogs();
+#endif
   weft_rx_serve(env);
+#if WEFT_RX_WATCHDOGS
+  weft_rx_end_watchdogs();
+#endif
 #if WEFT_RX_WORKERS > 1
   weft_rx_stop_workers();
 #endif

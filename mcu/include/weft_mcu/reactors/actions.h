@@ -221,6 +221,29 @@ weft_rx_schedule_outside(weft_rx_action *a, weft_rx_time delay, weft_rx_payload 
   return weft_rx_post(env, e, delay, true);
 }
 #endif
+#if WEFT_RX_WATCHDOGS
+/* Keep an event of a handler until the handler has returned. */
+static void weft_rx_hold_back(weft_rx_event *e) {
+  weft_rx_watchdog *w = weft_rx_watching;
+  e->next = 0;
+  if (w->held) w->held_last->next = weft_rx_as_node(e);
+  else w->held = e;
+  w->held_last = e;
+}
+/* Schedule a logical action from the handler of a watchdog: the delay counts from the expiry. */
+static int weft_rx_schedule_watched(weft_rx_action *a, weft_rx_time delay, weft_rx_payload payload,
+                                    bool has_value) {
+  weft_rx_event *e = weft_rx_new_outside_event();
+  if (!e) return WEFT_E_FULL;
+  e->owner = a;
+  e->payload = payload;
+  e->has_value = has_value;
+  e->fire = weft_rx_admit_action;
+  e->time = (weft_rx_time)(weft_rx_watching->at / WEFT_TICK_NS) + delay;
+  weft_rx_hold_back(e);
+  return 1;
+}
+#endif
 WEFT_INLINE int weft_rx_schedule_here(weft_rx_env *env, weft_rx_action *a, weft_rx_time delay,
                                       weft_rx_payload payload, bool has_value) {
   if (__builtin_expect(env->stopping, 0)) return 0; /* R13: at the stop tag nothing is scheduled */
@@ -244,6 +267,10 @@ int weft_rx_schedule_event(weft_rx_action *a, int64_t extra, weft_rx_payload pay
         WEFT_E_HORIZON,
         "an action is scheduled beyond the horizon of this tick; define a longer WEFT_TICK_NS, or WEFT_RX_TIME64=1");
 #if WEFT_RX_ASYNC
+#if WEFT_RX_WATCHDOGS
+  else if (weft_rx_watching && !a->origin)
+    code = weft_rx_schedule_watched(a, a->min_delay + (weft_rx_time)extra, payload, has_value);
+#endif
   else if (a->origin)
     code = weft_rx_schedule_outside(a, a->min_delay + (weft_rx_time)extra, payload, has_value);
 #endif
@@ -463,6 +490,9 @@ __attribute__((unused)) static void weft_rx_discard_event(weft_rx_env *env, weft
     weft_rx_free_event(env, e);
     return;
   }
+#if WEFT_RX_WATCHDOGS
+  if (e->from_outside && !e->owner) weft_rx_free_event(env, e); /* a request to stop */
+#endif
 #if WEFT_RX_DELAYS
   bool delay = e->fire == weft_rx_fire_delay;
 #if WEFT_RX_ASYNC

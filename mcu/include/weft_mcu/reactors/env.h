@@ -80,6 +80,9 @@ WEFT_INLINE weft_rx_env *weft_rx_here(void) { return weft_rx_mine; }
 static weft_rx_env *weft_rx_mine[WEFT_CORES];
 WEFT_INLINE weft_rx_env *weft_rx_here(void) { return weft_rx_mine[weft_core()]; }
 #endif
+#if WEFT_RX_WATCHDOGS
+static _Thread_local weft_rx_watchdog *weft_rx_watching; /* on the thread of a watchdog: this one */
+#endif
 #define WEFT_RX_PROGRAM(env) \
   (WEFT_RX_ENCLAVES == 1 ? &weft_rx_programs[0] : &weft_rx_programs[(env)->number])
 
@@ -253,6 +256,9 @@ int weft_rx_schedule_held(weft_rx_action *a, int64_t extra, weft_rx_token *token
 #define WEFT_RX_TICKS_OF(ns) \
   (__builtin_constant_p(ns) ? WEFT_RX_TICKS((int64_t)(ns)) : weft_rx_ticks((int64_t)(ns)))
 void weft_rx_request_stop(void);
+#if WEFT_RX_WATCHDOGS
+void weft_rx_ask_to_stop(void); /* on the thread of a watchdog */
+#endif
 void weft_rx_change_mode(weft_rx_mode *mode, int how);
 #define weft_rx_set_mode(mode, how) weft_rx_change_mode((mode), (how))
 int weft_rx_start_once(weft_rx_once *once);

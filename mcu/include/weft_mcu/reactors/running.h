@@ -7,11 +7,21 @@
 #include "weft_mcu/reactors/tokens.h"
 
 /* ---- the current tag ------------------------------------------------------------------------- */
-int64_t weft_rx_logical(void) { return weft_rx_logical_of(weft_rx_here()); }
+int64_t weft_rx_logical(void) {
+#if WEFT_RX_WATCHDOGS
+  if (weft_rx_watching) return weft_rx_watching->at; /* The current tag is another thread's. */
+#endif
+  return weft_rx_logical_of(weft_rx_here());
+}
 int64_t weft_rx_start_time(void) { return weft_rx_envs[0].start_ns; }
 int64_t weft_rx_elapsed(void) { return weft_rx_logical() - weft_rx_start_time(); }
 int64_t weft_rx_physical(void) { return weft_rx_clock_ns(); }
-uint32_t weft_rx_microstep(void) { return weft_rx_here()->step; }
+uint32_t weft_rx_microstep(void) {
+#if WEFT_RX_WATCHDOGS
+  if (weft_rx_watching) return 0;
+#endif
+  return weft_rx_here()->step;
+}
 bool weft_rx_late(int64_t ns) {
   weft_rx_env *env = weft_rx_here();
   return ns == 0 || (ns > 0 && (weft_rx_distance)(weft_rx_clock() - env->now) >

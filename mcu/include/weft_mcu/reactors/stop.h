@@ -36,6 +36,12 @@ static void weft_rx_stop_next(weft_rx_env *env) {
 }
 #if WEFT_RX_ENCLAVES == 1
 void weft_rx_request_stop(void) {
+#if WEFT_RX_WATCHDOGS
+  if (weft_rx_watching) {
+    weft_rx_ask_to_stop();
+    return;
+  }
+#endif
   weft_rx_env *env = weft_rx_here();
 #if WEFT_RX_WORKERS > 1
   bool entered = weft_rx_enter(env);

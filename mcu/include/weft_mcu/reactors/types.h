@@ -34,6 +34,9 @@ void *memset(void *, int, size_t);
 #ifndef WEFT_RX_PHYSICAL
 #define WEFT_RX_PHYSICAL 0
 #endif
+#ifndef WEFT_RX_WATCHDOGS
+#define WEFT_RX_WATCHDOGS 0
+#endif
 #ifndef WEFT_RX_DELAYS
 #define WEFT_RX_DELAYS 0
 #endif
@@ -94,14 +97,17 @@ void *memset(void *, int, size_t);
 #error "weft: enclaves or workers, not both: each enclave has one core"
 #endif
 #if WEFT_RX_STATIC && (WEFT_RX_TIMERS || WEFT_RX_EVENTS || WEFT_RX_PHYSICAL || WEFT_RX_DELAYS || \
-                       WEFT_RX_MODES || WEFT_RX_ENCLAVES > 1)
+                       WEFT_RX_MODES || WEFT_RX_ENCLAVES > 1 || WEFT_RX_WATCHDOGS)
 #error "weft: a static schedule has no timers, events, delays, modes or enclaves"
 #endif
 /* 1 if events may come from outside the enclave's own reactions, through the inbox. */
 #if WEFT_RX_ENCLAVES > 2 && !WEFT_RX_HOST
 #error "weft: a device has an enclave for each of its two cores, no more"
 #endif
-#define WEFT_RX_ASYNC (WEFT_RX_PHYSICAL || WEFT_RX_ENCLAVES > 1)
+#define WEFT_RX_ASYNC (WEFT_RX_PHYSICAL || WEFT_RX_ENCLAVES > 1 || WEFT_RX_WATCHDOGS)
+#if WEFT_RX_WATCHDOGS && (!WEFT_RX_HOST || WEFT_RX_ENCLAVES > 1)
+#error "weft: a program with watchdogs is for a host, and has one enclave"
+#endif
 #define WEFT_RX_QUEUED (WEFT_RX_TIMERS + WEFT_RX_EVENTS)
 #ifndef WEFT_RX_HEAP
 #define WEFT_RX_HEAP (WEFT_RX_QUEUED > 64)
@@ -421,6 +427,48 @@ typedef WEFT_RX_TOKEN_ACTION(void *) weft_rx_token_action;
                .min_spacing = (weft_rx_time)WEFT_RX_TICKS(the_spacing)},                   \
     .element_size = sizeof(element_T)                                                      \
   }
+
+/* ---- watchdogs (R25; reactors/watchdogs.h) --------------------------------------------------- */
+#if WEFT_RX_WATCHDOGS
+#include <pthread.h>
+typedef struct weft_rx_watchdog {
+  union {
+    weft_rx_port head;
+    weft_rx_action action; /* what is present when the watchdog has expired */
+    struct {
+      WEFT_RX_ACTION_MEMBERS;
+    };
+  };
+  void (*handler)(void *self);
+  void *self;
+  pthread_mutex_t *lock; /* the reactor's; it protects the three fields below */
+  int64_t timeout;       /* in ns */
+  int64_t expires;       /* in ns of the clock; -1 while the watchdog is not started */
+  bool ended;            /* whether the thread is to end */
+  /* These three are for the watchdog's own thread. */
+  int64_t at;                       /* the expiry that the handler handles */
+  weft_rx_event *held, *held_last; /* what the handler has scheduled so far */
+  pthread_cond_t changed;
+  pthread_t thread;
+} weft_rx_watchdog;
+#define WEFT_RX_WATCHDOG_INIT(the_trig, the_timeout, the_handler, the_self, the_lock)              \
+  {                                                                                                \
+    .action = WEFT_RX_ACTION_FIELDS(the_trig, 0, 0, WEFT_RX_DEFER, WEFT_RX_PHYSICAL_IN(0)),        \
+    .handler = (the_handler), .self = (the_self), .lock = (the_lock), .timeout = (the_timeout),    \
+    .expires = -1                                                                                  \
+  }
+extern weft_rx_watchdog *WEFT_RX_TABLE weft_rx_watchdogs[WEFT_RX_WATCHDOGS];
+/* Hold a reactor's lock until the end of the block. A reactor with watchdogs has one, so that no
+ * handler runs beside one of its reactions. */
+#define WEFT_RX_ALONE(the_lock)                                                     \
+  pthread_mutex_t *const weft_rx_alone __attribute__((cleanup(weft_rx_let_in), unused)) = \
+      (pthread_mutex_lock(the_lock), (the_lock))
+__attribute__((unused)) static void weft_rx_let_in(pthread_mutex_t *const *lock) {
+  pthread_mutex_unlock(*lock);
+}
+void weft_rx_start_watchdog(weft_rx_watchdog *w, int64_t extra);
+void weft_rx_stop_watchdog(weft_rx_watchdog *w);
+#endif
 
 /* ---- delays ---------------------------------------------------------------------------------- */
 typedef struct weft_rx_delay {
