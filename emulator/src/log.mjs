@@ -92,7 +92,7 @@ function crc32(bytes) {
 /** Undoes COBS. Returns null if the bytes are none. @param {number[]} line */
 function unstuff(line) {
   const bytes = [];
-  for (let at = 0; at < line.length; ) {
+  for (let at = 0; at < line.length;) {
     const end = at + line[at];
     if (end > line.length) return null;
     const code = line[at++];

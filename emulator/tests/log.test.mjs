@@ -29,7 +29,28 @@ function lines(bytes) {
   for (const byte of bytes) reader.push([byte]);
   return { said, passed: reader.passed };
 }
-const three = packet([10, 0, 0, 0, 0, 0, 0, 5, 4 * 2, 0xfe, 10, 4 * 3 + 3, 7, 0, 0, 0, 0xff, 0xff, 0, 0]);
+const three = packet([
+  10,
+  0,
+  0,
+  0,
+  0,
+  0,
+  0,
+  5,
+  4 * 2,
+  0xfe,
+  10,
+  4 * 3 + 3,
+  7,
+  0,
+  0,
+  0,
+  0xff,
+  0xff,
+  0,
+  0,
+]);
 
 test('records have times and arguments (M23)', () => {
   assert.deepEqual(lines(three).said, [

@@ -14,7 +14,13 @@ let passed = 0,
   failed = 0;
 
 function run(machine, image) {
-  const options = ['-nographic', '-monitor', 'none', '-semihosting-config', 'enable=on,target=native'];
+  const options = [
+    '-nographic',
+    '-monitor',
+    'none',
+    '-semihosting-config',
+    'enable=on,target=native',
+  ];
   // A cycle of 8 ns for each instruction is about what the RP2040 has.
   options.push('-icount', 'shift=3,sleep=off', '-serial', 'stdio', '-kernel', `${images}/${image}`);
   const ran = spawnSync('qemu-system-arm', ['-M', machine, ...options], { encoding: 'utf8' });
