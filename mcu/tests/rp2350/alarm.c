@@ -1,4 +1,4 @@
-/* alarm.c: the alarms of ports/rp2350 against a fake of TIMER0, of the NVIC and of the M33's write
+/* alarm.c: the alarms of ports/rp2350 against a fake of TIMER0, of the NVIC and of the core's write
  * buffer. An alarm is armed while the old one may fire, with the clock advancing between any two
  * accesses; the new alarm must give an event.
  *
