@@ -2,6 +2,7 @@
 // the interrupts.
 #pragma once
 #include "board.h"
+#include "weft_mcu/event_queue.h"
 
 #define BENCH_ISR weft_isr_io_bank0
 namespace bench {
