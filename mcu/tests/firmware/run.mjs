@@ -379,7 +379,7 @@ for (const [what, uartDelay] of [
   const ran = spawnSync(process.execPath, [command, 'run', image('log'), '--log', '--quiet'], {
     encoding: 'utf8',
   });
-  const lines = ran.stdout.trim().split('\n');
+  const lines = ran.stdout.trimEnd().split('\n');
   const ticks = lines.filter((line) => /^ +0\.\d{6} tick \d+, [01] us late$/.test(line));
   check(
     'log: the command shows each record of the example, in order',
