@@ -14,6 +14,7 @@ import { parseArgs } from 'node:util';
 import { VcdWriter } from './analyser.mjs';
 import { Cable, Pace } from './bridge.mjs';
 import { ImageError, hex, parseImage, startOf } from './image.mjs';
+import { LogReader, logTexts } from './log.mjs';
 import { Machine } from './machine.mjs';
 
 const HELP = `weft-rp2040: run firmware on an emulated dual-core RP2040
@@ -21,6 +22,7 @@ const HELP = `weft-rp2040: run firmware on an emulated dual-core RP2040
 usage: weft-rp2040 run IMAGE [options]     IMAGE is .uf2, .elf or a raw binary
        weft-rp2040 gdb IMAGE [options]     waits for gdb: target remote :3333
        weft-rp2040 info IMAGE              what is in the image
+       weft-rp2040 log ELF [FROM]          the log of a board: FROM is a serial line, a file, a Unix socket, or '-'
        weft-rp2040 help
 
 when to stop
@@ -39,6 +41,7 @@ what to see
   --uart-socket PATH   UART 0 on a Unix socket, for a program at the other end of the line; the run keeps to the wall's
                        clock and has no limit of its own
   --uart1-socket PATH  UART 1 likewise
+  --log                what the firmware logs (mcu/LOG.md) in place of the bytes of UART 0
   --profile            cycles by function, to stderr
   --json               the figures of the run as one JSON object on stdout
   --quiet              no summary, no warnings
@@ -124,6 +127,7 @@ export async function main(argv) {
         'no-uart': { type: 'boolean' },
         'uart-socket': { type: 'string' },
         'uart1-socket': { type: 'string' },
+        log: { type: 'boolean' },
         profile: { type: 'boolean' },
         json: { type: 'boolean' },
         quiet: { type: 'boolean' },
@@ -142,13 +146,19 @@ export async function main(argv) {
       put(1, HELP);
       return 0;
     }
-    if (command !== 'run' && command !== 'info' && command !== 'gdb')
+    if (command !== 'run' && command !== 'info' && command !== 'gdb' && command !== 'log')
       throw new UsageError(
         command
-          ? `no command '${command}': run, gdb, info or help`
-          : 'no command: run, gdb, info or help',
+          ? `no command '${command}': run, gdb, info, log or help`
+          : 'no command: run, gdb, info, log or help',
       );
-    if (!path) throw new UsageError(`${command} wants an IMAGE`);
+    if (!path) throw new UsageError(`${command} wants an ${command === 'log' ? 'ELF' : 'IMAGE'}`);
+    if (command === 'log' && rest.length < 2) {
+      subject = `${path}: `;
+      const texts = logTexts(readImage(path));
+      subject = '';
+      return await log(texts, rest[0] ?? '-');
+    }
     if (rest.length) throw new UsageError(`too many arguments: ${rest.join(' ')}`);
     subject = `${path}: `;
     const image = parseImage(
@@ -157,8 +167,11 @@ export async function main(argv) {
       basename(path),
     );
     if (command === 'info') return info(path, image, values.json === true);
+    const texts = values.log ? logTexts(readImage(path)) : undefined;
     subject = '';
-    return command === 'gdb' ? await debug(image, values) : await run(path, image, values);
+    return command === 'gdb'
+      ? await debug(image, values, texts)
+      : await run(path, image, values, texts);
   } catch (error) {
     const known =
       error instanceof UsageError || error instanceof ImageError || error instanceof RangeError;
@@ -221,11 +234,41 @@ async function openSink(target) {
 }
 
 /**
+ * Prints the log that comes from a board.
+ * @param {ReturnType<typeof logTexts>} texts @param {string} from
+ * @returns {Promise<number>}
+ */
+async function log(texts, from) {
+  const { createReadStream, statSync } = await import('node:fs');
+  const { connect } = await import('node:net');
+  const reader = new LogReader(texts, (line) => put(1, `${line}\n`));
+  const source =
+    from === '-'
+      ? process.stdin
+      : statSync(from).isSocket()
+        ? connect(from)
+        : createReadStream(from);
+  const interrupt = () => source.destroy();
+  process.once('SIGINT', interrupt);
+  try {
+    for await (const bytes of source) reader.push(bytes);
+    return 0;
+  } catch (error) {
+    const code = /** @type {NodeJS.ErrnoException} */ (error).code;
+    if (code === 'ERR_STREAM_PREMATURE_CLOSE' || code === 'ABORT_ERR') return 130;
+    throw error;
+  } finally {
+    process.removeListener('SIGINT', interrupt);
+  }
+}
+
+/**
  * Makes a machine with an image, as the options of run and gdb ask for, and connects the observers
  * that these options name.
  * @param {import('./image.mjs').Image} image @param {Record<string, any>} values
+ * @param {ReturnType<typeof logTexts>} [texts] of the log, if it is shown
  */
-async function prepare(image, values) {
+async function prepare(image, values, texts) {
   const alarmNow = values['alarm-now'] ?? 'miss';
   if (alarmNow !== 'miss' && alarmNow !== 'fire')
     throw new UsageError(`--alarm-now is miss or fire, not '${alarmNow}'`);
@@ -245,7 +288,11 @@ async function prepare(image, values) {
     runBoot2: values.boot2 === true,
   });
   machine.load(image);
-  const uart = values['no-uart'] ? null : await openSink(values.uart ?? '-');
+  const uart = values['no-uart'] ? null : await openSink(values.uart ?? (texts ? undefined : '-'));
+  if (texts) {
+    const reader = new LogReader(texts, (line) => put(1, `${line}\n`));
+    machine.onUart((byte) => reader.push([byte]));
+  }
   const uart1 = await openSink(values.uart1);
   if (uart !== null) machine.onUart((byte) => put(uart, Uint8Array.of(byte)));
   if (uart1 !== null) machine.onUart((byte) => put(uart1, Uint8Array.of(byte)), 1);
@@ -286,16 +333,17 @@ const NOT_FOR_GDB = [
 /**
  * @param {import('./image.mjs').Image} image
  * @param {Record<string, any>} values
+ * @param {ReturnType<typeof logTexts>} [texts]
  * @returns {Promise<number>}
  */
-async function debug(image, values) {
+async function debug(image, values, texts) {
   const wrong = NOT_FOR_GDB.find((name) => values[name] !== undefined);
   if (wrong) throw new UsageError(`--${wrong} is not for gdb, which decides itself when to stop`);
   const port = number(values.port, '--port', 3333);
   if (!Number.isInteger(port) || port > 65535)
     throw new UsageError('--port wants a number from 0 to 65535');
   const { serve } = await import('./gdb.mjs');
-  const { machine, vcd } = await prepare(image, values);
+  const { machine, vcd } = await prepare(image, values, texts);
   const ended = new AbortController();
   const abort = () => ended.abort();
   process.once('SIGINT', abort);
@@ -315,15 +363,16 @@ async function debug(image, values) {
  * @param {string} path
  * @param {import('./image.mjs').Image} image
  * @param {Record<string, any>} values
+ * @param {ReturnType<typeof logTexts>} [texts]
  * @returns {Promise<number>}
  */
-async function run(path, image, values) {
+async function run(path, image, values, texts) {
   if (values.port !== undefined) throw new UsageError('--port is for gdb');
   const wanted = values['until-uart'] === undefined ? null : String(values['until-uart']);
   if (wanted === '') throw new UsageError('--until-uart wants some text');
   let seen = '';
   let found = false;
-  const { machine, say, vcd } = await prepare(image, values);
+  const { machine, say, vcd } = await prepare(image, values, texts);
   const cables = ['uart-socket', 'uart1-socket'].flatMap((name, uart) =>
     values[name] === undefined ? [] : [new Cable(machine, uart, values[name])],
   );

@@ -1,8 +1,12 @@
 // checks: scenarios of processes on the emulated chip, one after the other. The program prints
 // `name value…`; tests/run.mjs contains the right values.
 //
+// bench.hpp is the part that differs between boards: the pins on which a scenario shows what it
+// does, and what raises the interrupts of the last scenario.
+//
 // Every scenario starts processes and serves the queue until all have ended, so a lost wake-up
 // shows as a run that does not end.
+#include "bench.hpp"
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 
@@ -41,7 +45,7 @@ Process reader(Scheduler&, Reader<Int> in) {
   for (unsigned i = 0; i < 20; ++i, t += 997) {
     due = t;
     const Status s = co_await in.read_until(x, t);
-    pin_toggle(2);
+    bench::mark(2);
     const Int now = weft_now32();
     if (s != Status::timed_out || now - t > 2 || x != 77)
       show("timeout wrong", {i, code(s), now - t, x});
@@ -254,7 +258,7 @@ Process reader(Scheduler&, Reader<Int> in) {
   Int x = 0, sum = 0, n = 0, wrong = 0;
   while (n < 10) {
     if (co_await in.read(x) != Status::ok) break;
-    pin_toggle(3);
+    bench::mark(3);
     wrong += x != n++;
     sum += x;
   }
@@ -268,13 +272,12 @@ Process reader(Scheduler&, Reader<Int> in) {
 }
 void run() {
   pin.connect(c.writer());
-  pin_in_pull_up(6);
-  pin_irq_both_edges(6);
+  bench::begin(&events);
   go(reader(scheduler, c.reader()));
   scheduler.run();
   // The ring is empty. The next value shows that the reader's end is gone.
   show("after_end", {pin.post_value(1) ? 1u : 0u});
-  WEFT_REG(PPB_NVIC_ICER) = 1u << 13;
+  bench::end();
 }
 }  // namespace port
 
@@ -424,16 +427,15 @@ void run() {
 
 }  // namespace
 
-extern "C" void weft_isr_io_bank0() {
-  pin_irq_ack(6);
+extern "C" void BENCH_ISR() {
+  bench::acknowledge();
   port::pin.post_value(port::count);
   port::count = port::count + 1;
 }
 
 int main() {
   uart_init();
-  pin_out(2);
-  pin_out(3);
+  bench::init();
   weft_list_init(&events, WEFT_LOCAL);
   timeout::run();
   in_time::run();
@@ -447,5 +449,5 @@ int main() {
   uart_puts("ready\n");
   port::run();
   uart_puts("done\n");
-  return 0;
+  return bench::over();
 }

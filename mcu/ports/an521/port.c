@@ -1,33 +1,22 @@
 /* port.c: start-up of both cores, the upper half of the clock, semihosting. Both cores start at
  * the same reset entry, which picks a stack by the core's number. */
-#include "weft_mcu/platform.h"
+#include "../cortex_m/semihost.h"
+#include "../cortex_m/turns.h"
 
-weft_lock_t an521_locks[WEFT_SPINLOCKS + 1];
+weft_lock_t weft_cortex_m_locks[WEFT_SPINLOCKS + 1];
 uint32_t an521_alarm[2];
 static void (*volatile core1_program)(void);
-static uint32_t turns, last;
 int main(void);
 extern uint32_t __bss_start, __bss_end;
 
 uint64_t an521_now64(void) {
   weft_irq_t irq = weft_lock(WEFT_SPINLOCK(WEFT_SPINLOCKS - 1));
-  uint32_t now = weft_now32();
-  if (now < last) turns++;
-  last = now;
-  uint64_t whole = (uint64_t)turns << 32 | now;
+  uint64_t now = weft_clock_now();
   weft_unlock(WEFT_SPINLOCK(WEFT_SPINLOCKS - 1), irq);
-  return whole;
+  return now;
 }
-static uintptr_t semihost(uintptr_t operation, uintptr_t argument) {
-  register uintptr_t r0 __asm("r0") = operation, r1 __asm("r1") = argument;
-  __asm volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
-  return r0;
-}
-void an521_puts(const char *text) { (void)semihost(4, (uintptr_t)text); }
-void an521_exit(int status) {
-  uintptr_t block[2] = {0x20026, (uintptr_t)status};
-  for (;;) (void)semihost(0x20, (uintptr_t)block);
-}
+void an521_puts(const char *text) { semihost_puts(text); }
+void an521_exit(int status) { semihost_exit(status); }
 __attribute__((weak)) void weft_panic(const char *what) {
   an521_puts(what);
   an521_exit(77);
@@ -52,11 +41,11 @@ __attribute__((used)) void an521_begin(void) {
   core1_program();
   for (;;) __asm volatile("wfe");
 }
-__attribute__((naked)) static void reset(void) {
+/* Both cores begin here; each takes the stack that belongs to its number. */
+void weft_reset(void);
+__attribute__((naked)) void weft_reset(void) {
   __asm volatile(
-      "ldr r0, =0x5001f000\n\tldr r0, [r0]\n\tcmp r0, #0\n\tldr r1, =__stack0\n\tbeq 1f\n\tldr r1, =__stack1\n1: mov sp, r1\n\tb an521_begin\n\t.ltorg");
+      "ldr r0, =0x5001f000\n\tldr r0, [r0]\n\tcmp r0, #0\n\tldr r1, =__weft_stack\n\tbeq 1f\n\tldr r1, =__stack1\n1: mov sp, r1\n\tb an521_begin\n\t.ltorg");
 }
-static void fault(void) { an521_exit(78); }
-extern uint32_t __stack0;
-__attribute__((section(".vectors"), used)) static void (*const vectors[16])(void) = {
-    (void (*)(void))(uintptr_t)&__stack0, reset, fault, fault, fault, fault, fault, fault};
+void weft_isr_hardfault(void);
+void weft_isr_hardfault(void) { an521_exit(78); }

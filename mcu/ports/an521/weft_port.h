@@ -19,17 +19,12 @@ enum {
   FPGAIO_COUNTER = 0x50302018,
   FPGAIO_PRESCALE = 0x5030201c,
   CMSDK_TIMER0 = 0x50000000,
-  NVIC_ICPR = 0xe000e280,
+  AN521_ICPR = 0xe000e280,
   SCR = 0xe000ed10,
   TIMER0_LINE = 3,
   ALARM_LONGEST = 100000000,
 };
-typedef struct { uint32_t word; } weft_lock_t;
-typedef uint32_t weft_irq_t;
-#define WEFT_SPINLOCKS 8u
-extern weft_lock_t an521_locks[WEFT_SPINLOCKS + 1];
-#define WEFT_SPINLOCK(n) (&an521_locks[n])
-#define WEFT_LOCAL (&an521_locks[WEFT_SPINLOCKS])
+#include "../cortex_m/two_cores.h"
 extern uint32_t an521_alarm[2];
 
 uint64_t an521_now64(void);
@@ -37,7 +32,6 @@ WEFT_INLINE uint32_t weft_now32(void) { return WEFT_REG(FPGAIO_COUNTER); }
 WEFT_INLINE uint64_t weft_now64(void) { return an521_now64(); }
 WEFT_INLINE unsigned weft_core(void) { return WEFT_REG(CPU_ID); }
 WEFT_INLINE void weft_wait_init(void) { WEFT_REG(SCR) = 16; /* SEVONPEND */ }
-WEFT_INLINE void weft_wake(void) { __asm volatile("dsb\n\tsev" ::: "memory"); }
 /* The timer stops from the first write to the last, so no old alarm fires in between. Interrupts
  * are off, since an interrupt between reading the clock and starting the timer would delay the
  * alarm by its duration. */
@@ -49,7 +43,7 @@ WEFT_INLINE void an521_start_timer(unsigned core) {
   if (us > ALARM_LONGEST) us = ALARM_LONGEST;
   WEFT_REG(timer) = 0;
   WEFT_REG(timer + 12) = 1; /* INTCLEAR: clear the interrupt */
-  WEFT_REG(NVIC_ICPR) = 1u << (TIMER0_LINE + core);
+  WEFT_REG(AN521_ICPR) = 1u << (TIMER0_LINE + core);
   WEFT_REG(timer + 8) = us * 20; /* RELOAD: the period */
   WEFT_REG(timer + 4) = us * 20; /* VALUE: the present count */
   WEFT_REG(timer) = 9;           /* CTRL: on, with interrupt */
@@ -64,24 +58,6 @@ WEFT_INLINE void weft_wait(void) {
   unsigned core = weft_core();
   if (WEFT_REG(CMSDK_TIMER0 + 0x1000 * core + 12)) an521_start_timer(core);
 }
-WEFT_INLINE weft_irq_t weft_lock(weft_lock_t *l) {
-  weft_irq_t irq;
-  uint32_t got;
-  __asm volatile("mrs %0, primask\n\tcpsid i" : "=r"(irq)::"memory");
-  if (l != WEFT_LOCAL)
-    __asm volatile(
-        "1: ldrex %0, [%1]\n\tcmp %0, #0\n\tbne 1b\n\tstrex %0, %2, [%1]\n\tcmp %0, #0\n\tbne 1b\n\tdmb"
-        : "=&r"(got)
-        : "r"(&l->word), "r"(1)
-        : "cc", "memory");
-  return irq;
-}
-WEFT_INLINE void weft_unlock(weft_lock_t *l, weft_irq_t irq) {
-  if (l != WEFT_LOCAL) __asm volatile("dmb\n\tstr %1, [%0]" ::"r"(&l->word), "r"(0) : "memory");
-  __asm volatile("msr primask, %0" ::"r"(irq) : "memory");
-}
-WEFT_INLINE void weft_lock_thread(weft_lock_t *l) { (void)weft_lock(l); }
-WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) { weft_unlock(l, 0); }
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes);
 #define WEFT_STACK1 ((void *)0) /* the linker script provides it */
 #define WEFT_STACK1_BYTES 0u

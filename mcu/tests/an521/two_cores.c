@@ -5,7 +5,7 @@
 
 enum { EVENTS = 12, ACTORS = 4, ROUNDS = 200 };
 static weft_actor actors[ACTORS];
-static weft_event events[EVENTS], finish;
+static weft_event events[EVENTS + 1]; /* the last one ends the round */
 static weft_heap_entry numbers[EVENTS + 1];
 static weft_queue list;
 static weft_heap heap;
@@ -30,7 +30,7 @@ static uint32_t act(weft_event *e, uint32_t release) {
   runs[i]++;
   by_core[weft_core()]++;
   inside[a] = 0;
-  if (__atomic_sub_fetch(&left, 1, __ATOMIC_SEQ_CST) == 0) post(&finish, release);
+  if (__atomic_sub_fetch(&left, 1, __ATOMIC_SEQ_CST) == 0) post(&events[EVENTS], release);
   if (runs[i] == ROUNDS) return WEFT_DONE;
   if (i % 2) return 5 + i;
   post(e, release + 3 + i);
@@ -77,7 +77,7 @@ static void both(bool with_heap) {
   left = EVENTS * ROUNDS;
   if (with_heap) weft_heap_init(&heap, WEFT_SPINLOCK(0), events, numbers, EVENTS + 1);
   else weft_list_init(&list, WEFT_SPINLOCK(0));
-  finish = (weft_event)WEFT_EVENT(end, &actors[0]);
+  events[EVENTS] = (weft_event)WEFT_EVENT(end, &actors[0]);
   uint32_t start = weft_now32() + 50;
   for (unsigned i = 0; i < EVENTS; i++) {
     runs[i] = 0;

@@ -21,8 +21,9 @@ const figures = {};
 let passed = 0,
   failed = 0;
 
+export const image = (name) => `${images}/${name}.elf`;
 export function load(name, options) {
-  return new Machine(options).load(readFileSync(`${images}/${name}.elf`));
+  return new Machine(options).load(readFileSync(image(name)));
 }
 export function check(rule, value, limit, ok = value <= limit) {
   figures[rule] = value;

@@ -5,7 +5,11 @@
  * run.mjs [--emulator DIR] IMAGES writes one line per test and, last, `N passed, N failed`. IMAGES
  * is the folder of the built firmware.
  */
-import { check, edges, finish, load, text, US } from './harness.mjs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { check, edges, finish, image, load, text, US } from './harness.mjs';
 
 const steady = (list) => list.slice(10); // the first few tasks begin before both cores run
 
@@ -355,6 +359,55 @@ for (const [what, uartDelay] of [
     'equal',
     JSON.stringify(a.statistics()) === JSON.stringify(b.statistics()),
   );
+}
+// ---- the log (M23) ------------------------------------------------------------------------------
+{
+  const m = load('log_cost'),
+    out = text(m);
+  m.run(50e6);
+  const r = JSON.parse(out());
+  check('log: a record without arguments, cycles', r.none, 34);
+  check('log: a record with one argument, cycles', r.one, 34);
+  check('log: a record with two arguments, cycles', r.two, 37);
+  check('log: bytes on the wire, an argument of 32 bits, 1 ms after the last record', r.bytes, 7);
+  check('log: bytes on the wire, a small argument', r.bytes_small, 4);
+  check('log: bytes on the wire, an argument of 32 bits, 0.1 s later', r.bytes_later, 8);
+  check('log: a packet of ten records, cycles', r.packet_of_ten, 5000);
+}
+{
+  const command = resolve(import.meta.dirname, '../../../emulator/bin/weft-rp2040');
+  const ran = spawnSync(process.execPath, [command, 'run', image('log'), '--log', '--quiet'], {
+    encoding: 'utf8',
+  });
+  const lines = ran.stdout.trimEnd().split('\n');
+  const ticks = lines.filter((line) => /^ +0\.\d{6} tick \d+, [01] us late$/.test(line));
+  check(
+    'log: the command shows each record of the example, in order',
+    `${ran.status} ${lines.length} ${ticks.length}`,
+    '0 102 100',
+    ran.status === 0 &&
+      lines.length === 102 &&
+      /^ +0\.\d{6} begin$/.test(lines[0]) &&
+      ticks.every((line, i) => line.includes(` tick ${i},`)) &&
+      lines[101].endsWith('that was all'),
+  );
+  const capture = join(mkdtempSync(join(tmpdir(), 'weft-log-')), 'capture.bin');
+  const options = ['--quiet', '--uart', capture];
+  spawnSync(process.execPath, [command, 'run', image('log'), ...options]);
+  const read = spawnSync(process.execPath, [command, 'log', image('log'), capture], {
+    encoding: 'utf8',
+  });
+  check('log: the same lines from a captured file', read.status, 0, read.stdout === ran.stdout);
+  const wrong = spawnSync(process.execPath, [command, 'log', image('blink'), capture], {
+    encoding: 'utf8',
+  });
+  check(
+    'log: an ELF that logs nothing is named',
+    wrong.stderr.trim(),
+    'one line',
+    wrong.status === 2 && /blink\.elf: no section \.weft_log: /.test(wrong.stderr),
+  );
+  rmSync(dirname(capture), { recursive: true });
 }
 // ---- mistakes, named over the UART by a debug build ---------------------------------------------
 for (const [kind, word] of [
