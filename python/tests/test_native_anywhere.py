@@ -142,17 +142,6 @@ def test_what_is_not_placeable_does_not_compile(compiler, placement, tmp_path): 
         assert message in done.stderr
 
 
-def test_a_board_is_refused_with_what_to_use(tmp_path):  # rule 19.5
-    source = tmp_path / "board.cpp"
-    source.write_text(HEAD)
-    done = subprocess.run(
-        [shutil.which("g++") or "clang++", "-std=c++20", "-ffreestanding", "-fsyntax-only",
-         f"-I{SOURCE.parents[1] / 'include'}", source],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "use weft_mcu/csp.hpp there" in done.stderr
-
-
 def test_a_default_of_another_type_is_refused_when_it_is_loaded(tmp_path):  # rule 19.5
     source = tmp_path / "other.cpp"
     source.write_text(

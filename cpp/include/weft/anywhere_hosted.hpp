@@ -42,15 +42,8 @@ auto try_write(const Writer<T, P>& w, std::type_identity_t<T> v,
 
 namespace placing {
 
-struct Declared {
-  void next(const char*) noexcept {}
-};
-struct Parameter {
-  Parameter() noexcept {}
-  template <class T>
-  Parameter(const T&) noexcept {}  // NOLINT: implicit, for `n = 8`
-};
-
+using Declared = Undeclared;
+using Parameter = Unread;
 }  // namespace placing
 }  // namespace weft::inline WEFT_ABI
 
