@@ -75,8 +75,8 @@ WEFT_PLACEABLE(poisons, out, strength = 1)
 // Tells how the writes have ended, and how many were done if `counted`.
 weft::Process tells(weft::Writer<Int> out, weft::Writer<Int> log, bool counted) {
   Int n = 0;
-  auto s = co_await weft::try_write(out, n);
-  while (s == weft::Status::ok) s = co_await weft::try_write(out, ++n);
+  auto s = co_await weft::write_or_end(out, n);
+  while (s == weft::Status::ok) s = co_await weft::write_or_end(out, ++n);
   if (counted) co_await log.write(n);
   co_await log.write(static_cast<Int>(s));
 }

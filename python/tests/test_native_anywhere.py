@@ -75,7 +75,7 @@ def test_so_does_poison_which_spreads():  # rules 19.3, 4.3
 
 
 @pytest.mark.parametrize("poisons", [False, True])
-def test_try_write_says_how_the_channel_has_ended(poisons):  # rule 19.4
+def test_write_or_end_says_how_the_channel_has_ended(poisons):  # rule 19.4
     a, log = channels(2)
     got = co.run(placed().tells(-a, -log), placed().stops(+a, 3, poisons), collect(+log))
     assert got[2] == ["poisoned after 3" if poisons else "retired after 3"]

@@ -3,10 +3,10 @@
 //
 //   #include <weft/anywhere.hpp>
 //
-//   weft::Process scale(weft::Reader<double> in, weft::Writer<double> out, double factor) {
-//     while (auto x = co_await in.next()) co_await out.write(factor * *x);
+//   weft::Process scale(weft::Reader<double> values, weft::Writer<double> scaled, double factor) {
+//     while (auto x = co_await values.next()) co_await scaled.write(factor * *x);
 //   }
-//   WEFT_PLACEABLE(scale, in, out, factor = 2.0)
+//   WEFT_PLACEABLE(scale, values, scaled, factor = 2.0)
 //
 //   a C++ program           ──► anywhere_hosted.hpp: a coroutine of the hosted library
 //   WEFT_PLACE_COMPONENT    ──► anywhere_component.hpp: a component for Python. weft.native.load()

@@ -32,9 +32,9 @@ using native::tasks::sleep;
 namespace detail {
 
 template <class T>
-class TryWrite : public native::detail::TaskOperation {
+class WriteOrEnd : public native::detail::TaskOperation {
  public:
-  TryWrite(std::uint32_t end, const T& value, weft_place at) : end_(end), at_(at) {
+  WriteOrEnd(std::uint32_t end, const T& value, weft_place at) : end_(end), at_(at) {
     native::detail::encode<T>(value, block_, native::detail::running.api->allocate);
   }
   bool await_ready() {
@@ -130,11 +130,11 @@ concept Copied = !native::detail::kParts<T>;
 
 }  // namespace detail
 
-// Does what try_write() of anywhere_hosted.hpp does.
+// Does what write_or_end() of anywhere_hosted.hpp does.
 template <detail::Copied T>
-auto try_write(const native::tasks::Writer<T>& w, const std::type_identity_t<T>& v,
+auto write_or_end(const native::tasks::Writer<T>& w, const std::type_identity_t<T>& v,
                const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  return detail::TryWrite<T>(w.number(), v, native::detail::place(file, line));
+  return detail::WriteOrEnd<T>(w.number(), v, native::detail::place(file, line));
 }
 
 // --- guards, and select (rule 5) -----------------------------------------------------------------

@@ -253,7 +253,7 @@ struct PlacedWrite : PlacedOp<T, core::Side::out, Asks::nothing> {
   void await_resume() const noexcept {}
 };
 template <class T>
-struct PlacedTryWrite : PlacedOp<T, core::Side::out, Asks::everything> {
+struct PlacedWriteOrEnd : PlacedOp<T, core::Side::out, Asks::everything> {
   using PlacedOp<T, core::Side::out, Asks::everything>::PlacedOp;
   Status await_resume() noexcept { return this->outcome(); }
 };
@@ -401,11 +401,11 @@ class Writer : mcu::Writer<T> {
   using Base::poison;
 };
 
-// Does what try_write() of anywhere_hosted.hpp does.
+// Does what write_or_end() of anywhere_hosted.hpp does.
 template <class T>
-[[nodiscard]] detail::PlacedTryWrite<T> try_write(const Writer<T>& w,
+[[nodiscard]] detail::PlacedWriteOrEnd<T> write_or_end(const Writer<T>& w,
                                                   const std::type_identity_t<T>& v) noexcept {
-  return detail::PlacedTryWrite<T>(w.core(), v);
+  return detail::PlacedWriteOrEnd<T>(w.core(), v);
 }
 
 // Refers to a barrier of the board's program (mcu::Barrier).
