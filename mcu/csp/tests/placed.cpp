@@ -196,7 +196,11 @@ void run() {
 
 }  // namespace
 
-int main() {
+#if defined(__clang__)
+extern "C"  // With -ffreestanding clang would give main a C++ name.
+#endif
+    int
+    main() {
 #if defined(WEFT_POSIX)
   weft_posix_virtual(0);
 #elif !defined(WEFT_PLACED_AN521)
