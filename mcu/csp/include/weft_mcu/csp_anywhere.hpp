@@ -5,13 +5,13 @@
 // If an operation meets an end that its process does not ask about, the process is ended where it
 // stands: its frame is destroyed. That happens in the scheduler's loop, never within the operation,
 // since a coroutine that runs cannot be destroyed. The loop resumes a frame through the frame's
-// first word; end_with() replaces this word by the address of end_here().
+// first word; end() replaces this word by the address of end_here().
 //
 //   an operation ─met its partner──────────────────────────────► the process goes on
 //        │      └─found an end: over() ─asked about──────────────► it goes on, and gets the status
-//        │                            └─otherwise: end_with() ──┐
-//        └─waits ──partner──► it goes on                        ├──loop──► end_here(): destroyed
-//                └─the end comes: wake() ─otherwise: end_with()─┘
+//        │                            └─otherwise: end() ──┐
+//        └─waits ──partner──► it goes on                   ├──loop──► end_here(): destroyed
+//                └─the end comes: wake() ─otherwise: end()─┘
 //
 //   A select replaces the first word while it waits, by PlacedChoice::woken(), which leaves the
 //   queues of the guards before the process goes on or is destroyed.
@@ -33,6 +33,9 @@
 
 #include "weft/chosen.hpp"
 #include "weft/placing.hpp"
+
+// What happens seldom is one function, compiled for size.
+#define WEFT_RARE [[gnu::noinline, gnu::cold]]
 
 #if defined(__cpp_exceptions)
 #error "weft: compile a placeable source for a board with -fno-exceptions"
@@ -96,17 +99,20 @@ class [[nodiscard]] Process {
  public:
   using promise_type = detail::PlacedPromise;
 
+  Process(Process&& other) noexcept : promise_(other.release()) {}
+  Process& operator=(Process&&) = delete;
+  inline ~Process();
+
   static constexpr bool await_ready() noexcept { return false; }
   inline void await_suspend(std::coroutine_handle<detail::PlacedPromise> caller) noexcept;
   static void await_resume() noexcept {}
 
  private:
-  friend mcu::Scheduler;
   friend detail::PlacedPromise;
-  explicit Process(mcu::Process p, detail::PlacedPromise* promise) noexcept
-      : process_(static_cast<mcu::Process&&>(p)), promise_(promise) {}
-  mcu::Process process_;
-  detail::PlacedPromise* promise_;
+  friend mcu::Scheduler;
+  explicit Process(detail::PlacedPromise* p) noexcept : promise_(p) {}
+  detail::PlacedPromise* release() noexcept { return std::exchange(promise_, nullptr); }
+  detail::PlacedPromise* promise_;  // null if there was no room for the frame, or once it is started
 };
 
 namespace detail {
@@ -122,24 +128,33 @@ class PlacedPromise : public mcu::Process::promise_type {
  public:
   using Handle = std::coroutine_handle<PlacedPromise>;
 
-  PlacedPromise() noexcept : Base(*on_this_core().making) { set(core::NodeFlags::framed); }
+  WEFT_RARE PlacedPromise() noexcept : Base(*on_this_core().making) {
+    flags = core::NodeFlags::framed;
+  }
   PlacedPromise(const PlacedPromise&) = delete;
   PlacedPromise& operator=(const PlacedPromise&) = delete;
-  ~PlacedPromise() {
+  WEFT_RARE ~PlacedPromise() {
     if (awaited_by) scheduler().push(awaited_by);
   }
 
-  static void* operator new(std::size_t bytes) noexcept {
+  WEFT_RARE static void* operator new(std::size_t bytes) noexcept {
     mcu::Scheduler* const s = on_this_core().making;
     return s ? Base::operator new(bytes, *s) : nullptr;
   }
-  static void operator delete(void *frame, std::size_t bytes) noexcept {
+  WEFT_RARE static void operator delete(void *frame, std::size_t bytes) noexcept {
     Base::operator delete(frame, bytes);
   }
-  static Process get_return_object_on_allocation_failure() noexcept {
-    return Process(Base::get_return_object_on_allocation_failure(), nullptr);
+  // The processes that this core makes from now on are those of `s`.
+  WEFT_RARE static void makes(mcu::Scheduler& s) noexcept {
+    s.wake = &wake;
+    on_this_core().making = &s;
   }
-  Process get_return_object() noexcept { return Process(Base::get_return_object(), this); }
+  WEFT_RARE static int starts(mcu::Scheduler& s, PlacedPromise* p) noexcept {
+    return s.start(p ? p->Base::get_return_object()
+                     : Base::get_return_object_on_allocation_failure());
+  }
+  static Process get_return_object_on_allocation_failure() noexcept { return Process(nullptr); }
+  Process get_return_object() noexcept { return Process(this); }
 
   Frame& frame() noexcept { return *static_cast<Frame*>(Handle::from_promise(*this).address()); }
 
@@ -148,34 +163,32 @@ class PlacedPromise : public mcu::Process::promise_type {
     return static_cast<unsigned>(s) >=
            static_cast<unsigned>(Status::retired) + static_cast<unsigned>(asks);
   }
-  void end_with(Status s) noexcept {
-    status = s;
-    frame().resume = &end_here;
-  }
+  // Ends the process, by its status, when the loop comes to it.
+  void end() noexcept { frame().resume = &end_here; }
   // Called by an operation that is over at once. Returns whether the process must suspend.
-  [[gnu::noinline]] bool over(Status s) noexcept {
+  WEFT_RARE bool over(Status s) noexcept {
     status = s;
     if (!unasked(s)) return gives_way();
-    end_with(s);
+    end();
     scheduler().push(this);
     return true;
   }
   // Called by an operation at an end that is closed, which is bad use (rule 2.2).
-  [[gnu::noinline]] bool closed() noexcept {
+  WEFT_RARE bool closed() noexcept {
     (void)WEFT_MISTAKE(0, "an operation at an end that was retired, or moved from (rule 2.2)");
     asks = Asks::nothing;
     return over(Status::retired);
   }
   // What the scheduler's processes are woken by, if the waker is not pushed directly: among others
   // by the end of a channel.
-  static void wake(core::Node* w) noexcept {
+  WEFT_RARE static void wake(core::Node* w) noexcept {
     if (w->is(core::NodeFlags::framed)) {
       auto* const p = static_cast<PlacedPromise*>(w);
-      if (p->unasked(p->status)) p->end_with(p->status);
+      if (p->unasked(p->status)) p->end();
     }
     w->ops->home->push(w);
   }
-  static void end_here(void* frame) noexcept {
+  WEFT_RARE static void end_here(void* frame) noexcept {
     const Handle h = Handle::from_address(frame);
     PlacedPromise& p = h.promise();
     std::uint8_t& dying = on_this_core().dying;
@@ -194,7 +207,33 @@ class PlacedPromise : public mcu::Process::promise_type {
 static_assert(alignof(PlacedPromise) == alignof(mcu::Process::promise_type),
               "a frame is found from both");
 
-// A plain operation. It waits by the process's own node.
+// Begins a plain operation, which waits by the process's own node. Returns whether the process must
+// suspend.
+template <class T, core::Side S>
+#if !defined(__OPTIMIZE_SIZE__)
+[[gnu::always_inline]]
+#endif
+inline bool begin(PlacedPromise& p, mcu::ChannelEngine<T>* c, void* value) noexcept {
+  if (!c) return p.closed();
+  using Fast = typename mcu::ChannelEngine<T>::FastResult;
+  const Fast fast = c->template begin_fast<S>(p, value);
+  if (fast == Fast::waits) return true;
+  if (fast == Fast::met) {
+    p.status = Status::ok;
+    return false;
+  }
+  p.slot = value;
+  const Status s = c->template begin_slow<S>(p);
+  return s == Status::pending || p.over(s);
+}
+// All reads of a type are one function. Writes are inlined, but where size counts most. If reads
+// were inlined too, a communication would take 15 cycles less on the RP2040, and the program would
+// have more bytes than one of weft::mcu's processes has, by 7 % (tests/run.mjs compares both).
+template <class T>
+[[gnu::noinline]] bool begin_read(PlacedPromise& p, mcu::ChannelEngine<T>* c, void* to) noexcept {
+  return begin<T, core::Side::in>(p, c, to);
+}
+
 template <class T, core::Side S, Asks A>
 struct PlacedOp {
   union {
@@ -215,17 +254,10 @@ struct PlacedOp {
       me = &p;
       p.asks = A;
     }
-    if (!c) return p.closed();
-    using Fast = typename mcu::ChannelEngine<T>::FastResult;
-    const Fast fast = c->template begin_fast<S>(p, &value);
-    if (fast == Fast::waits) return true;
-    if (fast == Fast::met) {
-      if constexpr (A != Asks::nothing) p.status = Status::ok;
-      return false;
-    }
-    p.slot = &value;
-    const Status s = c->template begin_slow<S>(p);
-    return s == Status::pending || p.over(s);
+    if constexpr (S == core::Side::in)
+      return begin_read<T>(p, c, &value);
+    else
+      return begin<T, S>(p, c, &value);
   }
   // Called once, since the process no longer asks after that.
   Status outcome() noexcept {
@@ -345,11 +377,11 @@ inline constexpr bool kOnBoard = [] {
   return true;
 }();
 
-// Called when an end of a process is destroyed.
-template <class E>
-void spread(E& end) noexcept {
-  if (const std::uint8_t s = on_this_core().dying) [[unlikely]]
-    end.poison(s);
+// Spreads the poison that ends the process whose end goes (rule 4.3).
+template <class T>
+[[gnu::noinline]] void spread(mcu::ChannelEngine<T>* c) noexcept {
+  const std::uint8_t s = on_this_core().dying;
+  if (c && s) c->poison(s);
 }
 
 }  // namespace detail
@@ -364,7 +396,7 @@ class Reader : mcu::Reader<T> {
   Reader(Base&& end) noexcept : Base(static_cast<Base&&>(end)) {}
   Reader(Reader&&) noexcept = default;
   Reader& operator=(Reader&&) noexcept = default;
-  ~Reader() { detail::spread(*this); }
+  WEFT_RARE ~Reader() { detail::spread(this->core_); }
 
   // Reads the next value; co_await the result. If the channel has ended, the process ends.
   [[nodiscard]] detail::PlacedRead<T> read() const noexcept {
@@ -390,7 +422,7 @@ class Writer : mcu::Writer<T> {
   Writer(Base&& end) noexcept : Base(static_cast<Base&&>(end)) {}
   Writer(Writer&&) noexcept = default;
   Writer& operator=(Writer&&) noexcept = default;
-  ~Writer() { detail::spread(*this); }
+  WEFT_RARE ~Writer() { detail::spread(this->core_); }
 
   // Writes a value; co_await the result. If the channel has ended, the process ends.
   [[nodiscard]] detail::PlacedWrite<T> write(const T& v) const noexcept {
@@ -577,7 +609,7 @@ class PlacedChoice {
     c.chosen_ = c.engine_.woken(&board_now, false);
     const Status s = c.outcome(p);
     if (!p.unasked(s)) return go_on(frame);
-    p.end_with(s);
+    p.status = s;
     PlacedPromise::end_here(frame);
   }
   // Returns ok, or the end that was chosen.
@@ -667,6 +699,10 @@ auto select(const G&... g) noexcept {
 
 // --- starting ------------------------------------------------------------------------------------
 
+Process::~Process() {
+  if (promise_) detail::PlacedPromise::Handle::from_promise(*promise_).destroy();
+}
+
 void Process::await_suspend(std::coroutine_handle<detail::PlacedPromise> caller) noexcept {
   if (!promise_)
     weft_panic("weft: no room in the arena for a process that another one awaits; give the "
@@ -676,7 +712,7 @@ void Process::await_suspend(std::coroutine_handle<detail::PlacedPromise> caller)
     weft_panic("weft: a process awaits another one, and its core has started processes of another "
                "scheduler meanwhile: await processes where the core has one scheduler");
   promise_->awaited_by = &caller.promise();
-  (void)s.start(static_cast<mcu::Process&&>(process_));
+  (void)detail::PlacedPromise::starts(s, release());
 }
 
 namespace mcu {
@@ -685,10 +721,9 @@ int Scheduler::start(A&&... arguments) noexcept {
   static_assert(std::is_same_v<decltype(F(static_cast<A&&>(arguments)...)), weft::Process>,
                 "weft: start<f>(arguments…) is for a placeable process, which returns a "
                 "weft::Process");
-  wake = &weft::detail::PlacedPromise::wake;
-  weft::detail::on_this_core().making = this;
+  weft::detail::PlacedPromise::makes(*this);
   weft::Process p = F(static_cast<A&&>(arguments)...);
-  return start(static_cast<Process&&>(p.process_));
+  return weft::detail::PlacedPromise::starts(*this, p.release());
 }
 }  // namespace mcu
 
@@ -714,3 +749,4 @@ constexpr bool fits_board(R (*)(A...)) noexcept {
 }  // namespace weft::inline WEFT_ABI
 
 #define WEFT_PLACING_DECLARE(F) static_assert(::weft::placing::fits_board(&F));
+#undef WEFT_RARE
