@@ -7,9 +7,9 @@
 // since a coroutine that runs cannot be destroyed. The loop resumes a frame through the frame's
 // first word; end() replaces this word by the address of end_here().
 //
-//   an operation ─met its partner──────────────────────────────► the process goes on
-//        │      └─found an end: over() ─asked about──────────────► it goes on, and gets the status
-//        │                            └─otherwise: end() ──┐
+//   an operation ─met its partner───────────────► the process goes on
+//        │      └─found an end: begun() ─asked about──► it goes on, and gets the status
+//        │                             └─otherwise: end() ─┐
 //        └─waits ──partner──► it goes on                   ├──loop──► end_here(): destroyed
 //                └─the end comes: wake() ─otherwise: end()─┘
 //
@@ -73,20 +73,23 @@ static_assert(static_cast<int>(Status::retired) + 1 == static_cast<int>(Status::
 class Turns {
  public:
   std::uint32_t first(std::uint32_t key, std::uint32_t n) noexcept {
-    if ((turn_[0] ^ key) >> kBits != 0) std::swap(turn_[0], turn_[1]);
-    if ((turn_[0] ^ key) >> kBits != 0) {
+    if (!same(key)) std::swap(latest_, before_);
+    if (!same(key)) {
       static std::uint32_t seed = 1;
       seed = seed * 1664525u + 1013904223u;  // Knuth and Lewis
-      turn_[0] = (key & ~kMask) | ((seed >> 16) % n);
+      latest_ = (key & ~kMask) | ((seed >> 16) % n);
     }
-    return turn_[0] & kMask;
+    return latest_ & kMask;
   }
-  void next(std::uint32_t at) noexcept { turn_[0] = (turn_[0] & ~kMask) | at; }
+  void next(std::uint32_t at) noexcept { latest_ = (latest_ & ~kMask) | at; }
 
-  static constexpr std::uint32_t kBits = 5, kMask = (1u << kBits) - 1;
+  static constexpr std::uint32_t kMask = 31;
 
  private:
-  std::uint32_t turn_[2] = {};
+  bool same(std::uint32_t key) const noexcept { return ((latest_ ^ key) & ~kMask) == 0; }
+  // The place where the next select begins is in the low bits, the guards are in the others. (Two
+  // members, since the compiler would call memset for an array.)
+  std::uint32_t latest_ = 0, before_ = 0;
 };
 
 class PlacedPromise;
@@ -165,8 +168,9 @@ class PlacedPromise : public mcu::Process::promise_type {
   }
   // Ends the process, by its status, when the loop comes to it.
   void end() noexcept { frame().resume = &end_here; }
-  // Called by an operation that is over at once. Returns whether the process must suspend.
-  WEFT_RARE bool over(Status s) noexcept {
+  // Called with the result of an operation's beginning. Returns whether the process must suspend.
+  WEFT_RARE bool begun(Status s) noexcept {
+    if (s == Status::pending) return true;
     status = s;
     if (!unasked(s)) return gives_way();
     end();
@@ -177,7 +181,7 @@ class PlacedPromise : public mcu::Process::promise_type {
   WEFT_RARE bool closed() noexcept {
     (void)WEFT_MISTAKE(0, "an operation at an end that was retired, or moved from (rule 2.2)");
     asks = Asks::nothing;
-    return over(Status::retired);
+    return begun(Status::retired);
   }
   // What the scheduler's processes are woken by, if the waker is not pushed directly: among others
   // by the end of a channel.
@@ -223,8 +227,7 @@ inline bool begin(PlacedPromise& p, mcu::ChannelEngine<T>* c, void* value) noexc
     return false;
   }
   p.slot = value;
-  const Status s = c->template begin_slow<S>(p);
-  return s == Status::pending || p.over(s);
+  return p.begun(c->template begin_slow<S>(p));
 }
 // All reads of a type are one function. Writes are inlined, but where size counts most. If reads
 // were inlined too, a communication would take 15 cycles less on the RP2040, and the program would
@@ -453,8 +456,7 @@ class Barrier {
       detail::PlacedPromise& p = h.promise();
       if (barrier->enrolled() == 0)
         (void)WEFT_MISTAKE(0, "sync() at a barrier at which nobody is enrolled (rule 8.2)");
-      const Status s = barrier->begin_sync(p);
-      return s == Status::pending || p.over(s);
+      return p.begun(barrier->begin_sync(p));
     }
     static void await_resume() noexcept {}
   };
@@ -589,7 +591,7 @@ class PlacedChoice {
     }
     engine_.bind(g, n, Mode::fair, &p, p.turns.first(key, n));
     chosen_ = engine_.begin(&p, &board_now);
-    if (chosen_ != core::Select::parked) return p.over(outcome(p));
+    if (chosen_ != core::Select::parked) return p.begun(outcome(p));
     p.status = Status::ok;  // wake() must not take an older status for the outcome.
     p.place = this;
     timer_.begin(p.scheduler(), engine_.choice, engine_.deadline());
