@@ -35,7 +35,7 @@ WEFT_PLACEABLE(recalls, log)
 weft::Process counts(weft::Writer<Int> out, Int from, Int to) {
   for (Int i = from; i < to; ++i) co_await out.write(i);
 }
-WEFT_PLACEABLE(counts, out, from = 0, to)
+WEFT_PLACEABLE(counts, out, from, to)
 
 // Copies until a channel has ended, and asks nothing. Objects live in three scopes while it waits.
 weft::Process noted_copies(weft::Reader<Int> source, weft::Writer<Int> out) {

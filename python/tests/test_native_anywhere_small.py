@@ -5,6 +5,8 @@ mcu/csp/tests/placed.cpp).
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 from components import HERE, needs_compiler
 
@@ -138,7 +140,10 @@ class Networks:
 @pytest.mark.parametrize("on", ["pool", "thread"])
 def test_a_source_without_a_heap_gives_the_same_under_python(on):
     """Rules 19.1, 19.2, 19.3, 19.4."""
-    n = Networks(weft.native.load(TESTS / "anywhere_small.cpp"), on)
+    placed = weft.native.load(TESTS / "anywhere_small.cpp")
+    # `from` is a keyword of Python (rule 19.5).
+    assert list(inspect.signature(placed.counts).parameters)[:3] == ["out", "from_", "to"]
+    n = Networks(placed, on)
     for network in (
         n.vibration, n.retired, n.reader_gone, n.poisoned, n.temporary, n.buffered, n.merged,
         n.merge_poisoned, n.chosen, n.phases, n.withdrawn, n.slept,
