@@ -18,10 +18,14 @@
 #if defined(WEFT_PLACE_COMPONENT)
 #include "anywhere_component.hpp"
 #elif __STDC_HOSTED__ == 0
-#if !__has_include("weft_mcu/csp_anywhere.hpp")
-#error "weft: to build a placeable source for a board, add mcu/csp/include, mcu/include and a folder of mcu/ports to the include path"
+#if !defined(WEFT_PLACE_HEADER)  // as WEFT_PRIM_HEADER of prim.hpp: the platform's part
+#define WEFT_PLACE_HEADER "weft_mcu/csp_anywhere.hpp"
 #endif
-#include "weft_mcu/csp_anywhere.hpp"
+#if !__has_include(WEFT_PLACE_HEADER)
+#error \
+    "weft: to build a placeable source for a board, add mcu/csp/include, mcu/include and a folder of mcu/ports to the include path"
+#endif
+#include WEFT_PLACE_HEADER
 #else
 #include "anywhere_hosted.hpp"
 #endif

@@ -36,7 +36,7 @@ struct [[nodiscard("nothing is written until it is awaited: co_await")]] WriteOr
 // BadUse.
 template <class T, class P>
 auto write_or_end(const Writer<T, P>& w, std::type_identity_t<T> v,
-               std::uint32_t line = __builtin_LINE()) {
+                  std::uint32_t line = __builtin_LINE()) {
   return detail::WriteOrEndOp<T, P>{w.checked("write"), std::move(v), line};
 }
 

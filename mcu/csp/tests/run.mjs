@@ -33,7 +33,9 @@ function load(name) {
 }
 
 function bytes(name) {
-  const lines = execFileSync('arm-none-eabi-size', [`${images}/${name}.elf`]).toString().split('\n');
+  const lines = execFileSync('arm-none-eabi-size', [`${images}/${name}.elf`])
+    .toString()
+    .split('\n');
   return Number(lines[1].trim().split(/\s+/)[0]);
 }
 
@@ -67,7 +69,11 @@ for (const kind of ['', '-os']) {
     return { ...JSON.parse(text()), bytes: bytes(name) };
   });
   const [own, placed] = figures;
-  check(`placed_commstime${kind}: numbers that are wrong, left`, [placed.wrong, placed.left], '0,0');
+  check(
+    `placed_commstime${kind}: numbers that are wrong, left`,
+    [placed.wrong, placed.left],
+    '0,0',
+  );
   const ratio = (figure) => (placed[figure] / own[figure]).toFixed(3);
   atMost(`placed_commstime${kind}: cycles a loop ÷ commstime's`, ratio('cycles_loop'), 1.03);
   atMost(`placed_commstime${kind}: bytes ÷ commstime's`, ratio('bytes'), 1.05);
