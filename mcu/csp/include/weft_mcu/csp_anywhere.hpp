@@ -115,7 +115,8 @@ class [[nodiscard]] Process {
   friend mcu::Scheduler;
   explicit Process(detail::PlacedPromise* p) noexcept : promise_(p) {}
   detail::PlacedPromise* release() noexcept { return std::exchange(promise_, nullptr); }
-  detail::PlacedPromise* promise_;  // null if there was no room for the frame, or once it is started
+  // Null if there was no room for the frame, or once the process is started.
+  detail::PlacedPromise* promise_;
 };
 
 namespace detail {

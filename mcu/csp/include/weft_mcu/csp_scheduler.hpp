@@ -93,8 +93,8 @@ class Scheduler : public core::WakerOps {
   // Makes a process runnable. Returns WEFT_OK, or WEFT_E_ARENA if the arena had no room for the
   // frame (a debug build panics); then nothing runs. May be called from main or a process.
   int start(Process p) noexcept;
-  // Makes a placeable process by F(arguments…), and starts it: start<smooth>(a.reader(), b.writer(),
-  // 8). Returns what start() returns. Defined in csp_anywhere.hpp.
+  // Makes a placeable process by F(arguments…), and starts it. Returns what start() returns. Defined
+  // in csp_anywhere.hpp.
   template <auto F, class... A>
   int start(A&&... arguments) noexcept;
   // Serves the queue until every process has ended, or returns at once if there is none. Called
