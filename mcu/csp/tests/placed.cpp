@@ -194,6 +194,63 @@ void run() {
 }
 }  // namespace slept
 
+// --- what only a board has: these networks print nothing unless they go wrong --------------------
+
+void expect(bool right, const char* what) {
+  if (right) return;
+  put(what);
+  put(" is wrong\n");
+}
+
+namespace step {  // A process awaits another one, and goes on although that one met an end.
+constinit Channel<Int> a, b;
+weft::Process steps(weft::Reader<Int> source, weft::Writer<Int> out) {
+  Noted outer(8);
+  co_await noted_copies(static_cast<weft::Reader<Int>&&>(source),
+                        static_cast<weft::Writer<Int>&&>(out));
+  expect(notes.count == 6 && notes.noted[5] == 1, "step");
+}
+void run() {
+  go<counts>(a.writer(), 0, 2);
+  go<steps>(a.reader(), b.writer());
+  go<stops>(b.reader(), 9, 0);
+  scheduler.run();
+  expect(notes.count == 7 && notes.noted[6] == 8, "end of the step");
+  notes.count = 0;
+}
+}  // namespace step
+
+#if !WEFT_DEBUG           // A debug build names these mistakes (rule M15).
+namespace no_room {  // The process has not begun, and its ends are dropped (rule M21).
+constinit Arena<32> little{};
+constinit Scheduler tight{&events, little};
+constinit Channel<Int> a;
+void run() {
+  const auto out = a.writer();
+  expect(tight.start<shows>(a.reader()) == WEFT_E_ARENA, "no room");
+  expect(out.core()->how_ended<weft::mcu::Side::out>() == weft::Status::retired, "its end");
+  expect(tight.processes() == 0, "its process");
+}
+}  // namespace no_room
+
+namespace closed_end {  // Rule 19.6: the process ends.
+constinit Channel<Int> a;
+weft::Process closes(weft::Writer<Int> out) {
+  Noted noted(4);
+  out.retire();
+  co_await out.write(1);
+  expect(false, "an operation at a closed end");
+}
+void run() {
+  const auto in = a.reader();
+  go<closes>(a.writer());
+  scheduler.run();
+  expect(notes.count == 1, "a process after its closed end");
+  notes.count = 0;
+}
+}  // namespace closed_end
+#endif
+
 }  // namespace
 
 #if defined(__clang__)
@@ -219,5 +276,10 @@ extern "C"  // With -ffreestanding clang would give main a C++ name.
   in_phases::run();
   withdrawn::run();
   slept::run();
+  step::run();
+#if !WEFT_DEBUG
+  no_room::run();
+  closed_end::run();
+#endif
   return 0;
 }
