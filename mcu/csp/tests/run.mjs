@@ -86,7 +86,7 @@ for (const name of ['commstime', 'checks', 'two_cores', 'placed']) {
       (l) =>
         /\b(_?malloc|_?calloc|_?realloc|_?free|_sbrk|__cxa_\w+|__aeabi_atexit|operator (new|delete)(\[\])?\((unsigned|void)[^)]*\))/.test(
           l,
-        ) && !/promise_type/.test(l),
+        ) && !/promise_type|PlacedPromise/.test(l),
     );
   check(`${name}: heap and exception symbols`, JSON.stringify(heap), '[]');
   check(
