@@ -9,7 +9,7 @@
 
 using Int = std::int32_t;
 
-// What objects with a destructor have noted, in the order in which they were destroyed.
+// The numbers of objects with a destructor, in the order in which they were destroyed.
 struct Notes {
   Int noted[64];
   Int count;

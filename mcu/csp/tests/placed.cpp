@@ -194,7 +194,7 @@ void run() {
 }
 }  // namespace slept
 
-// --- what only a board has: these networks print nothing unless they go wrong --------------------
+// --- for boards alone: these networks print nothing unless they go wrong -------------------------
 
 void expect(bool right, const char* what) {
   if (right) return;

@@ -34,7 +34,7 @@
 #include "weft/chosen.hpp"
 #include "weft/placing.hpp"
 
-// What happens seldom is one function, compiled for size.
+// Marks a function that is called seldom: it is never inlined, and is compiled for size.
 #define WEFT_RARE [[gnu::noinline, gnu::cold]]
 
 #if defined(__cpp_exceptions)
@@ -184,8 +184,8 @@ class PlacedPromise : public mcu::Process::promise_type {
     asks = Asks::nothing;
     return begun(Status::retired);
   }
-  // What the scheduler's processes are woken by, if the waker is not pushed directly: among others
-  // by the end of a channel.
+  // Wakes a process of the scheduler, unless its partner pushes it directly. The end of a channel
+  // always comes this way.
   WEFT_RARE static void wake(core::Node* w) noexcept {
     if (w->is(core::NodeFlags::framed)) {
       auto* const p = static_cast<PlacedPromise*>(w);
