@@ -81,9 +81,10 @@ NO_SCENARIO = {
     "18.9": "a bridge to another library; cpp/tests/asio_bridge.cpp has it",
     "18.10": "a bridge to another library; cpp/tests/tls.cpp has it",
     **{
-        f"19.{n}": "of C++; cpp/tests/hosted_anywhere.cpp, python/tests/test_native_anywhere.py"
+        f"19.{n}": "of C++; cpp/tests/hosted_anywhere*.cpp, python/tests/test_native_anywhere*.py"
         for n in range(1, 6)
     },
+    "19.6": "of boards; mcu/csp/tests/run.mjs has it",
     **{
         f"20.{n}": "processes over the rules; python/tests/test_plugnplay_services.py has them"
         for n in range(1, 5)

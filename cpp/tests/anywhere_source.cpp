@@ -29,8 +29,8 @@ WEFT_PLACEABLE(copies, source, out)
 // Tells how the writes have ended.
 weft::Process tells(weft::Writer<Int> out, weft::Writer<std::string> log) {
   Int n = 0;
-  auto s = co_await weft::try_write(out, n);
-  while (s == weft::Status::ok) s = co_await weft::try_write(out, ++n);
+  auto s = co_await weft::write_or_end(out, n);
+  while (s == weft::Status::ok) s = co_await weft::write_or_end(out, ++n);
   std::string text = s == weft::Status::retired ? "retired" : "poisoned";
   text += " after " + std::to_string(n);
   co_await log.write(text);

@@ -45,7 +45,7 @@ TEST_CASE("rules 19.3, 4.3: so does poison, which spreads") {
   CHECK(got[0].rfind("poisoned after ", 0) == 0);
 }
 
-TEST_CASE("rule 19.4: try_write says how the channel has ended") {
+TEST_CASE("rule 19.4: write_or_end says how the channel has ended") {
   for (const bool poisons : {false, true}) {
     weft::Channel<Int> a;
     weft::Channel<std::string> log;
@@ -56,14 +56,14 @@ TEST_CASE("rule 19.4: try_write says how the channel has ended") {
   }
 }
 
-TEST_CASE("rule 19.4: try_write at a closed end is bad use") {
+TEST_CASE("rule 19.4: write_or_end at a closed end is bad use") {
   weft::Channel<Int> a;
   auto w = a.writer();
   w.retire();
-  CHECK_THROWS_AS(static_cast<void>(weft::try_write(w, 1)), weft::BadUse);
+  CHECK_THROWS_AS(static_cast<void>(weft::write_or_end(w, 1)), weft::BadUse);
 }
 
-TEST_CASE("rules 19.4, 6.1: try_write of a cancelled process is Cancelled") {
+TEST_CASE("rules 19.4, 6.1: write_or_end of a cancelled process is Cancelled") {
   weft::Channel<Int> a;
   auto r = a.reader();
   weft::Channel<std::string> log;

@@ -1,23 +1,31 @@
-// A process that is written once, and that the build places in a C++ program or under Python (rules
-// 19.1 to 19.5; the page is cpp/docs/anywhere.md):
+// A process that is written once, and that the build places in a C++ program, under Python or on a
+// microcontroller (rules 19.1 to 19.6; the page is cpp/docs/anywhere.md):
 //
 //   #include <weft/anywhere.hpp>
 //
-//   weft::Process scale(weft::Reader<double> in, weft::Writer<double> out, double factor) {
-//     while (auto x = co_await in.next()) co_await out.write(factor * *x);
+//   weft::Process scale(weft::Reader<double> values, weft::Writer<double> scaled, double factor) {
+//     while (auto x = co_await values.next()) co_await scaled.write(factor * *x);
 //   }
-//   WEFT_PLACEABLE(scale, in, out, factor = 2.0)
+//   WEFT_PLACEABLE(scale, values, scaled, factor = 2.0)
 //
 //   a C++ program           ──► anywhere_hosted.hpp: a coroutine of the hosted library
 //   WEFT_PLACE_COMPONENT    ──► anywhere_component.hpp: a component for Python. weft.native.load()
 //                               and CMake's weft_add_component() define this macro
+//   -ffreestanding          ──► weft_mcu/csp_anywhere.hpp, of mcu/csp: a process of a board
 //
-// Invariant: a name that the page lists means the same in both headers.
+// Invariant: a name that the page lists means the same in all three headers.
 #pragma once
-#if defined(__STDC_HOSTED__) && __STDC_HOSTED__ == 0
-#error "weft: a placeable source cannot be built for a board yet: use weft_mcu/csp.hpp there"
-#elif defined(WEFT_PLACE_COMPONENT)
+#if defined(WEFT_PLACE_COMPONENT)
 #include "anywhere_component.hpp"
+#elif __STDC_HOSTED__ == 0
+#if !defined(WEFT_PLACE_HEADER)  // as WEFT_PRIM_HEADER of prim.hpp: the platform's part
+#define WEFT_PLACE_HEADER "weft_mcu/csp_anywhere.hpp"
+#endif
+#if !__has_include(WEFT_PLACE_HEADER)
+#error \
+    "weft: to build a placeable source for a board, add mcu/csp/include, mcu/include and a folder of mcu/ports to the include path"
+#endif
+#include WEFT_PLACE_HEADER
 #else
 #include "anywhere_hosted.hpp"
 #endif

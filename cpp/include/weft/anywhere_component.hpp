@@ -32,9 +32,9 @@ using native::tasks::sleep;
 namespace detail {
 
 template <class T>
-class TryWrite : public native::detail::TaskOperation {
+class WriteOrEnd : public native::detail::TaskOperation {
  public:
-  TryWrite(std::uint32_t end, const T& value, weft_place at) : end_(end), at_(at) {
+  WriteOrEnd(std::uint32_t end, const T& value, weft_place at) : end_(end), at_(at) {
     native::detail::encode<T>(value, block_, native::detail::running.api->allocate);
   }
   bool await_ready() {
@@ -130,11 +130,11 @@ concept Copied = !native::detail::kParts<T>;
 
 }  // namespace detail
 
-// Does what try_write() of anywhere_hosted.hpp does.
+// Does what write_or_end() of anywhere_hosted.hpp does.
 template <detail::Copied T>
-auto try_write(const native::tasks::Writer<T>& w, const std::type_identity_t<T>& v,
-               const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  return detail::TryWrite<T>(w.number(), v, native::detail::place(file, line));
+auto write_or_end(const native::tasks::Writer<T>& w, const std::type_identity_t<T>& v,
+                  const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return detail::WriteOrEnd<T>(w.number(), v, native::detail::place(file, line));
 }
 
 // --- guards, and select (rule 5) -----------------------------------------------------------------
@@ -165,13 +165,24 @@ auto select(const G&... g) {
 
 namespace placing {
 
+// Returns the name under which Python sees `name`: a keyword of Python gets an underscore (PEP 8).
+// The list has the keywords that are names in C++.
+inline std::string in_python(std::string_view name) {
+  for (const std::string_view keyword :
+       {"False", "None",   "True",     "as",      "assert", "async",  "await",  "def",
+        "del",   "elif",   "except",   "finally", "from",   "global", "import", "in",
+        "is",    "lambda", "nonlocal", "pass",    "raise",  "with",   "yield"})
+    if (name == keyword) return std::string(name) + "_";
+  return std::string(name);
+}
+
 // A process that is being declared. Its parameters are declared one after another.
 class [[gnu::visibility("hidden")]] Declared {
  public:
   explicit Declared(native::Process & p) noexcept : process_(p) {}
   // Begins the next parameter. `text` comes from the declaration: `name`, or `name = default`.
   void next(std::string_view text) {
-    names().emplace_back(text.substr(0, text.find_first_of(" =")));
+    names().push_back(in_python(text.substr(0, text.find_first_of(" ="))));
     now = this;
   }
   void plain() { process_.argument(names().back().c_str()); }

@@ -9,7 +9,7 @@ namespace weft::inline WEFT_ABI {
 namespace detail {
 
 template <class T, class P>
-struct TryWriteAwaiter : WriteAwaiter<T, P> {
+struct WriteOrEndAwaiter : WriteAwaiter<T, P> {
   using WriteAwaiter<T, P>::WriteAwaiter;
   Status await_resume() {
     const Status s = this->p->status;
@@ -20,11 +20,11 @@ struct TryWriteAwaiter : WriteAwaiter<T, P> {
 };
 
 template <class T, class P>
-struct [[nodiscard("nothing is written until it is awaited: co_await")]] TryWriteOp {
+struct [[nodiscard("nothing is written until it is awaited: co_await")]] WriteOrEndOp {
   core::SyncObject* place;
   T value;
   std::uint32_t line;
-  TryWriteAwaiter<T, P> bind(runtime::ProcessBase * p)&& {
+  WriteOrEndAwaiter<T, P> bind(runtime::ProcessBase * p)&& {
     return {p, place, std::move(value), line};
   }
 };
@@ -35,22 +35,15 @@ struct [[nodiscard("nothing is written until it is awaited: co_await")]] TryWrit
 // is ok, or says how the channel has ended: retired, poisoned, died or in_doubt. Throws Cancelled,
 // BadUse.
 template <class T, class P>
-auto try_write(const Writer<T, P>& w, std::type_identity_t<T> v,
-               std::uint32_t line = __builtin_LINE()) {
-  return detail::TryWriteOp<T, P>{w.checked("write"), std::move(v), line};
+auto write_or_end(const Writer<T, P>& w, std::type_identity_t<T> v,
+                  std::uint32_t line = __builtin_LINE()) {
+  return detail::WriteOrEndOp<T, P>{w.checked("write"), std::move(v), line};
 }
 
 namespace placing {
 
-struct Declared {
-  void next(const char*) noexcept {}
-};
-struct Parameter {
-  Parameter() noexcept {}
-  template <class T>
-  Parameter(const T&) noexcept {}  // NOLINT: implicit, for `n = 8`
-};
-
+using Declared = Undeclared;
+using Parameter = Unread;
 }  // namespace placing
 }  // namespace weft::inline WEFT_ABI
 

@@ -1,7 +1,7 @@
 // What all placements of a placeable source (anywhere.hpp) share: the checks of a declaration, and
 // the macros that go through the names of the parameters.
 //
-// Invariant: this header needs neither the hosted library nor the component interface.
+// Invariant: this header needs neither the hosted library, nor the component interface, nor a heap.
 #pragma once
 #include <cstddef>
 #include <type_traits>
@@ -28,6 +28,16 @@ inline constexpr bool kNamed<F, N...> = [] {
                 "program, which another placement does not have");
   return sizeof...(A) == sizeof...(N);
 }();
+
+// For placements that do not need the names and the defaults.
+struct Undeclared {
+  void next(const char*) noexcept {}
+};
+struct Unread {
+  Unread() noexcept {}
+  template <class T>
+  Unread(const T&) noexcept {}  // NOLINT: implicit, for `n = 8`
+};
 
 }  // namespace weft::inline WEFT_ABI::placing
 

@@ -31,9 +31,16 @@ function load(name) {
   return { m, text: () => text };
 }
 
+function bytes(name) {
+  const lines = execFileSync('arm-none-eabi-size', [`${images}/${name}.elf`])
+    .toString()
+    .split('\n');
+  return Number(lines[1].trim().split(/\s+/)[0]);
+}
+
 // ---- the costs ----------------------------------------------------------------------------------
 // Budgets are the figures of README.md with a little room for another compiler.
-for (const [name, communication, bytes] of [
+for (const [name, communication, most] of [
   ['commstime', 210, 10450],
   ['commstime-os', 275, 7450],
   ['commstime-flash', 210, 10900],
@@ -50,15 +57,27 @@ for (const [name, communication, bytes] of [
     atMost(`${name}: bytes of ${process}`, r[`frame_${process}`], 96);
   atMost(`${name}: bytes a channel`, r.channel, 56);
   atMost(`${name}: bytes a scheduler`, r.scheduler, 96);
-  const [code] = execFileSync('arm-none-eabi-size', [`${images}/${name}.elf`])
-    .toString()
-    .split('\n')[1]
-    .trim()
-    .split(/\s+/)
-    .map(Number);
-  atMost(`${name}: bytes of code, everything`, code, bytes);
+  atMost(`${name}: bytes of code, everything`, bytes(name), most);
 }
-for (const name of ['commstime', 'checks', 'two_cores']) {
+// One source for all placements costs about what the processes above cost (rule 19.6).
+for (const kind of ['', '-os']) {
+  const figures = [`commstime${kind}`, `placed_commstime${kind}`].map((name) => {
+    const { m, text } = load(name);
+    const stop = m.run(80e6);
+    check(`${name}: ends`, `${stop.reason} ${stop.code}`, 'break 0');
+    return { ...JSON.parse(text()), bytes: bytes(name) };
+  });
+  const [own, placed] = figures;
+  check(
+    `placed_commstime${kind}: numbers that are wrong, left`,
+    [placed.wrong, placed.left],
+    '0,0',
+  );
+  const ratio = (figure) => (placed[figure] / own[figure]).toFixed(3);
+  atMost(`placed_commstime${kind}: cycles a loop ÷ commstime's`, ratio('cycles_loop'), 1.03);
+  atMost(`placed_commstime${kind}: bytes ÷ commstime's`, ratio('bytes'), 1.05);
+}
+for (const name of ['commstime', 'checks', 'two_cores', 'placed']) {
   const symbols = execFileSync('arm-none-eabi-nm', ['-C', `${images}/${name}.elf`]).toString();
   const heap = symbols
     .split('\n')
@@ -66,7 +85,7 @@ for (const name of ['commstime', 'checks', 'two_cores']) {
       (l) =>
         /\b(_?malloc|_?calloc|_?realloc|_?free|_sbrk|__cxa_\w+|__aeabi_atexit|operator (new|delete)(\[\])?\((unsigned|void)[^)]*\))/.test(
           l,
-        ) && !/promise_type/.test(l),
+        ) && !/promise_type|PlacedPromise/.test(l),
     );
   check(`${name}: heap and exception symbols`, JSON.stringify(heap), '[]');
   check(
@@ -133,6 +152,21 @@ for (const [image, rule, wanted] of [
     `${image}: ${rule}`,
     JSON.stringify(text().slice(0, wanted.length)),
     JSON.stringify(wanted),
+  );
+}
+// ---- a placeable source -------------------------------------------------------------------------
+{
+  const { m, text } = load('placed');
+  const stop = m.run(80e6);
+  check('placed: ends', `${stop.reason} ${stop.code}`, 'break 0');
+  const expected = readFileSync(
+    resolve(import.meta.dirname, '../../../cpp/tests/anywhere_small.expected'),
+    'utf8',
+  );
+  const lines = expected.slice('R"('.length).split('\n').slice(0, -2);
+  const got = text().trimEnd().split(/\r?\n/);
+  lines.forEach((line, i) =>
+    check(`placed: ${line.split(' ')[0]}, as elsewhere (rules 19.1 to 19.6)`, got[i], line),
   );
 }
 // ---- an interrupt at every instruction ----------------------------------------------------------

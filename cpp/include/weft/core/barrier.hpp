@@ -19,7 +19,7 @@ class BarrierEngine : public SyncObject {
  public:
   typename P::Count references{0};
 
-  explicit BarrierEngine(std::uint32_t parties = 0) noexcept : enrolled_(parties) {}
+  constexpr explicit BarrierEngine(std::uint32_t parties = 0) noexcept : enrolled_(parties) {}
 
   std::uint32_t enrolled() noexcept { return locked(enrolled_); }
   std::uint64_t phases() noexcept { return locked(phases_); }

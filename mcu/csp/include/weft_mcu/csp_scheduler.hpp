@@ -67,11 +67,14 @@ class [[nodiscard]] Process {
   Handle handle_;
 };
 
+// The alignment of frames, on which compilers rely: 8 bytes on Arm, 16 on a desk computer.
+inline constexpr std::size_t kGrain = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+
 // Storage for frames.
 template <std::uint32_t Bytes>
 struct Arena {
-  static_assert(Bytes % 8 == 0, "frames are multiples of 8 bytes");
-  alignas(8) unsigned char storage[Bytes];
+  static_assert(Bytes % kGrain == 0, "frames are multiples of 8 bytes (16 on a desk computer)");
+  alignas(kGrain) unsigned char storage[Bytes];
 };
 
 class Scheduler : public core::WakerOps {
@@ -90,6 +93,10 @@ class Scheduler : public core::WakerOps {
   // Makes a process runnable. Returns WEFT_OK, or WEFT_E_ARENA if the arena had no room for the
   // frame (a debug build panics); then nothing runs. May be called from main or a process.
   int start(Process p) noexcept;
+  // Makes a placeable process by F(arguments…), and starts it. Returns what start() returns. Defined
+  // in csp_anywhere.hpp.
+  template <auto F, class... A>
+  int start(A&&... arguments) noexcept;
   // Serves the queue until every process has ended, or returns at once if there is none. Called
   // from a core's main program.
   void run() noexcept;
@@ -242,7 +249,7 @@ inline std::uint32_t Scheduler::turn(weft_event* e, std::uint32_t) noexcept {
 }
 
 inline void* Scheduler::take(std::size_t bytes) noexcept {
-  bytes = (bytes + 7) & ~std::size_t{7};
+  bytes = (bytes + kGrain - 1) & ~(kGrain - 1);
   last_ = static_cast<std::uint32_t>(bytes);
   for (Free** at = &freed_; *at; at = &(*at)->next)
     if ((*at)->size == bytes) {
@@ -263,7 +270,7 @@ inline void* Scheduler::take(std::size_t bytes) noexcept {
 }
 
 inline void Scheduler::give(void* frame, std::size_t bytes) noexcept {
-  bytes = (bytes + 7) & ~std::size_t{7};
+  bytes = (bytes + kGrain - 1) & ~(kGrain - 1);
   for (Scheduler* s = all_; s; s = s->next_)
     if (static_cast<std::uintptr_t>(static_cast<unsigned char*>(frame) - s->arena_) < s->bytes_) {
       if (s->live_ == 0) {
