@@ -92,6 +92,7 @@ struct SleepOp {
   // Sleeps in a thread.
   void operator()(detail::Here at = detail::Here::now()) const {
     runtime::ThreadProcess& self = detail::blocking_caller("sleep()");
+    const detail::ThreadCall call(self, at, until <= self.run->now());
     detail::meet_request(self);
     if (until <= self.run->now()) return std::this_thread::yield();
     detail::Sleep s;
@@ -194,6 +195,7 @@ class Barrier {
     Awaiter bind(runtime::ProcessBase* p) const noexcept { return {p, c}; }
     void operator()(detail::Here at = detail::Here::now()) const {
       runtime::ThreadProcess& self = detail::blocking_caller("sync()");
+      const detail::ThreadCall call(self, at);
       if (!begin(self, c)) {
         detail::waits_at(self, at);
         self.block(kind);
