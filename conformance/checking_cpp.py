@@ -107,10 +107,16 @@ def main() -> int:
             if c.all is None or c.reduced is None:
                 left_out += 1
             else:
-                compared, every, reduced = compared + 1, every + c.all.runs, reduced + c.reduced.runs
+                compared, every, reduced = (
+                    compared + 1,
+                    every + c.all.runs,
+                    reduced + c.reduced.runs,
+                )
             if c.wrong:
                 wrong += 1
-                print(f"seed {seed} ({times}; {', '.join(sorted(features))}): {c.wrong}", flush=True)
+                print(
+                    f"seed {seed} ({times}; {', '.join(sorted(features))}): {c.wrong}", flush=True
+                )
     print(
         f"{compared} networks compared, {left_out} with too many schedules for that, "
         f"{modelled_too} with the model, {wrong} wrong; {every} schedules, reduced {reduced}; "

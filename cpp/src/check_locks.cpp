@@ -15,14 +15,14 @@
 #endif
 #endif
 #if !defined(WEFT_LOCKS_ARE_SEEN)
-#define WEFT_LOCKS_ARE_SEEN WEFT_CHECKED && defined(__linux__) && defined(__GLIBC__)
+#define WEFT_LOCKS_ARE_SEEN WEFT_CHECKED&& defined(__linux__) && defined(__GLIBC__)
 #endif
 
 #if WEFT_LOCKS_ARE_SEEN
-#include <cerrno>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <cerrno>
 
 #include <weft/runtime/points.hpp>
 

@@ -228,10 +228,9 @@ void run_network(const Network& n, Outcome& logs, bool threads) {
       ends.w.push_back(has(n.processes[i], at, true) ? channels[c].writer() : weft::Writer<int>());
     }
     if (threads)
-      processes.emplace_back(weft::thread(
-          [&all = n.processes[i], ends = std::move(ends), barrier, &log = logs[i]]() mutable {
-            acts_in_thread(all, ends, barrier, log);
-          }));
+      processes.emplace_back(
+          weft::thread([&all = n.processes[i], ends = std::move(ends), barrier,
+                        &log = logs[i]]() mutable { acts_in_thread(all, ends, barrier, log); }));
     else
       processes.emplace_back(acts(n.processes[i], std::move(ends), barrier, logs[i]));
   }
@@ -314,7 +313,8 @@ std::string text_of(const Network& n) {
 
 }  // namespace
 
-TEST_CASE("rules 17.2, 17.7: random networks: the reduced search has the outcomes of all schedules") {
+TEST_CASE(
+    "rules 17.2, 17.7: random networks: the reduced search has the outcomes of all schedules") {
   const char* const asked = std::getenv("WEFT_CHECKED_NETWORKS");
   const int count = asked ? std::atoi(asked) : 80;
   unsigned compared = 0, all_runs = 0, reduced_runs = 0, thread_runs = 0;

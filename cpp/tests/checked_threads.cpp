@@ -43,8 +43,7 @@ void chain() {
 void five_writers() {
   Channel<int> c;
   std::vector<weft::AnyProcess<>> all;
-  for (int i = 0; i < 5; ++i)
-    all.emplace_back(weft::thread([w = c.writer(), i] { w(i); }));
+  for (int i = 0; i < 5; ++i) all.emplace_back(weft::thread([w = c.writer(), i] { w(i); }));
   all.emplace_back(weft::thread([r = c.reader()] {
     for (int i = 0; i < 5; ++i) r();
   }));
@@ -84,39 +83,40 @@ void philosophers(std::size_t n, bool ordered, bool mixed) {
 void everything() {
   Channel<int> c, d, e;
   const weft::Barrier barrier(2);
-  weft::run(weft::thread([in = c.reader(), out = c.writer(), b = barrier, w = e.writer()]() mutable {
-              weft::Watch<void> watch;
-              weft::Group g;
-              g.start(watch.of(weft::thread([out = std::move(out)] {
-                out(1);
-                out(2);
-              })));
-              weft::spawn(weft::thread([w = std::move(w)] { w(3); }));
-              CHECK(in() == 1);
-              {
-                const weft::Timeout limit(1s);
-                CHECK(in() == 2);
-              }
-              watch.ended()();
-              g.wait()();
-              b.sync()();
-              weft::sleep(1h)();
-              weft::sleep(0s)();
-              weft::yield()();
-              weft::run([]() -> Process { co_await weft::yield(); }(), weft::thread([] {}));
-            }),
-            weft::thread([b = barrier, in = e.reader(), w = d.writer(), r = d.reader()] {
-              b.sync()();
-              {
-                const auto x = in.extended()();
-                CHECK(*x == 3);
-              }
-              weft::par(weft::thread([&] { w(4); }), weft::thread([&] { CHECK(r() == 4); }))();
-              CHECK(weft::select(r, weft::after(1s))().index == 1);
-              weft::Alt alt(r, weft::skip());
-              CHECK(alt.select()().index == 1);
-              CHECK(weft::blocking([] { return 5; })() == 5);
-            }));
+  weft::run(
+      weft::thread([in = c.reader(), out = c.writer(), b = barrier, w = e.writer()]() mutable {
+        weft::Watch<void> watch;
+        weft::Group g;
+        g.start(watch.of(weft::thread([out = std::move(out)] {
+          out(1);
+          out(2);
+        })));
+        weft::spawn(weft::thread([w = std::move(w)] { w(3); }));
+        CHECK(in() == 1);
+        {
+          const weft::Timeout limit(1s);
+          CHECK(in() == 2);
+        }
+        watch.ended()();
+        g.wait()();
+        b.sync()();
+        weft::sleep(1h)();
+        weft::sleep(0s)();
+        weft::yield()();
+        weft::run([]() -> Process { co_await weft::yield(); }(), weft::thread([] {}));
+      }),
+      weft::thread([b = barrier, in = e.reader(), w = d.writer(), r = d.reader()] {
+        b.sync()();
+        {
+          const auto x = in.extended()();
+          CHECK(*x == 3);
+        }
+        weft::par(weft::thread([&] { w(4); }), weft::thread([&] { CHECK(r() == 4); }))();
+        CHECK(weft::select(r, weft::after(1s))().index == 1);
+        weft::Alt alt(r, weft::skip());
+        CHECK(alt.select()().index == 1);
+        CHECK(weft::blocking([] { return 5; })() == 5);
+      }));
 }
 
 void refused(const std::function<void()>& f, const char* why) {

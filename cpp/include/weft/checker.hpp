@@ -111,7 +111,7 @@ class Checker final : public Points, public Deciding<Checker> {
     return c.told < 0 ? nullptr : &story[static_cast<std::size_t>(c.told)];
   }
 
-  std::vector<std::unique_ptr<Checked>> processes_;  // indexed by the number of the process
+  std::vector<std::unique_ptr<Checked>> processes_;     // indexed by the number of the process
   std::vector<std::unique_ptr<checking::Fibre>> idle_;  // the fibres of threads that have ended
 };
 

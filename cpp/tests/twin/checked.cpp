@@ -23,7 +23,7 @@ namespace {
 
 using weft::checking::Stopped;
 
-std::string history;                  // the records of this run, a line each
+std::string history;                            // the records of this run, a line each
 std::map<std::string, std::string> by_process;  // what each process's operations returned
 
 std::string word_after(const std::string& record, const char* key, const char* end) {

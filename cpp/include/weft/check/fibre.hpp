@@ -10,10 +10,10 @@
 //    list that the language keeps for each thread.
 //  2 AddressSanitizer is told of each exchange, since it knows the bounds of the current stack.
 #pragma once
-#include <cstddef>
 #include <cxxabi.h>
-#include <new>
 #include <sys/mman.h>
+#include <cstddef>
+#include <new>
 #include <utility>
 
 #if !defined(__x86_64__)
