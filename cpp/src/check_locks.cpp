@@ -8,17 +8,14 @@
 #include <weft/config.hpp>
 
 #if defined(__SANITIZE_THREAD__)
-#define WEFT_LOCKS_ARE_SEEN 0
+#define WEFT_THREADS_ARE_SEEN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define WEFT_LOCKS_ARE_SEEN 0
+#define WEFT_THREADS_ARE_SEEN 1
 #endif
-#endif
-#if !defined(WEFT_LOCKS_ARE_SEEN)
-#define WEFT_LOCKS_ARE_SEEN WEFT_CHECKED&& defined(__linux__) && defined(__GLIBC__)
 #endif
 
-#if WEFT_LOCKS_ARE_SEEN
+#if WEFT_CHECKED && defined(__linux__) && defined(__GLIBC__) && !defined(WEFT_THREADS_ARE_SEEN)
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -219,7 +219,8 @@ void run_network(const Network& n, Outcome& logs, bool threads) {
       }
   const weft::Barrier barrier(parties + 1);
   barrier.resign();
-  std::vector<weft::AnyProcess<>> processes;
+  std::vector<weft::Process> processes;
+  std::vector<weft::AnyProcess<>> in_threads;
   for (std::size_t i = 0; i < n.processes.size(); ++i) {
     Ends ends;
     for (std::size_t c = 0; c < channels.size(); ++c) {
@@ -228,13 +229,16 @@ void run_network(const Network& n, Outcome& logs, bool threads) {
       ends.w.push_back(has(n.processes[i], at, true) ? channels[c].writer() : weft::Writer<int>());
     }
     if (threads)
-      processes.emplace_back(
+      in_threads.emplace_back(
           weft::thread([&all = n.processes[i], ends = std::move(ends), barrier,
                         &log = logs[i]]() mutable { acts_in_thread(all, ends, barrier, log); }));
     else
-      processes.emplace_back(acts(n.processes[i], std::move(ends), barrier, logs[i]));
+      processes.push_back(acts(n.processes[i], std::move(ends), barrier, logs[i]));
   }
-  weft::run(std::move(processes));
+  if (threads)
+    weft::run(std::move(in_threads));
+  else
+    weft::run(std::move(processes));
 }
 
 Network random_network(std::mt19937& random) {
