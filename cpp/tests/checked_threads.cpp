@@ -214,19 +214,28 @@ TEST_CASE("rule 17.9: what a thread process cannot do in a check is refused by n
       "par_read");
   refused([] { weft::run(weft::thread([] { weft::run({.cores = 2}, weft::seq()); })); },
           "executor");
-  refused(
-      [] {
-        Channel<int> c;
-        std::thread other([w = c.writer()] {
-          try {
-            w(1);
-          } catch (const weft::BadUse&) {
-          }
-        });
-        weft::run(weft::thread([] {}));
-        other.join();
-      },
-      "not Weft's");
+  // A thread that is not Weft's, with each kind of operation.
+  const auto blocks = [](const Writer<int>& w) { w(1); };
+  const auto awaits = [](const Writer<int>& w) {
+    weft::run([](Writer<int> out) -> Process { co_await out.write(1); }(w));
+  };
+  const auto selects = [](const Writer<int>& w) { weft::select(weft::out(w, 1))(); };
+  for (const std::function<void(const Writer<int>&)>& uses :
+       {std::function<void(const Writer<int>&)>(blocks), {awaits}, {selects}})
+    refused(
+        [&uses] {
+          Channel<int> c;
+          const Reader<int> stays = c.reader();
+          std::thread other([&uses, w = c.writer()] {
+            try {
+              uses(w);
+            } catch (const weft::BadUse&) {
+            }
+          });
+          weft::run(weft::thread([] {}));
+          other.join();
+        },
+        "not Weft's");
 #if defined(__linux__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
   refused(
       [] {
