@@ -92,9 +92,10 @@ struct SleepOp {
   // Sleeps in a thread.
   void operator()(detail::Here at = detail::Here::now()) const {
     runtime::ThreadProcess& self = detail::blocking_caller("sleep()");
-    const detail::ThreadCall call(self, at, until <= self.run->now());
+    const bool past = until <= self.run->now();
+    const detail::ThreadCall call(self, at, past);
     detail::meet_request(self);
-    if (until <= self.run->now()) return std::this_thread::yield();
+    if (past) return std::this_thread::yield();
     detail::Sleep s;
     s.begin(self, until);
     detail::waits_at(self, at);
