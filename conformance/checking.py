@@ -24,7 +24,6 @@ from typing import Any
 
 from . import explore, networks
 from .explore import frozen
-from .python_driver import PythonDriver
 
 #: The features of the random networks, unless others are asked for.
 FEATURES = frozenset({"select", "output guards", "buffer", "retire", "try", "priority", "ends"})
@@ -111,6 +110,8 @@ def searched(
     replayed.
     """
     from weft._checking.engine import Options, Search, decided, replay
+
+    from .python_driver import PythonDriver
 
     driver = PythonDriver("coroutines", features)
     s = Search(lambda: outcome_of(driver.run(net, 0)), Options(search, **options))

@@ -2,8 +2,7 @@
 order of the steps makes a difference, and no other entry reports the conflict (commuting.py). So if
 the entry is wrong, its pair shows it.
 
-`CAREFUL` contains the entries for which no such pair was found: as far as is known, the search is
-right without them. `NOWHERE` contains the entries whose two accesses never meet at one place.
+`NOWHERE` contains the entries whose two accesses never meet at one place.
 """
 
 from __future__ import annotations
@@ -86,15 +85,6 @@ WITNESSES: dict[Entry, Witness] = {
     ("all", "look", False): Witness(1, ("select r0 r1",), 0, "poison 0", "write 1"),
 }
 # fmt: on
-
-CAREFUL: set[Entry] = {
-    # A death or a poison affects the processes that hold the channel's ends, whether or not another
-    # end has been closed before.
-    ("close_other", "all", False),
-    ("close_other", "all", True),
-    # An input that was ready but not taken does not notice that the last reader leaves.
-    ("quiet_choice", "close", True),
-}
 
 #: Barriers, selects, ends of processes, time and cancellation are places of their own, and no
 #: buffers. Of the accesses, only `join`, `look` and `all` occur at these places, and `join` only at

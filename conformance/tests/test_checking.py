@@ -11,7 +11,7 @@ import pytest
 
 from conformance.checking import GROUPS, compare
 from conformance.commuting import Entry, entries_of, look, table, witnessed
-from conformance.witnesses import CAREFUL, NOWHERE, WITNESSES
+from conformance.witnesses import NOWHERE, WITNESSES
 
 
 def without(entry: Entry) -> Callable[[str, str, bool], bool]:
@@ -33,8 +33,8 @@ def test_each_entry_that_is_made_wrong_is_found(entry: Entry) -> None:
 def test_the_table_has_these_entries_and_no_others() -> None:
     """An entry that is too strong is found too, because no pair of steps needs it."""
     all_of_them = entries_of(table)
-    assert set(WITNESSES) | CAREFUL | (NOWHERE & all_of_them) == all_of_them
-    assert not set(WITNESSES) & (CAREFUL | NOWHERE)
+    assert set(WITNESSES) | (NOWHERE & all_of_them) == all_of_them
+    assert not set(WITNESSES) & NOWHERE
 
 
 def test_the_table_says_of_all_pairs_that_differ_that_they_conflict() -> None:

@@ -9,81 +9,21 @@
 #include <cstring>
 #include <sstream>
 
-#if !defined(__x86_64__)
-#include <ucontext.h>
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define WEFT_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WEFT_ASAN 1
-#endif
-#endif
-#if WEFT_ASAN
-#include <sanitizer/common_interface_defs.h>
-#endif
+#include <weft/check/fibre.hpp>
 
 namespace weft::explorer {
 
 // --- fibers --------------------------------------------------------------------------------------
 
 namespace {
-#if WEFT_ASAN
+#if WEFT_FIBRE_ASAN
 constexpr std::size_t kStack = 256 * 1024;
 #else
 constexpr std::size_t kStack = 64 * 1024;
 #endif
 }  // namespace
 
-#if defined(__x86_64__)
-extern "C" void weft_explorer_switch(void** save, void* load);
-asm(R"(
-  .text
-  .globl weft_explorer_switch
-  .type weft_explorer_switch,@function
-weft_explorer_switch:
-  pushq %rbp
-  pushq %rbx
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
-  movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbx
-  popq %rbp
-  ret
-  .size weft_explorer_switch,.-weft_explorer_switch
-)");
-static void* prepare(char* stack, void (*entry)()) {
-  auto** top = reinterpret_cast<void**>(stack + kStack);
-  *--top = nullptr;  // This null aligns the stack, and ends any backtrace.
-  *--top = reinterpret_cast<void*>(entry);
-  for (int i = 0; i < 6; ++i) *--top = nullptr;
-  return top;
-}
-static void exchange_stacks(void** save, void* load) { weft_explorer_switch(save, load); }
-#else
-static void* prepare(char* stack, void (*entry)()) {
-  // The context is never freed: a few bytes for each thread and execution, on these machines only.
-  auto* c = new ucontext_t;
-  getcontext(c);
-  c->uc_stack.ss_sp = stack;
-  c->uc_stack.ss_size = kStack;
-  c->uc_link = nullptr;
-  makecontext(c, entry, 0);
-  return c;
-}
-static void exchange_stacks(void** save, void* load) {
-  ucontext_t here;
-  *save = &here;
-  swapcontext(&here, static_cast<ucontext_t*>(load));
-}
-#endif
+using checking::exchange_stacks;
 
 Engine& make_engine() {
   static Engine e;
@@ -93,7 +33,7 @@ Engine& make_engine() {
 
 void Engine::entry() {
   Engine& e = engine();
-#if WEFT_ASAN
+#if WEFT_FIBRE_ASAN
   __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
 #endif
   const int me = e.current_;
@@ -112,7 +52,7 @@ void Engine::switch_to(int next) {
   void* load = next < 0 ? main_sp_ : fibers_[static_cast<std::size_t>(next)].sp;
   current_ = next;
   if (switching) switching(from, next);
-#if WEFT_ASAN
+#if WEFT_FIBRE_ASAN
   void** fake = from < 0 ? &main_fake_ : &fibers_[static_cast<std::size_t>(from)].fake;
   static const void* main_bottom = nullptr;
   static std::size_t main_size = 0;
@@ -144,7 +84,7 @@ void Engine::spawn(const char* name, std::function<void()> body) {
   f.word = nullptr;
   f.fake = nullptr;
   f.priority = random();
-  f.sp = prepare(f.stack, &Engine::entry);
+  f.sp = checking::prepare(f.stack, kStack, &Engine::entry);
 }
 
 void Engine::run() {

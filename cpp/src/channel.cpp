@@ -48,4 +48,22 @@ runtime::ThreadProcess& blocking_guest(const char* what) {
   return runtime::ThreadProcess::self();
 }
 
+#if WEFT_CHECKED
+runtime::ThreadProcess& checked_caller(const char* what) {
+  if (runtime::ThreadProcess* const p = runtime::ThreadProcess::plain(); p && p->checked >= 0)
+    return *p;
+  if (runtime::this_context && runtime::this_context->executor) return blocking_guest(what);
+  runtime::points->refuses(what);
+  return blocking_guest(what);
+}
+
+void from_outside(const core::SyncObject& place) {
+  runtime::used_from_outside = true;
+  bad_use(runtime::joined(
+      {"weft::check cannot check this: a thread that is not Weft's, such as a std::thread, uses ",
+       runtime::name_of(place),
+       ", which the checked function has made: make it a process, weft::thread(f)"}));
+}
+#endif
+
 }  // namespace weft::inline WEFT_ABI::detail

@@ -107,8 +107,8 @@ Outcome Check::run(checking::Strategy& strategy) {
   const checking::Run& r = checker_.run;
   if (!checker_.refused.empty())
     bad_use(runtime::joined({o_.name, " cannot be checked: it uses ", checker_.refused,
-                             "; all processes of a checked network are coroutines on one scheduler "
-                             "(cpp/docs/checking.md, Limits)"}));
+                             "; all processes of a checked network are coroutines or threads of "
+                             "weft::run, and share nothing (cpp/docs/checking.md, Limits)"}));
   o.why = r.why();
   o.any_time = r.settings.any_time;
   if (o.why != Stopped::no) o = {"", "", "", o.why, {}, {}, o.any_time};

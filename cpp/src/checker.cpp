@@ -24,6 +24,8 @@ void Checker::begin(checking::Strategy& strategy) {
   chooser = this;
 }
 void Checker::end() {
+  if (used_from_outside.exchange(false) && refused.empty())
+    refused = "what it has made on a thread that is not Weft's, such as a std::thread";
   points = nullptr;
   chooser = nullptr;
   run.end();
@@ -40,6 +42,52 @@ void Checker::starts(ProcessBase& p) noexcept {
   c.base = &p;
   c.told = -1;
   c.select.forget();
+}
+
+// --- thread processes ----------------------------------------------------------------------------
+
+const ProcessOps Checker::thread_ops{
+    {[](core::Waker* w) noexcept { executor_of(*static_cast<ProcessBase*>(w)).post(w); },
+     [](core::Waker* w) {
+       static_cast<Checker*>(points)->enters(
+           *static_cast<ThreadProcess*>(static_cast<ProcessBase*>(w)));
+     },
+     nullptr, 0},
+    [](ProcessBase& p) noexcept { return &executor_of(p); }};
+
+void Checker::starts_thread(ThreadProcess& p, void (*body)(void*), void* of) {
+  if (idle_.empty()) idle_.push_back(std::make_unique<checking::Fibre>());
+  starts(p);
+  Checked& c = this->of(p.checked);
+  c.fibre = std::move(idle_.back());
+  idle_.pop_back();
+  c.context = nullptr;
+  c.fibre->begin(body, of);
+  p.runs_by(thread_ops);
+  executor_of(p).post(&p);
+}
+
+// The process names itself and its context when it begins, and takes both back when it ends
+// (ThreadProcess::Scope). So the thread stands for the process only in between.
+void Checker::enters(ThreadProcess& p) noexcept {
+  Checked& c = of(p.checked);
+  checking::Fibre& fibre = *c.fibre;
+  Context* const outer_context = this_context;
+  ThreadProcess* const outer = ThreadProcess::current_or_null();
+  if (c.context) {
+    ThreadProcess::become(&p);
+    this_context = c.context;
+  }
+  fibre.enter();
+  ThreadProcess::become(outer);
+  this_context = outer_context;
+  if (fibre.over()) idle_.push_back(std::move(c.fibre));  // The process does not exist any more.
+}
+
+void Checker::parks(ThreadProcess& p) noexcept {
+  Checked& c = of(p.checked);
+  c.context = this_context;
+  c.fibre->leave();
 }
 
 // --- deciding -----------------------------------------------------------------------------------
@@ -161,6 +209,7 @@ void Checker::ended(const Group* group, Ending how) noexcept {
 // --- other effects of a step ---------------------------------------------------------------------
 
 void Checker::made(const core::SyncObject& place, std::uint32_t capacity, bool loses) noexcept {
+  place.in_check = true;
   run.record.place(&place, here(), static_cast<int>(capacity), loses);
 }
 void Checker::gone(const core::SyncObject& place, std::uint64_t dropped) noexcept {
@@ -190,6 +239,13 @@ void Checker::reads_clock() noexcept { run.record.reads_clock(); }
 void Checker::refuses(const char* what) {
   if (refused.empty()) refused = what;
   throw BadUse(std::string("weft::check cannot check this: ") + what);
+}
+
+void Checker::stands_at_lock() noexcept {
+  if (refused.empty())
+    refused =
+        "a lock (std::mutex) that one process keeps in an operation, while another process locks "
+        "it";
 }
 
 void Checker::tell(ProcessBase& p, std::string what) {

@@ -12,17 +12,33 @@ namespace weft::inline WEFT_ABI {
 namespace detail {
 
 void Runner::launch() {
+#if WEFT_CHECKED
+  if (runtime::points) {
+    try {
+      runtime::points->starts_thread(
+          *this, [](void* me) { static_cast<Runner*>(me)->body(); }, this);
+    } catch (...) {
+      launch_failed();
+    }
+    return;
+  }
+#endif
   run->activated();
   try {
     run->keep([](void* me) { static_cast<Runner*>(me)->body(); }, this);
   } catch (...) {  // The system cannot start a thread; the group may have other children meanwhile.
     run->deactivated();
-    runtime::Group& g = *group;
-    const std::uint32_t my_order = order();
-    g.unlink(*this);
-    delete this;
-    g.finished(my_order, std::current_exception());
+    launch_failed();
   }
+}
+
+// Called while the exception that kept the process from starting is being handled.
+void Runner::launch_failed() {
+  runtime::Group& g = *group;
+  const std::uint32_t my_order = order();
+  g.unlink(*this);
+  delete this;
+  g.finished(my_order, std::current_exception());
 }
 
 // The destructor runs as the last action of the thread, even if the thread is cancelled within the
@@ -31,20 +47,31 @@ Runner::Over::~Over() {
   const Ending how = me->ending;
   group.unlink(*me);
   delete me;
-  run.thread_done();
+  if (has_thread) run.thread_done();
+  WEFT_POINT(ended(&group, how));
   group.finished(order, std::move(left), how);
-  run.gone();
+  if (has_thread) run.gone();
 }
 
 void Runner::body() {
-  Over over{this, *run, *group, order(), {}};
-  const runtime::Pinned pinned(cpu_);
+#if WEFT_CHECKED
+  const bool has_thread = !runtime::points;
+#else
+  constexpr bool has_thread = true;
+#endif
+  Over over{this, *run, *group, order(), {}, has_thread};
+  const runtime::Pinned pinned(has_thread ? cpu_ : -1);
   const Scope scope(*this);
-  runtime::name_this_thread(*this);
-  cpu_clock.store(runtime::clock_of_this_thread(), std::memory_order_relaxed);
+  if (has_thread) {
+    runtime::name_this_thread(*this);
+    cpu_clock.store(runtime::clock_of_this_thread(), std::memory_order_relaxed);
+  }
   struct Dropped {  // destroys the function before the group is notified (rule 7.7)
     Runner& me;
     ~Dropped() {
+#if WEFT_CHECKED
+      if (runtime::points && runtime::points->ends_later(me)) runtime::CheckedCall::lets_go(me);
+#endif
       me.drop_function();
       me.context.dying = 0;
     }
@@ -170,6 +197,31 @@ static void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProce
     execute_solo(o, run, self, nullptr, start);
 }
 
+#if WEFT_CHECKED
+static void refuse_executors(const RunOptions& o) {
+  if (o.on || o.cores.number() != 1)
+    runtime::points->refuses("a network on an executor of its own (cores, or on)");
+}
+
+// Runs a network within a thread process that is checked. The network's processes are on the
+// scheduler of the check, since a scheduler of their own would take the thread from it.
+static void execute_checked(const RunOptions& o, runtime::ThreadProcess& self,
+                            const StartOf& start) {
+  refuse_executors(o);
+  const ThreadCall call(self, Here::nowhere());
+  detail::meet_request(self);
+  runtime::Group group(*self.run, &runtime::executor_of(self), &self);
+  const GroupAwaiter all{&self, &group};
+  {
+    start.f(start.x, group);
+    const std::stop_callback asked(o.stop ? *o.stop : std::stop_token(),
+                                   [&]() noexcept { group.cancel(); });
+    if (!all.begin()) self.block(wait_op);
+  }
+  all.await_resume();
+}
+#endif
+
 // Called from main, or from any thread that is not a process, execute() starts the outermost run.
 // Called in a thread process, execute() starts a network inside the same run.
 void execute(const RunOptions& o, StartOf start) {
@@ -178,13 +230,15 @@ void execute(const RunOptions& o, StartOf start) {
         "weft::run inside a coroutine process would block its scheduler: use co_await "
         "weft::par(…)");
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
+#if WEFT_CHECKED
+    if (runtime::points && t->checked >= 0) return execute_checked(o, *t, start);
+#endif
     detail::meet_request(*t);  // Rule 6.1: the network of a cancelled process is not started.
     execute(o, *t->run, *t, start);
     return;
   }
 #if WEFT_CHECKED
-  if (runtime::points && (o.on || o.cores.number() != 1))
-    runtime::points->refuses("a network on an executor of its own (cores, or on)");
+  if (runtime::points) refuse_executors(o);
   runtime::Run run(runtime::points ? Clock::virtual_time : o.clock);
 #else
   runtime::Run run(o.clock);

@@ -5,6 +5,7 @@
 // CMake's weft::weft compiles each source by itself.
 #include "channel.cpp"
 #include "check.cpp"
+#include "check_locks.cpp"
 #include "checker.cpp"
 #include "compose.cpp"
 #include "coroutine.cpp"

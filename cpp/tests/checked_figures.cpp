@@ -284,7 +284,6 @@ TEST_CASE("rule 17.9: what cannot be checked is refused by name") {
     }
   };
   refused([] {}, "runs no network");
-  refused([] { weft::run(weft::thread([] {})); }, "thread");
   refused([] { weft::run({.cores = 2}, weft::seq()); }, "executor");
   refused(
       [] {

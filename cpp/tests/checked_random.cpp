@@ -1,4 +1,5 @@
-// Random little networks in C++: the reduced search has the outcomes of all schedules (rule 17.7).
+// Random little networks in C++: the reduced search has the outcomes of all schedules (rule 17.7),
+// and the same processes as threads have the outcomes of the coroutines (rule 17.2).
 //
 // A process is a list of operations. An outcome contains, for each process, the values that it
 // took, the guards that its selects chose, and how its channels and the process itself ended. It
@@ -58,6 +59,24 @@ struct Ends {
 weft::Process reads(weft::Reader<int> r, Log& log) { log.push_back(co_await r.read()); }
 weft::Process writes(weft::Writer<int> w, int value) { co_await w.write(value); }
 
+std::vector<weft::AnyGuard<int>> guards_of(const Act& a, const weft::Reader<int>& r,
+                                           const weft::Writer<int>& w, const weft::Reader<int>& r2,
+                                           const weft::Writer<int>& w2) {
+  using namespace std::chrono_literals;
+  std::vector<weft::AnyGuard<int>> guards;
+  if (a.writes)
+    guards.push_back(weft::out(w, a.value));
+  else
+    guards.push_back(weft::in(r));
+  if (a.writes_too)
+    guards.push_back(weft::out(w2, a.value + 50));
+  else
+    guards.push_back(weft::in(r2));
+  if (a.what == What::poll) guards.push_back(weft::skip());
+  if (a.what == What::timed) guards.push_back(weft::after(2ms));
+  return guards;
+}
+
 weft::Process acts(const std::vector<Act>& all, Ends ends, weft::Barrier barrier, Log& log) {
   using namespace std::chrono_literals;
   try {
@@ -93,19 +112,69 @@ weft::Process acts(const std::vector<Act>& all, Ends ends, weft::Barrier barrier
         case What::copy: weft::Writer<int>(w).retire(); break;
         case What::par: co_await weft::par(reads(r, log), writes(w2, a.value)); break;
         default: {
-          std::vector<weft::AnyGuard<int>> guards;
-          if (a.writes)
-            guards.push_back(weft::out(w, a.value));
-          else
-            guards.push_back(weft::in(r));
-          if (a.writes_too)
-            guards.push_back(weft::out(w2, a.value + 50));
-          else
-            guards.push_back(weft::in(r2));
-          if (a.what == What::poll) guards.push_back(weft::skip());
-          if (a.what == What::timed) guards.push_back(weft::after(2ms));
+          std::vector<weft::AnyGuard<int>> guards = guards_of(a, r, w, r2, w2);
           const auto chosen = co_await weft::select_among<int>(
               guards, a.what == What::first ? weft::Mode::priority : weft::Mode::fair);
+          log.push_back(1000 + chosen.index);
+          if (chosen.value) log.push_back(*chosen.value);
+        }
+      }
+    }
+    log.push_back(-1);
+  } catch (const weft::Retired&) {
+    log.push_back(-2);
+  } catch (const weft::Poisoned&) {
+    log.push_back(-3);
+  }
+}
+
+// Does as a thread process what acts() does as a coroutine.
+void acts_in_thread(const std::vector<Act>& all, Ends& ends, const weft::Barrier& barrier,
+                    Log& log) {
+  using namespace std::chrono_literals;
+  const auto next = [&log](const weft::Reader<int>& r, int if_none) {
+    try {
+      log.push_back(r());
+    } catch (const weft::Retired&) {
+      log.push_back(if_none);
+    }
+  };
+  try {
+    for (const Act& a : all) {
+      const auto& r = ends.r[static_cast<std::size_t>(a.c)];
+      const auto& w = ends.w[static_cast<std::size_t>(a.c)];
+      const auto& r2 = ends.r[static_cast<std::size_t>(a.d)];
+      const auto& w2 = ends.w[static_cast<std::size_t>(a.d)];
+      switch (a.what) {
+        case What::read: log.push_back(r()); break;
+        case What::next: next(r, -9); break;
+        case What::write: w(a.value); break;
+        case What::full: {
+          auto x = r.extended()();
+          log.push_back(*x);
+          weft::yield()();
+          break;
+        }
+        case What::sync: barrier.sync()(); break;
+        case What::sleep: weft::sleep(std::chrono::milliseconds(1 + a.value % 3))(); break;
+        case What::limit: {
+          weft::Timeout limit(2ms);
+          try {
+            log.push_back(r());
+          } catch (const weft::TimedOut&) {
+            log.push_back(-8);
+          }
+          break;
+        }
+        case What::yield: weft::yield()(); break;
+        case What::retire: ends.r[static_cast<std::size_t>(a.c)].retire(); break;
+        case What::poison: w.poison(); break;
+        case What::copy: weft::Writer<int>(w).retire(); break;
+        case What::par: weft::run(reads(r, log), writes(w2, a.value)); break;
+        default: {
+          std::vector<weft::AnyGuard<int>> guards = guards_of(a, r, w, r2, w2);
+          const auto chosen = weft::select_among<int>(
+              guards, a.what == What::first ? weft::Mode::priority : weft::Mode::fair)();
           log.push_back(1000 + chosen.index);
           if (chosen.value) log.push_back(*chosen.value);
         }
@@ -138,7 +207,7 @@ bool has(const std::vector<Act>& all, int channel, bool writer) {
   return false;
 }
 
-void run_network(const Network& n, Outcome& logs) {
+void run_network(const Network& n, Outcome& logs, bool threads) {
   std::vector<weft::Channel<int>> channels;
   for (const auto& o : n.channels) channels.emplace_back(o);
   unsigned parties = 0;
@@ -151,6 +220,7 @@ void run_network(const Network& n, Outcome& logs) {
   const weft::Barrier barrier(parties + 1);
   barrier.resign();
   std::vector<weft::Process> processes;
+  std::vector<weft::AnyProcess<>> in_threads;
   for (std::size_t i = 0; i < n.processes.size(); ++i) {
     Ends ends;
     for (std::size_t c = 0; c < channels.size(); ++c) {
@@ -158,9 +228,17 @@ void run_network(const Network& n, Outcome& logs) {
       ends.r.push_back(has(n.processes[i], at, false) ? channels[c].reader() : weft::Reader<int>());
       ends.w.push_back(has(n.processes[i], at, true) ? channels[c].writer() : weft::Writer<int>());
     }
-    processes.push_back(acts(n.processes[i], std::move(ends), barrier, logs[i]));
+    if (threads)
+      in_threads.emplace_back(
+          weft::thread([&all = n.processes[i], ends = std::move(ends), barrier,
+                        &log = logs[i]]() mutable { acts_in_thread(all, ends, barrier, log); }));
+    else
+      processes.push_back(acts(n.processes[i], std::move(ends), barrier, logs[i]));
   }
-  weft::run(std::move(processes));
+  if (threads)
+    weft::run(std::move(in_threads));
+  else
+    weft::run(std::move(processes));
 }
 
 Network random_network(std::mt19937& random) {
@@ -194,7 +272,8 @@ struct Found {
   bool complete = false;
   std::string different;
 };
-Found search(const Network& n, weft::checking::Strategy& strategy, unsigned most, bool any_time) {
+Found search(const Network& n, weft::checking::Strategy& strategy, unsigned most, bool any_time,
+             bool threads = false) {
   Found f;
   weft::runtime::Checker checker;
   checker.run.settings.any_time = any_time;
@@ -202,7 +281,7 @@ Found search(const Network& n, weft::checking::Strategy& strategy, unsigned most
     Outcome logs(n.processes.size());
     checker.begin(strategy);
     try {
-      run_network(n, logs);
+      run_network(n, logs, threads);
     } catch (const std::exception& e) {
       if (!checker.run.stopped()) logs.push_back({-4});
     }
@@ -238,10 +317,11 @@ std::string text_of(const Network& n) {
 
 }  // namespace
 
-TEST_CASE("rule 17.7: random networks: the reduced search has the outcomes of all schedules") {
+TEST_CASE(
+    "rules 17.2, 17.7: random networks: the reduced search has the outcomes of all schedules") {
   const char* const asked = std::getenv("WEFT_CHECKED_NETWORKS");
   const int count = asked ? std::atoi(asked) : 80;
-  unsigned compared = 0, all_runs = 0, reduced_runs = 0;
+  unsigned compared = 0, all_runs = 0, reduced_runs = 0, thread_runs = 0;
   for (int seed = 0; seed < count; ++seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
     const Network n = random_network(random);
@@ -262,8 +342,15 @@ TEST_CASE("rule 17.7: random networks: the reduced search has the outcomes of al
     CHECK(some.different.empty());
     CHECK(some.outcomes.size() == all.outcomes.size());
     CHECK(some.outcomes == all.outcomes);
+    weft::checking::Reduced in_threads;
+    const Found same = search(n, in_threads, 20000, any_time, true);
+    CHECK(same.complete);
+    CHECK(same.different.empty());
+    CHECK(same.outcomes == all.outcomes);
+    thread_runs += same.runs;
   }
-  MESSAGE(compared << " networks: " << all_runs << " schedules, reduced " << reduced_runs);
+  MESSAGE(compared << " networks: " << all_runs << " schedules, reduced " << reduced_runs
+                   << ", in threads " << thread_runs);
   CHECK(compared * 3 > static_cast<unsigned>(count));
 }
 TEST_CASE("rule 17.7: a wrong entry of the relation is found by these networks") {

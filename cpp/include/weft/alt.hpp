@@ -76,6 +76,7 @@ class SelectOp {
   }
   auto operator()(detail::Here at = detail::Here::now()) && {
     runtime::ThreadProcess& self = detail::blocking_caller("select(…)()");
+    const detail::ThreadCall call(self, at);
     const InUse::Taken in(use_);
     core::Select engine;
     std::uint64_t key = 0;
@@ -216,6 +217,7 @@ class AlternativeBase {
     }
     auto operator()(Here at = Here::now()) const {
       runtime::ThreadProcess& self = blocking_caller("select()()");
+      const ThreadCall call(self, at);
       const InUse::Taken in(a->use_);
       a->prepare(self);
       return select_in_thread(static_cast<Set&>(a->set_), a->engine(), at);

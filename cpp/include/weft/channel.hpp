@@ -17,6 +17,7 @@
 #include "core/stored.hpp"
 #include "errors.hpp"
 #include "here.hpp"
+#include "runtime/checked_call.hpp"
 #include "runtime/points.hpp"
 #include "runtime/pool.hpp"
 #include "runtime/thread.hpp"
@@ -276,8 +277,38 @@ inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side
 
 // Returns the calling thread. Throws BadUse in a coroutine: blocking would stop its scheduler.
 runtime::ThreadProcess& blocking_guest(const char* what);
+#if WEFT_CHECKED
+// Returns the thread process that calls, in a check. Throws BadUse in a coroutine, and in ordinary
+// code: there the operation cannot be checked.
+runtime::ThreadProcess& checked_caller(const char* what);
+#endif
+
+// Throws BadUse if a function that is checked has made the place, and a thread uses it that does not
+// belong to the check: no check decides when that thread goes on.
+#if WEFT_CHECKED
+[[noreturn]] void from_outside(const core::SyncObject& place);
+inline void not_from_outside(const core::SyncObject& place) {
+  if (place.in_check && !runtime::points) [[unlikely]]
+    from_outside(place);
+}
+#else
+constexpr void not_from_outside(const core::SyncObject&) noexcept {}
+#endif
+
+// An operation that a thread process begins on this line.
+struct ThreadCall : runtime::CheckedCall {
+#if WEFT_CHECKED
+  ThreadCall(runtime::ThreadProcess& p, Here at, bool yields = false) noexcept
+      : runtime::CheckedCall((waits_at(p, at), p), yields) {}
+#else
+  constexpr ThreadCall(runtime::ThreadProcess& p, Here, bool = false) noexcept
+      : runtime::CheckedCall(p) {}
+#endif
+};
 inline runtime::ThreadProcess& blocking_caller(const char* what) {
-  WEFT_POINT(refuses(what));
+#if WEFT_CHECKED
+  if (runtime::points) return checked_caller(what);
+#endif
   if (runtime::ThreadProcess* p = runtime::ThreadProcess::plain()) [[likely]]
     return *p;
   return blocking_guest(what);
@@ -294,6 +325,14 @@ template <core::Side S, class C>
 // briefly (waiting.hpp) before it joins the waiting queue, which is served with a wake-up for each.
 template <core::Side S, class C>
 inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
+#if WEFT_CHECKED
+  if (runtime::points) {
+    runtime::points->arrives(self, *c,
+                             S == core::Side::in ? runtime::Access::read : runtime::Access::write);
+    self.slot = slot;
+    return c->template begin<S>(self);
+  }
+#endif
   if (!c->buffered()) {
     self.slot = slot;
     return c->template begin_slow<S>(self);  // The thread of a process owns no biased locks.
@@ -386,6 +425,7 @@ class EndOf {
   [[gnu::always_inline]] Engine* checked(const char* what) const {
     if (!open()) [[unlikely]]
       closed_end(what, kName);
+    not_from_outside(*own());
 #if WEFT_CHECK_LOCAL
     if constexpr (!P::shared)
       if (own()->waits_elsewhere()) [[unlikely]]
@@ -488,6 +528,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Engine* c = checked("read");
     runtime::ThreadProcess& self = detail::blocking_caller("reader()");
+    const detail::ThreadCall call(self, at);
     detail::meet_request(self);
     detail::Slot<T> slot;
     Status s = detail::begin_blocking<core::Side::in>(c, self, &slot);
@@ -570,6 +611,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Engine* c = checked("write");
     runtime::ThreadProcess& self = detail::blocking_caller("writer(value)");
+    const detail::ThreadCall call(self, at);
     if (self.cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
       detail::throw_cancelled(self, Error::Carried::of(std::move(value)));
     Status s = detail::begin_blocking<core::Side::out>(c, self, &value);

@@ -22,8 +22,7 @@
 #if WEFT_CHECKED
 namespace weft::inline WEFT_ABI::detail {
 
-inline constexpr runtime::OpKind paused_op{
-    "go on", [](runtime::ProcessBase&) noexcept { return false; }, nullptr};
+using runtime::paused_op;
 
 template <class Make>
 class Checked {

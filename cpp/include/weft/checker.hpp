@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "check/fibre.hpp"
 #include "checked_select.hpp"
 #include "deciding.hpp"
 #include "runtime/points.hpp"
+#include "runtime/thread.hpp"
 
 #if WEFT_CHECKED
 namespace weft::inline WEFT_ABI::runtime {
@@ -69,6 +71,9 @@ class Checker final : public Points, public Deciding<Checker> {
   void limits(bool open) noexcept override;
   void reads_clock() noexcept override;
   void refuses(const char* what) override;
+  void stands_at_lock() noexcept override;
+  void starts_thread(ThreadProcess&, void (*body)(void*), void* of) override;
+  void parks(ThreadProcess&) noexcept override;
 
  private:
   // --- for Deciding ---
@@ -92,17 +97,22 @@ class Checker final : public Points, public Deciding<Checker> {
     int taken = -1;
     int told = -1;  // the process's last operation in the story
     BegunSelect select;
+    std::unique_ptr<checking::Fibre> fibre;  // of a thread process that has not ended
+    Context* context = nullptr;              // in the fibre; null before the fibre has begun
   };
 
   Checked& of(int n) noexcept { return *processes_[static_cast<std::size_t>(n)]; }
   int here() const noexcept;
+  void enters(ThreadProcess&) noexcept;
+  static const ProcessOps thread_ops;
   bool another_goes(ProcessBase& p) noexcept;
   void tell(ProcessBase&, std::string what);
   Told* told(Checked& c) noexcept {
     return c.told < 0 ? nullptr : &story[static_cast<std::size_t>(c.told)];
   }
 
-  std::vector<std::unique_ptr<Checked>> processes_;  // indexed by the number of the process
+  std::vector<std::unique_ptr<Checked>> processes_;     // indexed by the number of the process
+  std::vector<std::unique_ptr<checking::Fibre>> idle_;  // the fibres of threads that have ended
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

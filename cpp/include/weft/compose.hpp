@@ -56,12 +56,14 @@ class Runner : public runtime::ThreadProcess {
   virtual void call_gave_nothing() = 0;
   virtual void drop_function() noexcept = 0;  // drops the function and what it captured
   void body();
+  void launch_failed();
   struct Over {
     Runner* me;
     runtime::Run& run;
     runtime::Group& group;
     const std::uint32_t order;
     std::exception_ptr left;
+    const bool has_thread;  // false for a thread process that is checked
     ~Over();
   };
   const int cpu_;  // the CPU that the thread is pinned to, or -1
@@ -147,9 +149,6 @@ class ThreadTask {
   template <class Slot>
   void start(runtime::Group& g, Slot* result) {
     if (!f_) started_twice();
-    WEFT_POINT(
-        refuses("a process on a thread of its own (weft::thread, or a function that returns "
-                "no process)"));
     auto* t = new ThreadRunner<F, result_type>(g.run, std::move(*f_), cpu_, result);
     f_.drop();
     t->function = function_;
@@ -417,6 +416,7 @@ class Group {
     Waiting bind(runtime::ProcessBase* p) const noexcept { return {{p, g}}; }
     void operator()(detail::Here at = detail::Here::now()) const {
       runtime::ThreadProcess& self = detail::blocking_caller("wait()");
+      const detail::ThreadCall call(self, at);
       Waiting w{{&self, g}};
       if (!w.begin()) {
         detail::waits_at(self, at);
@@ -596,8 +596,10 @@ struct YieldOp {
   };
   Awaiter bind(runtime::ProcessBase* p) const noexcept { return {p}; }
   // Yields in a thread process.
-  void operator()() const {
-    detail::meet_request(detail::blocking_caller("yield()"));
+  void operator()(detail::Here at = detail::Here::now()) const {
+    runtime::ThreadProcess& self = detail::blocking_caller("yield()");
+    const detail::ThreadCall call(self, at, true);
+    detail::meet_request(self);
     std::this_thread::yield();
   }
 };

@@ -221,6 +221,7 @@ class PlainAwaiter {
       if (!is_no_place(place) && static_cast<Engine*>(place)->waits_elsewhere()) [[unlikely]]
         not_at_home(place, S == core::Side::in ? "read" : "write");
 #endif
+    not_from_outside(*place);
     WEFT_POINT(
         arrives(*me, *place, S == core::Side::in ? runtime::Access::read : runtime::Access::write));
     if (!me->id.is_uncancelled(S == core::Side::in ? place->last_reader : place->last_writer))

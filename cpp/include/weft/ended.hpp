@@ -102,6 +102,7 @@ struct EndOf : Conditional<EndOf> {
   void operator()(detail::Here at = detail::Here::now()) const {
     check();
     runtime::ThreadProcess& self = detail::blocking_caller("ended()");
+    const detail::ThreadCall call(self, at);
     Awaiter a{state, &self};
     if (!a.begin()) {
       detail::waits_at(self, at);

@@ -95,6 +95,7 @@ struct ExtendedOp {
   // Reads from a thread, which is blocked until the read is done. Throws what a plain read throws.
   Extended<T, P> operator()(detail::Here at = detail::Here::now()) const {
     runtime::ThreadProcess& self = detail::blocking_caller("extended()()");
+    const detail::ThreadCall call(self, at);
     auto s = Extended<T, P>::prepared(core, &self);
     detail::select_in_thread(*s, s->engine, at);
     return Extended<T, P>(core, std::move(s));

@@ -71,6 +71,7 @@ struct TogetherOp {
   }
   auto operator()(Here at = Here::now()) && {
     static_assert(Work::shared, "a channel that threads use must be weft::Shared");
+    WEFT_POINT(refuses(Work::name));
     runtime::ThreadProcess& self = blocking_caller(Work::name);
     if (std::exchange(spent, true)) awaited_twice(Work::name);
     Awaiter a(std::move(work), &self);

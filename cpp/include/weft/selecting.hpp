@@ -154,6 +154,9 @@ class SelectingWith {
   int begin_choice() {
 #if WEFT_CHECKED
     if (runtime::points) return begin_checked(*runtime::points);
+    for (std::uint32_t i = 0; i < engine.size(); ++i)
+      if (const core::Guard& g = engine.guards()[i]; g.enabled && g.where)
+        not_from_outside(*g.where);
 #endif
     return arm_if_parked(engine.begin(p, [this] { return run_of(*p).now(); }));
   }

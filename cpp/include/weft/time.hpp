@@ -92,8 +92,10 @@ struct SleepOp {
   // Sleeps in a thread.
   void operator()(detail::Here at = detail::Here::now()) const {
     runtime::ThreadProcess& self = detail::blocking_caller("sleep()");
+    const bool past = until <= self.run->now();
+    const detail::ThreadCall call(self, at, past);
     detail::meet_request(self);
-    if (until <= self.run->now()) return std::this_thread::yield();
+    if (past) return std::this_thread::yield();
     detail::Sleep s;
     s.begin(self, until);
     detail::waits_at(self, at);
@@ -194,6 +196,7 @@ class Barrier {
     Awaiter bind(runtime::ProcessBase* p) const noexcept { return {p, c}; }
     void operator()(detail::Here at = detail::Here::now()) const {
       runtime::ThreadProcess& self = detail::blocking_caller("sync()");
+      const detail::ThreadCall call(self, at);
       if (!begin(self, c)) {
         detail::waits_at(self, at);
         self.block(kind);

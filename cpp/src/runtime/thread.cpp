@@ -1,4 +1,5 @@
 // The definitions of runtime/thread.hpp.
+#include <weft/runtime/checked_call.hpp>
 #include <weft/runtime/thread.hpp>
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -35,6 +36,13 @@ void ThreadProcess::block(const OpKind& kind) noexcept {
     waits_in(nullptr);
     return;
   }
+#if WEFT_CHECKED
+  if (points && call) {  // The scheduler of the check serves timers and cancellations.
+    call->parks();
+    waits_in(nullptr);
+    return;
+  }
+#endif
   if (Observer* const o = watched()) o->suspended(this, nullptr, false);
   for (;;) {
     BriefWait::one_less();

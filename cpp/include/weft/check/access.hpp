@@ -20,7 +20,7 @@ enum class Access : std::uint8_t {
   close,         // the last end of a side is closed
   close_other,   // an end is closed whose side has others
   make,          // an end is made
-  all,           // any other access, such as poison; it conflicts with every access
+  all,           // any other access, such as poison; it conflicts with nearly every access
   join,          // a party arrives at a barrier
   look,          // a step looks at the place, and changes nothing
 };
@@ -42,14 +42,18 @@ class Relation {
     put(choose_read, {choose_read, all});
     put(choose_write, {choose_write, all});
     put(close, {make, all, join, look});
-    put(close_other, {make, all});
+    // This step only counts one end less, and the side stays open. Nothing but a new end asks how
+    // many ends there are: a death marks the channel at once (rule 4.5), a poison does not count.
+    put(close_other, {make});
     // When one side has gone, the process that takes its last value, or gives it one that it waits
     // for, ends the channel: after that no end can be made.
     put(make, {read, write, choice, choose_read, choose_write, all});
     put(all, {all, join, look});
     put(join, {look});
-    // The value that a writer leaves in a buffer is lost if the last reader has gone.
-    for (const Access a : {write, choose_write, quiet_choice}) flip(a, close, true);
+    // The value that a writer leaves in a buffer is lost if the last reader has gone. (A quiet
+    // choice is an input, so its process holds a reader, and the end that goes is the last writer:
+    // the guard is ready as long as there are values, and retires quietly.)
+    for (const Access a : {write, choose_write}) flip(a, close, true);
   }
 
   constexpr bool conflict(Access a, Access b, bool buffered) const noexcept {

@@ -170,6 +170,9 @@ struct SyncObject {
   // last; 0 if there is none yet.
   Holder last_reader;
   Holder last_writer;
+#if WEFT_CHECKED
+  mutable bool in_check = false;  // whether a function that is checked has made the object
+#endif
 };
 
 enum Word : std::uint32_t {

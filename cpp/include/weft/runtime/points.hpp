@@ -14,6 +14,8 @@
 //  2 While a process is in the run queue because pauses() or begun() has put it there, it is in no
 //    operation.
 #pragma once
+#include <atomic>
+
 #include "../check/access.hpp"
 #include "../config.hpp"
 #include "../core/guard.hpp"
@@ -40,6 +42,8 @@ struct SelectBegins {
   int (*committed)(const void* engine) noexcept;
   const void* engine;
 };
+
+class ThreadProcess;
 
 class Points {
  public:
@@ -74,11 +78,24 @@ class Points {
   virtual void reads_clock() noexcept = 0;
   // Called when the program does something that cannot be checked. Throws BadUse.
   virtual void refuses(const char* what) = 0;
+  // Called when a process would wait for a lock for ever: another process keeps the lock.
+  virtual void stands_at_lock() noexcept = 0;
+
+  // Makes a thread process of the check go on a stack of its own, on the thread of the check.
+  // `body(of)` is what the process's own thread would run. Throws std::bad_alloc.
+  virtual void starts_thread(ThreadProcess&, void (*body)(void*), void* of) = 0;
+  // Called on the stack of a thread process. Returns when the process is run again.
+  virtual void parks(ThreadProcess&) noexcept = 0;
 
  protected:
   ~Points() = default;
 };
 inline constinit thread_local Points* points = nullptr;
+// Set when a thread that does not belong to the check has used what a checked function has made.
+inline constinit std::atomic<bool> used_from_outside{false};
+
+// The operation of a process between two operations, while it is in the run queue (invariant 2).
+inline constexpr OpKind paused_op{"go on", [](ProcessBase&) noexcept { return false; }, nullptr};
 
 }  // namespace weft::inline WEFT_ABI::runtime
 #else

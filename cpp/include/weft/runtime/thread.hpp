@@ -7,6 +7,10 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
+#if WEFT_CHECKED
+class CheckedCall;
+#endif
+
 class ThreadProcess : public ProcessBase, public Executor {
  public:
   // Null if the thread is not a process of any run (a foreign thread at a channel).
@@ -112,6 +116,9 @@ class ThreadProcess : public ProcessBase, public Executor {
     if (!parking_.poller()) parking_.poll_by(make());
     return parking_.poller();
   }
+#if WEFT_CHECKED
+  CheckedCall* call = nullptr;  // the operation in which the process is, while it is checked
+#endif
   // The clock of the thread's CPU time, once the thread runs; 0 means that it is not known.
   prim::atomic<std::int32_t> cpu_clock{0};
 

@@ -1,0 +1,42 @@
+// Locks in a checked program. All processes of a check are on one thread. So if a process waits for
+// a lock that another process keeps in an operation, the check would stand still for ever. A mutex
+// knows which thread holds it: a thread that waits for itself is refused, and not left to wait.
+//
+// The program's calls of pthread_mutex_lock(), which std::mutex makes, come here: a function in a
+// program goes before that of a shared library. Only a program that is compiled for checks has this
+// function. ThreadSanitizer has one of its own.
+#include <weft/config.hpp>
+
+#if defined(__SANITIZE_THREAD__)
+#define WEFT_THREADS_ARE_SEEN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WEFT_THREADS_ARE_SEEN 1
+#endif
+#endif
+
+#if WEFT_CHECKED && defined(__linux__) && defined(__GLIBC__) && !defined(WEFT_THREADS_ARE_SEEN)
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cerrno>
+
+#include <weft/runtime/points.hpp>
+
+// Returns EDEADLK where the lock would never be free; then std::mutex::lock() throws
+// std::system_error.
+extern "C" int pthread_mutex_lock(pthread_mutex_t* m) noexcept {
+  int r = pthread_mutex_trylock(m);
+  if (r != EBUSY) return r;
+  if (auto* const points = weft::runtime::points;
+      points && m->__data.__owner == static_cast<int>(syscall(SYS_gettid))) {
+    points->stands_at_lock();
+    return EDEADLK;
+  }
+  // There is no other way to wait as pthread_mutex_lock() does. The time never comes.
+  constexpr timespec never{time_t{1} << 40, 0};
+  do r = pthread_mutex_clocklock(m, CLOCK_MONOTONIC, &never);
+  while (r == ETIMEDOUT);
+  return r;
+}
+#endif
