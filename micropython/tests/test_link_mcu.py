@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 from weft import serial
+from weft._watching import flight_read as _flight_read
+from weft.errors import BadUse
 from weft.threads import Channel, Output, PeerDied, Poisoned, Retired, after, process, run, select
 
 from . import tiers
@@ -220,3 +223,101 @@ def test_what_the_page_shows_of_a_firmware_is_in_it(language: str, source: str) 
     (shown,) = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
     text = (PAGE.parent / source).read_text(encoding="utf-8")
     assert [line for line in shown.splitlines() if line not in text] == []
+
+
+# --- the flight recorder of a board (rule M23) ----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
+    subprocess.run([*MAKE, "-f", "csp/csp.mk", "FLIGHT=256", "pc_recorded", "flight"], check=True)
+    made = Bare(tmp_path_factory.mktemp("recorded"), "pc_recorded", "rp2040-flight")
+    yield made
+    made.close()
+
+
+def lines_of(*files: Path) -> list[dict[str, Any]]:
+    return list(_flight_read.Recorded(files).lines())
+
+
+def test_what_a_board_has_recorded_is_fetched_over_the_link(recorded: Bare, tmp_path: Path) -> None:
+    """rules M23, 14.17: processes and an actor, their channels, and times on the PC's clock"""
+    with serial.connect(recorded.cable.device, baud=19200, lease=PATIENT) as pc:
+        numbers, answers = Channel("numbers"), Channel("answers")
+        pc.give("numbers", numbers.reader())
+        pc.give("answers", answers.writer())
+        to, back = numbers.writer(), answers.reader()
+        began = time.monotonic_ns()
+        for n in range(5):
+            to(n)
+            assert back() == n * n
+        ended = time.monotonic_ns()
+        pc.flight(tmp_path / "board.flight", patience=PATIENT)
+        pc.flight(tmp_path / "later.flight", patience=PATIENT)
+    one = _flight_read.Recorded([tmp_path / "board.flight"])
+    lines = list(one.lines())
+    assert one.fault == ""
+    within = one.heads[0][5]
+    assert 0 < within < PATIENT * 1e9
+    commits = [(x["p"], x["op"], x.get("c")) for x in lines if x["e"] == "commit"]
+    for path, op, channel in (
+        ("device/filter", "read", "numbers"),
+        ("device/filter", "write", "squares"),
+        ("device/uplink", "read", "squares"),
+        ("device/uplink", "write", "answers"),
+    ):
+        assert commits.count((path, op, channel)) == 5
+    assert ("device/lamp", "event blink", None) in commits
+    # What the board did for these numbers, it did while the PC waited for the answers. The two
+    # ends of the time on the PC's clock are those of the file's head.
+    first = one.first_ns
+    at = [first + x["t"] for x in lines if x["e"] == "commit" and x.get("c") == "squares"]
+    assert began - within <= min(at) <= max(at) <= ended + within
+    # The second call has what came since.
+    later = [x for x in lines_of(tmp_path / "later.flight") if x.get("c") == "squares"]
+    assert [x["e"] for x in later] == ["begin"]  # the uplink waits
+
+
+def test_a_board_without_a_recorder_says_so(tmp_path: Path) -> None:
+    subprocess.run([*MAKE, "-f", "csp/csp.mk", "pc_recorded"], check=True)
+    board = Bare(tmp_path, "pc_recorded")
+    try:
+        with serial.connect(board.cable.device, baud=19200, lease=PATIENT) as pc:
+            with pytest.raises(BadUse, match="device records nothing: build its program with"):
+                pc.flight(tmp_path / "board.flight", patience=PATIENT)
+    finally:
+        board.close()
+    assert not (tmp_path / "board.flight").exists()
+
+
+def test_a_board_that_serves_no_recorder_is_awaited_for_a_while(
+    squares: Bare, tmp_path: Path
+) -> None:
+    with session(squares) as (pc, _to, _back), pytest.raises(BadUse, match="has not answered"):
+        pc.flight(tmp_path / "board.flight", patience=0.05)
+
+
+def test_bytes_over_a_uart_are_a_trace(recorded: Bare, tmp_path: Path) -> None:
+    """rule M23: no link is needed; rule 14.17: such a file has a clock of its own"""
+    emulator, out = tiers.ROOT / "emulator" / "bin" / "weft-rp2040", tmp_path / "board.bytes"
+    elf = tiers.ROOT / ".build" / "mcu" / "rp2040-flight" / "flight.elf"
+    subprocess.run([emulator, "run", elf, "--uart", out, "--quiet"], check=True)
+    one = _flight_read.Recorded([out])
+    lines = list(one.lines())
+    assert one.fault == ""
+    starts = [x["p"] for x in lines if x["e"] == "start"]
+    assert starts == ["bench/source", "bench/slow", "bench/sink"]
+    assert sorted(x["p"] for x in lines if x["e"] == "end") == sorted(starts)
+    commits = [(x["p"], x["op"], x.get("c")) for x in lines if x["e"] == "commit"]
+    assert commits.count(("bench/source", "write", "a")) == 4
+    assert commits.count(("bench/slow", "sleep", None)) == 4
+    assert commits.count(("bench/sink", "read", "b")) == 4
+    assert commits.count(("bench/ticker", "event tick", None)) == 4
+    ended = [(x["p"], x["why"]) for x in lines if x["e"] == "ended"]
+    assert ended == [("bench/slow", "Retired"), ("bench/sink", "Retired")]
+    # The board's clock has microseconds: the slow process has slept for four milliseconds.
+    slept = [x["waited"] for x in lines if x.get("op") == "sleep" and x["e"] == "commit"]
+    assert all(1_000_000 <= ns < 1_200_000 for ns in slept)
+    (way,) = [hand for hand in one.critical().hands if hand[0] == "a"][:1]
+    assert way[1:3] == ("bench/slow", "bench/source")
+    assert one.clocks() == []  # there is no other clock to compare it with

@@ -61,10 +61,30 @@ class Alternative {
     std::uint32_t deadline;
     bool await_ready() const noexcept { return false; }
     bool await_suspend(Process::Handle h) noexcept {
-      return alt->begin(&h.promise(), Limited, deadline) || h.promise().gives_way();
+      if (alt->begin(&h.promise(), Limited, deadline)) {
+        h.promise().note_waits(nullptr, WEFT_FLIGHT_SELECT);
+        return true;
+      }
+      if constexpr (WEFT_FLIGHT != 0)
+        h.promise().note_over(alt->place(), alt->op(), alt->status(), true);
+      return h.promise().gives_way();
     }
-    int await_resume() noexcept { return alt->finish(); }
+    int await_resume() noexcept {
+      const int i = alt->finish();
+      if constexpr (WEFT_FLIGHT != 0) {
+        alt->chosen_ = i;
+        alt->me_->note_goes_on(alt->place(), alt->op(), alt->status(), alt->place() != nullptr);
+      }
+      return i;
+    }
   };
+  // What the flight recorder shows of the outcome (rule M23).
+  const void* place() const noexcept { return chosen_ < 0 ? nullptr : guards_[chosen_].where; }
+  std::uint32_t op() const noexcept {
+    if (chosen_ < 0) return WEFT_FLIGHT_SELECT;
+    return guards_[chosen_].kind == core::Kind::input ? WEFT_FLIGHT_SELECT_INPUT
+                                                      : WEFT_FLIGHT_SELECT_OUTPUT;
+  }
 
   void guard(std::uint32_t i, core::Kind kind, const core::GuardOps *ops, core::SyncObject *where,
              void *slot) noexcept {

@@ -152,9 +152,19 @@ struct Far : weft_link_op {
       guard.value = bytes;
       guard.length = static_cast<std::uint16_t>(w.at - bytes);
     }
-    return pc->offer(*this) || h.promise().gives_way();
+    constexpr std::uint32_t op = Writes ? WEFT_FLIGHT_WRITE : WEFT_FLIGHT_READ;
+    if (pc->offer(*this)) return me->note_waits(guard.end, op), true;
+    me->note_over(guard.end, op, status_of(*this));
+    return me->gives_way();
   }
   Status await_resume() noexcept {
+    const Status s = result();
+    me->note_goes_on(guard.end, Writes ? WEFT_FLIGHT_WRITE : WEFT_FLIGHT_READ, s);
+    return s;
+  }
+
+ private:
+  Status result() noexcept {
     if constexpr (!Writes) {
       weft_cbor r = weft_cbor_reader(bytes, length);
       const T v = status == WEFT_LINK_OK ? FarValue<T>::get(r) : T{};

@@ -82,9 +82,10 @@ def _recorded(
             "steps": [vars(step) for step in critical.steps],
             "hand_overs": critical.hands,
         }
-        click.echo(json.dumps(rows | {"dropped": dropped, "fault": recorded.fault}))
+        more_rows = {"dropped": dropped, "fault": recorded.fault, "clocks": recorded.clocks()}
+        click.echo(json.dumps(rows | more_rows))
         return
-    more = [critical.text()]
+    more = [critical.text(), *recorded.clocks()]
     if dropped:
         more.append(f"{dropped} older events had been overwritten: a larger ring keeps more")
     if recorded.fault:
@@ -202,8 +203,8 @@ def trace_command(
     """Say what the trace FILE says: who did how much, where time was lost in waiting, and who is the
     bottleneck.
 
-    FILE is of weft run --trace, or of the flight recorder (weft run --flight, WEFT_FLIGHT). Several
-    files of the flight recorder are one trace.
+    FILE is of weft run --trace, or of the flight recorder (weft run --flight, WEFT_FLIGHT, a board).
+    Several files of the flight recorder are one trace.
 
     \b
     Examples:
