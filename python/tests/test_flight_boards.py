@@ -95,6 +95,7 @@ def test_a_hand_over_and_an_action(lines: Any) -> None:
 def test_a_read_that_timed_out_and_a_select_that_did(lines: Any) -> None:
     assert lines(
         board(
+            event(0, SRC, START),
             event(0, DST, WAITS, READ, A),
             event(50, DST, GOES_ON, READ, A, TIMED_OUT << 16),
             event(60, DST, WAITS, SELECT),
@@ -103,6 +104,7 @@ def test_a_read_that_timed_out_and_a_select_that_did(lines: Any) -> None:
             event(90, DST, GOES_ON, SELECT_INPUT, A),
         )
     ) == [
+        (0, "start", "dev/src"),
         (50, "withdraw", "dev/dst", "read", "a", 50_000, "Cancelled"),
         (70, "commit", "dev/dst", "select", 10_000),
         (90, "commit", "dev/dst", "select", "a", 10_000),

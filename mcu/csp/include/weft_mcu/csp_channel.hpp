@@ -149,20 +149,17 @@ struct Timed {
     return true;
   }
   Status await_resume() noexcept {
-    const Status s = result();
-    me->note_goes_on(channel, kOp<S>, s);
-    return s;
-  }
-
- private:
-  Status result() noexcept {
     if (event.action) {
       event.end(me->scheduler());
       channel->template withdraw<S>(node);
-      if (!choice.done()) return Status::timed_out;
+      const bool done = choice.done();
+      me->note_goes_on(channel, kOp<S>, done ? node.status : Status::timed_out);
+      if (!done) return Status::timed_out;
     }
     return node.status;
   }
+
+ private:
   bool over(Status s) noexcept {
     node.status = s;
     me->note_over(channel, kOp<S>, s, channel && channel->ring);
