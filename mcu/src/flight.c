@@ -62,7 +62,8 @@ typedef struct process {
 } process;
 static process processes[WEFT_FLIGHT_PROCESSES];
 static unsigned started;
-static uint32_t lost; /* events that were noted while the rings were read */
+static uint32_t lost, taken; /* taken: events that earlier readings have taken */
+const void *weft_flight_hidden;
 
 #ifdef WEFT_FLIGHT_NOTE
 _Static_assert(sizeof(event) == STEP, "WEFT_FLIGHT_NOTE counts on this size");
@@ -114,9 +115,10 @@ static void stop(weft_flight_reader *r) {
 static void go_on(void) {
   for (unsigned i = 0; i < WEFT_CORES; i++) {
     lane *l = &weft_flight_lanes[i];
-    /* One event more is skipped: the other core may be in the middle of its note. */
-    l->from = count_of(l) + 1;
-    lost += missing(l->from, reading[i].until);
+    uint32_t count = count_of(l);
+    lost += missing(count, reading[i].until);
+    /* Of another core one event more is skipped: that core may be in the middle of its note. */
+    l->from = count + (i != weft_core());
     WEFT_POKE(l->mask, (WEFT_FLIGHT - 1) * STEP);
   }
 }
@@ -130,7 +132,7 @@ static uint8_t *put_events(weft_flight_reader *r, uint8_t *p, const uint8_t *end
   lane *l = &weft_flight_lanes[r->lane];
   uint8_t *piece = p;
   p = put32(p + PIECE, r->lane);
-  for (; left(r->lane) && end - p >= EVENT; l->from++) {
+  for (; left(r->lane) && end - p >= EVENT; l->from++, taken++) {
     unsigned i = l->from & (WEFT_FLIGHT - 1);
     const event *e = i ? &l->ring[i] : &reading[r->lane].first;
     p = put32(put_thing(put_thing(put32(p, e->time), e->who), e->place), e->what);
@@ -148,7 +150,7 @@ static uint8_t *put_name(weft_flight_reader *r, uint8_t *p) {
   return close_piece(piece, 'P', put_text(put_thing(p + PIECE, one), one->name));
 }
 #else
-static const uint32_t lost;
+static const uint32_t lost, taken;
 static void stop(weft_flight_reader *r) { r->index = 0; }
 static void go_on(void) {}
 static uint8_t *put_events(weft_flight_reader *r, uint8_t *p, const uint8_t *end) {
@@ -165,7 +167,7 @@ static uint8_t *put_head(const weft_flight_reader *r, uint8_t *p) {
   uint64_t now = weft_now64();
   uint8_t *piece = p;
   p = put32(put32(p + PIECE, (uint32_t)now), (uint32_t)(now >> 32));
-  p = put32(put32(p, lost), WEFT_FLIGHT);
+  p = put32(put32(put32(p, lost), WEFT_FLIGHT), taken);
   return close_piece(piece, 'T', put_text(p, r->board ? r->board : "board"));
 }
 

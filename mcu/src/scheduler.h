@@ -281,9 +281,9 @@ WEFT_INLINE void weft_work_with(weft_queue *q) {
 #if WEFT_STATS
       uint32_t started = weft_now32();
 #endif
-      weft_flight_note(actor, e, WEFT_FLIGHT_BEGINS);
+      weft_flight_action(actor, e, WEFT_FLIGHT_BEGINS);
       uint32_t again = action(e, release);
-      weft_flight_note(actor, 0, WEFT_FLIGHT_RETURNS);
+      weft_flight_action(actor, 0, WEFT_FLIGHT_RETURNS);
       weft_check_stack();
       weft_lock_thread(q->lock);
 #if WEFT_STATS

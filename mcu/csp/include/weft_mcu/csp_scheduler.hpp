@@ -250,6 +250,7 @@ inline int Scheduler::start(Process p) noexcept {
   if (&h.promise().scheduler() != this)
     return WEFT_MISTAKE(WEFT_E_CORE, "a process is started by a scheduler that did not make it");
 #if WEFT_FLIGHT
+  weft_flight_hidden = &actor_;
   if (!h.promise().who_) h.promise().note_start(nullptr);
 #endif
   runnable_.push(&h.promise());

@@ -251,7 +251,7 @@ class Agent:
                 {"where": where}, lambda streams: _net_link.close_writer(streams[1])
             )
         run = request.get("run")
-        if run not in self.allow:
+        if run not in self.allow and run != _net_calls.OBSERVER:
             raise _net_link.Refused(
                 f"{str(run)[: _net_calls.LONGEST]} is not allowed on host {self.name}, which runs {', '.join(self.allow)[:500]}: "
                 "start its agent with --allow for it too"

@@ -52,6 +52,7 @@ class Taken:
     now: int = 0  #: the board's time when its ring was read, in us
     lost: int = 0
     room: int = 0  #: how many events a ring has; 0: the program was built without a recorder
+    before: int = 0  #: how many events earlier readings have taken
     whole: bool = False
     names: dict[int, str] = field(default_factory=dict)
     processes: dict[int, str] = field(default_factory=dict)
@@ -78,9 +79,9 @@ def read(data: bytes) -> Taken:
         content, at = data[at + 5 : at + 5 + size], at + 5 + size
         if len(content) < size:
             break
-        if letter == b"T" and size >= 16:
-            taken.now, taken.lost, taken.room = struct.unpack_from("<QII", content)
-            taken.board = content[16:].decode(errors="replace") or taken.board
+        if letter == b"T" and size >= 20:
+            taken.now, taken.lost, taken.room, taken.before = struct.unpack_from("<QIII", content)
+            taken.board = content[20:].decode(errors="replace") or taken.board
         elif letter in (b"N", b"P") and size >= 4:
             names = taken.names if letter == b"N" else taken.processes
             thing = int.from_bytes(content[:4], "little")
@@ -149,7 +150,7 @@ class _Writer:
         self._waits: dict[int, tuple[int, int, int, str]] = {}  # since, operation, place, its name
         self._first = taken.events[0][0] if taken.events else 0
         # Whether a ring has lost events, so that it is not known how many values have passed before.
-        self._cut = taken.lost > 0 or len(taken.events) >= taken.room - 1
+        self._cut = taken.lost > 0 or taken.before > 0 or len(taken.events) >= taken.room - 1
         self._name_all()
         self._count_before()
 
@@ -207,9 +208,6 @@ class _Writer:
                     place.read += 1
                 else:
                     place.written += 1
-        for place in self._places.values():
-            if not self._cut:
-                place.read = place.written = 0
 
     # --- records ----------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """Fetches the events of a board's flight recorder over the link to the board
 (weft_mcu/flight_link.h; mcu/FLIGHT.md), and brings their times to this machine's clock.
 
+    ask(EVENTS) ──► the board's bytes
     ask(TIME), several times ──► Moment: the board's time was between two of this machine
-    ask(EVENTS) ──► the board's bytes ──► flight_board.file_of() ──► the file
+        ──flight_board.file_of()──► the file
 
 Invariant: the board's clock is read between this machine's two readings, so half of the time between
 these bounds the error, whatever the line did.
@@ -87,12 +88,13 @@ class Recorder:
     def write(self, path: str | os.PathLike[str], patience: float) -> None:
         self._patience = patience
         try:
-            now = self.moment()
             data = bytearray()
             answer = self._asked(EVENTS)
             while answer:
                 data += answer
                 answer = self._next()
+            # The board's clock is asked afterwards: the questions are events too.
+            now = self.moment()
         except (PeerDied, Poisoned, Retired):
             raise BadUse("the board has ended the session: the events are not fetched") from None
         taken = _board.read(bytes(data))
