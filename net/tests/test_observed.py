@@ -58,7 +58,10 @@ def test_a_host_in_a_trace_and_in_a_look(host, network, keys, server, recording,
             to.write(i)
             assert inp.read() == 2 * i
         # While the host's process waits for the next value:
-        looks.append(weft("top", server.url, "--keys", keys, "--json"))
+        # On a busy machine an OS process may miss a look.
+        while not looks or "doubles" not in looks[-1].stdout:
+            looks.append(weft("top", server.url, "--keys", keys, "--json"))
+            assert looks[-1].returncode == 0, looks[-1].stderr
         looks.append(weft("top", server.url, "--keys", keys, "--once"))
         looks.append(weft("dump", server.url, "--keys", keys, "-o", out))
 
@@ -69,11 +72,11 @@ def test_a_host_in_a_trace_and_in_a_look(host, network, keys, server, recording,
         )
     for look in looks:
         assert look.returncode == 0, look.stderr
-    found = json.loads(looks[0].stdout)
+    found = json.loads(looks[-3].stdout)
     (row,) = [r for r in found["processes"] if "doubles" in r["path"]]
-    assert row["path"].startswith("seen:") and row["host"] == "seen" and row["now"] == "reads"
+    assert row["path"].startswith("seen:") and row["host"] == "seen" and "read" in row["where"], row
     assert not [r for r in found["processes"] if "tells_observer" in r["path"]]
-    assert " on seen: " in looks[1].stdout and "seen:" in looks[1].stdout
+    assert " on seen: " in looks[-2].stdout
     files = sorted(out.glob("seen-*.flight"))
     assert files
     recorded = _flight_read.Recorded([tmp_path / "here.flight", *files])

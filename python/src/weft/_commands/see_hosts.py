@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def is_network(word: str | None) -> bool:
-    return word is not None and word.startswith("nats://")
+    return word is not None and word.startswith(("nats://", "tls://"))
 
 
 @contextlib.contextmanager

@@ -16,11 +16,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from weft._net import link as _net_link
 from weft._net import observed as _observed
 from weft._watching import flight_board as _board
 from weft.errors import BadUse
 
 PATIENCE = 10.0  # seconds for which an answer is awaited, beyond the time that it takes
+# The same for the first question: the host may have to start an OS process for it (_net/link.py).
+BEGINS = _net_link.BEGINS
 ASKED = 8  # how often a host is asked for its time; the quickest answer counts
 
 
@@ -38,7 +41,7 @@ class Observer:
         asks: Any = Channel("asks")
         tells: Any = Channel("tells")
         self._asks, self._tells = asks.writer(), tells.reader()
-        self._wrong: BaseException | None = None
+        self._wrong: BaseException | None = None  # why the host does not answer
         ends = asks.reader(), tells.writer()
         self._runs = threading.Thread(
             target=self._run, args=(network, ends), name="weft: looks at a host", daemon=True
@@ -79,7 +82,7 @@ class Observer:
     def _ask(self, *question: Any, takes: float = 0.0) -> Any:
         from weft.threads import Output
 
-        self._choose(Output(self._asks, list(question)), PATIENCE)
+        self._choose(Output(self._asks, list(question)), BEGINS)
         return self._choose(self._tells, PATIENCE + takes)
 
     def clock(self) -> tuple[int, int]:

@@ -58,6 +58,9 @@ class Taken:
     processes: dict[int, str] = field(default_factory=dict)
     #: (time in us, who, place, what), the oldest first
     events: list[tuple[int, int, int, int]] = field(default_factory=list)
+    #: who waits: since when, the operation, the place, a name of the operation. file_of() begins with
+    #: what an earlier reading has left here, and leaves who waits in the end.
+    waits: dict[int, tuple[int, int, int, str]] = field(default_factory=dict)
 
 
 def is_of_a_board(data: bytes) -> bool:
@@ -147,7 +150,7 @@ class _Writer:
         self._taken = taken
         self._who: dict[int, tuple[int, str]] = {}
         self._places: dict[int, _Place] = {}
-        self._waits: dict[int, tuple[int, int, int, str]] = {}  # since, operation, place, its name
+        self._waits = taken.waits
         self._first = taken.events[0][0] if taken.events else 0
         # Whether a ring has lost events, so that it is not known how many values have passed before.
         self._cut = taken.lost > 0 or taken.before > 0 or len(taken.events) >= taken.room - 1
@@ -160,7 +163,7 @@ class _Writer:
         taken = self._taken
         seen: dict[str, list[int]] = {}
         unnamed: list[int] = []
-        used = dict.fromkeys(who for _, who, _, _ in taken.events)
+        used = dict.fromkeys([*self._waits, *(who for _, who, _, _ in taken.events)])
         for who in used:
             own = taken.processes.get(who, taken.names.get(who, ""))
             if not own and who in taken.processes:
@@ -213,11 +216,11 @@ class _Writer:
 
     def blocks(self) -> Iterator[bytes]:
         events = self._taken.events
-        for at in range(0, len(events), _BLOCK):
+        for at in range(0, max(len(events), 1), _BLOCK):
             yield self._block(events[at : at + _BLOCK], at + _BLOCK >= len(events))
 
     def _block(self, events: list[tuple[int, int, int, int]], last: bool) -> bytes:
-        begin = events[0][0]
+        begin = events[0][0] if events else self._taken.now
         out = bytearray(varint(0) + varint(begin))
         processes: dict[int, int] = {}
         places: dict[int, int] = {}

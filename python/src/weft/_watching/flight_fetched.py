@@ -43,6 +43,7 @@ class Recorder:
         give("weft.flight", answer.writer())
         self._ask, self._answer = ask.writer(), answer.reader()
         self._first: Moment | None = None
+        self._waits: dict[int, Any] = {}  # who waited when the board was last read
         self._patience = 0.0
 
     def _choose(self, guard: Any) -> Any:
@@ -103,6 +104,7 @@ class Recorder:
                 f"board {taken.board} records nothing: build its program with WEFT_FLIGHT "
                 "(mcu/FLIGHT.md)"
             )
+        taken.waits = self._waits
         first, self._first = self._first or now, self._first or now
         target = os.fspath(path)
         beside = f"{target}.{os.getpid()}.part"
