@@ -14,7 +14,7 @@ namespace {
 PyObject* make_clones = nullptr;
 PyObject* make_channels = nullptr;
 
-PyMethodDef functions[] = {
+PyMethodDef arrays_functions[] = {
     {"_set_arrays", gated<keep_given<&make_clones, &make_channels>>, METH_VARARGS, nullptr}, {}};
 
 // Stores the operand that is a number in `n`, and returns the other. Null means NotImplemented.
@@ -66,6 +66,6 @@ PyObject* channel_times(PyObject* a, PyObject* b) {
   return all.release();
 }
 
-int init_arrays(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_arrays(PyObject* m) { return PyModule_AddFunctions(m, arrays_functions); }
 
 }  // namespace weft::py

@@ -38,7 +38,6 @@ std::uint32_t generation = 0;
 namespace {
 
 ChannelObject* channel(PyObject* o) noexcept { return reinterpret_cast<ChannelObject*>(o); }
-EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 
 // --- Channel -------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ struct EndObject {
   std::uint32_t site : 24;  // where the end was made (sites.hpp)
 };
 static_assert(sizeof(EndObject) == sizeof(PyObject) + 16);
+inline EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 
 extern PyTypeObject ChannelType, ReaderType, WriterType;
 

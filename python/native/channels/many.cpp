@@ -35,8 +35,6 @@ namespace weft::py {
 
 namespace {
 
-EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
-
 bool one_by_one(const ChannelObject* c) noexcept {
   return observing() || !c->core.ring || is_wired(c) || is_far(c);
 }

@@ -66,7 +66,6 @@ struct OpObject {
 namespace {
 
 OpObject* op_of(PyObject* o) noexcept { return reinterpret_cast<OpObject*>(o); }
-EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 Engine& core_of(PyObject* end) noexcept { return end_of(end)->channel->core; }
 
 // The originals of ends that are being written; the key is the slot of the write. Such writes are

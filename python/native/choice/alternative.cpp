@@ -155,7 +155,7 @@ PyObject* f_select(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* nam
   return select_here(c.release(), Purpose::select);
 }
 
-PyMethodDef functions[] = {
+PyMethodDef alternative_functions[] = {
     {"select", method(gated<f_select>), METH_FASTCALL | METH_KEYWORDS,
      "Commit to exactly one guard: (index, value). Raises Retired when nothing is left to wait for "
      "(rule 5.6; ended='raise': when any "
@@ -181,7 +181,7 @@ int init_alternative(PyObject* m) {
   AlternativeType.tp_methods = alternative_methods;
   if (PyType_Ready(&AlternativeType) < 0 || add_type(m, "Alternative", &AlternativeType) < 0)
     return -1;
-  return PyModule_AddFunctions(m, functions);
+  return PyModule_AddFunctions(m, alternative_functions);
 }
 
 }  // namespace weft::py

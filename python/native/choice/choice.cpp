@@ -34,8 +34,6 @@ struct Spec {
 
 namespace {
 
-EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
-GuardObject* guard_of(PyObject* o) noexcept { return reinterpret_cast<GuardObject*>(o); }
 bool is_guard(PyObject* o) noexcept { return PyObject_TypeCheck(o, &GuardType); }
 
 bool spec_of(PyObject* o, Spec& s) noexcept {

@@ -16,8 +16,6 @@ namespace weft::py {
 
 namespace {
 
-GuardObject* guard_of(PyObject* o) noexcept { return reinterpret_cast<GuardObject*>(o); }
-
 GuardObject* new_guard(PyTypeObject* type, GuardKind kind) {
   GuardObject* g = PyObject_GC_New(GuardObject, type);
   if (!g) return nullptr;
@@ -123,7 +121,7 @@ PyObject* f_ready(PyObject*, PyObject* file) {
   return reinterpret_cast<PyObject*>(g);
 }
 
-PyMethodDef functions[] = {
+PyMethodDef guard_functions[] = {
     {"after", method(gated<with_keyword<"after", "seconds", f_timed<GuardKind::after>>>), kKeywords,
      "A guard that is ready `seconds` from the beginning of the select. Raises BadUse for nan."},
     {"at", method(gated<with_keyword<"at", "time", f_timed<GuardKind::at>>>), kKeywords,
@@ -264,7 +262,7 @@ int init_guard(PyObject* m) {
       add_type(m, "Input", &InputType) < 0 || add_type(m, "Output", &OutputType) < 0 ||
       add_type(m, "Ready", &ReadyType) < 0)
     return -1;
-  return PyModule_AddFunctions(m, functions);
+  return PyModule_AddFunctions(m, guard_functions);
 }
 
 }  // namespace weft::py

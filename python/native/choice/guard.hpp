@@ -33,6 +33,7 @@ struct GuardObject {
   bool enabled;
   bool loud;  // ended="raise": the retirement of its channel is an outcome (rule 5.6)
 };
+inline GuardObject* guard_of(PyObject* o) noexcept { return reinterpret_cast<GuardObject*>(o); }
 
 struct TimerObject {
   PyObject_HEAD std::int64_t period;

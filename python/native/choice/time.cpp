@@ -167,7 +167,7 @@ PyObject* f_barrier_dies(PyObject*, PyObject* o) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef time_functions[] = {
     {"_barrier_dies", gated<f_barrier_dies>, METH_O, nullptr},
     {"sleep", method(gated<with_keyword<"sleep", "seconds", f_sleep>>), kKeywords,
      "Wait for so many seconds of the run's clock; never early. Raises Cancelled, BadUse for nan."},
@@ -243,7 +243,7 @@ int init_time(PyObject* m) {
   TimerType.tp_getset = timer_getset;
   if (PyType_Ready(&BarrierType) < 0 || PyType_Ready(&TimerType) < 0) return -1;
   if (add_type(m, "Barrier", &BarrierType) < 0 || add_type(m, "Timer", &TimerType) < 0) return -1;
-  return PyModule_AddFunctions(m, functions);
+  return PyModule_AddFunctions(m, time_functions);
 }
 
 }  // namespace weft::py

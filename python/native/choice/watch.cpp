@@ -38,7 +38,7 @@ PyObject* f_watched(PyObject*, PyObject* o) {
   return Py_NewRef(o);
 }
 
-PyMethodDef functions[] = {
+PyMethodDef watch_functions[] = {
     {"watched", method(gated<with_keyword<"watched", "process", f_watched>>), kKeywords,
      "The process, whose failure goes to those who watch it by ended(), not to its group (rule "
      "7.11).\n\n"
@@ -110,6 +110,6 @@ runtime::Run* run_of_end(const core::SyncObject& e) noexcept {
   return g ? &g->run : nullptr;
 }
 
-int init_watch(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_watch(PyObject* m) { return PyModule_AddFunctions(m, watch_functions); }
 
 }  // namespace weft::py

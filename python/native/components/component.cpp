@@ -317,11 +317,12 @@ PyObject* f_place(PyObject*, PyObject* o) {
   return Py_BuildValue("sI", about->file, b.stands_on());
 }
 
-PyMethodDef functions[] = {{"_component_open", gated<f_open>, METH_O, nullptr},
-                           {"_component_default", gated<f_default>, METH_VARARGS, nullptr},
-                           {"_component_call", gated<f_call>, METH_VARARGS, nullptr},
-                           {"_component_place", gated<f_place>, METH_O, nullptr},
-                           {}};
+PyMethodDef component_functions[] = {
+    {"_component_open", gated<f_open>, METH_O, nullptr},
+    {"_component_default", gated<f_default>, METH_VARARGS, nullptr},
+    {"_component_call", gated<f_call>, METH_VARARGS, nullptr},
+    {"_component_place", gated<f_place>, METH_O, nullptr},
+    {}};
 
 }  // namespace
 
@@ -334,7 +335,7 @@ int init_component(PyObject* m) {
   CallType.tp_dealloc = gated<call_dealloc>;
   CallType.tp_call = gated<call_run>;
   if (PyType_Ready(&CallType) < 0) return -1;
-  return PyModule_AddFunctions(m, functions);
+  return PyModule_AddFunctions(m, component_functions);
 }
 
 }  // namespace weft::py

@@ -522,7 +522,7 @@ void pin(int cpu) noexcept {
   for (;;) pause();
 }
 
-PyMethodDef functions[] = {
+PyMethodDef component_calls_functions[] = {
     {"_set_component_error", gated<keep_given<&component_error>>, METH_VARARGS, nullptr}, {}};
 
 }  // namespace
@@ -612,6 +612,8 @@ PyObject* run_call(NativeCall& c) {
   return r;
 }
 
-int init_component_calls(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_component_calls(PyObject* m) {
+  return PyModule_AddFunctions(m, component_calls_functions);
+}
 
 }  // namespace weft::py

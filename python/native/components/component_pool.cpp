@@ -262,13 +262,13 @@ constexpr runtime::OpKind pooled_waiting{S == Side::in ? "read" : "write",
                                          &weft::detail::visit_plain<S == Side::out>,
                                          &weft::detail::undecided_plain<Engine, S == Side::out>,
                                          &weft::detail::passed_plain<Engine, S == Side::out>};
-bool withdraw_sync(ProcessBase& p) noexcept {
+bool withdraw_pooled_sync(ProcessBase& p) noexcept {
   if (!static_cast<BarrierEngine*>(static_cast<core::SyncObject*>(p.place))->withdraw(p))
     return false;
   p.status = Status::cancelled;
   return true;
 }
-constexpr runtime::OpKind pooled_sync{"sync", &withdraw_sync,
+constexpr runtime::OpKind pooled_sync{"sync", &withdraw_pooled_sync,
                                       [](ProcessBase& p, runtime::WaitVisitor& v) {
                                         v.barrier(*static_cast<core::SyncObject*>(p.place));
                                       }};

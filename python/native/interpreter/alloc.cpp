@@ -56,10 +56,10 @@ PyObject* f_allocations(PyObject*, PyObject* on) {
   counting = wanted;
   return PyLong_FromLong(so_far);
 }
-PyMethodDef functions[] = {{"_allocations", gated<f_allocations>, METH_O, nullptr}, {}};
+PyMethodDef alloc_functions[] = {{"_allocations", gated<f_allocations>, METH_O, nullptr}, {}};
 
 }  // namespace
 
-int init_alloc(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_alloc(PyObject* m) { return PyModule_AddFunctions(m, alloc_functions); }
 
 }  // namespace weft::py

@@ -47,11 +47,10 @@ namespace weft::py {
 
 namespace {
 
-constexpr int kSignals = 64;
 PyObject* get_signal = nullptr;  // _signal.getsignal
-PyObject* default_int_handler = nullptr;
-PyObject* text_module = nullptr;  // the string "__module__"
-std::string pythons, ours;        // directories: of Python's library, and of Weft
+PyObject* python_int_handler = nullptr;
+PyObject* text_module = nullptr;          // the string "__module__"
+std::string library_folder, weft_folder;  // of Python's library, and of Weft
 
 std::string_view text_of(PyObject* s) noexcept {
   const char* const text = s && PyUnicode_Check(s) ? PyUnicode_AsUTF8(s) : nullptr;
@@ -69,8 +68,9 @@ bool ends_with(std::string_view s, std::string_view tail) noexcept {
 
 bool of_library(PyCodeObject* code) noexcept {
   const std::string_view path = text_of(code->co_filename);
-  return within(path, ours) ||
-         (within(path, pythons) && path.find("-packages/", pythons.size()) == path.npos) ||
+  return within(path, weft_folder) ||
+         (within(path, library_folder) &&
+          path.find("-packages/", library_folder.size()) == path.npos) ||
          // The code of a frozen module (os.path and a few more) has this text instead of a file
          // name.
          path.substr(0, 8) == "<frozen ";
@@ -85,7 +85,7 @@ PyCodeObject* code_of(PyObject* function) noexcept {
 // Returns whether the handler is Weft's, or the one that asyncio.run() sets for Ctrl-C.
 bool is_our_own(PyObject* handler) noexcept {
   PyObject* f = PyMethod_Check(handler) ? PyMethod_GET_FUNCTION(handler) : handler;
-  if (PyFunction_Check(f)) return within(text_of(code_of(f)->co_filename), ours);
+  if (PyFunction_Check(f)) return within(text_of(code_of(f)->co_filename), weft_folder);
   bool runner = false;  // asyncio's handler is a functools.partial of a method
   const visitproc visit = [](PyObject* o, void* to) {
     if (PyMethod_Check(o)) o = PyMethod_GET_FUNCTION(o);
@@ -106,7 +106,7 @@ PyObject* handler_of(int n) noexcept {
   const Owned number(PyLong_FromLong(n));
   Owned f(number ? PyObject_CallOneArg(get_signal, number.get()) : nullptr);
   if (!f) PyErr_Clear();
-  if (f && (!PyCallable_Check(f.get()) || f == default_int_handler || is_weft_interrupt(f.get()) ||
+  if (f && (!PyCallable_Check(f.get()) || f == python_int_handler || is_weft_interrupt(f.get()) ||
             is_our_own(f.get())))
     f.reset();
   return f.release();
@@ -431,7 +431,8 @@ PyObject* f_handlers_that_act(PyObject*, PyObject* of_loop) {
   }
   return list.release();
 }
-PyMethodDef functions[] = {{"_handlers_that_act", gated<f_handlers_that_act>, METH_O, nullptr}, {}};
+PyMethodDef handlers_functions[] = {
+    {"_handlers_that_act", gated<f_handlers_that_act>, METH_O, nullptr}, {}};
 
 // Returns the directory of a package or module that has been imported.
 std::string folder_of(const char* module) {
@@ -454,14 +455,14 @@ bool handlers_may_act() noexcept {
 }
 
 int init_handlers(PyObject* m) {
-  pythons = folder_of("os");
-  ours = folder_of("weft");
+  library_folder = folder_of("os");
+  weft_folder = folder_of("weft");
   const Owned signals(PyImport_ImportModule("_signal"));
   if (!signals || !(get_signal = PyObject_GetAttrString(signals.get(), "getsignal")) ||
-      !(default_int_handler = PyObject_GetAttrString(signals.get(), "default_int_handler")) ||
+      !(python_int_handler = PyObject_GetAttrString(signals.get(), "default_int_handler")) ||
       !(text_module = PyUnicode_InternFromString("__module__")))
     return -1;
-  return PyModule_AddFunctions(m, functions);
+  return PyModule_AddFunctions(m, handlers_functions);
 }
 
 }  // namespace weft::py

@@ -40,7 +40,6 @@ namespace weft::py {
 
 namespace {
 
-constexpr int kSignals = 64;
 using Handler = void (*)(int);
 std::atomic<Handler> pythons{nullptr};  // Python's handler, one function for all signals
 std::atomic<runtime::Parking*> sleeper{nullptr};
@@ -184,7 +183,7 @@ PyObject* f_where(PyObject*, PyObject* args) {
   }
   return to_list(rows);
 }
-PyMethodDef functions[] = {
+PyMethodDef interrupt_functions[] = {
     {"_where", gated<f_where>, METH_VARARGS, nullptr},
     {"_ask_everywhere", gated<keep_given<&everywhere, &end_elsewhere>>, METH_VARARGS, nullptr},
     {}};
@@ -340,7 +339,7 @@ bool is_main_thread(unsigned long identity) noexcept { return identity == main_t
 bool on_main_thread() noexcept { return is_main_thread(PyThread_get_thread_ident()); }
 
 int init_interrupts(PyObject* native) {
-  if (PyModule_AddFunctions(native, functions) < 0) return -1;
+  if (PyModule_AddFunctions(native, interrupt_functions) < 0) return -1;
   const Owned m(PyImport_ImportModule("threading"));
   const Owned t(m ? PyObject_CallMethod(m.get(), "main_thread", nullptr) : nullptr);
   const Owned ident(t ? PyObject_GetAttrString(t.get(), "ident") : nullptr);

@@ -10,6 +10,8 @@ namespace weft::py {
 
 struct PyRun;
 
+inline constexpr int kSignals = 64;  // the numbers of signals are 1 to kSignals
+
 // While this object lives, during an outermost run on the main thread, Ctrl-C cancels the network,
 // unless the program has its own handler. Meanwhile each signal that Python handles wakes the main
 // thread.

@@ -84,20 +84,21 @@ PyObject* outside_no_copy(PyObject* o, PyObject*) {
       o);
 }
 
-PyMethodDef methods[] = {
+PyMethodDef outside_methods[] = {
     {"close", gated<outside_close>, METH_NOARGS,
      "Closes the token: what it stands for acts no more. A second time this does nothing."},
     {"__enter__", gated<outside_enter>, METH_NOARGS, "The token. Raises BadUse if it is closed."},
     {"__exit__", gated<outside_exit>, METH_VARARGS, "Closes it."},
     {"__reduce_ex__", gated<outside_no_copy>, METH_O, nullptr},
     {}};
-PyGetSetDef getset[] = {
+PyGetSetDef outside_getset[] = {
     {"due", gated<outside_due>, nullptr, "Is what it stands for meant to take its time?", nullptr},
     {"closed", gated<outside_closed>, nullptr, "Is the token closed?", nullptr},
     {}};
 // _open_tokens(): returns the number of open tokens that are not due.
 PyObject* f_open_tokens(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(tokens.plain); }
-PyMethodDef functions[] = {{"_open_tokens", gated<f_open_tokens>, METH_NOARGS, nullptr}, {}};
+PyMethodDef outside_functions[] = {{"_open_tokens", gated<f_open_tokens>, METH_NOARGS, nullptr},
+                                   {}};
 PyTypeObject OutsideType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 }  // namespace
@@ -125,10 +126,10 @@ int init_outside(PyObject* m) {
   OutsideType.tp_new = gated<outside_new>;
   OutsideType.tp_dealloc = gated<outside_dealloc>;
   OutsideType.tp_repr = gated<outside_repr>;
-  OutsideType.tp_methods = methods;
-  OutsideType.tp_getset = getset;
+  OutsideType.tp_methods = outside_methods;
+  OutsideType.tp_getset = outside_getset;
   if (PyType_Ready(&OutsideType) < 0 || add_type(m, "Outside", &OutsideType) < 0) return -1;
-  return PyModule_AddFunctions(m, functions);
+  return PyModule_AddFunctions(m, outside_functions);
 }
 
 }  // namespace weft::py

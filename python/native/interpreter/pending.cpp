@@ -30,7 +30,7 @@ struct Retirement {
 };
 std::vector<PyObject*> dropped;
 std::vector<Retirement> retirements;
-std::vector<weft::Outside*> tokens;  // owned
+std::vector<weft::Outside*> collected_tokens;  // owned
 // True while this thread runs the queues. Finalisers on other threads do not matter here.
 thread_local bool running_deferred = false;
 }  // namespace
@@ -49,14 +49,14 @@ void defer_retirement(ChannelObject* owned, bool writer) noexcept {
   if (retirements.size() == 1 && !running_deferred) look_for_ends();
 }
 void defer_exit(weft::Outside* owned) noexcept {
-  tokens.push_back(owned);
+  collected_tokens.push_back(owned);
   something_pending = true;
-  if (tokens.size() == 1 && !running_deferred) look_for_ends();
+  if (collected_tokens.size() == 1 && !running_deferred) look_for_ends();
 }
-void forget_exits() noexcept { tokens.clear(); }
+void forget_exits() noexcept { collected_tokens.clear(); }
 
 bool ends_pending() noexcept {
-  return !(retirements.empty() && tokens.empty()) && !running_deferred;
+  return !(retirements.empty() && collected_tokens.empty()) && !running_deferred;
 }
 
 bool deferred_runs_here() noexcept { return running_deferred; }
@@ -81,7 +81,7 @@ void run_deferred_now() noexcept {
         r.channel->core.drop_reader();
       }
     }
-    for (weft::Outside* t : std::exchange(tokens, {})) exit_now(t);
+    for (weft::Outside* t : std::exchange(collected_tokens, {})) exit_now(t);
     std::vector<PyObject*> values;
     values.swap(dropped);
     bool of_others = false;

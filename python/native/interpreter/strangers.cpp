@@ -151,15 +151,16 @@ PyObject* f_helper_thread(PyObject*, PyObject* on) {
   Py_RETURN_NONE;
 }
 PyObject* f_helpers(PyObject*, PyObject*) { return PyLong_FromSize_t(helpers.size()); }
-PyMethodDef functions[] = {{"_helper_thread", gated<f_helper_thread>, METH_O, nullptr},
-                           {"_helpers", gated<f_helpers>, METH_NOARGS, nullptr},
+PyMethodDef strangers_functions[] = {
+    {"_helper_thread", gated<f_helper_thread>, METH_O, nullptr},
+    {"_helpers", gated<f_helpers>, METH_NOARGS, nullptr},
 #ifdef Py_GIL_DISABLED
-                           {"_set_watch", gated<keep_given<&watch>>, METH_VARARGS, nullptr},
-                           {"_strangers_wanted", gated<f_wanted>, METH_NOARGS, nullptr},
-                           {"_look_again", gated<f_look_again>, METH_NOARGS, nullptr},
-                           {"_is_ours", gated<f_is_ours>, METH_O, nullptr},
+    {"_set_watch", gated<keep_given<&watch>>, METH_VARARGS, nullptr},
+    {"_strangers_wanted", gated<f_wanted>, METH_NOARGS, nullptr},
+    {"_look_again", gated<f_look_again>, METH_NOARGS, nullptr},
+    {"_is_ours", gated<f_is_ours>, METH_O, nullptr},
 #endif
-                           {}};
+    {}};
 
 // Returns the identities of the recorded threads. They count until they end, even while they are
 // not in Python.
@@ -359,7 +360,7 @@ int init_strangers(PyObject* m) {
   const Owned threads(PyImport_ImportModule("_thread"));
   if (!threads || !(count_threads = PyObject_GetAttrString(threads.get(), "_count"))) return -1;
 #endif
-  return PyModule_AddFunctions(m, functions);
+  return PyModule_AddFunctions(m, strangers_functions);
 }
 
 }  // namespace weft::py

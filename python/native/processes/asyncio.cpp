@@ -45,7 +45,7 @@ struct {
   // The names are made when the module is imported. A static that is made at its first use takes a
   // lock, which must not be held while the gate opens.
   PyObject *asyncio, *done, *set_result, *create_future, *blocking, *time, *virtual_time;
-} names;
+} asyncio_names;
 
 PyObject* module_attribute(const char* name) noexcept {
   const Owned m(PyImport_ImportModule("weft._backends.asyncio"));
@@ -60,7 +60,7 @@ PyObject* module_function(const char* name, PyObject* argument) noexcept {
 // Returns the running loop, a new reference; null if none runs or there is an error.
 PyObject* running_loop() noexcept {
   if (!get_running) {
-    const Owned m(PyImport_GetModule(names.asyncio));
+    const Owned m(PyImport_GetModule(asyncio_names.asyncio));
     if (m) get_running = PyObject_GetAttrString(m.get(), "_get_running_loop");
     if (!get_running) {
       PyErr_Clear();
@@ -262,11 +262,11 @@ PyObject* f_say_where(PyObject*, PyObject*) {
     if (run->state == PyThreadState_Get()) say_where(*run);
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_watch_signals", gated<f_watch>, METH_NOARGS, nullptr},
-                           {"_say_where", gated<f_say_where>, METH_NOARGS, nullptr},
-                           {"_asyncio_names", gated<f_names>, METH_VARARGS, nullptr},
-                           {"_asyncio_owing", gated<f_owing>, METH_O, nullptr},
-                           {}};
+PyMethodDef asyncio_functions[] = {{"_watch_signals", gated<f_watch>, METH_NOARGS, nullptr},
+                                   {"_say_where", gated<f_say_where>, METH_NOARGS, nullptr},
+                                   {"_asyncio_names", gated<f_names>, METH_VARARGS, nullptr},
+                                   {"_asyncio_owing", gated<f_owing>, METH_O, nullptr},
+                                   {}};
 
 }  // namespace
 
@@ -274,9 +274,9 @@ PyTypeObject LinkType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 void set_future(PyObject* future) noexcept {
   const Owned r(with_signals_held([&] {  // null: the loop is closed, and nothing will run
-    Owned already(PyObject_CallMethodNoArgs(future, names.done));
+    Owned already(PyObject_CallMethodNoArgs(future, asyncio_names.done));
     if (already != Py_False) return already.release();
-    return PyObject_CallMethodOneArg(future, names.set_result, Py_None);
+    return PyObject_CallMethodOneArg(future, asyncio_names.set_result, Py_None);
   }));
 }
 
@@ -334,7 +334,7 @@ LinkObject* link_here() noexcept {
 // The function also works for a loop that has not used Weft yet and has no link.
 bool is_virtual(PyObject* loop) noexcept {
   if (cached && refers_to(cached, loop)) return cached->virtual_time;
-  const Owned is(PyObject_GetAttr(loop, names.virtual_time));
+  const Owned is(PyObject_GetAttr(loop, asyncio_names.virtual_time));
   const bool yes = is && PyObject_IsTrue(is.get()) == 1;
   return yes;
 }
@@ -342,8 +342,9 @@ std::optional<std::int64_t> loop_time() noexcept {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   const Owned loop(running_loop());
-  const Owned seconds(
-      loop && is_virtual(loop.get()) ? PyObject_CallMethodNoArgs(loop.get(), names.time) : nullptr);
+  const Owned seconds(loop && is_virtual(loop.get())
+                          ? PyObject_CallMethodNoArgs(loop.get(), asyncio_names.time)
+                          : nullptr);
   std::optional<std::int64_t> ns;
   if (seconds) ns = std::llround(PyFloat_AsDouble(seconds.get()) * 1e9);
   PyErr_Restore(t, v, tb);
@@ -439,8 +440,8 @@ PySendResult TaskWaiter::await(PyObject** r) noexcept {
   *r = nullptr;
   Py_CLEAR(future);
   const Owned loop(loop_of(link));
-  Owned f(loop ? PyObject_CallMethodNoArgs(loop.get(), names.create_future) : nullptr);
-  if (!f || PyObject_SetAttr(f.get(), names.blocking, Py_True) < 0) {
+  Owned f(loop ? PyObject_CallMethodNoArgs(loop.get(), asyncio_names.create_future) : nullptr);
+  if (!f || PyObject_SetAttr(f.get(), asyncio_names.blocking, Py_True) < 0) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "the event loop is gone");
     return PYGEN_ERROR;
   }
@@ -491,13 +492,13 @@ void raise_cancellation() noexcept {
 }
 
 int init_asyncio(PyObject* m) {
-  if (!(names.asyncio = PyUnicode_InternFromString("_asyncio")) ||
-      !(names.done = PyUnicode_InternFromString("done")) ||
-      !(names.set_result = PyUnicode_InternFromString("set_result")) ||
-      !(names.create_future = PyUnicode_InternFromString("create_future")) ||
-      !(names.blocking = PyUnicode_InternFromString("_asyncio_future_blocking")) ||
-      !(names.time = PyUnicode_InternFromString("time")) ||
-      !(names.virtual_time = PyUnicode_InternFromString("virtual_time")))
+  if (!(asyncio_names.asyncio = PyUnicode_InternFromString("_asyncio")) ||
+      !(asyncio_names.done = PyUnicode_InternFromString("done")) ||
+      !(asyncio_names.set_result = PyUnicode_InternFromString("set_result")) ||
+      !(asyncio_names.create_future = PyUnicode_InternFromString("create_future")) ||
+      !(asyncio_names.blocking = PyUnicode_InternFromString("_asyncio_future_blocking")) ||
+      !(asyncio_names.time = PyUnicode_InternFromString("time")) ||
+      !(asyncio_names.virtual_time = PyUnicode_InternFromString("virtual_time")))
     return -1;
   BellType.tp_name = "weft._native.Bell";
   BellType.tp_basicsize = sizeof(BellObject);
@@ -511,7 +512,7 @@ int init_asyncio(PyObject* m) {
   LinkType.tp_new = gated<link_new>;
   LinkType.tp_dealloc = gated<link_dealloc>;
   LinkType.tp_methods = link_methods;
-  if (PyType_Ready(&LinkType) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;
+  if (PyType_Ready(&LinkType) < 0 || PyModule_AddFunctions(m, asyncio_functions) < 0) return -1;
   return add_type(m, "Link", &LinkType);
 }
 

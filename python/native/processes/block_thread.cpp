@@ -19,7 +19,7 @@ namespace weft::py {
 
 namespace {
 
-ThreadProcess& self_of(core::Waker* w) noexcept {
+ThreadProcess& thread_of(core::Waker* w) noexcept {
   return static_cast<ThreadProcess&>(static_cast<runtime::ThreadProcess&>(
       static_cast<ProcessBase&>(*static_cast<core::Waiter*>(w))));
 }
@@ -27,15 +27,15 @@ void run_loop(runtime::Scheduler& s) noexcept {
   const GeneratorHooks hooks(s.run);
   s.loop();
 }
-void block_thread_wake(core::Waker* w) noexcept { self_of(w).block_scheduler->post(w); }
+void block_thread_wake(core::Waker* w) noexcept { thread_of(w).block_scheduler->post(w); }
 }  // namespace
 
-void block_thread_run(core::Waker* w) { self_of(w).block_scheduler->stop(); }
+void block_thread_run(core::Waker* w) { thread_of(w).block_scheduler->stop(); }
 
 namespace {
 
 runtime::Executor* block_thread_executor(ProcessBase& p) noexcept {
-  return self_of(&p).block_scheduler;
+  return thread_of(&p).block_scheduler;
 }
 const runtime::ProcessOps block_thread_ops{{&block_thread_wake, &block_thread_run, nullptr, 0},
                                            &block_thread_executor};

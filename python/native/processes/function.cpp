@@ -32,13 +32,13 @@ FunctionObject* func(PyObject* o) noexcept { return reinterpret_cast<FunctionObj
 
 // Names of processes are compared by address (group.hpp), and outlive the processes in reports. So
 // each name is stored once.
-PyObject* names = nullptr;
+PyObject* kept_names = nullptr;
 
 }  // namespace
 
 const char* intern(PyObject* name) {
-  if (!names && !(names = PyDict_New())) return nullptr;
-  PyObject* kept = PyDict_SetDefault(names, name, name);
+  if (!kept_names && !(kept_names = PyDict_New())) return nullptr;
+  PyObject* kept = PyDict_SetDefault(kept_names, name, name);
   return kept ? PyUnicode_AsUTF8(kept) : nullptr;
 }
 
@@ -207,7 +207,7 @@ int function_init(PyObject* o, PyObject* args, PyObject* kw) {
   if (static_cast<Kind>(kind) == Kind::greenlet && need_greenlets() < 0) return -1;
   if (!intern(name)) return -1;
   Py_XSETREF(func(o)->function, Py_NewRef(f));
-  Py_XSETREF(func(o)->name, Py_NewRef(PyDict_GetItem(names, name)));
+  Py_XSETREF(func(o)->name, Py_NewRef(PyDict_GetItem(kept_names, name)));
   func(o)->kind = static_cast<Kind>(kind);
   func(o)->away = runs_away(f);
   func(o)->call = gated<function_call>;

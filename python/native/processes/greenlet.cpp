@@ -49,10 +49,6 @@ thread_local PyGreenlet* hub = nullptr;  // set while a greenlet runs
 // The process that has ended and is on its way back to the hub, which drops it.
 thread_local ProcessObject* ended = nullptr;
 
-CoroutineProcess* self_of(core::Waker* w) noexcept {
-  return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w));
-}
-
 const runtime::ProcessOps fresh_ops{{&post_to_group, &greenlet_start, nullptr, 0},
                                     &executor_of_group};
 const runtime::ProcessOps running_ops{{&post_to_group, &greenlet_run, nullptr, 0},
@@ -121,7 +117,7 @@ void drop_greenlet_state(ProcessObject* p) noexcept {
 const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s) { return s.ops_here(fresh_ops); }
 
 void greenlet_start(core::Waker* w) {
-  ProcessObject* p = object_of(self_of(w));
+  ProcessObject* p = object_of(coroutine_of(w));
   Owned parent(PyGreenlet_GetCurrent());
   Owned run(PyCFunction_New(&body_def, reinterpret_cast<PyObject*>(p)));
   Owned g(run && parent ? PyGreenlet_New(run.get(), parent.get()) : nullptr);
@@ -141,7 +137,7 @@ void greenlet_start(core::Waker* w) {
 }
 
 void greenlet_run(core::Waker* w) {
-  ProcessObject* p = object_of(self_of(w));
+  ProcessObject* p = object_of(coroutine_of(w));
   runtime::this_context->running = &p->base;
   enter(p);
 }
@@ -149,14 +145,14 @@ void greenlet_run(core::Waker* w) {
 bool greenlet_park(ProcessObject* p) noexcept {
   core::Waker* w = runtime::Scheduler::current()->take(&greenlet_run);
   if (stepping() && w) [[unlikely]]
-    step_begins(object_of(self_of(w)));
+    step_begins(object_of(coroutine_of(w)));
   if (w == &p->base) return true;
   GreenletState& s = *p->greenlet_state;
   s.at.reset(PyGreenlet_GetCurrent());
   PyGreenlet* to = hub;
   if (w) {
-    runtime::this_context->running = self_of(w);
-    to = object_of(self_of(w))->greenlet_state->at.get();
+    runtime::this_context->running = coroutine_of(w);
+    to = object_of(coroutine_of(w))->greenlet_state->at.get();
   }
   const Owned r(switch_to(to));
   runtime::this_context->running = &p->base;
@@ -193,10 +189,11 @@ PyObject* f_need_greenlets(PyObject*, PyObject*) {
   if (need_greenlets() < 0) return nullptr;
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"need_greenlets", gated<f_need_greenlets>, METH_NOARGS, nullptr}, {}};
+PyMethodDef greenlet_functions[] = {
+    {"need_greenlets", gated<f_need_greenlets>, METH_NOARGS, nullptr}, {}};
 
 }  // namespace
 
-int init_greenlet(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_greenlet(PyObject* m) { return PyModule_AddFunctions(m, greenlet_functions); }
 
 }  // namespace weft::py

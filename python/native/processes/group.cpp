@@ -633,21 +633,22 @@ PyObject* f_after_fork(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {{"parallel", method(gated<f_parallel>), METH_FASTCALL, nullptr},
-                           {"run", gated<f_run>, METH_VARARGS, nullptr},
-                           {"spawn", method(gated<f_spawn>), METH_FASTCALL, nullptr},
-                           {"current_process", gated<f_current_process>, METH_NOARGS,
-                            "The process that calls, or None in ordinary code."},
-                           {"flatten", method(gated<f_flatten>), METH_FASTCALL, nullptr},
-                           {"in_turn", method(gated<f_in_turn>), METH_FASTCALL, nullptr},
-                           {"must_block", gated<f_must_block>, METH_O, nullptr},
-                           {"where", gated<f_where>, METH_NOARGS, nullptr},
-                           {"yield_", gated<f_yield>, METH_NOARGS,
-                            "Let every other runnable process of this scheduler run (rule 7.7)."},
-                           {"_after_fork_in_child", gated<f_after_fork>, METH_NOARGS, nullptr},
-                           {"_continue_with_parent", f_continue_with_parent, METH_NOARGS, nullptr},
-                           {"_end_program", gated<f_end_program>, METH_O, nullptr},
-                           {}};
+PyMethodDef group_functions[] = {
+    {"parallel", method(gated<f_parallel>), METH_FASTCALL, nullptr},
+    {"run", gated<f_run>, METH_VARARGS, nullptr},
+    {"spawn", method(gated<f_spawn>), METH_FASTCALL, nullptr},
+    {"current_process", gated<f_current_process>, METH_NOARGS,
+     "The process that calls, or None in ordinary code."},
+    {"flatten", method(gated<f_flatten>), METH_FASTCALL, nullptr},
+    {"in_turn", method(gated<f_in_turn>), METH_FASTCALL, nullptr},
+    {"must_block", gated<f_must_block>, METH_O, nullptr},
+    {"where", gated<f_where>, METH_NOARGS, nullptr},
+    {"yield_", gated<f_yield>, METH_NOARGS,
+     "Let every other runnable process of this scheduler run (rule 7.7)."},
+    {"_after_fork_in_child", gated<f_after_fork>, METH_NOARGS, nullptr},
+    {"_continue_with_parent", f_continue_with_parent, METH_NOARGS, nullptr},
+    {"_end_program", gated<f_end_program>, METH_O, nullptr},
+    {}};
 
 }  // namespace
 
@@ -685,7 +686,7 @@ int init_group(PyObject* m) {
   GroupOpType.tp_methods = group_op_methods;
   GroupOpType.tp_as_async = &group_op_async;
   if (PyType_Ready(&GroupOpType) < 0) return -1;
-  return PyModule_AddFunctions(m, functions);
+  return PyModule_AddFunctions(m, group_functions);
 }
 
 }  // namespace weft::py

@@ -106,11 +106,12 @@ PyObject* f_task_coroutine(PyObject*, PyObject* o) {
   return Py_NewRef(body ? body : Py_None);
 }
 
-PyMethodDef functions[] = {{"_task_cancel", gated<f_task_cancel>, METH_VARARGS, nullptr},
-                           {"_task_uncancel", gated<f_task_uncancel>, METH_O, nullptr},
-                           {"_task_state", gated<f_task_state>, METH_O, nullptr},
-                           {"_task_coroutine", gated<f_task_coroutine>, METH_O, nullptr},
-                           {}};
+PyMethodDef guest_process_functions[] = {
+    {"_task_cancel", gated<f_task_cancel>, METH_VARARGS, nullptr},
+    {"_task_uncancel", gated<f_task_uncancel>, METH_O, nullptr},
+    {"_task_state", gated<f_task_state>, METH_O, nullptr},
+    {"_task_coroutine", gated<f_task_coroutine>, METH_O, nullptr},
+    {}};
 
 }  // namespace
 
@@ -209,6 +210,6 @@ PyObject* guest_cancellation(ProcessBase& b) noexcept {
   return new_cancellation(part->message.get());
 }
 
-int init_guest_process(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_guest_process(PyObject* m) { return PyModule_AddFunctions(m, guest_process_functions); }
 
 }  // namespace weft::py

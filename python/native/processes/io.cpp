@@ -320,9 +320,9 @@ PyObject* f_worker(PyObject*, PyObject* on) {
   }
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_set_pool", gated<keep_given<&submit>>, METH_VARARGS, nullptr},
-                           {"_worker", gated<f_worker>, METH_O, nullptr},
-                           {}};
+PyMethodDef io_functions[] = {{"_set_pool", gated<keep_given<&submit>>, METH_VARARGS, nullptr},
+                              {"_worker", gated<f_worker>, METH_O, nullptr},
+                              {}};
 
 }  // namespace
 
@@ -345,7 +345,7 @@ int init_io(PyObject* m) {
   CallType.tp_methods = call_methods;
   CallType.tp_as_async = &call_async;
   if (PyType_Ready(&CallType) < 0 || add_type(m, "Call", &CallType) < 0) return -1;
-  return PyModule_AddFunctions(m, functions);
+  return PyModule_AddFunctions(m, io_functions);
 }
 
 }  // namespace weft::py

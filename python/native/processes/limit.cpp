@@ -177,7 +177,8 @@ PyObject* f_close_limits(PyObject*, PyObject*) {
   runtime::Limit::close_all(p, runtime::Limit::run_of(p));
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_close_limits", gated<f_close_limits>, METH_NOARGS, nullptr}, {}};
+PyMethodDef limit_functions[] = {{"_close_limits", gated<f_close_limits>, METH_NOARGS, nullptr},
+                                 {}};
 
 PyTypeObject LimitType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
@@ -215,7 +216,7 @@ int init_limit(PyObject* m) {
   LimitType.tp_methods = limit_methods;
   LimitType.tp_getset = limit_getset;
   if (!(name_by = PyUnicode_InternFromString("_by"))) return -1;
-  if (PyType_Ready(&LimitType) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;
+  if (PyType_Ready(&LimitType) < 0 || PyModule_AddFunctions(m, limit_functions) < 0) return -1;
   return add_type(m, "Limit", &LimitType);
 }
 

@@ -284,10 +284,6 @@ namespace {
 
 // --- coroutines ----------------------------------------------------------------------------------
 
-CoroutineProcess* self_of(core::Waker* w) noexcept {
-  return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w));
-}
-
 // While the process runs, its context variables replace the scheduler's. An empty context is made
 // only when something is set.
 class Variables {
@@ -460,7 +456,7 @@ static bool is_over_by_wake_up(ProcessObject* p) {
 }
 
 void coroutine_run(core::Waker* w) {
-  ProcessObject* p = object_of(self_of(w));
+  ProcessObject* p = object_of(coroutine_of(w));
   runtime::Context& here = *runtime::this_context;
   here.running = &p->base;
   const runtime::OpKind* const woken_in = std::exchange(p->base.op, nullptr);
@@ -575,7 +571,7 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
 runtime::Executor* executor_apart(ProcessBase& p) noexcept {
   return object_of(static_cast<CoroutineProcess*>(&p))->own;
 }
-void wake_apart(core::Waker* w) noexcept { object_of(self_of(w))->own->post(w); }
+void wake_apart(core::Waker* w) noexcept { object_of(coroutine_of(w))->own->post(w); }
 const runtime::ProcessOps apart_ops{{&wake_apart, &coroutine_run, nullptr, 0}, &executor_apart};
 
 // Returns whether there are processes that the coroutine has left behind and that run here.

@@ -97,6 +97,9 @@ inline ProcessBase& base_of(ProcessObject* p) noexcept {
 // (coroutine_of).
 void coroutine_run(core::Waker* w);
 
+inline CoroutineProcess* coroutine_of(core::Waker* w) noexcept {
+  return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w));
+}
 inline ProcessObject* object_of(CoroutineProcess* p) noexcept {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"

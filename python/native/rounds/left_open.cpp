@@ -69,7 +69,7 @@ PyObject* f_made_at(PyObject*, PyObject* args) {
   return list.release();
 }
 
-PyMethodDef functions[] = {{"_made_at", gated<f_made_at>, METH_VARARGS, nullptr}, {}};
+PyMethodDef left_open_functions[] = {{"_made_at", gated<f_made_at>, METH_VARARGS, nullptr}, {}};
 
 }  // namespace
 
@@ -93,6 +93,6 @@ std::string say_left_open(PyRun& run) {
   return said;
 }
 
-int init_left_open(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+int init_left_open(PyObject* module) { return PyModule_AddFunctions(module, left_open_functions); }
 
 }  // namespace weft::py

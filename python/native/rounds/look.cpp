@@ -412,12 +412,12 @@ PyObject* f_channels(PyObject*, PyObject* o) {
   return by_key ? Py_BuildValue("NI", by_key.release(), samples) : nullptr;
 }
 
-PyMethodDef functions[] = {{"_look_new", gated<f_new>, METH_NOARGS, nullptr},
-                           {"_look_base", gated<f_base>, METH_O, nullptr},
-                           {"_look", gated<f_look>, METH_O, nullptr},
-                           {"_look_rows", gated<f_rows>, METH_VARARGS, nullptr},
-                           {"_look_channels", gated<f_channels>, METH_O, nullptr},
-                           {}};
+PyMethodDef look_functions[] = {{"_look_new", gated<f_new>, METH_NOARGS, nullptr},
+                                {"_look_base", gated<f_base>, METH_O, nullptr},
+                                {"_look", gated<f_look>, METH_O, nullptr},
+                                {"_look_rows", gated<f_rows>, METH_VARARGS, nullptr},
+                                {"_look_channels", gated<f_channels>, METH_O, nullptr},
+                                {}};
 
 struct PlaceNames final : runtime::WaitVisitor {
   std::string all;
@@ -451,7 +451,7 @@ std::string doing(ProcessBase& p) {
 
 int init_look(PyObject* m) {
   cr_running = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), "cr_running");
-  return cr_running ? PyModule_AddFunctions(m, functions) : -1;
+  return cr_running ? PyModule_AddFunctions(m, look_functions) : -1;
 }
 
 }  // namespace weft::py

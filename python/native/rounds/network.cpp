@@ -290,18 +290,18 @@ PyObject* f_smallest_knot(PyObject*, PyObject* to) {
     append(knot, PyLong_FromUnsignedLong(node));
   return knot.release();
 }
-PyMethodDef functions[] = {{"_smallest_knot", gated<f_smallest_knot>, METH_O, nullptr},
-                           {"_lent", gated<f_lent>, METH_NOARGS, nullptr},
-                           {"_ancestors", gated<f_ancestors>, METH_O, nullptr},
-                           {"_ends_under_way", gated<f_under_way>, METH_NOARGS, nullptr},
-                           {"_network", gated<f_network>, METH_VARARGS, nullptr},
-                           {"_moment", gated<f_moment>, METH_NOARGS, nullptr},
-                           {"_end_runs", gated<f_end_runs>, METH_VARARGS, nullptr},
-                           {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
-                           {"_ask_links", gated<f_ask_links>, METH_O, nullptr},
-                           {"_waits_at", gated<f_waits_at>, METH_O, nullptr},
-                           {"_strangers", gated<f_strangers>, METH_NOARGS, nullptr},
-                           {}};
+PyMethodDef network_functions[] = {{"_smallest_knot", gated<f_smallest_knot>, METH_O, nullptr},
+                                   {"_lent", gated<f_lent>, METH_NOARGS, nullptr},
+                                   {"_ancestors", gated<f_ancestors>, METH_O, nullptr},
+                                   {"_ends_under_way", gated<f_under_way>, METH_NOARGS, nullptr},
+                                   {"_network", gated<f_network>, METH_VARARGS, nullptr},
+                                   {"_moment", gated<f_moment>, METH_NOARGS, nullptr},
+                                   {"_end_runs", gated<f_end_runs>, METH_VARARGS, nullptr},
+                                   {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
+                                   {"_ask_links", gated<f_ask_links>, METH_O, nullptr},
+                                   {"_waits_at", gated<f_waits_at>, METH_O, nullptr},
+                                   {"_strangers", gated<f_strangers>, METH_NOARGS, nullptr},
+                                   {}};
 
 }  // namespace
 
@@ -315,6 +315,6 @@ void say_standing() noexcept {
   if (!r) PyErr_Clear();  // the process for which the error was meant has ended
 }
 
-int init_network(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_network(PyObject* m) { return PyModule_AddFunctions(m, network_functions); }
 
 }  // namespace weft::py

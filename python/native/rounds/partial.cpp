@@ -346,10 +346,10 @@ PyObject* f_going_on(PyObject*, PyObject* facts) {
   return ids(able);
 }
 
-PyMethodDef functions[] = {{"_facts", gated<f_facts>, METH_VARARGS, nullptr},
-                           {"_going_on", gated<f_going_on>, METH_O, nullptr},
-                           {"_set_idle", gated<f_set_idle>, METH_O, nullptr},
-                           {}};
+PyMethodDef partial_functions[] = {{"_facts", gated<f_facts>, METH_VARARGS, nullptr},
+                                   {"_going_on", gated<f_going_on>, METH_O, nullptr},
+                                   {"_set_idle", gated<f_set_idle>, METH_O, nullptr},
+                                   {}};
 
 }  // namespace
 
@@ -405,6 +405,6 @@ void fell_idle() noexcept {
   inside = false;
 }
 
-int init_partial(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_partial(PyObject* m) { return PyModule_AddFunctions(m, partial_functions); }
 
 }  // namespace weft::py

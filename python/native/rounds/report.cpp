@@ -350,7 +350,7 @@ void on_deadlock(runtime::Run& run, const runtime::Report& r) {
 
 // --- threads that are not processes (rule 10.3) --------------------------------------------------
 
-std::set<PyRun*> runs;  // protected by the GIL
+std::set<PyRun*> all_runs;  // protected by the GIL
 
 // Returns whether there is a thread that may hold an end that no process holds, at a channel where
 // a party waits for the other side.
@@ -401,7 +401,7 @@ PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr), checked(checking) 
   thread = PyThread_get_thread_ident();
 #endif
   watch_standstill(run);
-  runs.insert(this);
+  all_runs.insert(this);
   can_be_looked_at();
   // Links to other OS processes count as outside, and so do open tokens.
   if (!checked) runtime::Outsiders::all().join(run);
@@ -410,18 +410,18 @@ PyRun::~PyRun() {
   forget_generators(*this);
   runtime::Outsiders::all().leave(run);
   take_condemned(this);
-  runs.erase(this);
+  all_runs.erase(this);
 }
-const std::set<PyRun*>& every_run() noexcept { return runs; }
+const std::set<PyRun*>& every_run() noexcept { return all_runs; }
 void look_again() noexcept {
-  for (PyRun* r : runs) {
+  for (PyRun* r : all_runs) {
     r->run.enter_outside();
     r->run.leave_outside();
   }
   look_again_in_loops();
 }
 void look_again_in_loops() noexcept {
-  for (PyRun* r : runs)
+  for (PyRun* r : all_runs)
     if (r->guest) r->guest->nudge();
 }
 void look_for_ends() noexcept {
@@ -513,7 +513,7 @@ std::string where_running([[maybe_unused]] ProcessBase& p) {
 }
 
 void forget_threads() noexcept {
-  runs.clear();
+  all_runs.clear();
   sleepers = nullptr;
   sleeper.next = sleeper.before = nullptr;
   forget_steps();

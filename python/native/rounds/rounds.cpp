@@ -219,16 +219,16 @@ PyObject* f_told(PyObject*, PyObject* args) {
   if (!k) Py_RETURN_NONE;
   return knot_of(*k);
 }
-PyMethodDef functions[] = {{"_rounds_answer", gated<f_answer>, METH_VARARGS, nullptr},
-                           {"_rounds_news", gated<f_news>, METH_NOARGS, nullptr},
-                           {"_rounds_ask", gated<f_ask>, METH_NOARGS, nullptr},
-                           {"_rounds_say", gated<f_say>, METH_VARARGS, nullptr},
-                           {"_rounds_tell", gated<f_tell>, METH_VARARGS, nullptr},
-                           {"_rounds_still", gated<f_still>, METH_VARARGS, nullptr},
-                           {"_rounds_moved", gated<f_moved>, METH_VARARGS, nullptr},
-                           {"_rounds_knot", gated<f_knot>, METH_VARARGS, nullptr},
-                           {"_rounds_told", gated<f_told>, METH_VARARGS, nullptr},
-                           {}};
+PyMethodDef rounds_functions[] = {{"_rounds_answer", gated<f_answer>, METH_VARARGS, nullptr},
+                                  {"_rounds_news", gated<f_news>, METH_NOARGS, nullptr},
+                                  {"_rounds_ask", gated<f_ask>, METH_NOARGS, nullptr},
+                                  {"_rounds_say", gated<f_say>, METH_VARARGS, nullptr},
+                                  {"_rounds_tell", gated<f_tell>, METH_VARARGS, nullptr},
+                                  {"_rounds_still", gated<f_still>, METH_VARARGS, nullptr},
+                                  {"_rounds_moved", gated<f_moved>, METH_VARARGS, nullptr},
+                                  {"_rounds_knot", gated<f_knot>, METH_VARARGS, nullptr},
+                                  {"_rounds_told", gated<f_told>, METH_VARARGS, nullptr},
+                                  {}};
 
 }  // namespace
 
@@ -258,6 +258,6 @@ void await_declared(PyRun* run) noexcept {
 // Called in the child of a fork, where the space belongs to the parent, as the questions do.
 void forget_rounds() noexcept { questions = nullptr; }
 
-int init_rounds(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_rounds(PyObject* m) { return PyModule_AddFunctions(m, rounds_functions); }
 
 }  // namespace weft::py

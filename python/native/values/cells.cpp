@@ -339,7 +339,7 @@ PyObject* f_is_native(PyObject*, PyObject* o) {
   return PyBool_FromLong(Py_IS_TYPE(o, &ChannelType) &&
                          is_native(reinterpret_cast<ChannelObject*>(o)));
 }
-PyMethodDef functions[] = {{"_is_native", gated<f_is_native>, METH_O, nullptr}, {}};
+PyMethodDef cells_functions[] = {{"_is_native", gated<f_is_native>, METH_O, nullptr}, {}};
 }  // namespace
 
 int init_cells(PyObject* m) {
@@ -347,7 +347,7 @@ int init_cells(PyObject* m) {
   CellType.tp_basicsize = sizeof(CellObject);
   CellType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   CellType.tp_dealloc = drop_cell;
-  return PyType_Ready(&CellType) < 0 ? -1 : PyModule_AddFunctions(m, functions);
+  return PyType_Ready(&CellType) < 0 ? -1 : PyModule_AddFunctions(m, cells_functions);
 }
 
 }  // namespace weft::py

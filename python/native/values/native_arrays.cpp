@@ -305,7 +305,8 @@ PyObject* f_watch_loans(PyObject*, PyObject* args) {
   watching.store(note != Py_None, std::memory_order_relaxed);
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_watch_loans", gated<f_watch_loans>, METH_VARARGS, nullptr}, {}};
+PyMethodDef native_arrays_functions[] = {
+    {"_watch_loans", gated<f_watch_loans>, METH_VARARGS, nullptr}, {}};
 }  // namespace
 
 int check_only(PyObject* v) {
@@ -447,7 +448,7 @@ int init_native_arrays(PyObject* m) {
   ArrayType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   ArrayType.tp_dealloc = array_dealloc;
   ArrayType.tp_as_buffer = &buffer;
-  return PyType_Ready(&ArrayType) < 0 ? -1 : PyModule_AddFunctions(m, functions);
+  return PyType_Ready(&ArrayType) < 0 ? -1 : PyModule_AddFunctions(m, native_arrays_functions);
 }
 
 }  // namespace weft::py

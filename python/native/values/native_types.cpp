@@ -131,7 +131,7 @@ PyObject* f_describe(PyObject*, PyObject* args) {
   const NativeType* const t = native_type(text);
   return t ? to_str(describe(t, whole != 0)) : nullptr;
 }
-PyMethodDef functions[] = {
+PyMethodDef native_types_functions[] = {
     {"_set_native_types", gated<keep_given<&fitting, &text_of>>, METH_VARARGS, nullptr},
     {"_native_aggregates", gated<f_aggregates>, METH_O, nullptr},
     {"_native_set_class", gated<f_set_class>, METH_VARARGS, nullptr},
@@ -206,6 +206,6 @@ const NativeType* native_type_of(PyObject* type) {
   return t;
 }
 
-int init_native_types(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_native_types(PyObject* m) { return PyModule_AddFunctions(m, native_types_functions); }
 
 }  // namespace weft::py

@@ -323,7 +323,7 @@ PyObject* f_away(PyObject*, PyObject* where) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef flight_functions[] = {
     {"_flight_on", gated<f_on>, METH_O, nullptr},
     {"_flight_off", gated<f_off>, METH_NOARGS, nullptr},
     {"_flight_write", gated<f_write>, METH_VARARGS, nullptr},
@@ -334,6 +334,6 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-int init_flight(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_flight(PyObject* m) { return PyModule_AddFunctions(m, flight_functions); }
 
 }  // namespace weft::py

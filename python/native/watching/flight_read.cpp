@@ -362,16 +362,16 @@ PyObject* f_names(PyObject*, PyObject* o) {
                        static_cast<long long>(files->first()));
 }
 
-PyMethodDef functions[] = {{"_flight_open", f_open, METH_O, nullptr},
-                           {"_flight_summary", f_summary, METH_O, nullptr},
-                           {"_flight_path", f_path, METH_O, nullptr},
-                           {"_flight_rewind", f_rewind, METH_O, nullptr},
-                           {"_flight_next", f_next, METH_VARARGS, nullptr},
-                           {"_flight_names", f_names, METH_O, nullptr},
-                           {}};
+PyMethodDef flight_read_functions[] = {{"_flight_open", f_open, METH_O, nullptr},
+                                       {"_flight_summary", f_summary, METH_O, nullptr},
+                                       {"_flight_path", f_path, METH_O, nullptr},
+                                       {"_flight_rewind", f_rewind, METH_O, nullptr},
+                                       {"_flight_next", f_next, METH_VARARGS, nullptr},
+                                       {"_flight_names", f_names, METH_O, nullptr},
+                                       {}};
 
 }  // namespace
 
-int init_flight_read(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_flight_read(PyObject* m) { return PyModule_AddFunctions(m, flight_read_functions); }
 
 }  // namespace weft::py

@@ -144,7 +144,7 @@ PyObject* f_on_signal(PyObject*, PyObject* args) {
   if (sigaction(number, &a, nullptr) != 0) return PyErr_SetFromErrno(PyExc_OSError);
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_on_signal", gated<f_on_signal>, METH_VARARGS, nullptr}, {}};
+PyMethodDef look_door_functions[] = {{"_on_signal", gated<f_on_signal>, METH_VARARGS, nullptr}, {}};
 
 }  // namespace
 
@@ -160,6 +160,6 @@ void forget_look_door() noexcept {
   tried = false;
 }
 
-int init_look_door(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_look_door(PyObject* m) { return PyModule_AddFunctions(m, look_door_functions); }
 
 }  // namespace weft::py

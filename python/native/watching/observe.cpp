@@ -98,11 +98,11 @@ PyObject* f_running_steps(PyObject*, PyObject*) {
 }
 PyObject* f_steady_ns(PyObject*, PyObject*) { return PyLong_FromLongLong(prim::now()); }
 
-PyMethodDef functions[] = {{"_set_observer", gated<f_set_observer>, METH_O, nullptr},
-                           {"_watch_steps", gated<f_watch_steps>, METH_O, nullptr},
-                           {"_running_steps", gated<f_running_steps>, METH_NOARGS, nullptr},
-                           {"_steady_ns", gated<f_steady_ns>, METH_NOARGS, nullptr},
-                           {}};
+PyMethodDef observe_functions[] = {{"_set_observer", gated<f_set_observer>, METH_O, nullptr},
+                                   {"_watch_steps", gated<f_watch_steps>, METH_O, nullptr},
+                                   {"_running_steps", gated<f_running_steps>, METH_NOARGS, nullptr},
+                                   {"_steady_ns", gated<f_steady_ns>, METH_NOARGS, nullptr},
+                                   {}};
 
 }  // namespace
 
@@ -182,6 +182,6 @@ void step_begins(ProcessObject* p) noexcept {
 void step_ends() noexcept { steps[PyThread_get_thread_ident()].process = nullptr; }
 void forget_steps() noexcept { steps.clear(); }
 
-int init_observe(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_observe(PyObject* m) { return PyModule_AddFunctions(m, observe_functions); }
 
 }  // namespace weft::py

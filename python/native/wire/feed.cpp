@@ -361,17 +361,17 @@ PyObject* feed_turn(PyObject* o, PyObject*) {
   run_deferred();
   return r;
 }
-PyMethodDef methods[] = {{"fileno", gated<feed_fileno>, METH_NOARGS, nullptr},
-                         {"input", gated<feed_input>, METH_O, nullptr},
-                         {"output", gated<feed_output>, METH_O, nullptr},
-                         {"hush", gated<feed_hush>, METH_NOARGS, nullptr},
-                         {"turn", gated<feed_turn>, METH_NOARGS, nullptr},
-                         {"direct", gated<feed_direct>, METH_VARARGS, nullptr},
-                         {"may", gated<feed_may>, METH_O, nullptr},
-                         {"rest", gated<feed_rest>, METH_NOARGS, nullptr},
-                         {"lost", gated<feed_lost>, METH_O, nullptr},
-                         {}};
-PyGetSetDef getset[] = {{"over", gated<feed_over>, nullptr, nullptr, nullptr}, {}};
+PyMethodDef feed_methods[] = {{"fileno", gated<feed_fileno>, METH_NOARGS, nullptr},
+                              {"input", gated<feed_input>, METH_O, nullptr},
+                              {"output", gated<feed_output>, METH_O, nullptr},
+                              {"hush", gated<feed_hush>, METH_NOARGS, nullptr},
+                              {"turn", gated<feed_turn>, METH_NOARGS, nullptr},
+                              {"direct", gated<feed_direct>, METH_VARARGS, nullptr},
+                              {"may", gated<feed_may>, METH_O, nullptr},
+                              {"rest", gated<feed_rest>, METH_NOARGS, nullptr},
+                              {"lost", gated<feed_lost>, METH_O, nullptr},
+                              {}};
+PyGetSetDef feed_getset[] = {{"over", gated<feed_over>, nullptr, nullptr, nullptr}, {}};
 
 }  // namespace
 
@@ -389,8 +389,8 @@ int init_feed(PyObject*) {
   FeedType.tp_basicsize = sizeof(FeedObject);
   FeedType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   FeedType.tp_dealloc = gated<feed_dealloc>;
-  FeedType.tp_methods = methods;
-  FeedType.tp_getset = getset;
+  FeedType.tp_methods = feed_methods;
+  FeedType.tp_getset = feed_getset;
   return PyType_Ready(&FeedType);
 }
 

@@ -121,19 +121,19 @@ PyObject* line_lost(PyObject* o, void*) {
   return PyUnicode_FromString(why);
 }
 
-PyMethodDef methods[] = {{"queue", gated<line_queue>, METH_O, nullptr},
-                         {"input", gated<line_input>, METH_VARARGS, nullptr},
-                         {"output", gated<line_output>, METH_VARARGS, nullptr},
-                         {"due", gated<line_due>, METH_NOARGS, nullptr},
-                         {"passed", gated<line_at<&Line::passed>>, METH_O, nullptr},
-                         {"hurry", gated<line_at<&Line::hurry>>, METH_O, nullptr},
-                         {"hold", gated<line_hold>, METH_O, nullptr},
-                         {}};
-PyGetSetDef getset[] = {{"linked", gated<line_is<&Line::linked>>, nullptr, nullptr, nullptr},
-                        {"settled", gated<line_is<&Line::settled>>, nullptr, nullptr, nullptr},
-                        {"owes", gated<line_is<&Line::owes>>, nullptr, nullptr, nullptr},
-                        {"lost", gated<line_lost>, nullptr, nullptr, nullptr},
-                        {}};
+PyMethodDef line_methods[] = {{"queue", gated<line_queue>, METH_O, nullptr},
+                              {"input", gated<line_input>, METH_VARARGS, nullptr},
+                              {"output", gated<line_output>, METH_VARARGS, nullptr},
+                              {"due", gated<line_due>, METH_NOARGS, nullptr},
+                              {"passed", gated<line_at<&Line::passed>>, METH_O, nullptr},
+                              {"hurry", gated<line_at<&Line::hurry>>, METH_O, nullptr},
+                              {"hold", gated<line_hold>, METH_O, nullptr},
+                              {}};
+PyGetSetDef line_getset[] = {{"linked", gated<line_is<&Line::linked>>, nullptr, nullptr, nullptr},
+                             {"settled", gated<line_is<&Line::settled>>, nullptr, nullptr, nullptr},
+                             {"owes", gated<line_is<&Line::owes>>, nullptr, nullptr, nullptr},
+                             {"lost", gated<line_lost>, nullptr, nullptr, nullptr},
+                             {}};
 
 PyTypeObject LineType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
@@ -145,8 +145,8 @@ int init_line(PyObject* m) {
   LineType.tp_flags = Py_TPFLAGS_DEFAULT;
   LineType.tp_new = gated<line_new>;
   LineType.tp_dealloc = gated<line_dealloc>;
-  LineType.tp_methods = methods;
-  LineType.tp_getset = getset;
+  LineType.tp_methods = line_methods;
+  LineType.tp_getset = line_getset;
   return PyType_Ready(&LineType) < 0 ? -1 : add_type(m, "_Line", &LineType);
 }
 

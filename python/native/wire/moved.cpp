@@ -18,8 +18,6 @@ namespace {
 thread_local AllMoved* moving = nullptr;
 PyObject* found_by = nullptr;  // the function of weft._hosts.pickling that calls f_found
 
-EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
-
 ChannelObject* channel_of(const Moved& m) noexcept {
   if (m.writes) return static_cast<const ChannelPort<Side::out>&>(*m.here).of();
   return static_cast<const ChannelPort<Side::in>&>(*m.here).of();
@@ -89,10 +87,11 @@ PyObject* f_found(PyObject*, PyObject* args) {
     c->core.another_reader();
   return new_end(m.writes ? &WriterType : &ReaderType, c);
 }
-PyMethodDef functions[] = {{"_reduce_end", gated<f_reduce>, METH_O, nullptr},
-                           {"_end_found", gated<f_found>, METH_VARARGS, nullptr},
-                           {"_set_end_found", gated<keep_given<&found_by>>, METH_VARARGS, nullptr},
-                           {}};
+PyMethodDef moved_functions[] = {
+    {"_reduce_end", gated<f_reduce>, METH_O, nullptr},
+    {"_end_found", gated<f_found>, METH_VARARGS, nullptr},
+    {"_set_end_found", gated<keep_given<&found_by>>, METH_VARARGS, nullptr},
+    {}};
 
 }  // namespace
 
@@ -135,6 +134,6 @@ bool take_moved(wire::Bytes& in, AllMoved& all, wire::Carrier& by) {
   return !in.empty();
 }
 
-int init_moved(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_moved(PyObject* m) { return PyModule_AddFunctions(m, moved_functions); }
 
 }  // namespace weft::py

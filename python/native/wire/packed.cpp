@@ -365,7 +365,7 @@ PyObject* f_cbor_fault(PyObject*, PyObject* args) {
 }
 // _unpacked(packed): unpacks a value that came back from a process that died (WIRE.md 4.7).
 PyObject* f_unpacked(PyObject*, PyObject* packed) { return unpack(nullptr, Py_NewRef(packed)); }
-PyMethodDef functions[] = {
+PyMethodDef packed_functions[] = {
     {"_set_pickling", gated<keep_given<&dumps, &pickle_dumps, &pickle_loads>>, METH_VARARGS,
      nullptr},
     {"_place", gated<f_place>, METH_O, nullptr},
@@ -692,7 +692,7 @@ int init_packed(PyObject* m) {
   if (!(dumps_keywords = Py_BuildValue("(s)", "buffer_callback")) ||
       !(loads_keywords = Py_BuildValue("(s)", "buffers")) || !(protocol = PyLong_FromLong(5)))
     return -1;
-  return PyModule_AddFunctions(m, functions);
+  return PyModule_AddFunctions(m, packed_functions);
 }
 
 }  // namespace weft::py

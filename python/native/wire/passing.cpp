@@ -319,10 +319,10 @@ PyObject* f_pass(PyObject*, PyObject* args) {
   return PyBytes_FromStringAndSize(p->rest().data(), static_cast<Py_ssize_t>(p->rest().size()));
 }
 
-PyMethodDef functions[] = {{"_pass", f_pass, METH_VARARGS, nullptr}, {}};
+PyMethodDef passing_functions[] = {{"_pass", f_pass, METH_VARARGS, nullptr}, {}};
 
 }  // namespace
 
-int init_passing(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+int init_passing(PyObject* m) { return PyModule_AddFunctions(m, passing_functions); }
 
 }  // namespace weft::py

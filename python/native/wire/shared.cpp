@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kDims = 16;
 thread_local AllSealed* beside = nullptr;
-// The function of weft._hosts.pickling that pickle calls; it calls f_found.
-PyObject* found_by = nullptr;
+// The function of weft._hosts.pickling that pickle calls; it calls f_shared_found.
+PyObject* shared_found_by = nullptr;
 
 struct SharedObject {
   PyObject_HEAD Sealed* at;
@@ -172,12 +172,13 @@ PyObject* shared_reduce(PyObject* o, PyObject*) {
         "channel: it cannot be pickled by itself, without its memory");
   beside->push_back(*s->at);
   PyObject* const shape = shape_of(o, nullptr);
-  return shape ? Py_BuildValue("(O(nOnN))", found_by, static_cast<Py_ssize_t>(beside->size() - 1),
-                               s->format, s->item, shape)
-               : nullptr;
+  return shape
+             ? Py_BuildValue("(O(nOnN))", shared_found_by,
+                             static_cast<Py_ssize_t>(beside->size() - 1), s->format, s->item, shape)
+             : nullptr;
 }
 // _shared_found(number, format, item, shape): makes the Shared that shared_reduce() has pickled.
-PyObject* f_found(PyObject*, PyObject* args) {
+PyObject* f_shared_found(PyObject*, PyObject* args) {
   Py_ssize_t number, item, shape[kDims];
   PyObject *format, *sizes;
   if (!PyArg_ParseTuple(args, "nSnO!", &number, &format, &item, &PyTuple_Type, &sizes))
@@ -226,16 +227,16 @@ PyObject* f_to_change(PyObject*, PyObject* o) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef methods[] = {{"__reduce_ex__", shared_reduce, METH_O, nullptr}, {}};
+PyMethodDef shared_methods[] = {{"__reduce_ex__", shared_reduce, METH_O, nullptr}, {}};
 PyGetSetDef members[] = {
     {"shape", shape_of, nullptr, "How many elements in each direction.", nullptr},
     {"format", format_of, nullptr, "The type of an element, as in the module struct.", nullptr},
     {"nbytes", nbytes_of, nullptr, "Its size in bytes.", nullptr},
     {}};
-PyMethodDef functions[] = {
-    {"_shared_found", f_found, METH_VARARGS, nullptr},
+PyMethodDef shared_functions[] = {
+    {"_shared_found", f_shared_found, METH_VARARGS, nullptr},
     {"_shared_to_change", gated<f_to_change>, METH_O, nullptr},
-    {"_set_shared_found", gated<keep_given<&found_by>>, METH_VARARGS, nullptr},
+    {"_set_shared_found", gated<keep_given<&shared_found_by>>, METH_VARARGS, nullptr},
     {}};
 
 }  // namespace
@@ -263,7 +264,7 @@ int init_shared(PyObject* m) {
   SharedType.tp_dealloc = shared_dealloc;
   SharedType.tp_repr = shared_repr;
   SharedType.tp_as_buffer = &buffer;
-  SharedType.tp_methods = methods;
+  SharedType.tp_methods = shared_methods;
   SharedType.tp_getset = members;
 #ifdef __linux__
   static PyBufferProcs own{&own_buffer, nullptr};
@@ -278,7 +279,7 @@ int init_shared(PyObject* m) {
   if (PyType_Ready(&SharedType) < 0 ||
       PyModule_AddObjectRef(m, "Shared", reinterpret_cast<PyObject*>(&SharedType)) < 0)
     return -1;
-  return PyModule_AddFunctions(m, functions);
+  return PyModule_AddFunctions(m, shared_functions);
 }
 
 }  // namespace weft::py

@@ -43,8 +43,6 @@ namespace weft::py {
 
 namespace {
 
-EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
-
 // --- links ---------------------------------------------------------------------------------------
 
 // A link of any kind.
@@ -571,11 +569,11 @@ PyObject* f_wait_for(PyObject*, PyObject* args) {
   }
   return PyBool_FromLong(found > 0);
 }
-PyMethodDef functions[] = {{"_outside", gated<f_outside>, METH_O, nullptr},
-                           {"_be_prompt", gated<f_be_prompt>, METH_NOARGS, nullptr},
-                           {"_wait_for", gated<f_wait_for>, METH_VARARGS, nullptr},
-                           {"_by_copy", gated<f_by_copy>, METH_O, nullptr},
-                           {}};
+PyMethodDef wire_functions[] = {{"_outside", gated<f_outside>, METH_O, nullptr},
+                                {"_be_prompt", gated<f_be_prompt>, METH_NOARGS, nullptr},
+                                {"_wait_for", gated<f_wait_for>, METH_VARARGS, nullptr},
+                                {"_by_copy", gated<f_by_copy>, METH_O, nullptr},
+                                {}};
 
 }  // namespace
 
@@ -616,7 +614,7 @@ int init_wire(PyObject* m) {
   WireType.tp_new = gated<wire_new>;
   WireType.tp_dealloc = gated<wire_dealloc>;
   WireType.tp_methods = wire_methods;
-  if (PyType_Ready(&WireType) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;
+  if (PyType_Ready(&WireType) < 0 || PyModule_AddFunctions(m, wire_functions) < 0) return -1;
   return add_type(m, "_Link", &WireType);
 }
 
