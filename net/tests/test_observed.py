@@ -81,11 +81,18 @@ def test_a_host_in_a_trace_and_in_a_look(host, network, keys, server, recording,
     assert files
     recorded = _flight_read.Recorded([tmp_path / "here.flight", *files])
     lines = list(recorded.lines())
-    mine = [x for x in lines if x["p"] == "main/drives" and x["e"] == "commit" and x.get("c") == "values"]
+    mine = [
+        x
+        for x in lines
+        if x["p"] == "main/drives" and x["e"] == "commit" and x.get("c") == "values"
+    ]
     its = [
         x
         for x in lines
-        if "doubles" in x["p"] and x["pid"] != os.getpid() and x.get("op") == "read" and x["e"] == "commit"
+        if "doubles" in x["p"]
+        and x["pid"] != os.getpid()
+        and x.get("op") == "read"
+        and x["e"] == "commit"
     ]
     assert len(mine) == len(its) == 5
     within = max(head[5] for head in recorded.heads)

@@ -20,9 +20,7 @@ from weft._watching import flight_read as _flight_read
 from weft._watching import perfetto as _perfetto
 from weft.errors import BadUse
 
-pytestmark = pytest.mark.skipif(
-    sys.implementation.name != "cpython", reason="CPython's extension"
-)
+pytestmark = pytest.mark.skipif(sys.implementation.name != "cpython", reason="CPython's extension")
 
 START, END, WAITS, OVER, GOES_ON, BEGINS, RETURNS = range(1, 8)
 READ, WRITE, SELECT_INPUT, SELECT, SLEEP = 0, 1, 3, 5, 7
@@ -168,7 +166,9 @@ def test_no_arrows_at_a_buffer_whose_beginning_is_lost(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rest", [b"", b"R\xff\xff\xff\x7fxx", b"T\1\0\0\0x", b"R\7\0\0\0abcdefg"])
-def test_bytes_that_are_cut_off_or_damaged_are_read_up_to_there(tmp_path: Path, rest: bytes) -> None:
+def test_bytes_that_are_cut_off_or_damaged_are_read_up_to_there(
+    tmp_path: Path, rest: bytes
+) -> None:
     data = board(event(0, SRC, OVER, WRITE, A))[: -len(piece("Z"))] + rest
     (tmp_path / "b").write_bytes(data)
     recorded = _flight_read.Recorded([tmp_path / "b"])
@@ -276,9 +276,7 @@ def started(path: str, at: int, extra: bytes = b"", **more: Any) -> bytes:
 
 def test_a_file_says_how_exact_its_times_are(tmp_path: Path) -> None:
     """rule 14.17: a board's file is on the clock of the machine that has fetched it"""
-    recorded = two(
-        tmp_path, started("main/a", 0), started("dev/b", 50, clock(250_000), pid=0)
-    )
+    recorded = two(tmp_path, started("main/a", 0), started("dev/b", 50, clock(250_000), pid=0))
     assert begins(recorded) == [(0, "main/a"), (50, "dev/b")]
     assert recorded.clocks() == ["the times of prog are known to ± 0.25 ms"]
     assert [recorded.label(i) for i in (0, 1)] == ["main/a in OS process 1", "dev/b"]

@@ -101,9 +101,8 @@ void Files::shift() {
         return other.reference.empty() && other.host == h.reference &&
                other.within != Head::kUnknown;
       });
-      files_[i].shift = h.reference.empty() || it == heads.end()
-                            ? system_of(h)
-                            : h.difference + system_of(*it);
+      files_[i].shift =
+          h.reference.empty() || it == heads.end() ? system_of(h) : h.difference + system_of(*it);
     }
     latest = std::max(latest, static_cast<std::int64_t>(h.ns1 & (~0ull >> 2)) + files_[i].shift);
   }

@@ -286,7 +286,8 @@ def _cells(row: _visit.Row, name: str, here: int) -> tuple[str, ...]:
         _share(row.part("io")),
         _rate(row.rate),
         since,
-        row.where + ("" if row.pid == here else f" in OS process {_visit_hosts.shown(row.pid, row.host)}"),
+        row.where
+        + ("" if row.pid == here else f" in OS process {_visit_hosts.shown(row.pid, row.host)}"),
     )
 
 

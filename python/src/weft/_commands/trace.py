@@ -285,7 +285,9 @@ def _dump_network(server: str, keys: str | None, folder: Path) -> int:
                     raise BadUse(f"cannot write {path}: {error.strerror}") from None
                 made.append(path)
     if not made:
-        raise BadUse("no host of this network has a flight recorder: start weft host with WEFT_FLIGHT=16M")
+        raise BadUse(
+            "no host of this network has a flight recorder: start weft host with WEFT_FLIGHT=16M"
+        )
     click.echo(f"the last events are in {len(made)} files: weft trace {' '.join(map(str, made))}")
     return EXIT["ok"]
 

@@ -178,7 +178,8 @@ class Recorded:
     def label(self, process: int) -> str:
         path, _, file = self.processes[process]
         pid, host, *_ = self.heads[file]
-        if not self.several or not pid:  # the path of a board's process begins with the board's name
+        # The path of a board's process begins with the name of the board.
+        if not self.several or not pid:
             return path
         elsewhere = f" on {host}" if host != self.heads[0][1] else ""
         return f"{path} in OS process {pid}{elsewhere}"
