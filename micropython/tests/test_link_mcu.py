@@ -15,7 +15,9 @@ import pytest
 
 from weft import serial
 from weft._watching import flight_read as _flight_read
+from weft._watching import perfetto as _perfetto
 from weft.errors import BadUse
+from weft.observe import flight
 from weft.threads import Channel, Output, PeerDied, Poisoned, Retired, after, process, run, select
 
 from . import tiers
@@ -216,11 +218,17 @@ def test_the_program_of_the_page_as_it_stands(
 
 
 @pytest.mark.parametrize(
-    ("language", "source"),
-    [("c", "examples/pc_squares.c"), ("cpp", "csp/examples/pc_sensors.cpp")],
+    ("page", "language", "source"),
+    [
+        ("LINK.md", "c", "examples/pc_squares.c"),
+        ("LINK.md", "cpp", "csp/examples/pc_sensors.cpp"),
+        ("FLIGHT.md", "cpp", "csp/examples/pc_recorded.cpp"),
+    ],
 )
-def test_what_the_page_shows_of_a_firmware_is_in_it(language: str, source: str) -> None:
-    (shown,) = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+def test_what_the_page_shows_of_a_firmware_is_in_it(page: str, language: str, source: str) -> None:
+    (shown,) = re.findall(
+        rf"```{language}\n(.*?)```", (PAGE.parent / page).read_text(encoding="utf-8"), re.S
+    )
     text = (PAGE.parent / source).read_text(encoding="utf-8")
     assert [line for line in shown.splitlines() if line not in text] == []
 
@@ -247,9 +255,15 @@ def test_what_a_board_has_recorded_is_fetched_over_the_link(recorded: Bare, tmp_
         pc.give("numbers", numbers.reader())
         pc.give("answers", answers.writer())
         to, back = numbers.writer(), answers.reader()
-        for n in range(5):
-            to(n)
-            assert back() == n * n
+
+        @process
+        def asks() -> None:
+            for n in range(5):
+                to(n)
+                assert back() == n * n
+
+        with flight(tmp_path / "here.flight"):
+            run(asks())
         pc.flight(tmp_path / "board.flight", patience=PATIENT)
         fetched = time.monotonic_ns()
         pc.flight(tmp_path / "later.flight", patience=PATIENT)
@@ -273,6 +287,36 @@ def test_what_a_board_has_recorded_is_fetched_over_the_link(recorded: Bare, tmp_
     # The second call has what came since, and who waits still.
     later = [x for x in lines_of(tmp_path / "later.flight") if x.get("c") == "squares"]
     assert [x["e"] for x in later] == ["begin"]  # the uplink waits
+    in_perfetto(tmp_path / "here.flight", tmp_path / "board.flight")
+
+
+def in_perfetto(*files: Path) -> None:
+    """Reads the trace of a PC and a board with Perfetto's own classes: each process has a track below
+    that of its program, slices of a track are nested, and each arrow that ends has begun.
+    """
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+
+    trace = Trace()
+    trace.ParseFromString(b"".join(_perfetto.packets(_flight_read.Recorded(files))))
+    tracks = [p.track_descriptor for p in trace.packet if p.HasField("track_descriptor")]
+    programs = {t.uuid: t.process.process_name for t in tracks if t.HasField("process")}
+    of = {t.name: programs[t.parent_uuid] for t in tracks if t.parent_uuid}
+    assert len(programs) == len(files)
+    assert "its clock: ±" in of["device/filter"] and "its clock" not in of["main/asks"]
+    begun: dict[int, int] = {}
+    arrows: tuple[set[int], set[int]] = set(), set()
+    for packet in trace.packet:
+        event = packet.track_event
+        if not packet.HasField("track_event"):
+            continue
+        arrows[0].update(event.flow_ids)
+        arrows[1].update(event.terminating_flow_ids)
+        change = {TrackEvent.TYPE_SLICE_BEGIN: 1, TrackEvent.TYPE_SLICE_END: -1}.get(event.type, 0)
+        begun[event.track_uuid] = begun.get(event.track_uuid, 0) + change
+        assert begun[event.track_uuid] >= 0
+    assert set(begun.values()) == {0}
+    squares = [x for x in lines_of(files[1]) if x["e"] == "commit" and x.get("c") == "squares"]
+    assert len(squares) == 2 * len(arrows[0] & arrows[1])
 
 
 def test_a_board_without_a_recorder_says_so(tmp_path: Path) -> None:
