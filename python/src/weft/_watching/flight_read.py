@@ -140,7 +140,7 @@ def _readable(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[str]]:
     """
     with contextlib.ExitStack() as made:
         names = []
-        for path in map(os.fspath, paths):
+        for path in [os.fspath(p) for p in paths]:
             with contextlib.suppress(OSError), Path(path).open("rb") as file:
                 if _board.is_of_a_board(file.read(len(_board.MAGIC))):
                     file.seek(0)
