@@ -50,7 +50,7 @@ class Proc:
     def __init__(self, pid: int, parent: int, slots: tuple[int, ...]):
         self.pid, self.parent, self.slots = pid, parent, slots
         self.st = "new"
-        self.frames: tuple = ()  # of (kind, body number, next statement, extra)
+        self.frames: tuple = ()  # a stack of (kind, body number, next statement, extra)
         self.cancel = self.doomed = self.started = False
         self.unheard = False  # whether its scheduler has not yet learnt of a request (6.1)
         # the states of the limits on the blocks that the process is in (7.12): open, asked, met

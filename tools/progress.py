@@ -43,8 +43,8 @@ from typing import NamedTuple
 
 VARIABLE = "WEFT_PROGRESS"
 STILL = 300.0  # seconds without a sign of life after which a test hangs
-# Further seconds, for a listener to a runner that itself listens: that runner knows better what
-# hangs.
+# A listener to a runner that itself listens waits for these further seconds, since that runner
+# knows better what hangs.
 GRACE = 30.0
 LOOK = 0.2  # seconds between two looks at the progress
 

@@ -59,7 +59,7 @@ Process waits(weft::Reader<int, Local> in) { co_await in.read(); }
     answer.resize(std::size_t{n[0]} << 24 | n[1] << 16 | n[2] << 8 | n[3]);
     read_all(answer.data(), answer.size());
     if (answer.find("\"processes\"") == answer.npos) bench::fail("seen: " + answer);
-    std::this_thread::sleep_for(900ms);  // what is measured is one look of 100 ms in each second
+    std::this_thread::sleep_for(900ms);  // one look of 100 ms in each second is measured
   }
 }
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .targets import Candidate
 
-# The packages (Debian's) to install when a command is missing.
+# The Debian packages to install when a command is missing.
 PACKAGES = {
     "go": "golang-go",
     "g++": "g++",
@@ -27,7 +27,7 @@ PACKAGES = {
     "cargo": "cargo",
     "javac": "default-jdk-headless",
 }
-# The packages (Debian's) that have the headers of peers, by the NAME of a need "header:NAME".
+# NAME of a need "header:NAME" → the Debian package that contains this header of a peer.
 HEADERS = {
     "boost/fiber/all.hpp": "libboost-fiber-dev",
     "openssl/ssl.h": "libssl-dev",

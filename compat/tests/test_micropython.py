@@ -1,5 +1,6 @@
-"""The old names on MicroPython: programs by a change of import, the package that mip installs, and
-the manifest that freezes it. The programs are in micropython/, each with its expected output.
+"""Tests the old names on MicroPython: programs of which only the imports were changed, the package
+that mip installs, and the manifest that freezes it. The programs are in micropython/, each with its
+expected output.
 """
 
 from __future__ import annotations

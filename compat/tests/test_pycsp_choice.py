@@ -66,7 +66,7 @@ def test_choice_actions(p: Any) -> None:
 
     @p.choice
     def action(what: str, channel_input: Any = None) -> None:
-        """Notes its arguments."""
+        """Appends its arguments to `done`."""
         done.append((what, channel_input))
 
     assert action.__name__ == "action"
@@ -202,4 +202,4 @@ def test_select_meets_select(p: Any) -> None:
             got += value is not None
         return got
 
-    assert sum(p.Parallel(side(+a, -b), side(+b, -a))) == 50  # a value for every two selects
+    assert sum(p.Parallel(side(+a, -b), side(+b, -a))) == 50  # every two selects pass one value

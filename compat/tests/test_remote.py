@@ -184,7 +184,7 @@ def test_nobody_is_there(p: Any) -> None:
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 0)
     for address, why in (
         (("localhost", free_port()), "no channel 'A' is found"),
-        (("-weft", 7), "is not the name of a machine"),  # others by ssh: test_ssh.py
+        (("-weft", 7), "is not the name of a machine"),  # test_ssh.py tests the other names
     ):
         with pytest.raises(p.ChannelConnectException, match=why) as caught:
             p.Channel("A", connect=address)

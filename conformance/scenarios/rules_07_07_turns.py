@@ -32,8 +32,8 @@ from weft import (
     sleep,
 )
 
-# Threads take turns by themselves, at any time. The text of a scenario is the same for threads and
-# greenlets, so it cannot tell the two apart.
+# Threads take turns by themselves, at any time. A scenario has the same text for threads and for
+# greenlets, so it cannot tell which of the two it runs on.
 ONE_SCHEDULER = inspect.iscoroutinefunction(settle)
 ENOUGH = 20_000 if ONE_SCHEDULER else 1 << 60
 ENDLESS = 1 << 60 if ONE_SCHEDULER else 5000

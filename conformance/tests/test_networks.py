@@ -46,7 +46,8 @@ def driver(request: pytest.FixtureRequest) -> Iterator[ApartDriver]:
 
 @pytest.fixture(scope="module", params=TASKS)
 def tasks(request: pytest.FixtureRequest) -> Iterator[ApartDriver]:
-    """Foreign waiters (6.6) alone, and beside other processes."""
+    """Yields a driver whose processes are tasks, that is, foreign waiters (6.6): alone, or beside
+    other processes."""
     on = ApartDriver(request.param, DEFAULT | {"cancel"})
     yield on
     on.close()

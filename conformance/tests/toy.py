@@ -96,7 +96,7 @@ class Process:
         self.kids: list[Process] = []
         self.cancel = self.done = self.started = False
         self.error: BaseException | None = None
-        self.result: Any = NoResult(how="cancelled")  # until the process has returned
+        self.result: Any = NoResult(how="cancelled")  # stays until the process has returned
         self.wake: Any = None  # the function that makes the process go on
         # returns (ok, value or error) once the process can go on
         self.waits: Callable[[], Any] | None = None

@@ -56,7 +56,8 @@ weft::Process member(int me, io::Stream client, weft::Writer<Joined> joins,
                      weft::Writer<Line> lines) {
   weft::Channel<std::string> outbox(weft::buffer(64, weft::Overflow::drop_oldest));
   weft::Reader<std::string> mine = outbox.reader();
-  // What is written has a name: g++ 12 would destroy it twice (cpp/docs/lifetimes.md).
+  // The value to write is a variable, because g++ 12 would destroy a temporary twice
+  // (cpp/docs/lifetimes.md).
   Joined joined{me, outbox.writer()};
   co_await joins.write(std::move(joined));
   std::string begun;

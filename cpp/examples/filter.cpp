@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
       sum += f->out();
       ++i, ++since;
     } catch (const weft::PeerDied&) {
-      f.reset();  // it was killed: a new one continues with the same number
+      f.reset();  // The filter was killed: a new one continues with the same number.
     }
   }
   f.reset();

@@ -33,7 +33,7 @@ constexpr std::size_t kBody = 64 * 1024;  // in bytes: the longest body
 struct Request {
   std::string method, target, body;
   std::map<std::string, std::string, std::less<>> fields;  // the names in small letters
-  std::size_t length = 0;                                  // of the body, in bytes
+  std::size_t length = 0;                                  // the length of the body, in bytes
   bool keep = true;                                        // whether the connection stays open
 
   std::string_view field(std::string_view name) const {
@@ -223,7 +223,7 @@ weft::Process connection(io::Stream client, weft::Reader<int> open, weft::Span p
 weft::Process serve(io::Listener door, weft::Reader<int> stop, weft::Span patience) {
   weft::Channel<int> open;  // retires when the server ends; nothing is ever written
   weft::Writer<int> keeps_open = open.writer();
-  const weft::Reader<int> one = open.reader();  // or the channel retires while there is no client
+  const weft::Reader<int> one = open.reader();  // `open` must not retire while there is no client
   weft::Group clients;
   while ((co_await weft::select(weft::Mode::priority, stop, io::readable(door))).index != 0)
     clients.start(connection(co_await door.accept(), open.reader(), patience));

@@ -12,7 +12,7 @@ using Reader = weft::Reader<int, weft::Local>;
 using Writer = weft::Writer<int, weft::Local>;
 
 weft::Process count(Writer out) {
-  // until there is no reader any more: then Retired ends the process quietly
+  // The loop ends when there is no reader any more: then Retired ends the process quietly.
   for (int i = 2;; ++i) co_await out.write(i);
 }
 

@@ -21,7 +21,7 @@ struct ThreadState {
   struct {
     void* caught = nullptr;
     unsigned int uncaught = 0;
-  } exceptions;  // laid out as in the C++ ABI
+  } exceptions;  // has the layout of __cxa_eh_globals in the C++ ABI
 
   void swap() noexcept {
     process = runtime::ThreadProcess::become(process);

@@ -128,7 +128,7 @@ SCENARIO(
   Spanning x, y;
   x.write(s.a0.at_party, cw, 1).read(s.a1.at_party, dr).begin(*s.p[0]);
   s.settle();
-  s.a0.cut = true;  // The home learns of the cut first, and the place of x later.
+  s.a0.cut = true;  // The home learns of the cut now; the place of x learns of it later.
   s.a0.tell(s.a0.at_home);
   y.read(s.b0.at_party, cr).write(s.b1.at_party, dw, 2).begin(*s.p[1]);
   bool told = false;

@@ -53,7 +53,7 @@ struct Got {
   }
 };
 
-// A choosing party has a second channel beside the one under test, and that channel is never used.
+// `never` is the second channel of a party that chooses: no process reads it or writes to it.
 template <class P>
 Process producer(int p, Scenario s, weft::Writer<int, P> w, weft::Writer<int, P> never) {
   for (int i = 0; i < kEach; ++i) {

@@ -411,7 +411,7 @@ TEST_CASE("rule 14.1: a process that keeps its scheduler is named, once, while i
                 std::vector<weft::Hog>& list) -> Process {
     co_await r.read();
     std::unique_lock g(mutex);
-    told.wait(g, [&] { return !list.empty(); });  // The wait stands for long work.
+    told.wait(g, [&] { return !list.empty(); });  // This wait stands for a long computation.
   };
   const auto run = [&](weft::RunOptions o) {
     hogs.clear();

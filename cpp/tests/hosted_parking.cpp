@@ -265,6 +265,6 @@ TEST_CASE("a yield that takes long is noticed among brief ones, within sixteen o
   int attempts = 0;
   for (; ways.worth_trying() && attempts < 100; ++attempts)
     CHECK(ways.until([&] { return attempts == 0 || comes_late(); }));
-  // The first of sixteen is timed; if the CPU was elsewhere, they are fewer.
+  // The first of sixteen attempts is timed. There are fewer attempts if the CPU was elsewhere.
   CHECK(attempts <= 17);
 }

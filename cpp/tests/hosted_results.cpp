@@ -81,7 +81,7 @@ TEST_CASE("rules 3.5, 4.3, 6.5, 7.1: of every kind of end and of process") {
   CHECK(lacking([&x = a] { *x; }).how == weft::Ending::poisoned);
   CHECK(lacking([&x = b] { *x; }).how == weft::Ending::cancelled);
   CHECK(lacking([&x = d] { *x; }).how == weft::Ending::retired);
-  // The name has no index if the process ended before the other thread process had begun (rule
+  // The name has an index only if the other thread process had begun when this one ended (rule
   // 7.8).
   const std::string thread = lacking([&x = d] { *x; }).process;
   CHECK((thread == "main/thread[0]" || thread == "main/thread"));

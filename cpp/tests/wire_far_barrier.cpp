@@ -132,7 +132,7 @@ TEST_CASE_TEMPLATE(
   t.lh->give(bar, "b");
   {
     const w::FarBarrier b = t.hl->barrier("b");
-    // The share is taken at this moment, so the barrier does not die when the middle space leaves.
+    // give() takes the share now, so the barrier does not die when the middle space leaves.
     t.hr->give(b, "b");
     t.hl->give(b, "back");
   }

@@ -244,7 +244,7 @@ TEST_CASE_TEMPLATE(
       read_died = !e.in_doubt;
     }
   });
-  // Waits until both offers are at the home, after which the program leaves.
+  // Waits until an offer has arrived at the channel of `ch`. After that the program leaves.
   const auto waits = [](auto& ch) {
     bool any = false;
     while (!any) {

@@ -192,7 +192,7 @@ test('a breakpoint stops the core that comes to it, before the instruction, each
   assert.equal(s.receive('qC'), 'QC2');
   assert.equal(value(s.receive('pf')), machine.address('one'));
   assert.equal(s.receive('?'), 'T05thread:2;');
-  assert.equal(s.receive('z0,20000000,2'), 'OK'); // there is none
+  assert.equal(s.receive('z0,20000000,2'), 'OK'); // there is no such breakpoint
   for (const bad of ['Z0,x,2', 'z1,', 'Z1,20000000']) assert.equal(s.receive(bad), 'E01', bad);
   assert.equal(s.receive('Z2,20000000,4'), '');
 });

@@ -25,8 +25,8 @@ WORDS = {"if", "while", "for", "int", "void", "size_t", "error", "defined", "NUL
 
 
 def table() -> tuple[list[str], list[tuple[re.Pattern[str], str]]]:
-    """Returns the names that are there, and the patterns of the names that differ, with the
-    reasons.
+    """Returns the names that weft_mcu/lf.h has, and patterns of the names that it lacks, each with
+    the reason.
     """
     read = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     return read["there"].split(), [(re.compile(d["names"]), d["reason"]) for d in read["differs"]]

@@ -15,8 +15,8 @@
 #ifndef PORTS
 #define PORTS 0
 #endif
-#ifndef SPARE /* the number of reactions before these, which are never triggered: for more than
-               * one word */
+#ifndef SPARE /* the number of reactions before these, which are never triggered; they make the
+               * bitmap longer than one word */
 #define SPARE 0
 #endif
 #define WEFT_RX_REACTIONS (SPARE + CHAIN)

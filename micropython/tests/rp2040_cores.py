@@ -11,7 +11,7 @@ from weft import coroutines as C
 from weft import threads as T
 from weft.isr import Ring
 
-CPUID = 0xD0000000  # SIO: the core that reads it
+CPUID = 0xD0000000  # a register that gives the number of the core that reads it
 
 
 @T.process

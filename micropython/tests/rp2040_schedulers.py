@@ -9,7 +9,7 @@ from machine import mem32
 from weft.cores import core1
 from weft.coroutines import BadUse, NoRoom, Parallel, process, run
 
-CPUID = 0xD0000000  # SIO: the core that reads it
+CPUID = 0xD0000000  # a register that gives the number of the core that reads it
 
 
 @core1.process

@@ -402,7 +402,7 @@ def test_a_program_on_the_pc_that_ends_and_the_next_one() -> None:
 
 
 def test_a_board_learns_that_the_pc_has_gone_and_what_is_in_doubt() -> None:
-    """wire 8: a read is not in doubt, a write that was never sent is not"""
+    """wire 8: a read is never in doubt, nor is a write that was not sent"""
     with plugged("waits") as (pc, board):
         _numbers, out = ends(pc, numbers="r", out="w")
         assert out() == "ready"

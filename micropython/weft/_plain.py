@@ -255,7 +255,7 @@ try:
     DONE = _ended()  # a generator that has ended: awaiting it takes no time
     for _ in DONE:
         pass
-    ONCE = [None]  # it yields itself; the loop looks for ONCE before it looks for None
+    ONCE = [None]  # awaiting ONCE yields ONCE; the loop looks for it before it looks for None
     ONCE[0] = ONCE
 except ImportError:
     from ._awaitables import DONE, ONCE

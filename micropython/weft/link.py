@@ -503,7 +503,7 @@ class Link:
             e.guard = None
         self._finish(op, -1, e=e)
 
-    # The stream.
+    # The next methods serve the stream.
 
     def look(self):
         """The scheduler calls this when bytes may have come. Returns whether any have."""

@@ -245,7 +245,8 @@ def early() -> Any:
 
 
 def fails_at_one_grain() -> None:
-    """Three philosophers: no coroutine is stopped between two forks that are free."""
+    """Runs three philosophers, who deadlock only if a coroutine can be stopped between its two
+    writes, neither of which waits."""
     forks = [Channel(f"fork{k}", capacity=1) for k in range(3)]
 
     @process

@@ -30,7 +30,7 @@ from weft.coroutines import (
 )
 
 Kernel = Callable[[bool], Any]
-KERNELS: dict[str, tuple[Kernel, str]] = {}  # name → the function; when times come
+KERNELS: dict[str, tuple[Kernel, str]] = {}  # name → the function, and the kind of its times
 
 
 def kernel(name: str, time: str = "quiet") -> Callable[[Kernel], Kernel]:
@@ -209,7 +209,7 @@ async def ends_watch(errors: Any, cancel: Any) -> str:
 @kernel("kubernetes/25331")
 def kubernetes_25331(mended: bool) -> None:
     errors, context, results = Channel("errors"), Channel("context"), Channel("results")
-    listener = results.reader()  # never read from again
+    listener = results.reader()  # this end reads no more
     its_own, other = context.writer(), context.writer()
     if mended:
         its_own.retire()

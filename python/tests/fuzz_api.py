@@ -61,7 +61,7 @@ def on_alarm(*_: Any) -> None:
     raise Bell
 
 
-lost: list[str] = []  # what the loop reported of exceptions that left its callbacks
+lost: list[str] = []  # the loop's reports of exceptions that left its callbacks
 
 
 def say_where() -> None:

@@ -166,7 +166,7 @@ def syncs(barrier: Any) -> str:
 @process
 def will_obey_late(path: str, go_on: str) -> None:
     """From the next call on, a cancellation that arrives here is reported at the FIFO `path`, and
-    is carried out after a word at the FIFO `go_on`.
+    is carried out once a byte was written to the FIFO `go_on`.
     """
     from weft._hosts import child
 

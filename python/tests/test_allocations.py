@@ -1,4 +1,4 @@
-"""Tests that in a network that runs an operation allocates only its values."""
+"""Tests that a network that runs allocates nothing for its operations except the values."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_an_idle_guest_schedules_nothing() -> None:
         return loop.scheduled - before
 
     async def main() -> Any:
-        one = await scheduled_in_a_while()  # the loop's own callback
+        one = await scheduled_in_a_while()  # includes the callback by which sleep() ends
         c = Channel()
         w = c.writer()
         network = asyncio.ensure_future(Parallel(wait(c.reader()), wait(c.reader())))
@@ -413,7 +413,7 @@ def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
             # A log would keep the objects that the exception cut off.
             loop.set_exception_handler(lambda *_: None)
             task = loop.create_task(main(loop, k))
-            faulthandler.dump_traceback_later(280, exit=True)  # a fault would wait for ever
+            faulthandler.dump_traceback_later(280, exit=True)  # a faulty Weft would wait for ever
             try:
                 loop.run_until_complete(task)
                 ends.append("done")

@@ -331,7 +331,7 @@ def test_an_alternative_that_was_left_after_its_output_was_taken_offers_it_again
     async def takes(r):
         taken = []
         for _ in range(4):
-            await yield_()  # so that the operation can be offered
+            await yield_()  # gives the other process time to offer the operation
             taken.append(await r.read())
         return taken
 

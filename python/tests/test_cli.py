@@ -181,7 +181,7 @@ def test_a_helper_beside_the_program_is_called_as_it_is(program, backend: str) -
     done = weft("run", "--on", backend, file, "nowhere")
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
     kept = Path(helper).parent / "__pycache__"
-    if kept.exists():  # what was compiled without await is not what others find
+    if kept.exists():  # code that was compiled without `await` is not left for others to import
         done = subprocess.run(
             [
                 sys.executable,

@@ -280,7 +280,8 @@ def test_arrays_are_watched_in_place(changes: list[Changed]) -> None:
 
 
 def test_ends_locks_and_generators() -> None:
-    """Ends go by identity; a value that cannot be pickled is named."""
+    """A value that contains an end is compared by the end's identity. `unwatched` names the types
+    of values that cannot be pickled."""
     mode = debug(True)
     assert mode is not None
     c, d = Channel("c", capacity=9), Channel("d")

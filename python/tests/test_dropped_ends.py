@@ -17,8 +17,8 @@ from weft.observe import deadlocks
 
 
 class Dropped:
-    """Holds an end in a list, and drops the end in the way `where` on request. Then a thread lives
-    on until `over` is set."""
+    """Holds an end in a list. On request it drops the end in the way that `where` names; after that
+    its thread lives on until `over` is set."""
 
     def __init__(self, end):
         self.ends = [end]

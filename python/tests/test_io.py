@@ -261,7 +261,7 @@ def small_pool(monkeypatch):
     monkeypatch.setattr(_io, "_permits", permits)
     monkeypatch.setattr(_io, "IDLE", 0.001)
     yield
-    empty_pool()  # done before the old permits are back
+    empty_pool()  # runs before monkeypatch brings the old permits back
 
 
 def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(small_pool, monkeypatch):

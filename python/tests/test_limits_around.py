@@ -56,7 +56,7 @@ def test_left_in_another_process(b):  # rule 7.12
                     await act()
 
         await b.op(b.weft.Parallel(b.process(other)()))
-        with pytest.raises(Cancelled) as caught:  # the channel is still open, and works
+        with pytest.raises(Cancelled) as caught:  # the limit that this process owns still works
             await b.op(b.weft.sleep(9))
         with pytest.raises(TimeoutError):
             await b.leave(scope, caught.value)
@@ -266,7 +266,7 @@ def test_many_at_once():  # rule 7.12
             w.write(time.monotonic())
 
     th.run([reads(c.reader(), n) for n in range(8)], writes(c.writer()))
-    assert len(late) >= 50 * 2  # n % 4 == 0: each of these processes
+    assert len(late) >= 50 * 2  # with n % 4 == 0 every read is late
     assert c.stats().waiting_readers == 0
 
 

@@ -194,7 +194,7 @@ def held(c, started):
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_generators_that_hold_groups(order):  # rule 11.1: cancelled, waited for, and named
+def test_generators_that_hold_groups(order):  # rule 11.1: a warning names those left open
     started: list = []
     c = Channel()
     w = c.writer()

@@ -64,7 +64,7 @@ def test_one_stack_of_python_and_cpp(throws: Any) -> None:
     ]
     assert frames[0].name == "failed"  # the line of the run; the function that threw is innermost
     assert frames[-1].name == "checked"
-    assert traceback.format_tb(error.__traceback__)[-1].count("\n") == 2  # its place, and its line
+    assert traceback.format_tb(error.__traceback__)[-1].count("\n") == 2  # the place, and its text
 
 
 @needs_addr2line

@@ -173,7 +173,7 @@ def test_virtual_time_is_for_one_os_process() -> None:  # rule 8.6
         run(targets.who.on(hosts)())
         with pytest.raises(BadUse, match=r"other OS processes.*Close the Hosts"):
             run(process, clock="virtual")
-        with pytest.raises(BadUse, match="other OS processes"):  # of a host: its parent
+        with pytest.raises(BadUse, match="other OS processes"):  # the host's own parent
             run(targets.virtual_run.on(hosts)())
     assert round(run(process, clock="virtual")) == 1000
 

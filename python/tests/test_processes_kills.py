@@ -3,8 +3,8 @@ rules allow are lost (rules 4.5, 6.4; WIRE.md 8).
 
 Hosts are killed between two writes of a pipeline, while they start, in a choice of inputs and of
 outputs, while they have large values, in the block of an extended read, while they make a value
-that was taken, while they have ends of channels, under a supervisor, and in an Executor.
-WEFT_KILLS=n makes n kills; without it, there are only a few.
+that a reader has already committed to take, while they have ends of channels, under a supervisor,
+and in an Executor. WEFT_KILLS=n makes n kills; without it, there are only a few.
 """
 
 from __future__ import annotations

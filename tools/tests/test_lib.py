@@ -121,7 +121,7 @@ def test_stamped_work_is_done_once_per_key(house: House) -> None:
     assert calls(house) == ["flaky a"]
     house.bash("stamped it 'key 2' ./flaky c; stamped other 'key 2' ./flaky d")
     assert calls(house) == ["flaky a", "flaky c", "flaky d"]
-    house.bash("stamped it 'key 1' ./flaky e")  # back again: what the stamp said is no longer true
+    house.bash("stamped it 'key 1' ./flaky e")  # the stamp now says key 2
     assert calls(house)[-1] == "flaky e"
 
 

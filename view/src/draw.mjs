@@ -68,7 +68,7 @@ export class Picture {
     });
     this.svg.call(this.zoom).on('dblclick.zoom', null);
     this.svg.on('click', (event) => event.target === svg && choose(null));
-    this.moved = false; // by the user; then the picture is not fitted any more
+    this.moved = false; // whether the user has moved the picture, which is then not fitted any more
     this.shape = '';
     /** @type {ReturnType<typeof place> | null} */
     this.places = null;

@@ -12,8 +12,8 @@ import { Graph, layout } from '@dagrejs/dagre';
 export const BOX = { width: 192, height: 64 };
 export const HUB = { width: 128, height: 36 };
 export const LABEL = { width: 116, height: 40 };
-const TITLE = 34; // of a grid, above its boxes
-const GAP = 14; // between the boxes of a grid, and around them
+const TITLE = 34; // the height of a grid's title, above its boxes
+const GAP = 14; // the space between the boxes of a grid, and around them
 
 /**
  * @param {Drawing} drawing

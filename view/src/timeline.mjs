@@ -9,7 +9,7 @@ import { parts, short } from './draw.mjs';
 /** @import { History, Moment } from './history.mjs' */
 
 const ROW = 17;
-const NAME = 168; // for the names, at the left
+const NAME = 168; // the width of the names at the left
 const ROWS = 14;
 
 export class Timeline {

@@ -80,7 +80,7 @@ export interface Box {
   inside: number;
   frame: string;
   bundle: Bundle | null;
-  cells: string[]; // of a grid: its boxes
+  cells: string[]; // if this is a grid: its boxes
 }
 /** Channels that are drawn as one: those with the same boxes at both sides. */
 export interface Bundle {

@@ -133,7 +133,8 @@ test('a pipeline: its bottleneck, a process, a channel, the time line, pause, da
       page,
       "document.querySelector('[data-id=\"main/check\"]').classList.contains('writes')",
     );
-    await until(page, 'document.querySelectorAll(".label.full").length >= 2'); // before the slow stage
+    // The channels before the slow stage are full.
+    await until(page, 'document.querySelectorAll(".label.full").length >= 2');
 
     await page.click('[data-id="main/enrich"]');
     assert.equal(await text(page, '#panel h2'), 'enrich');

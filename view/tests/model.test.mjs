@@ -68,7 +68,8 @@ test('three of one name are not folded; what is opened has its members, and a fr
     [['worker[0..4]', 'main/worker[*]']],
   );
   const line = [...drawn.lines.values()].find((l) => l.to === 'main/sink');
-  assert.deepEqual([line?.from, line?.bundle.label], ['main/worker[*]', 'out']); // to the grid, not to each
+  // There is one line to the grid, and none to each of its boxes.
+  assert.deepEqual([line?.from, line?.bundle.label], ['main/worker[*]', 'out']);
   const hub = [...draw(farm(3)).boxes.values()].find((b) => b.kind === 'hub');
   assert.deepEqual(
     [hub?.label, hub?.bundle?.writers.length, hub?.bundle?.readers],
@@ -117,7 +118,7 @@ test('groups open while there is room, and stay as the user wants them', () => {
       [],
     );
   assert.equal(boxes(groups(4)).length, 12);
-  assert.deepEqual(boxes(groups(30)).length, 30); // each folded
+  assert.deepEqual(boxes(groups(30)).length, 30); // each group is folded
   assert.ok(boxes(groups(4), { 'main/g0x': false }).includes('main/g0x'));
   assert.ok(boxes(groups(30), { 'main/g0x': true }).includes('main/g0x/b'));
   const before = draw(groups(8)).opened;

@@ -1,5 +1,5 @@
 """A peer, the thesis's control: Python worker threads, ZeroMQ PAIR sockets (inproc), and JSON by
-jsonplus. ns a pair of messages.
+jsonplus. The figure is ns for a pair of messages.
 
 thesis_control.py WORKLOAD MESSAGES SAMPLES     MESSAGES to each of two workers
 """

@@ -1,4 +1,4 @@
-# aPyCSP's programs by a change of import.
+# aPyCSP's programs, of which only the imports were changed.
 # ruff: noqa: F401, F811
 from weft.compat.apycsp import *
 from weft.compat.apycsp.plugNplay import Mux2, ParDelta2, Prefix, SeqDelta2, Successor

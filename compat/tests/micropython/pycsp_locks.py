@@ -1,4 +1,4 @@
-# PyCSP-locksharing's programs by a change of import.
+# PyCSP-locksharing's programs, of which only the imports were changed.
 # ruff: noqa: F401, F811
 from weft.compat.pycsp_locks import *
 from weft.compat.pycsp_locks.plugNplay import Mux2, ParDelta2, Prefix, SeqDelta2, Successor

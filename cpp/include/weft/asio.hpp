@@ -70,7 +70,7 @@ using ErrorCode = boost::system::error_code;
 using SystemError = boost::system::system_error;
 #endif
 
-// What a handler's arguments mean.
+// Splits the arguments of a handler into an error, if the first one is an error, and values.
 template <class... Ts>
 struct Outcome {
   using Values = std::tuple<Ts...>;
@@ -92,7 +92,7 @@ struct Outcome<First, Ts...> {
   }
 };
 
-// What the handler and a request to end the operation share.
+// The state that the handler shares with a request to end the operation.
 struct Asked {
   net::cancellation_signal signal;
   bool over = false;
@@ -105,7 +105,7 @@ class Bridge {
 
   runtime::ProcessBase& process() const noexcept { return p_; }
   const std::shared_ptr<Asked>& asked() const noexcept { return asked_; }
-  // The process waits from now on.
+  // Called when the process is about to wait.
   void begin(net::any_io_executor by) {
     by_ = std::move(by);
     p_.place = this;
@@ -116,7 +116,7 @@ class Bridge {
     run_of(p_).leave_outside();
     p_.op = nullptr;
   }
-  // Called by the handler.
+  // Called by the handler: the operation is over.
   void over() noexcept {
     asked_->over = true;
     one_less();

@@ -44,7 +44,7 @@ struct CheckFailure {
   std::string kind;          // "deadlock", "exception", "no end", "lost values", "not the same"
   std::string what;          // a few words more about the failure
   std::string token;         // for CheckOptions::replay, which runs the schedule again
-  std::string text;          // the schedule, one operation on each line, and what else is known
+  std::string text;          // the schedule, one operation on each line, and notes on the failure
   std::size_t schedule = 0;  // the number of the schedule that failed; 0 if a token gave it
   std::size_t deviations = 0;
   // whether all schedules with fewer deviations were run and none of them fails

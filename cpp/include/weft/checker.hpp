@@ -44,7 +44,7 @@ class Checker final : public Points, public Deciding<Checker> {
   };
 
   std::uint64_t lost = 0;  // the number of lost values
-  std::string refused;     // what cannot be checked
+  std::string refused;     // a thing that the program uses and that cannot be checked
   bool telling = false;    // whether the story is kept, and a deadlock is reported by rule 10.2
   std::vector<Told> story;
 

@@ -176,7 +176,7 @@ class Deciding : public runtime::Chooser {
     unsigned count = 0;  // how often the process has yielded since another process went
     unsigned at = 0;     // the number of switches at the process's last yield
   };
-  std::vector<Yields> yields_;  // by process
+  std::vector<Yields> yields_;  // the index is the number of the process
   core::Waker* decided_ = nullptr;
   bool cancelled_ = false;
 };

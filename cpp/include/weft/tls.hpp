@@ -283,7 +283,7 @@ class Context {
   // Sets the protocols that ALPN offers, the preferred one first: {"h2", "http/1.1"}. Throws BadUse
   // if a name is empty or longer than 255 bytes.
   Context& protocols(std::initializer_list<std::string_view> names);
-  // OpenSSL's object, for every other setting.
+  // Returns OpenSSL's object, for the settings that have no function here.
   SSL_CTX* native() const noexcept { return parts_->made.get(); }
   std::shared_ptr<SSL_CTX> shared() const noexcept { return {parts_, native()}; }
 
@@ -339,9 +339,10 @@ class Stream {
   std::string protocol() const;
   explicit operator bool() const noexcept { return s_ && s_->below; }
   const io::Stream& below() const { return session()->below; }
-  // OpenSSL's object, for everything else. No process may use the connection at the same time.
+  // Returns OpenSSL's object, for all that has no function here. No process may use the connection
+  // at the same time.
   SSL* native() const { return session()->ssl; }
-  // For io::readable() and io::writable().
+  // Returns the socket's object, which io::readable() and io::writable() take.
   const std::shared_ptr<io::detail::Watched>& watched() const { return below().watched(); }
 
  private:

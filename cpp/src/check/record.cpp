@@ -61,7 +61,8 @@ int Record::process(int by, std::string_view name) {
   p.uid = mixed(at(by).uid, at(by).children++);
   p.parent = by;
   p.name = name;
-  p.ready = true;  // the process soon will be; the events that its first step follows are known
+  // The process will soon be in the run queue. What its first step follows is known already.
+  p.ready = true;
   if (kept) follow(n, current);
   return n;
 }

@@ -78,7 +78,7 @@ unsigned Priorities::highest(Run& run) {
   unsigned best = 0;
   for (unsigned i = 0; i < run.options(); ++i) {
     const int n = run.option_process(i);
-    if (n == kNone) break;  // the clock is the last
+    if (n == kNone) break;  // the last option: the clock
     while (priorities_.size() <= static_cast<std::size_t>(n))
       priorities_.push_back(random_.next() | 1ull << 32);
     if (priorities_[static_cast<std::size_t>(n)] >

@@ -54,8 +54,8 @@ std::shared_ptr<Watched> Watched::owned(int fd, bool tcp, bool socket) {
   {
     const std::lock_guard g(book());
     Descriptors::Entry& e = Descriptors::all().at(fd);
-    // What has the number now is not the former owner's to close, also if that owner is just about
-    // to go.
+    // The descriptor that has this number now does not belong to the former owner, so that owner
+    // must not close it, even if it ends at this moment.
     if (e.watched) e.watched->owns_ = false;
     stale = e.shared.lock();
     if (stale) {  // a process waits for a descriptor that has been closed

@@ -147,7 +147,7 @@ class Partial {
 
  private:
   using Pair = Pairs::Pair;
-  // What a place is: a Kind, and the bit `writes`. These are kept together with the place's
+  // A place is described by a Kind and the bit `writes`, which are kept together with the place's
   // address.
   enum Kind : std::uint8_t { channel = 0, barrier = 1, end = 2, writes = 4 };
   static const core::SyncObject& place(const Pair& p) noexcept {
@@ -259,7 +259,7 @@ class Partial {
   std::vector<Pair> places_, silent_;
   Pairs by_id_;              // the process of each id
   Pairs at_;                 // the addresses of the places where a process waits
-  std::vector<Spot> spots_;  // what is known of each place
+  std::vector<Spot> spots_;  // the facts about each place
   // For each side of a place: the addresses of its ends, and the processes that hold these ends.
   Pairs ends_, holders_;
 };

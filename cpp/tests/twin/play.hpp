@@ -347,7 +347,7 @@ class Play {
         frames.push_back({Kind::attempt, s->inner, 0, 0, s});
         continue;
       }
-      if (kind == "iter") {  // The frame begins at the end of a turn: the process reads first.
+      if (kind == "iter") {  // The frame begins at the end of a turn, so it reads first.
         frames.push_back({Kind::iter, s->inner, s->inner->statements.size(),
                           s->args.size() > 1 ? s->args[1] : -1, s});
         continue;

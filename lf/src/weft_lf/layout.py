@@ -71,7 +71,7 @@ class Layout:
         connection, before all other reactions. A static schedule needs this reaction."""
         self.model = model
         self.enclaves = enclaves or Enclaves()
-        self.arrival: dict[Delay, int] = {}  # the number of the reaction that delivers its values
+        self.arrival: dict[Delay, int] = {}  # delay → the reaction that delivers its values
         if holds:
             self.arrival = {delay: at for at, delay in enumerate(model.delays)}
         self.types: dict[str, PortType] = {}

@@ -44,7 +44,7 @@ class _Layouter:
     def __init__(self) -> None:
         self.out: list[str] = []
         self.brackets: list[_Bracket] = []
-        self.level = 0  # of the line that is being written
+        self.level = 0  # the level of the line that is being written
         self.head: int | None = None  # how many brackets were open at `reactor` or `mode`
         self.last: Token | None = None
 

@@ -337,7 +337,7 @@ class Server:
         text = document.text.replace("\r\n", "\n")
         try:
             found = laid_out(text, str(document.path))
-        except LfError:  # Its problems are shown already.
+        except LfError:  # The problems of the program are shown already.
             return []
         end = {"line": text.count("\n") + 1, "character": 0}
         whole = {"start": {"line": 0, "character": 0}, "end": end}

@@ -78,8 +78,8 @@ typedef struct weft_periodic {
 /* Start a periodic event that is stopped or new (all zero). A running event may be started anew by
  * its own action, for the same actor. If that action starts it for another actor, a debug build
  * panics; in a release build the new start takes effect, and the rest of the action may overlap
- * with the next. `period` is 1 … 2^30 us. Returns WEFT_E_HORIZON for another period, WEFT_E_QUEUED
- * and WEFT_E_QUEUED if the event is queued already. */
+ * with the next. `period` is 1 … 2^30 us. Returns WEFT_E_HORIZON for another period, otherwise
+ * the result of weft_post: WEFT_E_QUEUED if the event is queued already. */
 #define weft_periodic_start(q, p, actor, action, first, period)  \
   weft_periodic_start_rate((q), (p), (actor), (action), (first), \
                            ((weft_rate)WEFT_RATE((period), 1)))

@@ -320,24 +320,27 @@ constexpr int kAny = METH_VARARGS | METH_KEYWORDS;
 
 PyMethodDef channel_methods[] = {
     {"reader", gated<make_end<Side::in>>, METH_NOARGS,
-     "A new reader end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
+     "Returns a new reader end. Raises Retired, PeerDied or Poisoned if that side has ended (rule "
+     "2.5)."},
     {"writer", gated<make_end<Side::out>>, METH_NOARGS,
-     "A new writer end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
+     "Returns a new writer end. Raises Retired, PeerDied or Poisoned if that side has ended (rule "
+     "2.5)."},
     {"poison", method(gated<channel_poison>), METH_FASTCALL | METH_KEYWORDS,
-     "Abort: whoever uses the channel gets Poisoned (rule 4). Raises BadUse if the strength is not "
-     "from 1 to 255."},
+     "Poisons the channel: its operations raise Poisoned (rule 4). Raises BadUse if `strength` is "
+     "not from 1 to 255."},
     {"read", method(gated<through_an_end<kRead>>), kAny, nullptr},
     {"write", method(gated<through_an_end<kWrite>>), kAny, nullptr},
     {"retire", method(gated<through_an_end<kRetire>>), kAny, nullptr},
     {"__reduce_ex__", gated<no_copy>, METH_O, nullptr},
     {"stats", gated<channel_stats>, METH_NOARGS,
-     "Its figures at this moment, a ChannelStats. Raises BadUse if another program has made it "
-     "(rule 14.8)."},
+     "Returns the figures of the channel at this moment, as a ChannelStats. Raises BadUse if "
+     "another program has made the channel (rule 14.8)."},
     {"_stats", gated<channel_stats>, METH_NOARGS, nullptr},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};
 PyGetSetDef channel_getset[] = {
-    {"name", gated<channel_get_name>, nullptr, "As given, or file:line of its birth.", nullptr},
+    {"name", gated<channel_get_name>, nullptr,
+     "The name that the channel was given, or FILE:LINE where it was made.", nullptr},
     {}};
 PyNumberMethods channel_number{};
 PyAsyncMethods channel_async{};
@@ -397,9 +400,10 @@ PyObject* end_repr(PyObject* o) {
                                   end_of(o)->state == EndState::open ? "" : ", closed")
            : nullptr;
 }
-PyGetSetDef end_getset[] = {{"channel", gated<end_channel>, nullptr, "Its channel.", nullptr},
-                            {"closed", gated<end_closed>, nullptr, "Was it closed?", nullptr},
-                            {}};
+PyGetSetDef end_getset[] = {
+    {"channel", gated<end_channel>, nullptr, "The channel of this end.", nullptr},
+    {"closed", gated<end_closed>, nullptr, "Whether this end is closed.", nullptr},
+    {}};
 
 PyObject* reader_read(PyObject* o, PyObject*) { return operation_read(o, false); }
 PyObject* reader_call(PyObject* o, PyObject* args, PyObject* kw) {
@@ -451,43 +455,44 @@ PyObject* not_a_writer(PyObject* o, PyObject*) {
                  channel_name(end_of(o)->channel).c_str());
 }
 
-#define WEFT_END_METHODS                                                                           \
-  {"poison", method(gated<end_poison>), METH_FASTCALL | METH_KEYWORDS,                             \
-   "Abort: whoever uses the channel gets Poisoned (rule 4). Raises BadUse if this end is closed, " \
-   "or the strength not from 1 to 255."},                                                          \
-      {"retire", gated<end_close<EndState::retired>>, METH_NOARGS,                                 \
-       "Close this end; the last of its side ends the channel quietly (rule 3)."},                 \
-      {"die", gated<end_close<EndState::died>>, METH_NOARGS,                                       \
-       "Its holder was killed: close it so (rule 4.5)."},                                          \
-      {"__reduce_ex__", gated<no_copy>, METH_O, nullptr}, {                                        \
-    "__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr                               \
+#define WEFT_END_METHODS                                                                        \
+  {"poison", method(gated<end_poison>), METH_FASTCALL | METH_KEYWORDS,                          \
+   "Poisons the channel: its operations raise Poisoned (rule 4). Raises BadUse if this end is " \
+   "closed, or `strength` is not from 1 to 255."},                                              \
+      {"retire", gated<end_close<EndState::retired>>, METH_NOARGS,                              \
+       "Closes this end. With the last end of its side the channel ends quietly (rule 3)."},    \
+      {"die", gated<end_close<EndState::died>>, METH_NOARGS,                                    \
+       "Closes this end in the way in which the death of its holder would (rule 4.5)."},        \
+      {"__reduce_ex__", gated<no_copy>, METH_O, nullptr}, {                                     \
+    "__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr                            \
   }
 PyMethodDef reader_methods[] = {
     {"read", gated<reader_read>, METH_NOARGS,
-     "The next value. Raises Retired, Poisoned, PeerDied, Cancelled, BadUse."},
+     "Reads one value, and returns it. Raises Retired, Poisoned, PeerDied, Cancelled, BadUse."},
     {"read_many", method(gated<with_keyword<"read_many", "most", reader_read_many>>), kKeywords,
-     "At least one value, and those that are in the buffer, up to `most`, as a list. Raises as "
-     "read()."},
+     "Reads at least one value, and further values that are in the buffer, at most `most` in all. "
+     "Returns them as a list. Raises what read() raises."},
     {"blocks", method(gated<with_keyword<"blocks", "most", reader_blocks>>), kKeywords,
-     "An iterator over what read_many(most) gives, until the other side has retired."},
+     "Returns an iterator over the lists that read_many(most) returns, until the other side has "
+     "retired."},
     {"write", gated<not_a_writer>, METH_O, nullptr},
     {"extended", method(gated<reader_extended>), METH_FASTCALL | METH_KEYWORDS,
-     "A context manager: the value; its writer goes on when the block ends (rule 1.6). "
-     "redeliver=True, for an end in another OS process: "
-     "if an exception leaves the block, or this OS process dies in it, the value is the next to be "
+     "Returns a context manager for an extended read: its block has the value, and the writer goes "
+     "on when the block ends (rule 1.6). redeliver=True is for an end in another OS process: if an "
+     "exception leaves the block, or this OS process dies in it, the value is the next to be "
      "read."},
     WEFT_END_METHODS,
     {}};
 PyMethodDef writer_methods[] = {
     {"write", method(gated<writer_write>), kKeywords,
-     "Done when a reader (or the buffer) has the value. Raises Retired, Poisoned, PeerDied, "
-     "Cancelled, each with .value; BadUse. "
-     "move=True: it is an array for a native component, and this is the only reference to it, or "
-     "BadUse (rule 16.6)."},
+     "Writes the value; the write is over when a reader, or the buffer, has the value. Raises "
+     "Retired, Poisoned, PeerDied or Cancelled, each with the value in `.value`; or BadUse. "
+     "move=True: the value is an array for a native component, and this call has the only "
+     "reference to it; otherwise BadUse is raised (rule 16.6)."},
     {"write_many", method(gated<with_keyword<"write_many", "values", writer_write_many>>),
      kKeywords,
-     "Each of the values, in order, as so many writes. Raises as write(), with .value: the first "
-     "that was not written."},
+     "Writes the values one after another, in their order. Raises what write() raises; `.value` is "
+     "the first value that was not written."},
     {"read", gated<not_a_reader>, METH_NOARGS, nullptr},
     WEFT_END_METHODS,
     {}};
@@ -569,9 +574,17 @@ int init_channel(PyObject* m) {
   ChannelType.tp_name = "weft.Channel";
   ChannelType.tp_doc =
       "Channel(name=None, *, capacity=0, overflow='block', immunity=0, type=None): a rendezvous, "
-      "or a buffer of `capacity` values; with a "
-      "type, of values of that type alone, converted as for native components (rule 16.2). Raises "
-      "BadUse if one of these is out of range.";
+      "or a buffer of `capacity` values.\n\n"
+      "Args:\n"
+      "    name: the name in reports; None: FILE:LINE where the channel is made.\n"
+      "    capacity: 0 for a rendezvous, or how many values the buffer holds, up to 2**30 - 1.\n"
+      "    overflow: what happens to a value that finds the buffer full (rule 1.4): 'block', "
+      "'drop_oldest', 'drop_newest' or 'unbounded'.\n"
+      "    immunity: the channel ignores poison of a lower strength (rule 4.4); from 0 to 255.\n"
+      "    type: the type of all values, which are then converted as for native components (rule "
+      "16.2); None: values of any type.\n"
+      "Raises:\n"
+      "    BadUse: one of these is out of range.";
   ChannelType.tp_basicsize = sizeof(ChannelObject);
   ChannelType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
   ChannelType.tp_new = gated<channel_new>;
@@ -590,14 +603,14 @@ int init_channel(PyObject* m) {
   reader_async.am_aiter = reader_iter;
   reader_async.am_anext = gated<reader_anext>;
   ReaderType.tp_name = "weft.Reader";
-  ReaderType.tp_doc = "A reader end of a channel: made by channel.reader() or +channel.";
+  ReaderType.tp_doc = "A reader end of a channel. channel.reader() or +channel makes one.";
   ReaderType.tp_call = gated<reader_call>;
   ReaderType.tp_iter = reader_iter;
   ReaderType.tp_iternext = gated<reader_next>;
   ReaderType.tp_as_async = &reader_async;
   ReaderType.tp_methods = reader_methods;
   WriterType.tp_name = "weft.Writer";
-  WriterType.tp_doc = "A writer end of a channel: made by channel.writer() or -channel.";
+  WriterType.tp_doc = "A writer end of a channel. channel.writer() or -channel makes one.";
   WriterType.tp_call = gated<writer_call>;
   WriterType.tp_methods = writer_methods;
   writer_async.am_aiter = gated<iterate_writer>;

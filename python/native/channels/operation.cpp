@@ -465,7 +465,8 @@ PyObject* op_iternext(PyObject* self) { return iternext_by(op_async.am_send, sel
 PyObject* op_pysend(PyObject* self, PyObject*) { return send_by(op_async.am_send, self); }
 PyObject* op_name(PyObject* self, void*) { return PyUnicode_FromString(op_of(self)->verb()); }
 PyGetSetDef op_getset[] = {
-    {"__name__", gated<op_name>, nullptr, "What it does: read, write, ...", nullptr}, {}};
+    {"__name__", gated<op_name>, nullptr, "The name of the operation: read, write, ...", nullptr},
+    {}};
 PyMethodDef op_methods[] = {{"send", gated<op_pysend>, METH_O, nullptr},
                             {"throw", method(gated<throw_in<OpObject>>), METH_FASTCALL, nullptr},
                             {"close", gated<close_it<OpObject>>, METH_NOARGS, nullptr},

@@ -105,7 +105,7 @@ class Checker final : public Points, public Deciding<Checker> {
   bool any_timer(runtime::Run& r) noexcept { return services->any_timer(r); }
   void fire_one(runtime::Run& r) noexcept { services->fire_one(r); }
 
-  // What has been reported of the operation that begins.
+  // The facts that have been reported about the operation that begins.
   struct Arrival {
     const void* place = nullptr;
     Access how = Access::all;

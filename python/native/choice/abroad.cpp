@@ -228,7 +228,7 @@ struct Choice::Plan {
   std::vector<Abroad::Seat> seats;
   std::vector<std::uint32_t> lasting;  // timers, and the ends of processes
   bool alone = true;                   // whether only channels and timers decide the choice
-  wire::Span::Kept kept{};             // what holds the choice open
+  wire::Span::Kept kept{};             // which guards hold the choice open
 };
 
 // Makes the plan, and sets `instead_`: the guard that is chosen if the homes answer that nothing

@@ -133,13 +133,15 @@ PyObject* alternative_exit(PyObject* o, PyObject* const*, Py_ssize_t) {
 }
 PyMethodDef alternative_methods[] = {
     {"select", gated<alternative_select>, METH_NOARGS,
-     "Commit to one of the guards: (index, value). Raises Retired, Poisoned, PeerDied with .guard, "
-     "Cancelled, BadUse."},
+     "Waits until one of the guards can commit, and commits it. Returns (its index, its value). "
+     "Raises Retired, Poisoned or PeerDied, each with the index of the guard in `.guard`; "
+     "Cancelled; BadUse."},
     {"enable", method(gated<alternative_enable>), kKeywords,
-     "Set the precondition of guard `index`. Raises IndexError; BadUse while a process waits "
-     "here."},
+     "Switches guard `index` on or off, for all selects from now on. Raises IndexError if there is "
+     "no such guard; BadUse while a process waits in a select here."},
     {"close", gated<alternative_close>, METH_NOARGS,
-     "Leave the lines of all channels. Raises BadUse while a process waits here."},
+     "Takes the guards out of the waiting queues of all channels. Raises BadUse while a process "
+     "waits in a select here."},
     {"__enter__", gated<alternative_enter>, METH_NOARGS, nullptr},
     {"__exit__", method(gated<alternative_exit>), METH_FASTCALL, nullptr},
     {}};
@@ -157,9 +159,12 @@ PyObject* f_select(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* nam
 
 PyMethodDef alternative_functions[] = {
     {"select", method(gated<f_select>), METH_FASTCALL | METH_KEYWORDS,
-     "Commit to exactly one guard: (index, value). Raises Retired when nothing is left to wait for "
-     "(rule 5.6; ended='raise': when any "
-     "guard's channel has retired); Poisoned, PeerDied; all with .guard; Cancelled, BadUse."},
+     "Waits until one of the guards can commit, and commits that one alone. Returns (its index, "
+     "its value).\n\n"
+     "Raises:\n"
+     "    Retired: no guard is left to wait for (rule 5.6), or with ended='raise': the channel of "
+     "a guard has retired. Poisoned; PeerDied. Each of the three has the index of the guard in "
+     "`.guard`. Cancelled. BadUse."},
     {}};
 
 }  // namespace
@@ -169,9 +174,8 @@ PyTypeObject AlternativeType{PyVarObject_HEAD_INIT(nullptr, 0)};
 int init_alternative(PyObject* m) {
   AlternativeType.tp_name = "weft.Alternative";
   AlternativeType.tp_doc =
-      "Alternative(*guards, mode='fair', ended='silent'): a choice that is kept; a fair one costs "
-      "the same for any number of guards "
-      "(rule 5.9).";
+      "Alternative(*guards, mode='fair', ended='silent'): a choice that is kept for many selects. "
+      "With mode='fair' a select costs the same for any number of guards (rule 5.9).";
   AlternativeType.tp_basicsize = sizeof(AlternativeObject);
   AlternativeType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
   AlternativeType.tp_new = gated<alternative_new>;

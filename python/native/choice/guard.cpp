@@ -96,7 +96,8 @@ PyObject* guard_when(PyObject* o, PyObject* condition) {
 }
 PyMethodDef guard_methods[] = {
     {"when", method(gated<with_keyword<"when", "condition", guard_when>>), kKeywords,
-     "This guard with a precondition: it takes part only if `condition` is true."},
+     "Returns this guard with a precondition: it takes part in a select only if `condition` is "
+     "true."},
     {}};
 
 template <GuardKind K>
@@ -123,22 +124,24 @@ PyObject* f_ready(PyObject*, PyObject* file) {
 
 PyMethodDef guard_functions[] = {
     {"after", method(gated<with_keyword<"after", "seconds", f_timed<GuardKind::after>>>), kKeywords,
-     "A guard that is ready `seconds` from the beginning of the select. Raises BadUse for nan."},
+     "Returns a guard that is ready `seconds` after the beginning of the select. Raises BadUse for "
+     "nan."},
     {"at", method(gated<with_keyword<"at", "time", f_timed<GuardKind::at>>>), kKeywords,
-     "A guard that is ready at `time`, in seconds of now(). Raises BadUse for nan."},
-    {"skip", gated<f_skip>, METH_NOARGS, "A guard that is always ready (rule 5.7)."},
+     "Returns a guard that is ready at `time`, in seconds of now(). Raises BadUse for nan."},
+    {"skip", gated<f_skip>, METH_NOARGS, "Returns a guard that is always ready (rule 5.7)."},
     {"readable", gated<f_ready<GuardKind::readable>>, METH_O,
-     "readable(file): a guard that is ready when a read of `file` (a descriptor's number, or an "
-     "object with fileno(), which the guard keeps alive) would not block: there is something to "
-     "read, the end of the stream or an error, or the descriptor is not open. The guard moves no "
-     "byte. Also an operation: awaited, or wait() (rule 18.3; Linux).\n\n"
+     "readable(file): returns a guard that is ready when a read of `file` (a descriptor's number, "
+     "or an object with fileno(), which the guard keeps alive) would not block: there is something "
+     "to read, the end of the stream or an error, or the descriptor is not open. The guard moves "
+     "no byte. It is an operation too, which a coroutine awaits, and a thread or greenlet begins "
+     "by wait() (rule 18.3; Linux).\n\n"
      "Raises TypeError, ValueError or OverflowError if `file` has no descriptor. The select raises "
      "BadUse where nothing says when the descriptor is ready (rule 18.7), and OSError if the "
-     "system "
-     "has no descriptor left to wait with."},
+     "system has no descriptor left to wait with."},
     {"writable", gated<f_ready<GuardKind::writable>>, METH_O,
-     "writable(file): a guard that is ready when a write to `file` would not block: there is room "
-     "for at least one byte, or nobody reads any more. Otherwise like readable()."},
+     "writable(file): returns a guard that is ready when a write to `file` would not block: there "
+     "is room for at least one byte, or no program reads any more. Otherwise the same as "
+     "readable()."},
     {}};
 
 }  // namespace
@@ -194,7 +197,8 @@ bool may_await(const char* what) {
 PyObject* end_await(PyObject* o) { return may_await("ended()") ? end_wait(o, nullptr) : nullptr; }
 PyMethodDef end_methods[] = {
     {"wait", gated<end_wait>, METH_NOARGS,
-     "Wait for the process's end: Ended(how, result, error). Raises Cancelled, BadUse."},
+     "Waits until the process has ended, and returns Ended(how, result, error). Raises Cancelled, "
+     "BadUse."},
     {}};
 PyAsyncMethods end_async{};
 
@@ -210,7 +214,7 @@ PyObject* ready_await(PyObject* o) {
 }
 PyMethodDef ready_methods[] = {
     {"wait", gated<ready_wait>, METH_NOARGS,
-     "Wait until the descriptor is ready. Raises Cancelled, OSError, BadUse."},
+     "Waits until the descriptor is ready. Raises Cancelled, OSError, BadUse."},
     {}};
 PyAsyncMethods ready_async{};
 
@@ -225,36 +229,35 @@ int init_guard(PyObject* m) {
   }
   GuardType.tp_name = "weft.Guard";
   GuardType.tp_doc =
-      "What a select may choose: an input, an output, a time, skip, a barrier, a timer, a "
-      "process's "
-      "end, a descriptor (rule 5.2).";
+      "A guard: something that a select may choose, such as an input, an output, a time, skip, a "
+      "barrier, a timer, the end of a process or a descriptor (rule 5.2).";
   GuardType.tp_methods = guard_methods;
   GuardType.tp_flags |= Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   EndType.tp_name = "weft.ProcessEnd";
   EndType.tp_doc =
-      "A process's end, by process.ended(): a guard, awaitable, and wait() in threads and "
-      "greenlets (rule 7.11).";
+      "The end of a process, from process.ended(): a guard, and an operation, which a coroutine "
+      "awaits, and a thread or greenlet begins by wait() (rule 7.11).";
   EndType.tp_flags |= Py_TPFLAGS_DISALLOW_INSTANTIATION;
   EndType.tp_methods = end_methods;
   end_async.am_await = gated<end_await>;
   EndType.tp_as_async = &end_async;
   ReadyType.tp_name = "weft.Ready";
   ReadyType.tp_doc =
-      "A descriptor that is ready, by readable(file) or writable(file): a guard, awaitable, and "
-      "wait() in threads and greenlets (rule 18.3).";
+      "A descriptor that becomes ready, from readable(file) or writable(file): a guard, and an "
+      "operation, which a coroutine awaits, and a thread or greenlet begins by wait() (rule 18.3).";
   ReadyType.tp_flags |= Py_TPFLAGS_DISALLOW_INSTANTIATION;
   ReadyType.tp_methods = ready_methods;
   ready_async.am_await = gated<ready_await>;
   ReadyType.tp_as_async = &ready_async;
   InputType.tp_name = "weft.Input";
   InputType.tp_doc =
-      "Input(reader, *, ended='silent'): an input guard. ended='raise': that its channel has "
-      "retired is raised at once (rule 5.6).";
+      "Input(reader, *, ended='silent'): an input guard. With ended='raise' the select raises "
+      "Retired as soon as the channel of this guard has retired (rule 5.6).";
   InputType.tp_new = gated<input_new>;
   OutputType.tp_name = "weft.Output";
   OutputType.tp_doc =
       "Output(writer, value) or Output(writer, make=function), *, ended='silent': an output guard. "
-      "ended='raise': as in Input.";
+      "`make` makes the value, once the guard is chosen (rule 5.8). `ended` is as for Input.";
   OutputType.tp_new = gated<output_new>;
   for (PyTypeObject* t : {&GuardType, &EndType, &InputType, &OutputType, &ReadyType})
     if (PyType_Ready(t) < 0) return -1;

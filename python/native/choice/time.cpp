@@ -89,20 +89,21 @@ PyObject* barrier_parties(PyObject* o, void*) {
 }
 PyMethodDef barrier_methods[] = {
     {"sync", gated<barrier_sync>, METH_NOARGS,
-     "Wait until every enrolled party has arrived. Raises Cancelled (the phase then needs another "
-     "arrival), PeerDied (an OS process that had it has died), BadUse."},
+     "Waits until all enrolled parties have arrived. Raises Cancelled (the phase then needs "
+     "another arrival), PeerDied (an OS process that had the barrier has died), BadUse."},
     {"enrol", gated<barrier_enrol>, METH_NOARGS,
-     "One party more. If another OS process has made it: raises PeerDied, and, where coroutines, "
-     "greenlets or tasks share the thread, TimeoutError after 10 s without an answer."},
+     "Adds a party to the barrier. If another OS process has made the barrier: raises PeerDied, "
+     "and, where coroutines, greenlets or tasks share the thread, TimeoutError after 10 s without "
+     "an answer."},
     {"resign", gated<barrier_resign>, METH_NOARGS,
-     "One party less; completes the phase if it was the last one missing. Raises BadUse below "
-     "zero; PeerDied and TimeoutError as enrol() does."},
+     "Takes a party away from the barrier. If only that party was missing, the phase is complete. "
+     "Raises BadUse if there is no party; PeerDied and TimeoutError as enrol() does."},
     {"when", method(gated<with_keyword<"when", "condition", barrier_when>>), kKeywords,
-     "This barrier as a guard with a precondition."},
+     "Returns this barrier as a guard with a precondition."},
     {"__reduce_ex__", gated<no_copy>, METH_O, nullptr},
     {}};
 PyGetSetDef barrier_getset[] = {
-    {"parties", gated<barrier_parties>, nullptr, "How many are enrolled.", nullptr}, {}};
+    {"parties", gated<barrier_parties>, nullptr, "The number of parties.", nullptr}, {}};
 
 // --- Timer ---------------------------------------------------------------------------------------
 
@@ -134,12 +135,13 @@ PyObject* timer_period(PyObject* o, void*) {
 }
 PyMethodDef timer_methods[] = {
     {"tick", gated<timer_tick>, METH_NOARGS,
-     "Wait for the next tick: how many periods have passed since the last one (1 unless ticks were "
-     "missed)."},
+     "Waits for the next tick. Returns how many periods have passed since the last tick: 1 unless "
+     "ticks were missed."},
     {"when", method(gated<with_keyword<"when", "condition", timer_when>>), kKeywords,
-     "This timer as a guard with a precondition."},
+     "Returns this timer as a guard with a precondition."},
     {}};
-PyGetSetDef timer_getset[] = {{"period", gated<timer_period>, nullptr, "In seconds.", nullptr}, {}};
+PyGetSetDef timer_getset[] = {
+    {"period", gated<timer_period>, nullptr, "The period, in seconds.", nullptr}, {}};
 
 // --- functions -----------------------------------------------------------------------------------
 
@@ -170,9 +172,11 @@ PyObject* f_barrier_dies(PyObject*, PyObject* o) {
 PyMethodDef time_functions[] = {
     {"_barrier_dies", gated<f_barrier_dies>, METH_O, nullptr},
     {"sleep", method(gated<with_keyword<"sleep", "seconds", f_sleep>>), kKeywords,
-     "Wait for so many seconds of the run's clock; never early. Raises Cancelled, BadUse for nan."},
+     "Waits for this many seconds of the run's clock, never less. Raises Cancelled; BadUse for "
+     "nan."},
     {"now", gated<f_now>, METH_NOARGS,
-     "Seconds of the run's clock, which may be virtual; outside any run of the steady clock."},
+     "Returns the time of the run's clock, which may be virtual, in seconds; outside any run that "
+     "of the steady clock."},
     {}};
 
 }  // namespace
@@ -223,8 +227,8 @@ std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {
 int init_time(PyObject* m) {
   BarrierType.tp_name = "weft.Barrier";
   BarrierType.tp_doc =
-      "Barrier(parties): all enrolled parties meet, then all go on. Also a guard. Raises BadUse if "
-      "the number of parties is out of range.";
+      "Barrier(parties): a barrier, at which all parties meet before they go on. It is a guard "
+      "too. Raises BadUse if the number of parties is out of range.";
   BarrierType.tp_basicsize = sizeof(BarrierObject);
   BarrierType.tp_flags = Py_TPFLAGS_DEFAULT;
   BarrierType.tp_new = gated<barrier_new>;
@@ -233,9 +237,8 @@ int init_time(PyObject* m) {
   BarrierType.tp_getset = barrier_getset;
   TimerType.tp_name = "weft.Timer";
   TimerType.tp_doc =
-      "Timer(period_seconds): ticks without drift. Also a guard. Raises BadUse if the period is "
-      "not "
-      "longer than 0.";
+      "Timer(period): a timer that ticks every `period` seconds, without drift. It is a guard too. "
+      "Raises BadUse if the period is not longer than 0.";
   TimerType.tp_basicsize = sizeof(TimerObject);
   TimerType.tp_flags = Py_TPFLAGS_DEFAULT;
   TimerType.tp_new = gated<timer_new>;

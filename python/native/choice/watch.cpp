@@ -40,12 +40,12 @@ PyObject* f_watched(PyObject*, PyObject* o) {
 
 PyMethodDef watch_functions[] = {
     {"watched", method(gated<with_keyword<"watched", "process", f_watched>>), kKeywords,
-     "The process, whose failure goes to those who watch it by ended(), not to its group (rule "
-     "7.11).\n\n"
-     "Its result in a Parallel is a NoResult then (rule 7.1). If no watcher is alive when it "
-     "fails, "
-     "its group fails (rule 7.2).\n\n"
-     "Raises:\n    BadUse: it is no process, or was started already."},
+     "Returns the process. From now on its failure goes to the processes that watch it by ended(), "
+     "and not to its group (rule 7.11).\n\n"
+     "The result in a Parallel of a process that fails in this way is a NoResult (rule 7.1). If no "
+     "watcher is alive when it fails, its group fails (rule 7.2).\n\n"
+     "Raises:\n"
+     "    BadUse: `process` is not a process, or was started already."},
     {}};
 
 }  // namespace

@@ -60,8 +60,8 @@ class Operation {
 };
 
 inline weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
-// Return the outcome of an operation. cancelled(): the request of the cancellation is met by this
-// operation, so the next operation goes on (rule 6.1).
+// Return the outcome of an operation. An operation that returns cancelled() has met the request to
+// cancel, so the next operation goes on (rule 6.1).
 weft_status cancelled(Call& c) noexcept;
 weft_status status_of(Call& c, Status s) noexcept;
 // Records that an operation has met this end of a channel (rule 3.5). Returns `end`.

@@ -231,7 +231,7 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
   return nullptr;
 }
 
-// Called when an exception is set that code of the user's has raised while a value was packed or
+// Called with an exception set, which the user's code has raised while a value was packed or
 // unpacked. If the caller of the operation would take that exception for the end of a loop or of a
 // channel, BadUse replaces it.
 void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept {

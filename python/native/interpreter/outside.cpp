@@ -86,14 +86,16 @@ PyObject* outside_no_copy(PyObject* o, PyObject*) {
 
 PyMethodDef outside_methods[] = {
     {"close", gated<outside_close>, METH_NOARGS,
-     "Closes the token: what it stands for acts no more. A second time this does nothing."},
-    {"__enter__", gated<outside_enter>, METH_NOARGS, "The token. Raises BadUse if it is closed."},
-    {"__exit__", gated<outside_exit>, METH_VARARGS, "Closes it."},
+     "Closes the token: what it stands for can no longer act. A second call does nothing."},
+    {"__enter__", gated<outside_enter>, METH_NOARGS,
+     "Returns the token. Raises BadUse if the token is closed."},
+    {"__exit__", gated<outside_exit>, METH_VARARGS, "Closes the token."},
     {"__reduce_ex__", gated<outside_no_copy>, METH_O, nullptr},
     {}};
 PyGetSetDef outside_getset[] = {
-    {"due", gated<outside_due>, nullptr, "Is what it stands for meant to take its time?", nullptr},
-    {"closed", gated<outside_closed>, nullptr, "Is the token closed?", nullptr},
+    {"due", gated<outside_due>, nullptr,
+     "Whether what the token stands for is meant to take its time.", nullptr},
+    {"closed", gated<outside_closed>, nullptr, "Whether the token is closed.", nullptr},
     {}};
 // _open_tokens(): returns the number of open tokens that are not due.
 PyObject* f_open_tokens(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(tokens.plain); }
@@ -116,11 +118,11 @@ void exit_now(weft::Outside* owned) noexcept {
 int init_outside(PyObject* m) {
   OutsideType.tp_name = "weft.Outside";
   OutsideType.tp_doc =
-      "Outside(*, due=False): a token. As long as it is open, something that Weft does not see may "
-      "act: the thread of a C library that calls back, a device. So no run concludes that it is "
-      "deadlocked, and no virtual clock jumps. due=True: that is meant to take its time, so no "
-      "standstill is told. It is closed by close(), at the end of its block (with Outside(): …), "
-      "or when it is dropped.";
+      "Outside(*, due=False): a token. As long as the token is open, something that Weft does not "
+      "see may act: the thread of a C library that calls back, or a device. So no run concludes "
+      "that it is deadlocked, and no virtual clock jumps. due=True: what acts is meant to take its "
+      "time, so no standstill is reported. The token is closed by close(), at the end of its block "
+      "(with Outside(): …), or when it is dropped.";
   OutsideType.tp_basicsize = sizeof(OutsideObject);
   OutsideType.tp_flags = Py_TPFLAGS_DEFAULT;
   OutsideType.tp_new = gated<outside_new>;

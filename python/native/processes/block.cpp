@@ -461,8 +461,9 @@ void group_dealloc(PyObject* o) {
 }
 PyMethodDef group_methods[] = {
     {"start", method(gated<with_keyword<"start", "process", group_start>>), kKeywords,
-     "Start a process in the group; returns it."},
-    {"cancel", gated<group_cancel>, METH_NOARGS, "Ask every process of the group to end."},
+     "Starts a process in the group, and returns the process."},
+    {"cancel", gated<group_cancel>, METH_NOARGS,
+     "Asks every process of the group to end (rule 6)."},
     {"__aenter__", gated<group_aenter>, METH_NOARGS, nullptr},
     {"__aexit__", method(gated<group_aexit>), METH_FASTCALL, nullptr},
     {"__enter__", gated<group_enter>, METH_NOARGS, nullptr},
@@ -521,13 +522,13 @@ PyTypeObject GroupType{PyVarObject_HEAD_INIT(nullptr, 0)};
 int init_block(PyObject* m) {
   GroupType.tp_name = "weft.Group";
   GroupType.tp_doc =
-      "Group(*, clock='steady'): processes as a context manager: leaving the block waits for all "
-      "of them (rule 7.5).\n\n"
+      "Group(*, clock='steady'): a group of processes, as a context manager. The end of its block "
+      "waits until all of them have ended (rule 7.5).\n\n"
       "In ordinary code the block is an outermost run: greenlets and coroutines that are started "
-      "in it run while the block waits,\n"
-      "and clock='virtual' gives it virtual time (rule 8.6).\n\n"
-      "Raises:\n    what failed in it (several: an ExceptionGroup), at its end; Cancelled; "
-      "Deadlock; BadUse.";
+      "in it run while the block waits, and clock='virtual' gives it virtual time (rule 8.6).\n\n"
+      "Raises:\n"
+      "    At the end of the block: what failed in the group (several failures: an "
+      "ExceptionGroup); Cancelled; Deadlock; BadUse.";
   GroupType.tp_basicsize = sizeof(GroupObject);
   GroupType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
   GroupType.tp_new = gated<group_new>;

@@ -313,8 +313,8 @@ PyObject* function_await(PyObject* o) {
 
 PyMethodDef function_methods[] = {
     {"on", method(gated<with_keyword<"on", "backend", function_on>>), kKeywords,
-     "The same process function on another backend: a module of weft, its name, or Hosts of "
-     "weft.processes. Raises BadUse, ImportError."},
+     "Returns the same process function for another backend: a module of weft, its name, or Hosts "
+     "of weft.processes. Raises BadUse, ImportError."},
     {}};
 PyObject* function_repr(PyObject* o) {
   return func(o)->name ? PyUnicode_FromFormat("<process %U>", func(o)->name)

@@ -179,7 +179,7 @@ void give_up(CallObject* c) noexcept {
     leave(me, reinterpret_cast<PyObject*>(c), [](ProcessBase& p) { return p.op->withdraw(p); });
   c->state = CallState::done;
 }
-// Returns whether a process waits for the call that does not drive the call here.
+// Returns whether the process that waits for the call is not the one that drives the call here.
 bool others(CallObject* c) noexcept {
   return c->awaits ? !driven_by(c->awaits) : c->process != nullptr;
 }
@@ -302,8 +302,9 @@ void call_dealloc(PyObject* o) {
   Py_TYPE(o)->tp_free(o);
 }
 PyMethodDef call_methods[] = {
-    {"run", gated<call_run>, METH_NOARGS, "Do it, on a worker."},
-    {"wait", gated<call_wait>, METH_NOARGS, "Have it done, and wait: in a greenlet process."},
+    {"run", gated<call_run>, METH_NOARGS, "Makes the call, on a thread of the pool."},
+    {"wait", gated<call_wait>, METH_NOARGS,
+     "Has the call made on a thread of the pool, and waits for it: in a greenlet process."},
     {"send", gated<call_pysend>, METH_O, nullptr},
     {"throw", method(gated<call_throw>), METH_FASTCALL, nullptr},
     {"close", gated<call_close>, METH_NOARGS, nullptr},

@@ -179,36 +179,38 @@ PyObject* process_await(PyObject* o) {
 
 PyMethodDef process_methods[] = {
     {"named", method(gated<with_keyword<"named", "name", process_named>>), kKeywords,
-     "Give it another name in its path; returns the process."},
+     "Gives the process another name in its path, and returns the process."},
     {"on", method(gated<with_keyword<"on", "host", process_on>>), kKeywords,
-     "Run it in an OS process: Hosts of weft.processes, or one of them; returns the "
-     "process.\n\nRaises:\n    BadUse: it has started, "
-     "awaits, or is a greenlet."},
+     "Makes the process run in an OS process: `host` is Hosts of weft.processes, one of them, or "
+     "another place for processes (docs/processes.md). Returns the process.\n\n"
+     "Raises:\n"
+     "    BadUse: the process has started, or is a coroutine or a greenlet."},
     {"cancel", gated<process_cancel>, METH_NOARGS,
-     "Ask it to end: its next (or present) operation raises Cancelled (rule 6)."},
+     "Asks the process to end: its present or next operation raises Cancelled (rule 6)."},
     {"ended", gated<process_ended>, METH_NOARGS,
-     "A guard that is ready once it has ended, and stays so; awaited, or by wait(), it gives "
-     "Ended(how, result, error) (rule 7.11).\n\n"
-     "Raises:\n    BadUse: it is the calling process itself."},
+     "Returns a guard that is ready once the process has ended, and stays ready. Awaited, or by "
+     "wait(), it gives Ended(how, result, error) (rule 7.11).\n\n"
+     "Raises:\n"
+     "    BadUse: the process calls this for itself."},
     {"_give_up", gated<process_give_up>, METH_NOARGS,
-     "It will not be started, and that is no mistake."},
+     "Marks the process as one that will not be started, on purpose: no warning is given."},
     {"_never_run", gated<process_never_run>, METH_NOARGS,
-     "It will not be started: it has ended, and lets go of its ends."},
+     "Ends the process without running it, and lets go of its ends."},
     {"__reduce_ex__", gated<no_copy>, METH_O, nullptr},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};
 PyGetSetDef process_getset[] = {
     {"result", gated<process_result>, nullptr,
-     "What it returned, a NoResult if it ended quietly (rule 7.1); raises its failure; BadUse if "
-     "it "
-     "has not ended.",
+     "The value that the process has returned; a NoResult if it ended quietly (rule 7.1). Raises "
+     "the failure of a process that has failed, and BadUse if the process has not ended.",
      nullptr},
-    {"id", gated<process_id>, nullptr, "A number of its own, from its start on; 0 before.",
-     nullptr},
-    {"done", gated<process_done>, nullptr, "Has it ended?", nullptr},
-    {"name", gated<process_name>, nullptr, "Its function's, or as given by named().", nullptr},
+    {"id", gated<process_id>, nullptr,
+     "A number that no other process has, from the start of the process on; 0 before.", nullptr},
+    {"done", gated<process_done>, nullptr, "Whether the process has ended.", nullptr},
+    {"name", gated<process_name>, nullptr,
+     "The name of the process: that of its function, or the one that named() has given.", nullptr},
     {"path", gated<process_path>, nullptr,
-     "Where it is in the network, as main/worker[3] (rule 7.8).", nullptr},
+     "The place of the process in the network, such as main/worker[3] (rule 7.8).", nullptr},
     {}};
 
 }  // namespace
@@ -284,8 +286,8 @@ int init_process(PyObject* m) {
   ProcessType.tp_as_async = &async;
   ProcessType.tp_name = "weft.Process";
   ProcessType.tp_doc =
-      "A process: made by calling a function decorated with @process, started by run, Parallel, "
-      "Sequence, Spawn or a Group.";
+      "A process. The call of a function that is decorated with @process makes one; run, Parallel, "
+      "Sequence, Spawn or a Group starts it.";
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
   ProcessType.tp_basicsize = offsetof(ProcessObject, held);

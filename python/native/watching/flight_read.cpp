@@ -41,7 +41,7 @@ Kind kind_of(const Event& e) noexcept {
 }
 
 struct Totals {
-  std::uint64_t done[3] = {};  // by Outcome
+  std::uint64_t done[3] = {};  // the index is an Outcome
   std::int64_t waited[kKinds] = {};
   void add(const Event& e) noexcept {
     ++done[static_cast<std::size_t>(e.outcome)];

@@ -229,9 +229,10 @@ PyObject* f_to_change(PyObject*, PyObject* o) {
 
 PyMethodDef shared_methods[] = {{"__reduce_ex__", shared_reduce, METH_O, nullptr}, {}};
 PyGetSetDef members[] = {
-    {"shape", shape_of, nullptr, "How many elements in each direction.", nullptr},
-    {"format", format_of, nullptr, "The type of an element, as in the module struct.", nullptr},
-    {"nbytes", nbytes_of, nullptr, "Its size in bytes.", nullptr},
+    {"shape", shape_of, nullptr, "The number of elements in each dimension.", nullptr},
+    {"format", format_of, nullptr, "The type of an element, as the module struct writes it.",
+     nullptr},
+    {"nbytes", nbytes_of, nullptr, "The size of the array in bytes.", nullptr},
     {}};
 PyMethodDef shared_functions[] = {
     {"_shared_found", f_shared_found, METH_VARARGS, nullptr},
@@ -248,16 +249,18 @@ int init_shared(PyObject* m) {
   static PyBufferProcs buffer{&shared_buffer, nullptr};
   SharedType.tp_name = "weft.processes.Shared";
   SharedType.tp_doc = PyDoc_STR(
-      "Shared(array)\n--\n\nAn array that many OS processes read and none changes: copied once, "
-      "here, and mapped by each that gets it.\n\n"
-      "It goes as an argument of a process or through a channel, alone or in any value. "
-      "memoryview(s) and numpy.asarray(s) are views of "
-      "its\n"
-      "memory, read-only; it goes with its last holder. Linux.\n\n"
-      "Args:\n    array: whatever has a C-contiguous buffer of numbers: bytes, array.array, a "
-      "numpy array of any shape up to 16 "
-      "dimensions.\n"
-      "Raises:\n    BadUse: it has none, or of objects; there is no memory.");
+      "Shared(array)\n"
+      "--\n\n"
+      "An array that many OS processes read and none changes. It is copied once, when it is made, "
+      "and mapped by each OS process that receives it. Linux only.\n\n"
+      "It goes to another OS process as an argument of a process or through a channel, alone or "
+      "within any value. memoryview(s) and numpy.asarray(s) are read-only views of its memory, "
+      "which is freed with its last holder.\n\n"
+      "Args:\n"
+      "    array: any object with a C-contiguous buffer of numbers: bytes, array.array, a numpy "
+      "array of up to 16 dimensions.\n"
+      "Raises:\n"
+      "    BadUse: `array` has no such buffer, or a buffer of objects; or there is no memory.");
   SharedType.tp_basicsize = sizeof(SharedObject);
   SharedType.tp_flags = Py_TPFLAGS_DEFAULT;
   SharedType.tp_new = shared_new;

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        what = error.filename or "what it says, or its trace,"
+        what = error.filename or "the output, or the trace,"
         print(f"weft: {what} could not be written: {error.strerror}", file=sys.stderr)
         _drop_output()
         return EXIT["failed"]

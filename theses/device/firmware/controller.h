@@ -66,8 +66,8 @@ typedef struct motor {
  * read first. */
 typedef struct command {
   uint32_t fast;         /* 0 means idle speed */
-  uint32_t aim_position; /* the position to be at … */
-  uint32_t aim_time;     /* … at this time; 0 means no aim */
+  uint32_t aim_position; /* the position at which the motor must be at `aim_time` */
+  uint32_t aim_time;     /* 0 means no aim */
 } command;
 
 static inline void motor_init(motor *m) { *m = (motor){0, PERIOD_IDLE, 0}; }
@@ -97,8 +97,8 @@ static inline uint32_t motor_next_delay(motor *m, const command *c, uint32_t now
   m->fraction = exact & 255;
   return exact >> 8;
 }
-/* Return the number of toggles from the release to the arrival at full speed; and whether a
- * release at `position` brings a hole there. */
+/* Return the number of toggles from the release to the arrival at full speed; and whether a release
+ * at `position` brings a hole under the tube. */
 static inline uint32_t drop_toggles(void) {
   return (before_disc[E0] * 256 + PERIOD_FAST / 2) / PERIOD_FAST;
 }

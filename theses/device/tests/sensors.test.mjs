@@ -111,7 +111,7 @@ for (const [image, seed] of runs)
     assert.ok(estimate <= 260, `an estimate is ${estimate} us off; air in the tube is +-200`);
     const bytes = [...text().matchAll(/^bytes (\w+) (\d+)$/gm)];
     /** @type {Record<string, number>} */
-    // timing: 360 before an action that returns 2^31 ended
+    // the bytes that the frame of each process may have
     const limit = { gate: 184, timing: 368, printer: 112, dropper: 136 };
     assert.deepEqual([...new Set(bytes.map((b) => b[1]))].sort(), Object.keys(limit).sort());
     for (const [, name, n] of bytes) assert.ok(+n <= limit[name], `bytes of ${name}: ${n}`);

@@ -17,7 +17,7 @@ namespace weft::checking {
 
 enum class Stopped : std::uint8_t {
   no,
-  different,  // what a schedule should repeat is not possible: two runs of the program differ
+  different,  // a step of the schedule is not possible: the program differs from run to run
   blocked,    // another schedule stands for this one
   limit,      // there were too many steps
   deadlock,

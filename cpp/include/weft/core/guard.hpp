@@ -21,7 +21,7 @@ namespace weft::inline WEFT_ABI::core {
 
 struct Guard;
 
-// What a look at a guard has found.
+// The state of a guard, as a look at it finds it.
 enum class State : std::uint8_t {
   blocked,
   ready,

@@ -185,7 +185,7 @@ class Lending : public Notifier<T, P, Self> {
   Node& promised() noexcept {
     Node* const first = first_reader();
     if (!first || !first->is(NodeFlags::promised))
-      prim::fatal("a promised reader has left its line");
+      prim::fatal("a promised reader has left its waiting queue");
     return *first;
   }
   // Removes the promised reader from its queue.

@@ -452,11 +452,11 @@ class OneToOneEngine : public ChannelBase<P> {
   std::uint64_t capacity_ = 0;
   prim::atomic<std::uint32_t> look_{0};
   prim::atomic<std::uint64_t> dropped_{0};
-  // What is known of a side that sleeps (protected by the lock).
+  // The state of a side that sleeps (protected by the lock).
   struct Sleeper {
     Index slept_at = 0;      // the side's index when it last went to sleep
     Index fenced_at = 0;     // the other side's index after the last heavy fence
-    bool unsettled = false;  // the other side has ceased to be light, but may not know it yet
+    bool unsettled = false;  // the other side uses full fences now, but may not know it yet
   };
   Sleeper reader_, writer_;
   std::uint32_t announced_ = 0;  // the sides about to join their queue; their bits then stay set

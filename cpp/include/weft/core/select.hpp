@@ -256,7 +256,7 @@ class Select : public Choosing<Select> {
       belongs_to_us(g_[i], i);
       if (g_[i].enabled && g_[i].kind >= Kind::timer) timers_ = true;
     }
-    int over = -2;  // not known yet
+    int over = -2;  // -2: not computed yet
     for (std::uint32_t tries = 0; tries < n_ + 1; ++tries) {
       std::uint32_t count = 0, pick = 0;
       for (std::uint32_t i = 0; i < n_; ++i) {

@@ -31,7 +31,7 @@ class Engine final : public runtime::Poller {
   friend class Watched;
   static runtime::Poller& make();
   // Called in the child of a fork, with the book's lock: gives each engine an epoll and an eventfd
-  // of its own. What the child takes from those of its parent, the parent would not see.
+  // of its own. An event that the child took from its parent's epoll would be lost to the parent.
   static void in_child() noexcept;
   Engine();
   int open() noexcept;  // makes the two descriptors; returns the system's error number, or 0

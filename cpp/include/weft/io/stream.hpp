@@ -191,7 +191,7 @@ struct ConnectWork {
   Address to;
   bool begun = false;
   long error = 0;
-  std::vector<Address> others;  // to be tried after `to`, the next of them last
+  std::vector<Address> others;  // addresses to try after `to`, in reverse order
   Watched& watched() noexcept { return *w; }
   Tried attempt() noexcept;
   static std::int64_t pause_ns() noexcept { return 10'000'000; }
@@ -199,7 +199,7 @@ struct ConnectWork {
 
  private:
   Tried once() noexcept;
-  bool next() noexcept;  // whether there is another address, which is `to` now
+  bool next() noexcept;  // makes the next address `to`; false: there is none
 };
 ConnectWork connecting(const Address& to);
 std::vector<Address> looked_up(const char* name, const char* service);

@@ -93,7 +93,7 @@ class Watched {
  private:
   friend class Engine;
   static void at_fork() noexcept;
-  static const bool forks;  // whether a fork knows of the lock, and of the engines
+  static const bool forks;  // initialised by at_fork(), which sets the handlers of forks
   Watched(int fd, bool owns, bool tcp, bool socket);
 
   // --- called with the book's lock held ---

@@ -114,7 +114,7 @@ class Way {
     const std::lock_guard g(lock_);
     if (over_) return;
     if (message.empty()) {
-      gone_ = true;  // What the peer sent before is delivered first.
+      gone_ = true;  // Messages that the peer sent before this are delivered first.
       return ring();
     }
     // The message is dropped; the peer will send it again.

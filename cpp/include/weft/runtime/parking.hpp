@@ -99,7 +99,7 @@ class Poller {
   Poller* next_ = nullptr;
 };
 
-// What a language runtime with a global lock does around a real sleep.
+// The functions of a language runtime with a global lock that are called around a real sleep.
 struct AroundSleep {
   // Releases the lock. If begin() returns null, the thread does not sleep, as if it had been
   // nudged.

@@ -66,7 +66,7 @@ struct Report {
     std::uint32_t id;
     Blocked blocked;
   };
-  std::vector<One> blocked;  // by id, ascending
+  std::vector<One> blocked;  // in ascending order of the ids
   // The blocked processes, sorted by path. Ids would not do: they depend on the order in which a
   // compiler evaluates arguments.
   Numbers order;

@@ -28,7 +28,7 @@ template <bool Shared>
 class TogetherWord {
  public:
   std::uint32_t load(std::memory_order o) const noexcept { return word_.load(o); }
-  void add(std::uint32_t n, std::memory_order o) noexcept {  // also subtracts, modulo 2^32
+  void add(std::uint32_t n, std::memory_order o) noexcept {  // modulo 2^32, so it subtracts too
     if constexpr (Shared)
       word_.fetch_add(n, o);
     else

@@ -192,14 +192,14 @@ class Far {
 
   Session& session_;
   Carrier& carrier_;
-  std::unordered_map<std::uint32_t, Credits> credits_;  // by the number of the end
+  std::unordered_map<std::uint32_t, Credits> credits_;  // the key is the number of the end
   // For a writer end of this program: how many OFFERs are open, and the number of the latest OFFER,
   // which tells whether a credit at a rendezvous has crossed that OFFER.
   struct Offered {
     std::uint64_t last = 0;
     std::uint32_t open = 0;
   };
-  std::unordered_map<std::uint32_t, Offered> offered_;  // by the number of the end
+  std::unordered_map<std::uint32_t, Offered> offered_;  // the key is the number of the end
   std::unordered_map<std::uint64_t, FarOp*> open_;
   std::uint64_t next_ = 1;
   std::vector<Asked> asked_;

@@ -66,7 +66,7 @@ struct Flag {
   static constexpr std::uint8_t spans = 2;
   // In a choice that spans several homes: the guard's precondition is false (WIRE.md 5.11).
   static constexpr std::uint8_t off = 4;
-  // With `body` set as well: the body describes a slot (WIRE.md 9.2).
+  // Set together with `body`: the body describes a slot that holds the value (WIRE.md 9.2).
   static constexpr std::uint8_t lease = 8;
   static constexpr std::uint8_t hold = 16;  // in an OFFER: an extended read
   // The same bit in an OFFER of a choice that spans several homes: the OFFER is also a TRY of all

@@ -188,7 +188,7 @@ class LinkBase : protected Link {
   void pass_on(const std::shared_ptr<FarEnd>& far, bool writes, const std::string& type,
                const std::string& name) {
     check_name(name);
-    greeted();  // Who the peer is, and so whom to introduce, is known only after the peer's HELLO.
+    greeted();  // Only the peer's HELLO says who the peer is, and so whom to introduce.
     std::uint64_t token;
     {
       const Space::Step step(*peer_->space);

@@ -145,7 +145,7 @@ class Session {
   static constexpr std::size_t kLent = 16'384;  // in bytes; a shorter body is copied
   struct Lent {
     std::size_t before;  // the place in out_ before which the bytes go
-    Bytes bytes;         // those bytes that were not sent yet
+    Bytes bytes;         // the bytes that were not sent yet
     Keeper keeper;
   };
 

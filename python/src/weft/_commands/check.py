@@ -58,12 +58,12 @@ Exit status:
 @click.option(
     "--same", is_flag=True, help="It is a failure if results or ends of processes differ."
 )
-@click.option("--strict", is_flag=True, help="What is otherwise only told is a failure.")
+@click.option("--strict", is_flag=True, help="Findings that are only reported count as failures.")
 @click.option(
     "--grain", default="operation", help="operation, or park: stop processes only where they wait."
 )
 @click.option("--replay", metavar="TOKEN", help="Run one schedule, and show it line by line.")
-@click.option("--seed", type=int, default=1, help="Another seed for what is random.")
+@click.option("--seed", type=int, default=1, help="The seed of all random choices (1).")
 @click.option("--keep-going", is_flag=True, help="Look for other failures after the first.")
 @click.option("-j", "--jobs", type=int, default=1, metavar="N", help="Search in N OS processes.")
 @click.option(

@@ -22,8 +22,8 @@ class Terms(NamedTuple):
 
     @property
     def loops(self) -> int:
-        """How loops over readers read in the process: 0 as in any other process; bit 0 is set if
-        the process is recycled, bit 1 if its loops redeliver.
+        """How `for` loops over readers read in the process. 0: as in any other process. Bit 0 is
+        set if the process is recycled, bit 1 if its loops redeliver.
         """
         return 2 * self.redeliver + (self[1:] != (None, None, None))
 

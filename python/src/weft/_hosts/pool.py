@@ -291,8 +291,8 @@ _here = threading.local()  # `.feeder` is the feeder that runs on this thread
 
 
 class State(abc.ABC):
-    """What an executor and its feeders share. Feeders refer only to the State, so that they do not
-    keep the executor alive.
+    """The state that an executor shares with its feeders. Feeders refer only to the State, so that
+    they do not keep the executor alive.
     """
 
     def __init__(self, workers: int) -> None:

@@ -40,7 +40,7 @@ _BY_NAME = ("import_module", "__import__")
 
 
 class _Read(NamedTuple):
-    """What is known of a file."""
+    """The digest and the imports of a file, which are good while the file has this stamp."""
 
     stamp: tuple[int, ...]
     digest: str

@@ -83,15 +83,15 @@ def parsed(facts: tuple[Any, Any]) -> tuple[list[Waiter], dict[int, Place]]:
 class Stuck(NamedTuple):
     """One process that is stuck."""
 
-    path: str
-    operation: str
-    places: tuple[str, ...]  #: channels and barriers
+    path: str  #: the path of the process
+    operation: str  #: the operation in which the process waits, in words
+    places: tuple[str, ...]  #: the names of the channels and barriers at which it waits
     at: str  #: file and line of the operation
-    #: Paths of the processes that hold ends at these places; all of them are stuck.
-    waits_for: tuple[str, ...]
+    waits_for: tuple[str, ...]  #: paths of the processes that hold ends there; all are stuck
     pid: int | None = None  #: the OS process of the stuck process; None if it is the one that asked
 
     def line(self) -> str:
+        """Returns the line of a report for this process."""
         where = "" if self.pid is None else f" in OS process {self.pid}"
         held = ""
         if self.places:  # a process without places waits for a time that never comes

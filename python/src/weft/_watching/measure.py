@@ -44,7 +44,7 @@ _READERS, _WRITERS = 0, 1  # the sides of a channel
 class ChannelMeasure:
     """The figures measured at the channels of one name."""
 
-    name: str
+    name: str  #: the name of the channels
     channels: int = 0  #: channels of this name
     transfers: int = 0  #: values passed
     dropped: int = 0  #: values dropped

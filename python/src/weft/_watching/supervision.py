@@ -18,20 +18,21 @@ _listeners: tuple[Callable[[Supervised], object], ...] = ()
 
 
 class Supervised(NamedTuple):
-    """An event in the life of a supervised process."""
+    """An event in the life of a supervised process.
 
-    #: "began": a life of the process has begun. "died": its OS process has died. "stopped": by
-    #: the supervisor's strategy it was killed because another process died. "recycled": it has
-    #: ended in order to begin anew. "ended": it returned, failed or was cancelled. "given up": its
-    #: supervisor does not start it again.
+    The values of `event` are: "began": a life of the process has begun. "died": its OS process has
+    died. "stopped": by the supervisor's strategy it was killed because another process died.
+    "recycled": it has ended in order to begin anew. "ended": it returned, failed or was cancelled.
+    "given up": its supervisor does not start it again.
+    """
+
     event: Literal["began", "died", "stopped", "recycled", "ended", "given up"]
-    process: str  #: its path
+    process: str  #: the path of the process
     supervisor: str  #: the name of its supervisor
     life: int  #: 1 for its first life
     pause: float = 0.0  #: seconds until its next life
     error: BaseException | None = None  #: the ProcessDied, or the exception that ended it
-    #: The values that the process had in hand by plain reads, with the names of their channels.
-    lost: tuple[tuple[str, Any], ...] = ()
+    lost: tuple[tuple[str, Any], ...] = ()  #: the values in hand by plain reads: (channel, value)
 
     def __str__(self) -> str:
         return f"{self.process}: {self.event} (life {self.life})"

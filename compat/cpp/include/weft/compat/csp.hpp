@@ -461,7 +461,7 @@ struct Together final : Guard {
 };
 }  // namespace detail
 
-// The time of the run (which may be virtual); a timer's alarm is a guard.
+// Gives the time of the run, which may be virtual. A timer's alarm is a guard of a choice.
 class timer : public guard {
  public:
   using time_point = std::chrono::steady_clock::time_point;
