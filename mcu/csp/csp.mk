@@ -6,7 +6,7 @@ CXX = arm-none-eabi-g++
 OPTIMISE ?= -O2
 CXXFLAGS = -std=c++20 -mcpu=cortex-m0plus -mthumb $(OPTIMISE) -g -ffreestanding -fno-exceptions -fno-rtti -fno-threadsafe-statics \
            -fno-tree-loop-distribute-patterns -ffunction-sections -fdata-sections -Wall -Wextra -Werror -Iinclude -Iports/rp2040 -Icsp/include \
-           -I../cpp/include -Ibench -Icsp/tests/rp2040 -DWEFT_DEBUG=$(if $(DEBUG),1,0) -DWEFT_STATS=$(if $(STATS),1,0) $(EXTRA)
+           -I../cpp/include -Ibench -Icsp/tests/rp2040 -DWEFT_DEBUG=$(if $(DEBUG),1,0) -DWEFT_STATS=$(if $(STATS),1,0) $(if $(FLIGHT),-DWEFT_FLIGHT=$(FLIGHT)) $(EXTRA)
 CSP = $(notdir $(basename $(wildcard csp/examples/*.cpp csp/tests/*.cpp)))
 $(CSP): %: $(OUT)/%.uf2
 csp: $(CSP:%=$(OUT)/%.uf2)

@@ -26,6 +26,7 @@
 #ifndef WEFT_SCHEDULER_H
 #define WEFT_SCHEDULER_H
 #include "weft_mcu/event_queue.h"
+#include "weft_mcu/flight.h"
 #include "weft_mcu/wait.h"
 
 enum { WEFT_TIED = 100 };
@@ -280,7 +281,9 @@ WEFT_INLINE void weft_work_with(weft_queue *q) {
 #if WEFT_STATS
       uint32_t started = weft_now32();
 #endif
+      weft_flight_action(actor, e, WEFT_FLIGHT_BEGINS);
       uint32_t again = action(e, release);
+      weft_flight_action(actor, 0, WEFT_FLIGHT_RETURNS);
       weft_check_stack();
       weft_lock_thread(q->lock);
 #if WEFT_STATS

@@ -140,8 +140,8 @@ def program(kind: type[CortexM3] | type[Rp2040]) -> dict[str, bytes]:
 class Bare(Firmware):
     """The RP2040 with a program of mcu/, without MicroPython. The link uses UART 0."""
 
-    def __init__(self, folder: Path, program: str) -> None:
-        self.program = program
+    def __init__(self, folder: Path, program: str, variety: str = "rp2040") -> None:
+        self.program, self.variety = program, variety
         super().__init__(folder, {})
 
     def image(self, files: dict[str, bytes]) -> bytes:
@@ -149,5 +149,5 @@ class Bare(Firmware):
 
     def command(self) -> list[str]:
         emulator = str(tiers.ROOT / "emulator" / "bin" / "weft-rp2040")
-        elf = str(tiers.ROOT / ".build" / "mcu" / "rp2040" / f"{self.program}.elf")
+        elf = str(tiers.ROOT / ".build" / "mcu" / self.variety / f"{self.program}.elf")
         return [emulator, "run", elf, "--uart-socket", self.path, "--uart-delay", "--no-uart"]

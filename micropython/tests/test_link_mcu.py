@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,10 @@ from typing import Any
 import pytest
 
 from weft import serial
+from weft._watching import flight_read as _flight_read
+from weft._watching import perfetto as _perfetto
+from weft.errors import BadUse
+from weft.observe import flight
 from weft.threads import Channel, Output, PeerDied, Poisoned, Retired, after, process, run, select
 
 from . import tiers
@@ -213,10 +218,146 @@ def test_the_program_of_the_page_as_it_stands(
 
 
 @pytest.mark.parametrize(
-    ("language", "source"),
-    [("c", "examples/pc_squares.c"), ("cpp", "csp/examples/pc_sensors.cpp")],
+    ("page", "language", "source"),
+    [
+        ("LINK.md", "c", "examples/pc_squares.c"),
+        ("LINK.md", "cpp", "csp/examples/pc_sensors.cpp"),
+        ("FLIGHT.md", "cpp", "csp/examples/pc_recorded.cpp"),
+    ],
 )
-def test_what_the_page_shows_of_a_firmware_is_in_it(language: str, source: str) -> None:
-    (shown,) = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+def test_what_the_page_shows_of_a_firmware_is_in_it(page: str, language: str, source: str) -> None:
+    (shown,) = re.findall(
+        rf"```{language}\n(.*?)```", (PAGE.parent / page).read_text(encoding="utf-8"), re.S
+    )
     text = (PAGE.parent / source).read_text(encoding="utf-8")
     assert [line for line in shown.splitlines() if line not in text] == []
+
+
+# --- the flight recorder of a board (rule M24) ----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
+    subprocess.run([*MAKE, "-f", "csp/csp.mk", "FLIGHT=256", "pc_recorded", "flight"], check=True)
+    made = Bare(tmp_path_factory.mktemp("recorded"), "pc_recorded", "rp2040-flight")
+    yield made
+    made.close()
+
+
+def lines_of(*files: Path) -> list[dict[str, Any]]:
+    return list(_flight_read.Recorded(files).lines())
+
+
+def test_what_a_board_has_recorded_is_fetched_over_the_link(recorded: Bare, tmp_path: Path) -> None:
+    """rules M24, 14.17: processes and an actor, their channels, and times on the PC's clock"""
+    with serial.connect(recorded.cable.device, baud=19200, lease=PATIENT) as pc:
+        numbers, answers = Channel("numbers"), Channel("answers")
+        pc.give("numbers", numbers.reader())
+        pc.give("answers", answers.writer())
+        to, back = numbers.writer(), answers.reader()
+
+        @process
+        def asks() -> None:
+            for n in range(5):
+                to(n)
+                assert back() == n * n
+
+        with flight(tmp_path / "here.flight"):
+            run(asks())
+        pc.flight(tmp_path / "board.flight", patience=PATIENT)
+        fetched = time.monotonic_ns()
+        pc.flight(tmp_path / "later.flight", patience=PATIENT)
+    one = _flight_read.Recorded([tmp_path / "board.flight"])
+    lines = list(one.lines())
+    assert one.fault == ""
+    within = one.heads[0][5]
+    assert 0 < within < PATIENT * 1e9
+    commits = [(x["p"], x["op"], x.get("c")) for x in lines if x["e"] == "commit"]
+    for path, op, channel in (
+        ("device/filter", "read", "numbers"),
+        ("device/filter", "write", "squares"),
+        ("device/uplink", "read", "squares"),
+        ("device/uplink", "write", "answers"),
+    ):
+        assert commits.count((path, op, channel)) == 5
+    assert ("device/lamp", "event blink", None) in commits
+    # The emulator's clock is not as even as a crystal, so only this is certain: all that is in the
+    # file was before the file was there. python/tests/test_flight_boards.py has the bound.
+    assert max(one.first_ns + x["t"] for x in lines) <= fetched + within
+    # The second call has what came since, and who waits still.
+    later = [x for x in lines_of(tmp_path / "later.flight") if x.get("c") == "squares"]
+    assert [x["e"] for x in later] == ["begin"]  # the uplink waits
+    in_perfetto(tmp_path / "here.flight", tmp_path / "board.flight")
+
+
+def in_perfetto(*files: Path) -> None:
+    """Reads the trace of a PC and a board with Perfetto's own classes: each process has a track below
+    that of its program, slices of a track are nested, and each arrow that ends has begun.
+    """
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+
+    trace = Trace()
+    trace.ParseFromString(b"".join(_perfetto.packets(_flight_read.Recorded(files))))
+    tracks = [p.track_descriptor for p in trace.packet if p.HasField("track_descriptor")]
+    programs = {t.uuid: t.process.process_name for t in tracks if t.HasField("process")}
+    of = {t.name: programs[t.parent_uuid] for t in tracks if t.parent_uuid}
+    assert len(programs) == len(files)
+    assert "its clock: ±" in of["device/filter"] and "its clock" not in of["main/asks"]
+    begun: dict[int, int] = {}
+    arrows: tuple[set[int], set[int]] = set(), set()
+    for packet in trace.packet:
+        event = packet.track_event
+        if not packet.HasField("track_event"):
+            continue
+        arrows[0].update(event.flow_ids)
+        arrows[1].update(event.terminating_flow_ids)
+        change = {TrackEvent.TYPE_SLICE_BEGIN: 1, TrackEvent.TYPE_SLICE_END: -1}.get(event.type, 0)
+        begun[event.track_uuid] = begun.get(event.track_uuid, 0) + change
+        assert begun[event.track_uuid] >= 0
+    assert set(begun.values()) == {0}
+    squares = [x for x in lines_of(files[1]) if x["e"] == "commit" and x.get("c") == "squares"]
+    assert len(squares) == 2 * len(arrows[0] & arrows[1])
+
+
+def test_a_board_without_a_recorder_says_so(tmp_path: Path) -> None:
+    subprocess.run([*MAKE, "-f", "csp/csp.mk", "pc_recorded"], check=True)
+    board = Bare(tmp_path, "pc_recorded")
+    try:
+        with serial.connect(board.cable.device, baud=19200, lease=PATIENT) as pc:
+            with pytest.raises(BadUse, match="device records nothing: build its program with"):
+                pc.flight(tmp_path / "board.flight", patience=PATIENT)
+    finally:
+        board.close()
+    assert not (tmp_path / "board.flight").exists()
+
+
+def test_a_board_that_serves_no_recorder_is_awaited_for_a_while(
+    squares: Bare, tmp_path: Path
+) -> None:
+    with session(squares) as (pc, _to, _back), pytest.raises(BadUse, match="has not answered"):
+        pc.flight(tmp_path / "board.flight", patience=0.05)
+
+
+def test_bytes_over_a_uart_are_a_trace(recorded: Bare, tmp_path: Path) -> None:
+    """rule M24: no link is needed; rule 14.17: such a file has a clock of its own"""
+    emulator, out = tiers.ROOT / "emulator" / "bin" / "weft-rp2040", tmp_path / "board.bytes"
+    elf = tiers.ROOT / ".build" / "mcu" / "rp2040-flight" / "flight.elf"
+    subprocess.run([emulator, "run", elf, "--uart", out, "--quiet"], check=True)
+    one = _flight_read.Recorded([out])
+    lines = list(one.lines())
+    assert one.fault == ""
+    starts = [x["p"] for x in lines if x["e"] == "start"]
+    assert starts == ["bench/source", "bench/slow", "bench/sink"]
+    assert sorted(x["p"] for x in lines if x["e"] == "end") == sorted(starts)
+    commits = [(x["p"], x["op"], x.get("c")) for x in lines if x["e"] == "commit"]
+    assert commits.count(("bench/source", "write", "a")) == 4
+    assert commits.count(("bench/slow", "sleep", None)) == 4
+    assert commits.count(("bench/sink", "read", "b")) == 4
+    assert commits.count(("bench/ticker", "event tick", None)) == 4
+    ended = [(x["p"], x["why"]) for x in lines if x["e"] == "ended"]
+    assert ended == [("bench/slow", "Retired"), ("bench/sink", "Retired")]
+    # The board's clock has microseconds, and the process begins to wait after it has read the clock.
+    slept = [x["waited"] for x in lines if x.get("op") == "sleep" and x["e"] == "commit"]
+    assert all(900_000 <= ns <= 1_100_000 for ns in slept)
+    assert one.summary().unfinished == ["bench/ticker"]
+    assert one.clocks() == []  # there is no other clock to compare it with

@@ -169,6 +169,15 @@ for (const [image, rule, wanted] of [
     check(`placed: ${line.split(' ')[0]}, as elsewhere (rules 19.1 to 19.6)`, got[i], line),
   );
 }
+// ---- the flight recorder ------------------------------------------------------------------------
+{
+  // The goal of rule M24 is 40 cycles an event, apart from reading the timer.
+  const { m, text } = load('flight');
+  const stop = m.run(40e6);
+  check('flight: ends', `${stop.reason} ${stop.code}`, 'break 0');
+  atMost('flight: cycles an event', m.read32(m.address('flight_cycles')), 40);
+  check('flight: the bytes begin', text().slice(1, 5), 'WEFT');
+}
 // ---- an interrupt at every instruction ----------------------------------------------------------
 {
   const probe = load('sweep').m;

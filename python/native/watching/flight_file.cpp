@@ -43,6 +43,22 @@ bool take_head(const unsigned char* p, const unsigned char* end, Head& h) {
   return true;
 }
 
+bool take_clock(const unsigned char* p, const unsigned char* end, Head& h) {
+  std::uint64_t within, difference;
+  std::string_view reference;
+  if (p == end) {
+    h.within = Head::kUnknown;
+    return true;
+  }
+  if (!(p = form::take_varint(p, end, within)) || !(p = form::take_varint(p, end, difference)) ||
+      !take_text(p, end, reference))
+    return false;
+  h.within = static_cast<std::int64_t>(within & (~0ull >> 2));
+  h.difference = std::clamp<std::int64_t>(form::unzigzag(difference), -(1ll << 61), 1ll << 61);
+  h.reference = reference;
+  return true;
+}
+
 }  // namespace
 
 Files::Files(const std::vector<std::string>& names) {
@@ -53,17 +69,47 @@ Files::Files(const std::vector<std::string>& names) {
     for (const Open& f : files_) close(f.fd);
     throw;
   }
-  // On one machine all programs have one steady clock. For several machines the systems' clocks are
-  // used.
-  const bool several = std::any_of(heads.begin(), heads.end(),
-                                   [&](const Head& h) { return h.host != heads[0].host; });
-  for (std::size_t i = 0; several && i < heads.size(); ++i)
-    files_[i].shift = static_cast<std::int64_t>((heads[i].system - heads[i].ns1) & (~0ull >> 2));
+  shift();
   rewind(false);
   if (!heap_.empty()) first_ = heap_.front()->event.t;
 }
 Files::~Files() {
   for (const Open& f : files_) close(f.fd);
+}
+
+// Finds what is added to the times of each file. On one machine all programs have one steady clock,
+// to which the times of boards and of fetched files have been brought. For several machines the
+// systems' clocks are used.
+void Files::shift() {
+  const Head* one = nullptr;
+  bool several = false;
+  for (const Head& h : heads) {
+    if (h.within == Head::kUnknown) continue;
+    if (!one) one = &h;
+    several = several || h.clock_of() != one->clock_of();
+  }
+  const auto system_of = [](const Head& h) {
+    return static_cast<std::int64_t>((h.system - h.ns1) & (~0ull >> 2));
+  };
+  std::int64_t latest = 0;
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    const Head& h = heads[i];
+    if (h.within == Head::kUnknown) continue;
+    files_[i].shift = h.difference;
+    if (several) {
+      const auto it = std::find_if(heads.begin(), heads.end(), [&](const Head& other) {
+        return other.reference.empty() && other.host == h.reference &&
+               other.within != Head::kUnknown;
+      });
+      files_[i].shift =
+          h.reference.empty() || it == heads.end() ? system_of(h) : h.difference + system_of(*it);
+    }
+    latest = std::max(latest, static_cast<std::int64_t>(h.ns1 & (~0ull >> 2)) + files_[i].shift);
+  }
+  // A clock that cannot be compared: the file ends when the others do.
+  for (std::size_t i = 0; one && i < heads.size(); ++i)
+    if (heads[i].within == Head::kUnknown)
+      files_[i].shift = latest - static_cast<std::int64_t>(heads[i].ns1 & (~0ull >> 2));
 }
 
 void Files::open(const std::string& name) {
@@ -101,12 +147,14 @@ void Files::index(std::uint32_t file, const std::string& name) {
       whole = true;
       break;
     }
-    bytes.resize(piece[0] == 'H' ? size : std::min(size, 20u));
+    bytes.resize(piece[0] == 'H' || piece[0] == 'C' ? size : std::min(size, 20u));
     const std::size_t got = read_at(f.fd, at, bytes.data(), bytes.size());
     const unsigned char* const end = bytes.data() + got;
     if (piece[0] == 'H') {
       if (got < size || !take_head(bytes.data(), end, head)) break;
       headed = true;
+    } else if (piece[0] == 'C' && headed) {
+      if (got < size || !take_clock(bytes.data(), end, head)) break;
     } else if (piece[0] == 'B' && headed) {
       std::uint64_t lane, unused;
       const unsigned char* p = form::take_varint(bytes.data(), end, lane);

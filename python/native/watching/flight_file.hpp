@@ -57,6 +57,15 @@ struct Place {
 struct Head {
   std::uint64_t units0 = 0, ns0 = 0, units1 = 0, ns1 = 0, system = 0, pid = 0, dropped = 0;
   std::string host, program, version;
+  // How exact the times of the file are, from its piece C: in ns; kExact if there is no such piece,
+  // kUnknown if the clock cannot be compared with any other.
+  std::int64_t within = kExact;
+  static constexpr std::int64_t kExact = -2, kUnknown = -1;
+  // Added to the file's steady clock, in ns, this gives the steady clock of the host `reference`.
+  // Without `reference` the file's times are those of its own host.
+  std::int64_t difference = 0;
+  std::string reference;
+  const std::string& clock_of() const noexcept { return reference.empty() ? host : reference; }
 };
 // Raised if the file is not a trace that can be read; the text gives the reason.
 struct NoTrace : std::runtime_error {
@@ -99,6 +108,7 @@ class Files {
     std::vector<Event> events;
   };
   void open(const std::string& name);
+  void shift();
   void index(std::uint32_t file, const std::string& name);
   bool load(Lane& lane);
   bool decode(Lane& lane);

@@ -342,7 +342,8 @@ PyObject* f_next(PyObject*, PyObject* args) {
   return list.release();
 }
 // _flight_names(files): returns ([(path, number, file)], [(name, flags)], [(pid, host, program,
-// version, events dropped)], what is wrong with the files or "").
+// version, events dropped, how exact the times are)], what is wrong with the files or "", the steady
+// clock, in ns, at the first event).
 PyObject* f_names(PyObject*, PyObject* o) {
   Files* const files = files_in(o);
   if (!files) return nullptr;
@@ -352,11 +353,13 @@ PyObject* f_names(PyObject*, PyObject* o) {
   for (const auto& c : files->places)
     append(cs, Py_BuildValue("(NK)", text_of(c.name), static_cast<unsigned long long>(c.flags)));
   for (const auto& h : files->heads)
-    append(hs, Py_BuildValue("(KNNNK)", static_cast<unsigned long long>(h.pid), text_of(h.host),
+    append(hs, Py_BuildValue("(KNNNKL)", static_cast<unsigned long long>(h.pid), text_of(h.host),
                              text_of(h.program), text_of(h.version),
-                             static_cast<unsigned long long>(h.dropped)));
+                             static_cast<unsigned long long>(h.dropped),
+                             static_cast<long long>(h.within)));
   if (!ps || !cs || !hs) return nullptr;
-  return Py_BuildValue("(NNNN)", ps.release(), cs.release(), hs.release(), text_of(files->fault));
+  return Py_BuildValue("(NNNNL)", ps.release(), cs.release(), hs.release(), text_of(files->fault),
+                       static_cast<long long>(files->first()));
 }
 
 PyMethodDef flight_read_functions[] = {{"_flight_open", f_open, METH_O, nullptr},

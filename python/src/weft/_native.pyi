@@ -314,8 +314,9 @@ def _flight_names(
 ) -> tuple[
     list[tuple[str, int, int]],
     list[tuple[str, int]],
-    list[tuple[int, str, str, str, int]],
+    list[tuple[int, str, str, str, int, int]],
     str,
+    int,
 ]: ...
 def _ask_everywhere(
     lines: Callable[[list[tuple[int, str, str]]], list[str]], end: Callable[[], object], /

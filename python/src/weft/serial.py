@@ -42,6 +42,7 @@ class Board:
 
     def __init__(self, descriptor: int, where: str, baud: int, lease: float) -> None:
         self._where = where
+        self._recorder: Any = None
         self._link = _native._Link(
             descriptor,
             f"python {os.getpid()}",
@@ -65,6 +66,28 @@ class Board:
         if not name or " " in name or len(name.encode()) > 60:
             raise BadUse(f"give: a name must have 1 to 60 bytes and no space, not {name!r}")
         self._link.give(end, name)
+
+    def flight(self, path: str | os.PathLike[str], *, patience: float = 10.0) -> None:
+        """Fetches the last events that the board has recorded, and writes them to the file `path`
+        for `weft trace` (mcu/FLIGHT.md). The board's program was built with a flight recorder and
+        serves it. The board's events are taken: a second call fetches those that came since.
+
+        The times are brought to this machine's clock. How exact they are is known from the time
+        that questions and answers took, and stands in the file.
+
+        Args:
+            path: the file.
+            patience: for how many seconds an answer of the board is awaited.
+
+        Raises:
+            BadUse: the board does not answer, has no recorder, or has ended the session; the file
+                cannot be written; the link is closed.
+        """
+        if self._recorder is None:
+            from weft._watching import flight_fetched as _fetched
+
+            self._recorder = _fetched.Recorder(self.give)
+        self._recorder.write(path, patience)
 
     def wait(self) -> str:
         """Blocks the thread until the session is over. Returns the reason for its end. In a

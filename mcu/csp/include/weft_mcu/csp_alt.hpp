@@ -61,10 +61,36 @@ class Alternative {
     std::uint32_t deadline;
     bool await_ready() const noexcept { return false; }
     bool await_suspend(Process::Handle h) noexcept {
+#if WEFT_FLIGHT
+      if (alt->begin(&h.promise(), Limited, deadline)) {
+        h.promise().note_waits(nullptr, WEFT_FLIGHT_SELECT);
+        return true;
+      }
+      h.promise().note_over(alt->place(), alt->op(), alt->status(), true);
+      return h.promise().gives_way();
+#else
       return alt->begin(&h.promise(), Limited, deadline) || h.promise().gives_way();
+#endif
     }
-    int await_resume() noexcept { return alt->finish(); }
+    int await_resume() noexcept {
+#if WEFT_FLIGHT
+      alt->chosen_ = alt->finish();
+      alt->me_->note_goes_on(alt->place(), alt->op(), alt->status(), alt->place() != nullptr);
+      return alt->chosen_;
+#else
+      return alt->finish();
+#endif
+    }
   };
+#if WEFT_FLIGHT
+  // What the flight recorder shows of the outcome (rule M24).
+  const void* place() const noexcept { return chosen_ < 0 ? nullptr : guards_[chosen_].where; }
+  std::uint32_t op() const noexcept {
+    if (chosen_ < 0) return WEFT_FLIGHT_SELECT;
+    return guards_[chosen_].kind == core::Kind::input ? WEFT_FLIGHT_SELECT_INPUT
+                                                      : WEFT_FLIGHT_SELECT_OUTPUT;
+  }
+#endif
 
   void guard(std::uint32_t i, core::Kind kind, const core::GuardOps *ops, core::SyncObject *where,
              void *slot) noexcept {

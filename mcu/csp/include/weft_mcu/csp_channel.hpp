@@ -27,6 +27,9 @@ using ChannelEngine = core::ChannelEngine<T, OneCore>;
 
 namespace detail {
 
+template <Side S>
+inline constexpr std::uint32_t kOp = S == Side::in ? WEFT_FLIGHT_READ : WEFT_FLIGHT_WRITE;
+
 // A plain read or write. It waits by the process's own node.
 template <class T, Side S>
 struct Plain {
@@ -49,18 +52,23 @@ struct Plain {
         n.slot = &value;
       using Fast = typename ChannelEngine<T>::FastResult;
       const Fast fast = c->template begin_fast<S>(n, n.slot);
-      if (fast == Fast::waits) return true;
+      if (fast == Fast::waits) return h.promise().note_waits(c, kOp<S>), true;
       if (fast == Fast::met) {
         n.status = Status::ok;
+        h.promise().note_over(c, kOp<S>, Status::ok);
         return false;
       }
       s = c->template begin_slow<S>(n);
-      if (s == Status::pending) return true;
+      if (s == Status::pending) return h.promise().note_waits(c, kOp<S>, c->ring), true;
     }
     n.status = s;
+    h.promise().note_over(c, kOp<S>, s, c && c->ring);
     return h.promise().gives_way();
   }
-  Status await_resume() const noexcept { return me->status; }
+  Status await_resume() const noexcept {
+    static_cast<Process::promise_type*>(me)->note_goes_on(me->place, kOp<S>, me->status);
+    return me->status;
+  }
 };
 
 // A time that is less than kPast before now is past; any other time is in the future, up to 67
@@ -137,13 +145,16 @@ struct Timed {
     if (t == core::Attempt::committed) return over(Status::ok);
     if (t == core::Attempt::ended) return over(node.status);
     event.post(me->scheduler(), choice);
+    me->note_waits(channel, kOp<S>, channel->ring);
     return true;
   }
   Status await_resume() noexcept {
     if (event.action) {
       event.end(me->scheduler());
       channel->template withdraw<S>(node);
-      if (!choice.done()) return Status::timed_out;
+      const bool done = choice.done();
+      me->note_goes_on(channel, kOp<S>, done ? node.status : Status::timed_out);
+      if (!done) return Status::timed_out;
     }
     return node.status;
   }
@@ -151,6 +162,7 @@ struct Timed {
  private:
   bool over(Status s) noexcept {
     node.status = s;
+    me->note_over(channel, kOp<S>, s, channel && channel->ring);
     return me->gives_way();
   }
 };
@@ -161,13 +173,21 @@ struct Sleep {
   core::Choice choice{};
   bool await_ready() const noexcept { return false; }
   bool await_suspend(Process::Handle h) noexcept {
-    if (is_past(event.until)) return h.promise().gives_way();
+    if (is_past(event.until)) {
+      h.promise().note_over(nullptr, WEFT_FLIGHT_SLEEP, Status::ok);
+      return h.promise().gives_way();
+    }
     choice.waker = &h.promise();
     choice.arm();
     event.post(h.promise().scheduler(), choice);
+    h.promise().note_waits(nullptr, WEFT_FLIGHT_SLEEP);
     return true;
   }
-  void await_resume() const noexcept {}
+  void await_resume() const noexcept {
+    if (WEFT_FLIGHT && choice.waker)
+      static_cast<Process::promise_type*>(choice.waker)->note_goes_on(nullptr, WEFT_FLIGHT_SLEEP,
+                                                                         Status::ok);
+  }
 };
 
 // A counted end (rule 2.1). The destructor drops the end; the last end of a side retires the

@@ -125,6 +125,7 @@ constexpr Status status_of(const weft_link_op& op) noexcept {
 
 template <class T, bool Writes>
 struct Far : weft_link_op {
+  static constexpr std::uint32_t kOp = Writes ? WEFT_FLIGHT_WRITE : WEFT_FLIGHT_READ;
   Pc* pc;
   T* value;
   weft_link_guard guard{};
@@ -152,9 +153,16 @@ struct Far : weft_link_op {
       guard.value = bytes;
       guard.length = static_cast<std::uint16_t>(w.at - bytes);
     }
+#if WEFT_FLIGHT
+    if (pc->offer(*this)) return me->note_waits(guard.end, kOp), true;
+    me->note_over(guard.end, kOp, status_of(*this));
+    return me->gives_way();
+#else
     return pc->offer(*this) || h.promise().gives_way();
+#endif
   }
   Status await_resume() noexcept {
+    me->note_goes_on(guard.end, kOp, status_of(*this));
     if constexpr (!Writes) {
       weft_cbor r = weft_cbor_reader(bytes, length);
       const T v = status == WEFT_LINK_OK ? FarValue<T>::get(r) : T{};

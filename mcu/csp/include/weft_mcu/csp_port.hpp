@@ -81,6 +81,7 @@ class Port : core::Node {
     Port* p = static_cast<Port*>(w);
     p->waiting_ = false;
     if (p->status != Status::ok) return p->end();
+    weft_flight_note(p, p->channel_, WEFT_FLIGHT_GOES_ON | WEFT_FLIGHT_WRITE << WEFT_FLIGHT_OP);
     WEFT_POKE(p->out_, p->out_ + 1);
     p->pump();
   }
@@ -97,9 +98,15 @@ class Port : core::Node {
       // The flag is set before the value can be taken or an interrupt checks it.
       WEFT_POKE(waiting_, true);
       const Status s = c->template begin<Side::out>(*this);
-      if (s == Status::pending) return;
+      if (s == Status::pending) {
+        weft_flight_note(this, c, WEFT_FLIGHT_WAITS | WEFT_FLIGHT_WRITE << WEFT_FLIGHT_OP |
+                                      (c->ring ? WEFT_FLIGHT_BUFFERED : 0));
+        return;
+      }
       WEFT_POKE(waiting_, false);
       if (s != Status::ok) return end();
+      weft_flight_note(this, c, WEFT_FLIGHT_OVER | WEFT_FLIGHT_WRITE << WEFT_FLIGHT_OP |
+                                    (c->ring ? WEFT_FLIGHT_BUFFERED : 0));
       WEFT_POKE(out_, out_ + 1);
     }
     if (closing_ || !c) end();

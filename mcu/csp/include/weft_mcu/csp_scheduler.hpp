@@ -29,6 +29,7 @@
 
 #include "weft/core/channel.hpp"
 #include "weft_mcu/actors.h"
+#include "weft_mcu/flight.h"
 
 namespace weft::inline WEFT_ABI::mcu {
 
@@ -97,6 +98,9 @@ class Scheduler : public core::WakerOps {
   // in csp_anywhere.hpp.
   template <auto F, class... A>
   int start(A&&... arguments) noexcept;
+  // Does the same. The flight recorder shows the process under this name (rule M24), which must live
+  // as long as the program.
+  int start(Process p, const char* name) noexcept;
   // Serves the queue until every process has ended, or returns at once if there is none. Called
   // from a core's main program.
   void run() noexcept;
@@ -172,6 +176,7 @@ struct Process::promise_type : core::Node {
   promise_type& operator=(const promise_type&) = delete;
   ~promise_type() {
     Scheduler& s = scheduler();
+    note_end();
     if (--s.live_ == 0 && s.stop_at_end_) weft_stop(s.events_);
   }
   Scheduler &scheduler() const noexcept {
@@ -187,6 +192,36 @@ struct Process::promise_type : core::Node {
     return true;
   }
 
+  // The following members note events of this process in the flight recorder (rule M24). `place` is
+  // a channel, or the end of a link; `op` is one of WEFT_FLIGHT_READ and so on. An operation that has
+  // to wait calls note_waits, any other note_over; each operation calls note_goes_on when it is over.
+#if WEFT_FLIGHT
+  void note_start(const char* name) noexcept {
+    who_ = weft_flight_process(name);
+    weft_flight_note(who_, nullptr, WEFT_FLIGHT_START);
+  }
+  void note_end() const noexcept {
+    if (who_) weft_flight_note(who_, nullptr, WEFT_FLIGHT_END);
+  }
+  void note_waits(const void* place, std::uint32_t op, bool buffered = false) noexcept {
+    waits_ = true;
+    weft_flight_note(who_, place, WEFT_FLIGHT_WAITS | rest(op, Status::ok, buffered));
+  }
+  void note_over(const void* place, std::uint32_t op, Status s, bool buffered = false) noexcept {
+    weft_flight_note(who_, place, WEFT_FLIGHT_OVER | rest(op, s, buffered));
+  }
+  void note_goes_on(const void* place, std::uint32_t op, Status s, bool buffered = false) noexcept {
+    if (!std::exchange(waits_, false)) return;
+    weft_flight_note(who_, place, WEFT_FLIGHT_GOES_ON | rest(op, s, buffered));
+  }
+#else
+  static void note_start(const char*) noexcept {}
+  static void note_end() noexcept {}
+  static void note_waits(const void*, std::uint32_t, bool = false) noexcept {}
+  static void note_over(const void*, std::uint32_t, Status, bool = false) noexcept {}
+  static void note_goes_on(const void*, std::uint32_t, Status, bool = false) noexcept {}
+#endif
+
   template <class... A>
   static void* operator new(std::size_t bytes, Scheduler& s, A&...) noexcept {
     return s.take(bytes);
@@ -201,6 +236,17 @@ struct Process::promise_type : core::Node {
   std::suspend_never final_suspend() const noexcept { return {}; }
   void return_void() const noexcept {}
   void unhandled_exception() const noexcept {}  // There are no exceptions.
+
+#if WEFT_FLIGHT
+ private:
+  static std::uint32_t rest(std::uint32_t op, Status s, bool buffered) noexcept {
+    return op << WEFT_FLIGHT_OP | static_cast<std::uint32_t>(s) << WEFT_FLIGHT_STATUS |
+           (buffered ? WEFT_FLIGHT_BUFFERED : 0);
+  }
+  friend class weft::mcu::Scheduler;
+  const void* who_ = nullptr;  // what stands for this process in events
+  bool waits_ = false;
+#endif
 };
 
 inline int Scheduler::start(Process p) noexcept {
@@ -210,9 +256,19 @@ inline int Scheduler::start(Process p) noexcept {
   Process::Handle h = std::exchange(p.handle_, nullptr);
   if (&h.promise().scheduler() != this)
     return WEFT_MISTAKE(WEFT_E_CORE, "a process is started by a scheduler that did not make it");
+#if WEFT_FLIGHT
+  weft_flight_hidden = &actor_;
+  if (!h.promise().who_) h.promise().note_start(nullptr);
+#endif
   runnable_.push(&h.promise());
   post_turn();
   return WEFT_OK;
+}
+inline int Scheduler::start(Process p, [[maybe_unused]] const char* name) noexcept {
+#if WEFT_FLIGHT
+  if (p) p.handle_.promise().note_start(name);
+#endif
+  return start(std::move(p));
 }
 
 inline void Scheduler::run() noexcept {

@@ -3,6 +3,7 @@
  */
 #ifndef WEFT_RX_RUNNING_H
 #define WEFT_RX_RUNNING_H
+#include "weft_mcu/flight.h"
 #include "weft_mcu/reactors/modes.h"
 #include "weft_mcu/reactors/tokens.h"
 
@@ -90,7 +91,9 @@ WEFT_INLINE void weft_rx_call_by(weft_rx_env *env, unsigned r, unsigned step) {
 #if WEFT_RX_TRACE
   weft_rx_missed = false;
 #endif
+  weft_flight_note(reaction, 0, WEFT_FLIGHT_BEGINS);
   reaction->fn(reaction->self);
+  weft_flight_note(reaction, 0, WEFT_FLIGHT_RETURNS);
 #if WEFT_RX_TRACE
   weft_rx_trace(env, number);
 #endif

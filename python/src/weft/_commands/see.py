@@ -25,7 +25,9 @@ from weft._commands import graph as _graph
 from weft._commands.bad_use import BadUse, did_you_mean
 from weft._commands.main import write_text
 from weft._commands.program import run_program
+from weft._commands.see_hosts import FarLooking, is_network, observers
 from weft._watching import visit as _visit
+from weft._watching import visit_hosts as _visit_hosts
 from weft._watching.verdict import percent
 from weft.cli import EXIT
 from weft.errors import BadUse as Refused
@@ -284,7 +286,8 @@ def _cells(row: _visit.Row, name: str, here: int) -> tuple[str, ...]:
         _share(row.part("io")),
         _rate(row.rate),
         since,
-        row.where + ("" if row.pid == here else f" in OS process {row.pid}"),
+        row.where
+        + ("" if row.pid == here else f" in OS process {_visit_hosts.shown(row.pid, row.host)}"),
     )
 
 
@@ -314,8 +317,9 @@ def head(network: _visit.Network, pid: int) -> list[str]:
     lines = [network.verdict.text]
     for one in network.os_processes:
         cpu = "" if one.cpu is None else f", {percent_of_many(one.cpu)} CPU"
-        of = "" if one.pid == pid else f" of {pid}"
-        lines.append(f"OS process {one.pid}{of}: {one.program[:60]}{cpu}, {_size(one.memory)}")
+        of = "" if one.pid == pid or one.host else f" of {pid}"
+        which = _visit_hosts.shown(one.pid, one.host)
+        lines.append(f"OS process {which}{of}: {one.program[:60]}{cpu}, {_size(one.memory)}")
     lines.append(
         f"{n} process{'' if n == 1 else 'es'}, {len(network.pipes)} channel"
         f"{'' if len(network.pipes) == 1 else 's'}, over {network.seconds * 1000:.0f} ms"
@@ -364,10 +368,17 @@ def top(
     sort: str,
     only: str,
     most: int,
+    keys: str | None = None,
 ) -> int:
-    """Shows the network of a program, on a terminal until the program ends or `q` is pressed."""
-    pid = number_of(word)
-    with _no_look_is_bad_use(), _visit.Looking(pid) as looking:
+    """Shows what a program, or the hosts of a network, do; on a terminal until `q` is pressed."""
+    with contextlib.ExitStack() as opened, _no_look_is_bad_use():
+        looking: _visit.Looking | FarLooking
+        if is_network(word):
+            assert word is not None
+            looking = FarLooking(opened.enter_context(observers(word, keys)))
+        else:
+            looking = opened.enter_context(_visit.Looking(number_of(word)))
+        pid = looking.pid
         if json_wanted:
             click.echo(json.dumps(as_dict(looking.look(interval, most))))
         elif once or not (sys.stdout.isatty() and sys.stdin.isatty()):
@@ -438,7 +449,9 @@ def _single_keys() -> Iterator[None]:
         termios.tcsetattr(fd, termios.TCSADRAIN, before)
 
 
-def _live(looking: _visit.Looking, interval: float, sort: str, only: str, most: int) -> None:
+def _live(
+    looking: _visit.Looking | FarLooking, interval: float, sort: str, only: str, most: int
+) -> None:
     keys = Keys(sort, only)
     try:
         from rich.live import Live
@@ -450,7 +463,9 @@ def _live(looking: _visit.Looking, interval: float, sort: str, only: str, most: 
         _drive(looking, interval, keys, most, lambda s: live.update(Text(s), refresh=True))
 
 
-def _plain_live(looking: _visit.Looking, interval: float, keys: Keys, most: int) -> None:
+def _plain_live(
+    looking: _visit.Looking | FarLooking, interval: float, keys: Keys, most: int
+) -> None:
     """Shows looks without `rich`: for each look the screen is cleared and written anew."""
     with _single_keys():
         _drive(looking, interval, keys, most, lambda s: click.echo(f"\x1b[2J\x1b[H{s}"))
@@ -482,7 +497,9 @@ def _cut(
     return lines
 
 
-def _drive(looking: _visit.Looking, interval: float, keys: Keys, most: int, show: Any) -> None:
+def _drive(
+    looking: _visit.Looking | FarLooking, interval: float, keys: Keys, most: int, show: Any
+) -> None:
     network = None
     while not keys.quits:
         if network is None or not keys.paused:
@@ -606,6 +623,7 @@ def ps_command(as_json: bool) -> int:
     "--only", default="", metavar="TEXT", help="Show only processes and channels with TEXT."
 )
 @click.option("--most", default=2_000, help="The most processes to ask for.")
+@click.option("--keys", metavar="FOLDER", help="Of a network: its keys, as for weft net ls.")
 def top_command(
     program: str | None,
     once: bool,
@@ -614,11 +632,12 @@ def top_command(
     sort: str,
     only: str,
     most: int,
+    keys: str | None,
 ) -> int:
     """Show the network of a program that runs: who is busy, who waits for whom, and the bottleneck.
 
     PROGRAM is the number of an OS process, or a word of its command line. It is not needed if only
-    one program runs.
+    one program runs. Or it is a network, nats://HOST:PORT: then what its hosts run is shown.
 
     \b
     Examples:
@@ -626,6 +645,7 @@ def top_command(
       weft top shop.py --sort busy
       weft top 4711 --once
       weft top 4711 --json --interval 1
+      weft top nats://127.0.0.1:4222
     """
     if sort not in SORTS:
         raise BadUse(
@@ -639,7 +659,7 @@ def top_command(
         )
     if most < 1:
         raise BadUse(f"--most {most}: it must be 1 or more")
-    return top(program, once, as_json, interval, sort, only, most)
+    return top(program, once, as_json, interval, sort, only, most, keys)
 
 
 @click.command(

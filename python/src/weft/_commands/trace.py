@@ -82,9 +82,10 @@ def _recorded(
             "steps": [vars(step) for step in critical.steps],
             "hand_overs": critical.hands,
         }
-        click.echo(json.dumps(rows | {"dropped": dropped, "fault": recorded.fault}))
+        more_rows = {"dropped": dropped, "fault": recorded.fault, "clocks": recorded.clocks()}
+        click.echo(json.dumps(rows | more_rows))
         return
-    more = [critical.text()]
+    more = [critical.text(), *recorded.clocks()]
     if dropped:
         more.append(f"{dropped} older events had been overwritten: a larger ring keeps more")
     if recorded.fault:
@@ -202,8 +203,8 @@ def trace_command(
     """Say what the trace FILE says: who did how much, where time was lost in waiting, and who is the
     bottleneck.
 
-    FILE is of weft run --trace, or of the flight recorder (weft run --flight, WEFT_FLIGHT). Several
-    files of the flight recorder are one trace.
+    FILE is of weft run --trace, or of the flight recorder (weft run --flight, WEFT_FLIGHT, a board).
+    Several files of the flight recorder are one trace.
 
     \b
     Examples:
@@ -233,21 +234,28 @@ def trace_command(
 @click.command("dump")
 @click.argument("program", required=False)
 @click.option("-o", "--output", metavar="OUT", help="The file (default: weft-PID.flight, here).")
-def dump_command(program: str | None, output: str | None) -> int:
+@click.option("--keys", metavar="FOLDER", help="Of a network: its keys, as for weft net ls.")
+def dump_command(program: str | None, output: str | None, keys: str | None) -> int:
     """Write the last events of a program that runs to a file. The program goes on.
 
     The program has a flight recorder if it was started with WEFT_FLIGHT=16M or weft run --flight.
     PROGRAM is the number of an OS process, or a word of its command line; it is not needed if only
-    one program runs.
+    one program runs. Or it is a network, nats://HOST:PORT: then the files of all its hosts are
+    fetched, and their times are brought to this machine's clock; OUT is a folder.
 
     \b
     Examples:
       weft dump
       weft dump 4711 -o shop.flight
+      weft dump nats://127.0.0.1:4222 -o recorded/
     """
     from weft._commands import see as _see
+    from weft._commands import see_hosts as _see_hosts
     from weft._watching import visit as _visit
 
+    if _see_hosts.is_network(program):
+        assert program is not None
+        return _dump_network(program, keys, Path(output or "."))
     pid = _see.number_of(program)
     out = str(Path.cwd() / (output or f"weft-{pid}.flight"))
     try:
@@ -256,6 +264,31 @@ def dump_command(program: str | None, output: str | None) -> int:
     except _visit.NoLook as error:
         raise BadUse(str(error)) from None
     click.echo(f"the last events are in {out}: weft trace {out}")
+    return EXIT["ok"]
+
+
+def _dump_network(server: str, keys: str | None, folder: Path) -> int:
+    from weft._commands import see_hosts as _see_hosts
+
+    made: list[Path] = []
+    with _see_hosts.observers(server, keys) as found:
+        for observer in found:
+            for pid, data in observer.files():
+                if isinstance(data, str):
+                    click.echo(f"weft: host {observer.name}: {data}", err=True)
+                    continue
+                path = folder / f"{observer.name}-{pid}.flight"
+                try:
+                    folder.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(data)
+                except OSError as error:
+                    raise BadUse(f"cannot write {path}: {error.strerror}") from None
+                made.append(path)
+    if not made:
+        raise BadUse(
+            "no host of this network has a flight recorder: start weft host with WEFT_FLIGHT=16M"
+        )
+    click.echo(f"the last events are in {len(made)} files: weft trace {' '.join(map(str, made))}")
     return EXIT["ok"]
 
 

@@ -271,12 +271,14 @@ class Agent:
         run: Any = request.get("run")
         trusted: bool = meeting.trust and request.get("trust") is True
         what = run, trusted, request.get("many") is True
-        if run in self._own and request.get("folder") is not True:
+        own = run in self._own or run == _net_calls.OBSERVER
+        if own and request.get("folder") is not True:
             if wrong := _net_calls.fault(self.name, run, request):
                 raise _net_link.Refused(wrong)
             _net_steps.at("agent.asked")
+            if self._hosts is None:  # this agent runs sources of callers, and is looked at now
+                self._hosts = Hosts(1, **self._limits)
             self._fresh(_net_calls.parted_run(run)[0], request["digest"])
-            assert self._hosts is not None
             return await self._begun(self._hosts, what)
         digest: Any = request.get("source")
         if _net_parcels.SOURCE not in self.allow or not _net_parcels.is_digest(digest):

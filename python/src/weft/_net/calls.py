@@ -102,6 +102,10 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "weft": _native.version}
 
 
+#: what each agent runs, whatever it allows (WIRE.md 17.9)
+OBSERVER = "weft._net.observed:tells_observer"
+
+
 def parted_run(run: Any) -> tuple[str, str]:
     """Returns module and function of "module:function".
 

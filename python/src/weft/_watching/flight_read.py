@@ -12,13 +12,16 @@ Invariants
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from weft._extension import native as _native
+from weft._watching import flight_board as _board
 from weft._watching import shares as _shares
 from weft._watching import trace as _trace
 from weft._watching import verdict as _verdict
@@ -46,6 +49,7 @@ WHYS = ("Retired", "Poisoned", "PeerDied", "BadUse")
 HOWS = ("returned", "Retired", "Poisoned", "Cancelled", "failed", "lost")
 KINDS = {3: "input", 4: "output"}
 DROPS, BARRIER = 1, 2
+UNKNOWN_CLOCK = -1  #: the kUnknown of flight_file.hpp
 WRITES = (1, 4)
 # The order of these names is the order in flight_read.cpp.
 _WAITS = ("reads", "writes", "time", "io", "waits")
@@ -129,6 +133,25 @@ def is_binary(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+@contextlib.contextmanager
+def _readable(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[str]]:
+    """Yields the names of files that the extension reads. What a board has written itself is made
+    into such a file, which is removed afterwards; the extension keeps it open.
+    """
+    with contextlib.ExitStack() as made:
+        names = []
+        for path in [os.fspath(p) for p in paths]:
+            with contextlib.suppress(OSError), Path(path).open("rb") as file:
+                if _board.is_of_a_board(file.read(len(_board.MAGIC))):
+                    file.seek(0)
+                    taken = _board.read(file.read())
+                    folder = made.enter_context(tempfile.TemporaryDirectory(prefix="weft-trace-"))
+                    path = str(Path(folder) / Path(path).name)
+                    Path(path).write_bytes(_board.file_of(taken, None, ""))
+            names.append(path)
+        yield names
+
+
 class Recorded:
     """Files of the flight recorder, read as one.
 
@@ -138,20 +161,51 @@ class Recorded:
 
     def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
         try:
-            self._files = _native._flight_open([os.fspath(p) for p in paths])
+            with _readable(paths) as names:
+                self._files = _native._flight_open(names)
         except ValueError as error:
             raise BadUse(str(error)) from None
         self.several = len(paths) > 1
         self._names()
 
     def _names(self) -> None:
-        processes, places, self.heads, self.fault = _native._flight_names(self._files)
+        found = _native._flight_names(self._files)
+        #: first_ns: the time of the first event, on the clock that the files' times were brought to
+        processes, places, self.heads, self.fault, self.first_ns = found
         self.processes: list[tuple[str, int, int]] = processes
         self.places: list[tuple[str, int]] = places
 
     def label(self, process: int) -> str:
         path, _, file = self.processes[process]
-        return f"{path} in OS process {self.heads[file][0]}" if self.several else path
+        pid, host, *_ = self.heads[file]
+        # The path of a board's process begins with the name of the board.
+        if not self.several or not pid:
+            return path
+        elsewhere = f" on {host}" if host != self.heads[0][1] else ""
+        return f"{path} in OS process {pid}{elsewhere}"
+
+    def exactness(self, file: int) -> str:
+        """Returns how exact the times of this file are: "± 0.4 ms"; "" if they are of this machine's
+        own clock.
+        """
+        within = self.heads[file][5]
+        if within == UNKNOWN_CLOCK:
+            return "cannot be compared"
+        return "" if within < 0 else f"± {max(within, 1) / 1e6:.3g} ms"
+
+    def clocks(self) -> list[str]:
+        """Returns a line for each file whose times were brought to the clock of another machine."""
+        lines = []
+        for file, (_, _, program, *_) in enumerate(self.heads):
+            if self.heads[file][5] == UNKNOWN_CLOCK:
+                if self.several:
+                    lines.append(
+                        f"the clock of {program} was compared with no other: its end stands at the "
+                        "end of the others"
+                    )
+            elif exact := self.exactness(file):
+                lines.append(f"the times of {program} are known to {exact}")
+        return lines
 
     # --- sums -------------------------------------------------------------------------------------
 

@@ -73,8 +73,13 @@ class _Writer:
         )
 
     def head(self) -> Iterator[bytes]:
-        for file, (pid, host, program, _, _) in enumerate(self._recorded.heads):
-            process = _number(1, pid & 0x7FFFFFFF) + _text(6, f"{program or 'weft'} on {host}")
+        for file, (pid, host, program, *_) in enumerate(self._recorded.heads):
+            name = f"{program or 'weft'} on {host}"
+            if exact := self._recorded.exactness(file):
+                name += f" (its clock: {exact})"
+            # Each process has a number of its own: a board has none, and hosts may have the same.
+            number = pid & 0x7FFFFFFF if pid else 0x40000000 + file
+            process = _number(1, number) + _text(6, name)
             track = _number(1, self._file_track(file)) + _bytes(3, process)
             yield self._packet(_bytes(_DESCRIPTOR, track))
 

@@ -345,6 +345,7 @@ class Row:
     writes_to: list[str]
     holds: list[tuple[str, bool]]  #: the ends that it holds: Pipe.id, and whether the end writes
     waits: list[tuple[str, bool]]  #: the ends at which it waits
+    host: str = ""  #: the host of a network on which it runs
 
     def part(self, *states: str) -> float:
         return sum(self.share.get(state, 0.0) for state in states)
@@ -374,6 +375,7 @@ class OsProcess:
     cpu: float | None  #: the share of one processor that it uses
     memory: int
     version: str = ""
+    host: str = ""  #: the host of a network on which it runs
 
 
 @dataclass
@@ -654,11 +656,14 @@ def _row(
 
 
 def _os_process(pid: int, answer: dict[str, Any], before: Used | None) -> OsProcess:
+    program = " ".join(answer["program"]) or "?"
+    if "os" in answer:  # it is on another machine, whose system was asked there
+        its = answer["os"]
+        return OsProcess(pid, program, its["cpu"], its["memory"], answer["version"])
     now = used(pid)
     cpu = None
     if now is not None and before is not None and now.at > before.at:
         cpu = (now.cpu - before.cpu) / (now.at - before.at)
-    program = " ".join(answer["program"]) or "?"
     return OsProcess(pid, program, cpu, now.memory if now else 0, answer["version"])
 
 

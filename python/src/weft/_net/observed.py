@@ -1,0 +1,108 @@
+"""What a host tells of its own OS processes to who looks from another machine: what they do now,
+their flight recorders' files, its clock (WIRE.md 17.9; rule 14.17).
+
+    the observer (_net/observer.py) ──a question──► tells_observer(), in one of the host's OS
+        processes ──the door (rule 14.9) of each OS process of the agent──► the answer
+
+Each agent runs tells_observer(), whatever else it allows. It tells nothing of OS processes that have
+no door (WEFT_INSPECT=0).
+
+Invariants
+- A question is a list: its name, and its arguments. An answer is one value; to `flight` it is
+  several, the last of which is null.
+- Nothing is changed in the OS processes that are looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from weft import threads
+from weft._watching import visit as _visit
+
+PART = 200_000  # the largest number of bytes of a part of a file
+
+
+@threads.process
+def tells_observer(asks: Any, tells: Any) -> None:
+    for what, *args in asks:
+        if what == "time":
+            tells.write(time.monotonic_ns())
+        elif what == "look":
+            tells.write(_look(*args))
+        else:
+            for part in _files():
+                tells.write(part)
+            tells.write(None)
+
+
+def _look(interval: float, most: int) -> dict[str, Any]:
+    """Returns the answers of the OS processes of this agent, by their pids, and a sentence for each
+    that does not answer.
+    """
+    try:
+        pids = _family()
+    except _visit.NoLook as error:
+        return {"answers": {}, "silent": [str(error)]}
+    visits: dict[int, _visit.Visit] = {}
+    answers: dict[str, Any] = {}
+    silent: list[str] = []
+    before = {pid: _visit.used(pid) for pid in pids}
+    try:
+        for pid in pids:
+            try:
+                visits[pid] = _visit.Visit(pid)
+                visits[pid].send("look", interval=interval, most=most)
+            except _visit.NoLook as error:
+                visits.pop(pid, None)
+                silent.append(str(error))
+        for pid, visit in visits.items():
+            try:
+                answer = visit.receive(interval + _visit.PATIENCE)
+            except _visit.NoLook as error:
+                silent.append(str(error))
+                continue
+            now, then = _visit.used(pid), before[pid]
+            cpu = None
+            if now is not None and then is not None and now.at > then.at:
+                cpu = (now.cpu - then.cpu) / (now.at - then.at)
+            answer["os"] = {"cpu": cpu, "memory": now.memory if now else 0}
+            answers[str(pid)] = answer
+    finally:
+        for visit in visits.values():
+            visit.__exit__()
+    return {"answers": answers, "silent": silent, "own": os.getpid()}
+
+
+def _family() -> list[int]:
+    """Returns the OS processes of this agent that have a door."""
+    with_door = set(_visit.doors())
+    return [pid for pid in _visit.family(os.getppid()) if pid in with_door]
+
+
+def _files() -> Iterator[Any]:
+    """Yields, for each OS process of this agent that has a flight recorder, its pid and the parts of
+    its file; for each other one its pid and a sentence that says why there is no file.
+    """
+    try:
+        pids = _family()
+    except _visit.NoLook as error:
+        yield 0, str(error)
+        return
+    for pid in pids:
+        with tempfile.TemporaryDirectory(prefix="weft-flight-") as folder:
+            path = Path(folder) / "flight"
+            try:
+                with _visit.Visit(pid) as visit:
+                    visit.ask("flight", path=str(path))
+                data = path.read_bytes()
+            except (_visit.NoLook, OSError) as error:
+                yield pid, str(error)
+                continue
+        for at in range(0, len(data), PART):
+            yield pid, data[at : at + PART]

@@ -1,0 +1,128 @@
+"""Fetches the events of a board's flight recorder over the link to the board
+(weft_mcu/flight_link.h; mcu/FLIGHT.md), and brings their times to this machine's clock.
+
+    ask(EVENTS) ──► the board's bytes
+    ask(TIME), several times ──► Moment: the board's time was between two of this machine
+        ──flight_board.file_of()──► the file
+
+Invariant: the board's clock is read between this machine's two readings, so half of the time between
+these bounds the error, whatever the line did.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from weft import __version__
+from weft._watching import flight_board as _board
+from weft.errors import BadUse, PeerDied, Poisoned, Retired
+
+TIME, EVENTS = 0, 1
+ASKED = 8  #: how often the board is asked for its time; the quickest answer counts
+APART = 1_000_000_000  #: ns between two moments from which the board's clock is measured
+
+
+class Moment(NamedTuple):
+    us: int  #: the board's time
+    ns: int  #: this machine's steady clock
+    within: int  #: the largest error, in ns
+
+
+class Recorder:
+    def __init__(self, give: Callable[[str, Any], None]) -> None:
+        from weft.threads import Channel
+
+        ask: Any = Channel("weft.flight.ask")
+        answer: Any = Channel("weft.flight")
+        give("weft.flight.ask", ask.reader())
+        give("weft.flight", answer.writer())
+        self._ask, self._answer = ask.writer(), answer.reader()
+        self._first: Moment | None = None
+        self._waits: dict[int, Any] = {}  # who waited when the board was last read
+        self._patience = 0.0
+
+    def _choose(self, guard: Any) -> Any:
+        from weft.threads import after, select
+
+        which, value = select(guard, after(self._patience))
+        if which:
+            raise BadUse(
+                f"the board has not answered for {self._patience:g} s: does its program serve the "
+                "flight recorder (mcu/FLIGHT.md)?"
+            )
+        return value
+
+    def _asked(self, what: int) -> bytes:
+        from weft.threads import Output
+
+        self._choose(Output(self._ask, what))
+        return self._next()
+
+    def _next(self) -> bytes:
+        answer = self._choose(self._answer)
+        if not isinstance(answer, bytes):
+            raise BadUse("the board answers what no flight recorder does (mcu/FLIGHT.md)")
+        return answer
+
+    def moment(self) -> Moment:
+        """Compares the clocks."""
+        best: Moment | None = None
+        for _ in range(ASKED):
+            before = time.monotonic_ns()
+            answer = self._asked(TIME)
+            after = time.monotonic_ns()
+            if len(answer) != 8:
+                raise BadUse("the board does not tell its time (mcu/FLIGHT.md)")
+            us = int.from_bytes(answer, "little")
+            # The board's time is rounded down to a microsecond.
+            moment = Moment(us, (before + after) // 2, (after - before) // 2 + 1000)
+            if best is None or moment.within < best.within:
+                best = moment
+        assert best is not None
+        return best
+
+    def write(self, path: str | os.PathLike[str], patience: float) -> None:
+        self._patience = patience
+        try:
+            data = bytearray()
+            answer = self._asked(EVENTS)
+            while answer:
+                data += answer
+                answer = self._next()
+            # The board's clock is asked afterwards: the questions are events too.
+            now = self.moment()
+        except (PeerDied, Poisoned, Retired):
+            raise BadUse("the board has ended the session: the events are not fetched") from None
+        taken = _board.read(bytes(data))
+        if not taken.room:
+            raise BadUse(
+                f"board {taken.board} records nothing: build its program with WEFT_FLIGHT "
+                "(mcu/FLIGHT.md)"
+            )
+        taken.waits = self._waits
+        first, self._first = self._first or now, self._first or now
+        target = os.fspath(path)
+        beside = f"{target}.{os.getpid()}.part"
+        try:
+            Path(beside).write_bytes(_board.file_of(taken, _clock(first, now), __version__))
+            Path(beside).replace(target)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                Path(beside).unlink()
+            raise BadUse(f"cannot write {target}: {error.strerror}") from None
+
+
+def _clock(first: Moment, now: Moment) -> _board.Clock:
+    """Returns the line through two moments. If they are not far apart, a board's microsecond is
+    taken to be one of this machine, as exactly as a crystal is (flight_board.DRIFT).
+    """
+    if now.ns - first.ns < APART or now.us <= first.us:
+        us = max(now.us - 1_000_000, 0)
+        return _board.Clock((us, now.us), (now.ns - (now.us - us) * 1000, now.ns), now.within)
+    within = max(first.within, now.within)
+    return _board.Clock((first.us, now.us), (first.ns, now.ns), within)

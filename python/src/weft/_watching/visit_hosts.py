@@ -1,0 +1,72 @@
+"""What the hosts of a network have told about their OS processes (_net/observed.py), as one network
+for `weft top nats://…`.
+
+Invariant: the numbers of OS processes are unique in the network; shown() gives that which the
+system of the host knows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft._watching import visit as _visit
+
+_FAR = 22  # the bits of a pid on Linux; above them stands the number of the host, from 1 on
+
+
+def shown(pid: int, host: str) -> str:
+    """Returns the number of an OS process, for people. Those of several hosts have numbers of their
+    own in a Network, since two hosts may have the same pid.
+    """
+    return f"{pid & ((1 << _FAR) - 1)} on {host}" if host else str(pid)
+
+
+def of_hosts(told: dict[str, dict[str, Any]]) -> _visit.Network:
+    """Returns what the hosts of a network have told (_net/observed.py), as one network. The paths
+    of processes begin with the name of their host.
+
+    Raises:
+        _visit.NoLook: an answer lacks what this version of Weft needs.
+    """
+    answers: dict[int, dict[str, Any]] = {}
+    silent: list[str] = []
+    names: dict[int, str] = {}
+    for i, (name, of) in enumerate(told.items(), 1):
+        silent += [f"host {name}: {sentence}" for sentence in of["silent"]]
+        for pid, answer in of["answers"].items():
+            number = i << _FAR | int(pid)
+            names[number] = name
+            answer["away"] = {
+                key: (i << _FAR | int(there), call)
+                for key, (there, call) in answer["away"].items()
+                if int(there)
+            }
+            answers[number] = answer
+    network = _visit.together(min(answers, default=0), answers, silent, {})
+    own = {i << _FAR | int(of.get("own", 0)) for i, of in enumerate(told.values(), 1)}
+    rows = []
+    for row in network.rows:
+        if row.pid in own and _OBSERVES in row.path:  # it is the one that was asked
+            continue
+        row.host = names[row.pid]
+        row.path = f"{row.host}:{row.path}"
+        rows.append(row)
+    for one in network.os_processes:
+        one.host = names[one.pid]
+    for node in network.nodes:
+        assert isinstance(node.at, int)
+        node.path = f"{names[node.at]}:{node.path}"
+    kept = {row.path for row in rows}
+    network.nodes = [node for node in network.nodes if node.path in kept]
+    network.rows = rows
+    for pipe in network.pipes:
+        at = names[pipe.pid]
+        pipe.readers = [f"{at}:{path}" for path in pipe.readers]
+        pipe.writers = [f"{at}:{path}" for path in pipe.writers]
+    network.pipes = [
+        p for p in network.pipes if not any(_OBSERVES in path for path in p.readers + p.writers)
+    ]
+    return network
+
+
+_OBSERVES = "tells_observer"
