@@ -47,11 +47,12 @@ from weft._net.offer import MEETING, SIDES, Offer
 from weft.errors import BadUse, ChannelEnd
 
 try:
-    import nats
     import nats.errors
     from nats.js import errors as js_errors
     from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, KeyValueConfig
     from nats.js.kv import KeyValue
+
+    from weft._net import nats_client as _nats_client
 except ImportError as error:
     raise ImportError("names need nats-py: pip install 'weft-csp[net]'") from error
 
@@ -159,7 +160,7 @@ class Meeting:
         try:
             self._nats = await _net_loop.within(
                 SERVER,
-                nats.connect(
+                _nats_client.connect(
                     self.url,
                     name=self.host,
                     tls=self._client_tls,

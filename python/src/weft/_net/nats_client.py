@@ -1,0 +1,42 @@
+"""The client of the network's NATS server: it speaks TLS or nothing (WIRE.md 17.1).
+
+nats-py goes on in the clear if the server's first line does not ask for TLS, even if the program has
+given a context for TLS. Somebody on the way could strip that word from the line, and then read the
+names and answer in the server's place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from nats import errors
+from nats.aio.client import Client
+
+__all__ = ["connect"]
+
+
+class _OnlyTLS(Client):
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        # nats-py calls this method for the first line of each connection, before it decides about
+        # TLS and before it sends anything.
+        if initial_connection and info.get("tls_required") is not True:
+            raise errors.Error("the server does not ask for TLS, so nothing was sent to it")
+        await super()._process_info(info, initial_connection)
+
+
+async def connect(url: str, **options: Any) -> Client:
+    """Does what nats.connect() does, with TLS alone.
+
+    Raises:
+        nats.errors.Error: the server does not ask for TLS, or cannot be used.
+        OSError: the server cannot be reached.
+    """
+    client = _OnlyTLS()
+    try:
+        await client.connect(url, **options)
+    except BaseException:  # the client would leave its connection open
+        with contextlib.suppress(errors.Error, OSError):
+            await client.close()
+        raise
+    return client
