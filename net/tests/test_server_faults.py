@@ -40,10 +40,10 @@ class _First:
 
     def heard(self) -> bytes:
         """Returns what the first client has said, once that client has gone."""
-        said = b""
+        heard = b""
         while data := self._open[0].recv(4096):
-            said += data
-        return said
+            heard += data
+        return heard
 
     def close(self) -> None:
         self._listens.shutdown(socket.SHUT_RDWR)
