@@ -104,8 +104,8 @@ class Limiting(Judge):
         self._set(p, self.now + t)
 
     def _close(self, p: Proc, how: str) -> Outcome:
-        """Ends the innermost block with a limit. Returns the exception by which leaving the block
-        fails, or whether the limit has ended the block.
+        """Leaves the innermost block that has a limit. Returns the exception that leaving the block
+        raises, or ("ok", whether the limit has ended the block).
         """
         own = p.exc is not None and p.exc[0] == "Cancelled" and p.by == len(p.limits) - 1
         self._disarm(p)

@@ -98,7 +98,7 @@ def check(interpreter: str, wheel: Path, compat: Path) -> None:
     ]:
         raise Wrong(f"the core needs {more}")
     expect("[None, 6]", call(python, "program.py"))
-    expect("pip install weft-csp[compat]", call(python, "-c", "import weft.compat", status=1))
+    expect("pip install 'weft-csp[compat]'", call(python, "-c", "import weft.compat", status=1))
     call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", "--no-index", compat)
     expect("compat/pycsp_locks", call(python, "-c", OLD_NAMES))
     expect("weft-csp[cli]", call(weft, "--version", status=2))

@@ -38,9 +38,9 @@ void commstime(long per, std::vector<double>& ns) {
       bench::successor<Local>(b.reader(), c.writer()), consumer(d.reader(), 10, per, &ns)));
 }
 
-// Prints the ns for a communication: with the recorder ("on") and without it ("off"); or the least
-// with it less the least without it ("event"), which is one figure a run: the difference of two
-// single samples may be anything where the machine changes its speed.
+// Prints the ns for a communication, with the recorder ("on") and without it ("off"). "event" prints
+// one figure for a run: the minimum with the recorder less the minimum without it. Single samples
+// cannot be subtracted on a machine that changes its clock rate.
 void recorded(std::string_view what, long samples, long per) {
   const char* const folder = std::getenv("TMPDIR");
   const std::string path =

@@ -46,7 +46,7 @@ def test_without_it_the_import_says_how_to_get_it(module: str, alone: Path) -> N
     name, _, why = output_of(code, alone).partition(" | ")
     assert name == "weft.compat"
     assert why == (
-        "the names of PyCSP and aPyCSP are a package of their own: pip install weft-csp[compat]\n"
+        "the names of PyCSP and aPyCSP are a package of their own: pip install 'weft-csp[compat]'\n"
     )
 
 

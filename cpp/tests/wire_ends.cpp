@@ -267,8 +267,8 @@ TEST_CASE(
         const w::Space::Step step(*t.world->spaces[2]);
         t.cb.at_home.session.bye("it is done");
       }
-      // The home receives the sender's frames about the receiver's death before all frames of the
-      // receiver.
+      // The home receives the sender's frames about the receiver's death before any frame from
+      // the receiver itself.
       t.cb.pump();
       CHECK(t.cb.at_party.carrier.under_way() == 0);
       while (t.ab.up()) {

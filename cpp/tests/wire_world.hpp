@@ -62,7 +62,8 @@ class OpOf final : public w::FarOp {
   }
   // Returns the number of enrolled parties, from the answer to the message of say().
   std::uint32_t parties() const { return static_cast<w::PartiesRoom&>(*rooms_[0]).parties; }
-  // Ends the block of the extended read; with `back` the value comes back.
+  // Ends the block of the extended read. If `back`, the read gives its value back to the channel
+  // (WIRE.md 4.7).
   void end_block(bool back = false) {
     const w::Space::Step step(*peer_->space);
     peer_->far.held_end(number(), back);

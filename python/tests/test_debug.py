@@ -80,7 +80,8 @@ def test_changed_while_it_waits_in_a_rendezvous(b: Any, changes: list[Changed]) 
     )
     assert [x.sender for x in changes] == ["main/writes"]
     noticed = ["before its receiver had it"]
-    if b.name == "threads":  # after the commit both processes run, and the sender may look first
+    # On threads both processes run once the write has committed, so the sender may notice first.
+    if b.name == "threads":
         noticed.append(
             "while it was under way, noticed by the sender before the end of its process"
         )

@@ -302,8 +302,8 @@ class Worker:
 
 
 class Item:
-    """Stands for a test in pytest, with its function and values. The handler of the test's time
-    limit refers to it.
+    """Stands in for a pytest item, with its function and its arguments. The handler of the test's
+    time limit holds a reference to it.
     """
 
     def __init__(self) -> None:

@@ -229,7 +229,9 @@ class AlternativeBase {
   // Sets the precondition of guard i. Throws BadUse if there is no guard i, if its end is closed,
   // or if it must not be on together with another guard that is on (rule 5.5).
   void enable(std::uint32_t i, bool on) {
-    if (i >= set_.size()) bad_use("enable: there is no guard " + std::to_string(i));
+    if (i >= set_.size())
+      bad_use("enable: there is no guard " + std::to_string(i) + "; this alternative has " +
+              std::to_string(set_.size()) + ", counted from 0");
     if (!engine_) {
       early_.emplace_back(i, on);
       return;

@@ -75,7 +75,7 @@ class Partial {
     for (One& one : all_)
       if (one.places.n > 0) ask(one, false);
   }
-  // Finds which processes may go on, after look().
+  // Called after look(): finds which processes may still go on.
   void solve() {
     GoingOn facts;
     for (One& one : all_) {

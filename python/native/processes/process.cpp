@@ -129,8 +129,9 @@ PyObject* judge(ProcessObject* p) {
 
 }  // namespace
 
-// Set on the thread of a coroutine apart that is over: the coroutine's group, which also waits for
-// that thread.
+// Set from the end of a coroutine apart to the end of its thread: the coroutine's group. The group
+// counts the thread as one more child (adopt() in coroutine_over(), finished() in apart_body()), so
+// the group ends after the thread.
 static thread_local runtime::Group* waits_for_thread = nullptr;
 
 // Sets `left` to the exception that has left the process. Returns why the process has no result;

@@ -31,5 +31,6 @@ def readable(those: Iterable[Any], timeout: float | None = None) -> list[Any]:
         poll.register(descriptor, select.POLLIN)
     found = poll.poll(None if timeout is None else math.ceil(timeout * 1000))
     if any(how & select.POLLNVAL for _, how in found):
-        raise OSError("a descriptor that is waited for is closed")
+        closed = [descriptor for descriptor, how in found if how & select.POLLNVAL]
+        raise OSError(f"descriptor {closed[0]} was closed before or while it was waited for")
     return [by[descriptor] for descriptor, _ in found]

@@ -276,7 +276,7 @@ def prometheus(registry: Any = None) -> Metrics:
         from prometheus_client import metrics_core as core
     except ImportError:
         raise BadUse(
-            "weft.metrics.prometheus: 'prometheus_client' is not installed: pip install weft-csp[metrics]"
+            "weft.metrics.prometheus: 'prometheus_client' is not installed: pip install 'weft-csp[metrics]'"
         ) from None
     to = prometheus_client.REGISTRY if registry is None else registry
     figures = Figures()
@@ -326,7 +326,7 @@ def opentelemetry(meter: Any = None) -> Metrics:
         from opentelemetry import metrics as api
     except ImportError:
         raise BadUse(
-            "weft.metrics.opentelemetry: 'opentelemetry' is not installed: pip install weft-csp[metrics]"
+            "weft.metrics.opentelemetry: 'opentelemetry' is not installed: pip install 'weft-csp[metrics]'"
         ) from None
     to = api.get_meter("weft") if meter is None else meter
     figures = Figures()

@@ -106,8 +106,8 @@ class Lateness {
  * @typedef {import('./plant.mjs').PlantOptions & { controller?: Controller, image?: string,
  *   constants?: 'calibrated' | 'thesis',
  *   conflicts?: boolean, record?: boolean }} SessionOptions
- *   image: the ELF of a controller of your own, in place of those here; constants: 'thesis' builds the controller with the thesis's own
- *   numbers; record: keep every edge of a drop for the picture
+ *   image: the ELF file of your own controller, instead of a built-in one; constants: 'thesis' builds the
+ *   controller with the numbers of the thesis; record: keeps every edge of a drop, to draw it
  */
 export class Session {
   /** @param {SessionOptions} [options] */

@@ -57,7 +57,7 @@ class Reduced final : public Strategy {
     unsigned options, taken;
   };
   struct Node {
-    std::vector<Uid> options;  // the processes that could go, the usual one first
+    std::vector<Uid> options;  // could take this step; first the usual order's
     std::size_t chosen = 0;
     std::vector<Alternative> within;  // choices within the step of the chosen process
     std::vector<Uid> todo, done;

@@ -457,8 +457,10 @@ class Ways {
       // when one begins to listen.
       std::this_thread::sleep_for(Milliseconds(50));
     }
-    throw Unreachable(why + ": has it gone, or may this program not publish to " + kRelay +
-                      ".>, or that one not subscribe to it?");
+    throw Unreachable(why +
+                      ". Either the program has gone, or the NATS server does not let this program "
+                      "publish to " +
+                      kRelay + ".>, or does not let that one subscribe to it");
   }
   static void agreed(natsMsg* reply) {
     const auto size = static_cast<std::size_t>(std::max(natsMsg_GetDataLength(reply), 0));

@@ -80,8 +80,8 @@ class StealQueue {
     bool mine[kSeen] = {};
     std::uint32_t seen = 0, taken = 0, most = 0;
 
-    // Takes the whole group of that process, if the group is not too big. If the thief has no
-    // process yet, takes as many processes of the group as allowed.
+    // Takes the whole group of the process waiting[first], if it fits. If it does not fit and the
+    // thief has nothing yet, takes as many processes of the group as allowed.
     void take_group(std::uint32_t first) noexcept {
       const Group* const g = group_of(waiting[first]);
       const auto belongs = [g](const core::Waker* w) { return group_of(w) == g; };

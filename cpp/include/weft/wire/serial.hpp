@@ -6,10 +6,10 @@
 //   board.give(leds.reader(), "leds");
 //   board.give(button.writer(), "button");      // before or after the board is connected
 //
-// A link has one session. The session ends when the line ends, when the board starts anew, or when
+// A link has one session. The session ends when the line ends, when the board restarts, or when
 // nothing has come from the board for the time of the lease; after that a new link can be made over
 // the line. One native thread reads, and also does what is due at a certain time. A thread that has
-// something to send sends it itself.
+// something to send writes to the line itself.
 //
 //   session ──frames──► compact.hpp ──► line.hpp: packets, sent again ──► the line
 //
@@ -17,7 +17,7 @@
 //  1 Only the link's thread reads; only a thread in a step sends, and uses line_ and the members
 //    around it.
 //  2 Once the session is over, the link's thread stays until everything that was queued is
-//    acknowledged, but at most three times `again`, so that BYE arrives.
+//    acknowledged, but for at most three times the interval of repetitions, so that BYE arrives.
 #pragma once
 #include <fcntl.h>
 #include <poll.h>

@@ -178,8 +178,8 @@ def serves(process: int | None) -> None:
 
 
 def called(process: int, call: str | None) -> None:
-    """Records that process `process` runs the call `call` of the parent or, if `call` is None, that
-    its call has ended."""
+    """Records that the process with the id `process` runs the parent's call `call`, or, if `call` is
+    None, that its call has ended."""
     with _lock:
         if call is None:
             _calls.pop(process, None)

@@ -112,7 +112,7 @@ def _as_they_come(
     until: float | None,
     take: Callable[[Future[Any], float | None], Any],
 ) -> Iterator[Any]:
-    """Does what _in_order() does, in the order in which the calls end."""
+    """Does what _in_order() does, but yields each result as soon as its call ends."""
     try:
         left = None if until is None else until - time.monotonic()
         for future in _as_completed(futures.copy(), left):

@@ -316,7 +316,7 @@ def _by_value(function: Any) -> bytes:
         raise BadUse(
             f"{_foreign_exceptions.name_of(function)} {why}, so another OS process cannot import it: "
             f"move it to {'a file' if typed else 'the top of its module'}, or install cloudpickle, which sends it by value "
-            "(pip install weft-csp[processes])"
+            "(pip install 'weft-csp[processes]')"
         ) from None
     return bytes(cloudpickle.dumps(function))
 

@@ -30,7 +30,7 @@ _REMEDIES = (
 )  # fmt: skip
 _BY_VALUE = (
     "define it at the top level of a module, or install cloudpickle, which sends it by value "
-    "(pip install weft-csp[processes])"
+    "(pip install 'weft-csp[processes]')"
 )
 
 

@@ -36,7 +36,7 @@ def begun(what: str, progress: bool | str) -> Bar | None:
     try:
         from rich.console import Console
     except ImportError:
-        raise BadUse("map(progress=True) needs rich: pip install weft-csp[cli]") from None
+        raise BadUse("map(progress=True) needs rich: pip install 'weft-csp[cli]'") from None
 
     class Quiet(Console):
         def on_broken_pipe(self) -> None:

@@ -246,15 +246,17 @@ class Relay:
                 if loop.time() - self._since > BACK:
                     break
             except (ValueError, TypeError, KeyError):
-                raise ConnectionRefusedError("the answer is not from a Weft program") from None
+                raise ConnectionRefusedError(
+                    "what answers for this program through the NATS server is no Weft program"
+                ) from None
             except ConnectionRefusedError:
                 raise
             except _LOST as error:
                 why = str(error) or why
             await asyncio.sleep(0.05)
         raise TimeoutError(
-            f"{why}: has it gone, or may this program not publish to {RELAY}.>, "
-            "or that one not subscribe to it?"
+            f"{why}. Either the program has gone, or the NATS server does not let this program publish "
+            f"to {RELAY}.>, or does not let that one subscribe to it"
         )
 
     def forget(self, session: str) -> None:

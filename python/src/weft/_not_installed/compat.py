@@ -15,7 +15,7 @@ from pathlib import Path
 _found = PathFinder.find_spec("weft.compat", [str(Path(folder, "weft")) for folder in sys.path])
 if _found is None:
     raise ModuleNotFoundError(
-        "the names of PyCSP and aPyCSP are a package of their own: pip install weft-csp[compat]",
+        "the names of PyCSP and aPyCSP are a package of their own: pip install 'weft-csp[compat]'",
         name="weft.compat",
     )
 __path__ = list(_found.submodule_search_locations or [])

@@ -152,7 +152,9 @@ def flight(path: str | os.PathLike[str], size: int = 16 << 20) -> Iterator[None]
     if not LEAST <= size <= MOST:
         raise BadUse(f"flight: size={size} is not from {LEAST} to {MOST} bytes")
     if not os.access(Path(path).absolute().parent, os.W_OK):
-        raise BadUse(f"flight: cannot write {os.fspath(path)}: no directory to write to")
+        raise BadUse(
+            f"flight: cannot write {os.fspath(path)}: its directory does not exist, or may not be written to"
+        )
     begin(size)
     try:
         yield

@@ -77,7 +77,10 @@ class Recorder:
             answer = self._asked(TIME)
             after = time.monotonic_ns()
             if len(answer) != 8:
-                raise BadUse("the board does not tell its time (mcu/FLIGHT.md)")
+                raise BadUse(
+                    f"the board answered {len(answer)} bytes, not 8, to the question for its time: "
+                    "does its firmware have the flight recorder (mcu/FLIGHT.md)?"
+                )
             us = int.from_bytes(answer, "little")
             # The board's time is rounded down to a microsecond.
             moment = Moment(us, (before + after) // 2, (after - before) // 2 + 1000)

@@ -120,7 +120,8 @@ class alt {
     const std::size_t n = state_->guards.size();
     if (conditional && when.size() != n)
       weft::detail::bad_use("csp::alt: " + std::to_string(n) + " guards and " +
-                            std::to_string(when.size()) + " preconditions");
+                            std::to_string(when.size()) +
+                            " preconditions: give one precondition for each guard");
     std::vector<detail::Guard*> order;
     std::vector<std::size_t> index;
     for (std::size_t k = 0; k < n; ++k) {
