@@ -21,7 +21,7 @@ from pathlib import Path
 
 CPP = Path(__file__).resolve().parent.parent / "cpp"
 HEADERS = CPP / "include/weft"
-LEFT_OUT = re.compile(r"(asio|component\w*|net|tls)\.hpp|net/")
+LEFT_OUT = re.compile(r"(asio|(anywhere_)?component\w*|net|tls)\.hpp|net/")
 OUT = "weft_single.hpp"
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<(weft/[^>]+)>|"([^"]+)")[^\n]*$', re.MULTILINE)
 
@@ -43,6 +43,11 @@ def within(file: Path, included: re.Match[str]) -> Path | None:
     return path if path.is_file() and path.is_relative_to(CPP) else None
 
 
+def left_out(file: Path) -> bool:
+    inside = file.is_relative_to(HEADERS)
+    return inside and LEFT_OUT.match(file.relative_to(HEADERS).as_posix()) is not None
+
+
 def text_of(file: Path, seen: set[Path]) -> str:
     """Returns the text of the file, with each #include of a file of Weft replaced by that file's
     text, or by nothing if that text has been inserted before.
@@ -51,7 +56,7 @@ def text_of(file: Path, seen: set[Path]) -> str:
 
     def there(included: re.Match[str]) -> str:
         path = within(file, included)
-        if path is None:
+        if path is None or left_out(path):
             return included[0]
         return "" if path in seen else text_of(path, seen)
 
@@ -65,7 +70,7 @@ def single() -> str:
     seen: set[Path] = set()
     parts = [HEAD.format(version=".".join(numbers))]
     for header in [HEADERS / "weft.hpp", *sorted(HEADERS.rglob("*.hpp"))]:
-        if header not in seen and not LEFT_OUT.match(header.relative_to(HEADERS).as_posix()):
+        if header not in seen and not left_out(header):
             parts.append(text_of(header, seen))
     parts += ["#if defined(WEFT_IMPLEMENTATION)\n", text_of(CPP / "src/weft.cpp", seen), "#endif\n"]
     return "\n".join(parts)
