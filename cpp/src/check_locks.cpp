@@ -1,11 +1,11 @@
-// Locks in a checked program. All processes of a check are on one thread. So if a process waited for
-// a lock that another process holds during an operation, the check would stand still for ever. A
-// mutex knows which thread holds it, so a thread that would wait for itself is refused.
+// Locks in a checked program. All processes of a check are on one thread. So if a process waited
+// for a lock that another process holds during an operation, the check would stand still for ever.
+// A mutex knows which thread holds it, so a thread that would wait for itself is refused.
 //
 // std::mutex calls pthread_mutex_lock(). In a checked program it calls the function below, since a
 // function of the program goes before that of a shared library. Only a program that is compiled for
-// checks has this function. Under ThreadSanitizer it is left out, because ThreadSanitizer has such a
-// function of its own.
+// checks has this function. Under ThreadSanitizer it is left out, because ThreadSanitizer has one of
+// its own.
 #include <weft/config.hpp>
 
 #if defined(__SANITIZE_THREAD__)
@@ -34,8 +34,8 @@ extern "C" int pthread_mutex_lock(pthread_mutex_t* m) noexcept {
     points->stands_at_lock();
     return EDEADLK;
   }
-  // The pthread_mutex_lock() of the library cannot be called here, so the thread waits for the mutex
-  // with a time that never comes.
+  // The library's pthread_mutex_lock() cannot be called here. So the thread waits until a time that
+  // never comes.
   constexpr timespec never{time_t{1} << 40, 0};
   do r = pthread_mutex_clocklock(m, CLOCK_MONOTONIC, &never);
   while (r == ETIMEDOUT);
