@@ -4,8 +4,8 @@
 //
 // std::mutex calls pthread_mutex_lock(). In a checked program it calls the function below, since a
 // function of the program goes before that of a shared library. Only a program that is compiled for
-// checks has this function. Under ThreadSanitizer it is left out, because ThreadSanitizer has one of
-// its own.
+// checks has this function. Under ThreadSanitizer it is left out, because ThreadSanitizer has its
+// own.
 #include <weft/config.hpp>
 
 #if defined(__SANITIZE_THREAD__)

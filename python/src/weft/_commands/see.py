@@ -370,7 +370,9 @@ def top(
     most: int,
     keys: str | None = None,
 ) -> int:
-    """Shows what a program, or the hosts of a network, do; on a terminal until `q` is pressed."""
+    """Shows what a program does, or what the hosts of a network do; on a terminal until the program
+    ends or `q` is pressed.
+    """
     with contextlib.ExitStack() as opened, _no_look_is_bad_use():
         looking: _visit.Looking | FarLooking
         if is_network(word):
@@ -637,7 +639,8 @@ def top_command(
     """Show the network of a program that runs: who is busy, who waits for whom, and the bottleneck.
 
     PROGRAM is the number of an OS process, or a word of its command line. It is not needed if only
-    one program runs. Or it is a network, nats://HOST:PORT: then what its hosts run is shown.
+    one program runs. PROGRAM may also be a network, nats://HOST:PORT: then this command shows what
+    the hosts of the network run.
 
     \b
     Examples:
