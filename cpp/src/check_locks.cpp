@@ -1,10 +1,11 @@
-// Locks in a checked program. All processes of a check are on one thread. So if a process waits for
-// a lock that another process keeps in an operation, the check would stand still for ever. A mutex
-// knows which thread holds it: a thread that waits for itself is refused, and not left to wait.
+// Locks in a checked program. All processes of a check are on one thread. So if a process waited
+// for a lock that another process holds during an operation, the check would stand still for ever.
+// A mutex knows which thread holds it, so a thread that would wait for itself is refused.
 //
-// The program's calls of pthread_mutex_lock(), which std::mutex makes, come here: a function in a
-// program goes before that of a shared library. Only a program that is compiled for checks has this
-// function. ThreadSanitizer has one of its own.
+// std::mutex calls pthread_mutex_lock(). In a checked program it calls the function below, since a
+// function of the program goes before that of a shared library. Only a program that is compiled for
+// checks has this function. Under ThreadSanitizer it is left out, because ThreadSanitizer has its
+// own.
 #include <weft/config.hpp>
 
 #if defined(__SANITIZE_THREAD__)
@@ -23,7 +24,7 @@
 
 #include <weft/runtime/points.hpp>
 
-// Returns EDEADLK where the lock would never be free; then std::mutex::lock() throws
+// Locks the mutex. Returns EDEADLK if the lock would never be free; then std::mutex::lock() throws
 // std::system_error.
 extern "C" int pthread_mutex_lock(pthread_mutex_t* m) noexcept {
   int r = pthread_mutex_trylock(m);
@@ -33,7 +34,8 @@ extern "C" int pthread_mutex_lock(pthread_mutex_t* m) noexcept {
     points->stands_at_lock();
     return EDEADLK;
   }
-  // There is no other way to wait as pthread_mutex_lock() does. The time never comes.
+  // The library's pthread_mutex_lock() cannot be called here. So the thread waits until a time that
+  // never comes.
   constexpr timespec never{time_t{1} << 40, 0};
   do r = pthread_mutex_clocklock(m, CLOCK_MONOTONIC, &never);
   while (r == ETIMEDOUT);

@@ -32,7 +32,7 @@ void Runner::launch() {
   }
 }
 
-// Called while the exception that kept the process from starting is being handled.
+// Called in the handler of the exception because of which the process could not start.
 void Runner::launch_failed() {
   runtime::Group& g = *group;
   const std::uint32_t my_order = order();

@@ -25,7 +25,7 @@ struct Noted {
   Int plus(Int x) const { return as + x; }
 };
 
-// Tells the notes, and forgets them.
+// Writes the notes to a channel, and forgets them.
 weft::Process recalls(weft::Writer<Int> log) {
   for (Int i = 0; i < notes.count; ++i) co_await log.write(notes.noted[i]);
   notes.count = 0;
@@ -37,7 +37,8 @@ weft::Process counts(weft::Writer<Int> out, Int from, Int to) {
 }
 WEFT_PLACEABLE(counts, out, from, to)
 
-// Copies until a channel has ended, and asks nothing. Objects live in three scopes while it waits.
+// Copies until a channel has ended, and asks about no end. Objects live in three scopes while the
+// process waits.
 weft::Process noted_copies(weft::Reader<Int> source, weft::Writer<Int> out) {
   Noted outer(1);
   for (;;) {
@@ -72,7 +73,7 @@ weft::Process poisons(weft::Writer<Int> out, Int strength) {
 }
 WEFT_PLACEABLE(poisons, out, strength = 1)
 
-// Tells how the writes have ended, and how many were done if `counted`.
+// Writes to `log` how the writes have ended; if `counted`, also how many were done.
 weft::Process tells(weft::Writer<Int> out, weft::Writer<Int> log, bool counted) {
   Int n = 0;
   auto s = co_await weft::write_or_end(out, n);
@@ -104,7 +105,7 @@ weft::Process merges(weft::Reader<Int> a, weft::Reader<Int> b, weft::Writer<Int>
 }
 WEFT_PLACEABLE(merges, a, b, out)
 
-// Everything that a select has: inputs of two types, an output, times.
+// Selects with inputs of two types, an output, a time, a skip, and preconditions.
 weft::Process chooses(weft::Reader<Int> numbers, weft::Reader<bool> flags, weft::Writer<Int> log) {
   using namespace std::chrono_literals;
   for (Int left = 3; left > 0; --left) {

@@ -62,7 +62,7 @@ void eats_in_thread(Writer<int> take, Writer<int> take_too, Reader<int> put, Rea
   put_too();
   put();
 }
-// A fork is a buffer of one place. `mixed`: every second philosopher is a coroutine.
+// A fork is a buffer of one place. If `mixed`, every second philosopher is a coroutine.
 void philosophers(std::size_t n, bool ordered, bool mixed) {
   std::vector<Channel<int>> forks;
   for (std::size_t i = 0; i < n; ++i) forks.emplace_back(weft::buffer(1));
@@ -176,7 +176,8 @@ TEST_CASE("rule 17.5: an exception of a thread process fails the schedule") {
   CHECK(r.failures[0].deviations == 1);
 }
 TEST_CASE("rule 17.2: thread processes handle exceptions of their own between their operations") {
-  // Each process lets the other go on while it handles an exception, and while one unwinds it.
+  // Each process lets the other go on while it handles an exception, and while an exception unwinds
+  // its stack.
   struct Last {
     const Writer<int>& out;
     ~Last() { out(std::uncaught_exceptions()); }
@@ -251,7 +252,7 @@ TEST_CASE("rule 17.9: what a thread process cannot do in a check is refused by n
                   }));
       },
       "a lock (std::mutex)");
-  // A lock that no process keeps in an operation is a lock as anywhere.
+  // A lock that no process holds during an operation works as usual.
   CHECK(runs([] {
           std::mutex m;
           const auto locks = [&m] { const std::lock_guard g(m); };

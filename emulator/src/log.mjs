@@ -3,10 +3,10 @@
  * The log of a firmware (mcu/LOG.md): its texts from the ELF, its records from a serial line.
  *
  * Invariants
- * - A packet whose checksum is wrong is passed over, as is everything that is no packet, so text of
- *   the firmware and packets of other kinds may be on the same line.
- * - A record of a packet with a right checksum whose text the ELF does not have means that the ELF
- *   is not the firmware's; the line says so.
+ * - A packet whose checksum is wrong is passed over, and so is everything that is no packet. So text
+ *   of the firmware and packets of other kinds may be on the same line.
+ * - If a packet has a right checksum and a record whose text the ELF does not have, the ELF is not
+ *   the firmware's; the line says so.
  */
 import { ImageError } from './image.mjs';
 
@@ -82,14 +82,17 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
   return n;
 });
 
-/** CRC-32 as in zip (node's own is newer than the oldest node that runs this). @param {Uint8Array} bytes */
+/**
+ * Returns the CRC-32 as in zip. (The oldest node that runs this has no such function of its own.)
+ * @param {Uint8Array} bytes
+ */
 function crc32(bytes) {
   let c = 0xffffffff;
   for (const byte of bytes) c = TABLE[(c ^ byte) & 255] ^ (c >>> 8);
   return ~c >>> 0;
 }
 
-/** Undoes COBS. Returns null if the bytes are none. @param {number[]} line */
+/** Undoes COBS. Returns null if the bytes are not COBS. @param {number[]} line */
 function unstuff(line) {
   const bytes = [];
   for (let at = 0; at < line.length;) {
@@ -113,7 +116,7 @@ export class LogReader {
     this.say = say;
     /** @type {number[]} */
     this.line = [];
-    /** microseconds, whose upper part is counted here */
+    /** the time of the last record, in microseconds; a packet has its lower 32 bits alone */
     this.time = 0;
     /** bytes that belonged to no packet */
     this.passed = 0;

@@ -1,5 +1,5 @@
-"""Tests of `weft lf graph --html`: what the page is given to draw; in the soak, what a browser shows
-and does when it is clicked."""
+"""Tests of `weft lf graph --html`: the data that the page draws; in the soak, what a browser shows,
+also after a click."""
 
 from __future__ import annotations
 

@@ -414,7 +414,7 @@ def test_renames_that_are_refused(two: Client) -> None:
 
 
 def test_the_diagram_as_a_command(client: Client) -> None:
-    """A program is drawn as a page; so is a causality loop, which is told too."""
+    """A program is drawn as a page; so is a causality loop, which is also reported."""
 
     def draws(command: str) -> str | None:
         given = {"command": command, "arguments": [client.path.as_uri()]}

@@ -1,4 +1,4 @@
-"""Tests of programs with several syntax errors: each is told, at its line, and nothing else is."""
+"""Tests of programs with several syntax errors: each is reported at its line, and nothing else is."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_one_mistake_is_told_once(mistake: tuple[str, str, str]) -> None:
 
 
 def test_several_mistakes_are_all_told() -> None:
-    """Any of the mistakes together: each is told, and there is nothing at another place. Two
+    """Any of the mistakes together: each is reported, and nothing at another place. Two
     neighbours may count as one."""
     parse(GOOD, "x.lf")
     rows = GOOD.split("\n")

@@ -22,8 +22,8 @@ static uint8_t *close_piece(uint8_t *piece, char letter, uint8_t *end) {
   return end;
 }
 #if WEFT_FLIGHT
-/* The address of a thing, which stands for the thing in events. On a host the upper half of the
- * address is left out. */
+/* Writes the address of a thing, which stands for the thing in events. On a host the upper half of
+ * the address is left out. */
 static uint8_t *put_thing(uint8_t *p, const void *thing) {
   return put32(p, (uint32_t)(uintptr_t)thing);
 }
@@ -32,13 +32,13 @@ typedef struct event {
   const void *who, *place;
   uint32_t what, time;
 } event;
-/* What a note needs of a core. WEFT_FLIGHT_NOTE of a port depends on the layout. `noted` and `mask`
- * count STEP for each event, so that on a microcontroller they are in bytes. */
+/* What a note needs of a core. WEFT_FLIGHT_NOTE of a port depends on this layout. `noted` and
+ * `mask` count STEP for each event, so on a microcontroller they count bytes. */
 enum { STEP = 16 };
 typedef struct lane {
   uint32_t noted, mask;
   event *ring;
-  uint32_t from; /* the events before this one have been taken, or are lost */
+  uint32_t from; /* the number of the first event that is neither taken nor lost */
 } lane;
 static event rings[WEFT_CORES][WEFT_FLIGHT];
 #define LANE(core) \
@@ -49,8 +49,8 @@ lane weft_flight_lanes[WEFT_CORES] = {
     LANE(1),
 #endif
 };
-/* While the rings are read: the events from `until` on are lost, and `first` is a copy of the ring's
- * first event. */
+/* While the rings are read, the events from number `until` on are lost, and `first` is a copy of
+ * the ring's first event. */
 static struct {
   uint32_t until;
   event first;
@@ -69,7 +69,7 @@ const void *weft_flight_hidden;
 _Static_assert(sizeof(event) == STEP, "WEFT_FLIGHT_NOTE counts on this size");
 __attribute__((naked)) WEFT_HOT void weft_flight_note(const void *who, const void *place,
                                                       uint32_t what) {
-  (void)who, (void)place, (void)what; /* They are in r0, r1 and r2. */
+  (void)who, (void)place, (void)what; /* The assembly takes them from r0, r1 and r2. */
   WEFT_FLIGHT_NOTE(weft_flight_lanes);
 }
 #else
@@ -101,7 +101,7 @@ static void stop(weft_flight_reader *r) {
     uint32_t until = count_of(l);
     reading[i].first = l->ring[0];
     WEFT_POKE(l->mask, 0);
-    /* go_on() has skipped one event, which may not have come yet. */
+    /* go_on() has skipped one event of another core, which may not have come yet. */
     if (missing(until, l->from) > COUNTS / 2) until = l->from;
     /* The other core may be in the middle of a note, which overwrites the oldest event. */
     if (missing(until, l->from) > WEFT_FLIGHT - 1) {
@@ -117,7 +117,7 @@ static void go_on(void) {
     lane *l = &weft_flight_lanes[i];
     uint32_t count = count_of(l);
     lost += missing(count, reading[i].until);
-    /* Of another core one event more is skipped: that core may be in the middle of its note. */
+    /* One more event of another core is skipped: that core may be in the middle of its note. */
     l->from = count + (i != weft_core());
     WEFT_POKE(l->mask, (WEFT_FLIGHT - 1) * STEP);
   }

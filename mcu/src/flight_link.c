@@ -1,5 +1,5 @@
-/* flight_link.c: the function of weft_mcu/flight_link.h. One operation reads what the PC asks, and
- * then writes the answers. */
+/* flight_link.c: the function of weft_mcu/flight_link.h. The same weft_link_op reads what the PC
+ * asks, and then writes the answers. */
 #include "weft_mcu/flight_link.h"
 
 #include "weft_mcu/cbor.h"
@@ -28,7 +28,7 @@ static void answer_events(weft_flight_link *f) {
   if (!n) f->takes = false;
   answer(f, bytes, n);
 }
-/* Reads to the end what a session that is over has left unread, so that the recorder goes on. */
+/* Takes the events that a session that is over has not fetched, so that the recorder goes on. */
 static void give_up(weft_flight_link *f) {
   uint8_t bytes[WEFT_FLIGHT_LEAST];
   while (f->takes && weft_flight_take(&f->reader, bytes, sizeof bytes)) {}

@@ -1,6 +1,6 @@
-/* frame.h: what goes over a serial line in packets that zero bytes cut (COBS), each with a CRC-32:
- * those of a link to a PC (link.c) and those of a log (log.c). Both may share a line, because each
- * side passes over packets whose checksum is not its own. */
+/* frame.h: COBS and CRC-32 for the packets of a serial line, which zero bytes separate: those of a
+ * link to a PC (link.c) and those of a log (log.c). Both kinds may share a line, because each
+ * reader passes over packets that are not its own. */
 #ifndef WEFT_FRAME_H
 #define WEFT_FRAME_H
 #include <stddef.h>

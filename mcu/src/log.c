@@ -1,10 +1,10 @@
-/* log.c: the packets of a log (weft_mcu/log.h). A packet, before COBS and after its CRC-32: 'L', the
- * time of its first record in four bytes, how many records were lost before it (varint); then for
- * each record
+/* log.c: the packets of a log (weft_mcu/log.h). Before COBS a packet has its CRC-32, then 'L', the
+ * time of its first record in four bytes, how many records were lost before this record (varint);
+ * then for each record
  *
  *   varint of its entry, low 16 bits
  *   varint of 4 * (us since the record before) + (bytes of an argument - 1)
- *   the arguments, of so many bytes each, the sign above them
+ *   the arguments, of so many bytes each; the reader extends the sign of each
  *
  * A varint has 7 bits a byte, the low ones first. */
 #include "weft_mcu/log.h"
@@ -58,7 +58,7 @@ size_t weft_log_packet(weft_log *l, uint8_t *to, size_t room) {
       for (unsigned k = 0; k <= size; k++) *p++ = (uint8_t)(s.args[i] >> 8 * k);
     before = s.time;
     l->out++;
-    /* Records that are lost now are told of in the next packet. */
+    /* The next packet reports the records that are lost now. */
   } while (p <= most && oldest(l, &s) && !l->lost);
   set32(begin, crc32(begin + SUM, (size_t)(p - begin) - SUM));
   return cobs(to, (size_t)(p - begin));

@@ -57,8 +57,7 @@ def test_a_host_in_a_trace_and_in_a_look(host, network, keys, server, recording,
         for i in range(5):
             to.write(i)
             assert inp.read() == 2 * i
-        # While the host's process waits for the next value:
-        # On a busy machine an OS process may miss a look.
+        # The host's process waits for the next value. On a busy machine it may miss a look.
         while not looks or "doubles" not in looks[-1].stdout:
             looks.append(weft("top", server.url, "--keys", keys, "--json"))
             assert looks[-1].returncode == 0, looks[-1].stderr
@@ -97,7 +96,7 @@ def test_a_host_in_a_trace_and_in_a_look(host, network, keys, server, recording,
     assert len(mine) == len(its) == 5
     within = max(head[5] for head in recorded.heads)
     assert 0 < within < 5e9
-    # Each value was read over there after the write had begun here, and the next write begins later.
+    # Each read over there ends after its write has begun here, and begins before the next write ends.
     for one, other in zip(mine, its, strict=True):
         assert other["t"] + within >= one["t"] - one["waited"]
     for one, other in zip(mine[1:], its, strict=False):

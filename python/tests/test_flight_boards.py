@@ -136,8 +136,8 @@ def test_the_clock_of_32_bits_wraps_and_cores_are_merged(lines: Any) -> None:
 
 
 def test_hand_overs_of_a_ring_that_has_lost_its_beginning(tmp_path: Path) -> None:
-    """rule M24: the n-th write is the n-th read. The first events are the second halves of two
-    values; then the writer waits, and its value is the third.
+    """rule M24: the n-th write belongs to the n-th read. The first events are the second halves of
+    two values; then the writer waits, and its value is the third.
     """
     data = board(
         event(10, SRC, GOES_ON, WRITE, A),  # its read is lost

@@ -283,8 +283,8 @@ runtime::ThreadProcess& blocking_guest(const char* what);
 runtime::ThreadProcess& checked_caller(const char* what);
 #endif
 
-// Throws BadUse if a function that is checked has made the place, and a thread uses it that does not
-// belong to the check: no check decides when that thread goes on.
+// Throws BadUse if a checked function has made the place, and the calling thread does not belong to
+// the check: no check decides when that thread goes on.
 #if WEFT_CHECKED
 [[noreturn]] void from_outside(const core::SyncObject& place);
 inline void not_from_outside(const core::SyncObject& place) {
@@ -295,7 +295,7 @@ inline void not_from_outside(const core::SyncObject& place) {
 constexpr void not_from_outside(const core::SyncObject&) noexcept {}
 #endif
 
-// An operation that a thread process begins on this line.
+// An operation that a thread process begins at the line `at`.
 struct ThreadCall : runtime::CheckedCall {
 #if WEFT_CHECKED
   ThreadCall(runtime::ThreadProcess& p, Here at, bool yields = false) noexcept

@@ -46,7 +46,7 @@ class Checker final : public Points, public Deciding<Checker> {
   };
 
   std::uint64_t lost = 0;  // the number of lost values
-  std::string refused;     // a thing that the program uses and that cannot be checked
+  std::string refused;     // what the program uses although it cannot be checked
   bool telling = false;    // whether the story is kept, and a deadlock is reported by rule 10.2
   std::vector<Told> story;
 
@@ -98,7 +98,7 @@ class Checker final : public Points, public Deciding<Checker> {
     int told = -1;  // the process's last operation in the story
     BegunSelect select;
     std::unique_ptr<checking::Fibre> fibre;  // of a thread process that has not ended
-    Context* context = nullptr;              // in the fibre; null before the fibre has begun
+    Context* context = nullptr;              // `this_context` in the fibre; null until it has begun
   };
 
   Checked& of(int n) noexcept { return *processes_[static_cast<std::size_t>(n)]; }

@@ -29,7 +29,7 @@ inline constexpr bool kNamed<F, N...> = [] {
   return sizeof...(A) == sizeof...(N);
 }();
 
-// For placements that do not need the names and the defaults.
+// Used by placements that do not need the names and the defaults.
 struct Undeclared {
   void next(const char*) noexcept {}
 };

@@ -205,8 +205,8 @@ class Bodies:
         return f"static {returns} {cls.key}_method_{method.name}({', '.join(arguments)})"
 
     def handler(self, at: int, decl: tree.Watchdog, mode: str) -> list[str]:
-        """Returns the handler of a watchdog. Its body sees `self`, the watchdog, and the actions
-        that it names."""
+        """Returns the C function that is the handler of a watchdog. The handler's body may use
+        `self`, the watchdog, and the actions that the handler names."""
         refs = [tree.Ref(decl.name), *decl.effects]
         head = tree.Reaction("", refs, [], [], None, None, None, [], decl.span)
         name = f"{self.cls.key}_watchdog_{at}"

@@ -274,7 +274,7 @@ def _do(given: argparse.Namespace) -> int:
 
 
 def _page(path: Path, output: Path | None) -> int:
-    """Writes the page that shows a program. A causality loop is shown too, and told."""
+    """Writes the page that shows a program. A causality loop is shown too, and then raised."""
     from weft_lf.drawing import draw_page
     from weft_lf.order import Loop
 

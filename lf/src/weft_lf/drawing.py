@@ -10,8 +10,8 @@ Invariants
   indices of banks: `Main.a` is a reactor, `Main.a.out` a port, `Main.a#0` the first reaction.
 - A program whose only error is a causality loop is drawn too; `loop` then has the loop's reactions
   and the edges between them.
-- An edge belongs to the reactor in which it was written, and joins parts of this reactor and ports
-  of the reactors in it.
+- An edge belongs to the reactor in whose source it was written. It joins ports and parts of this
+  reactor and ports of the reactors in it.
 """
 
 from __future__ import annotations
@@ -180,15 +180,15 @@ class _Drawing:
         return ".".join(filter(None, (path, ref.container, ref.variable)))
 
     def end(self, made: Instance, path: str, ref: tree.Ref, mode: ModeOf | None) -> str:
-        """Returns the identifier of what a reaction names: it may be a part of the reaction's
-        mode."""
+        """Returns the identifier of the thing that a reaction names, which may be a part of the
+        reaction's mode."""
         key = f"{mode.decl.name}/{ref.variable}" if mode else ""
         if not ref.container and key in {**made.timers, **made.actions, **made.watchdogs}:
             return _within(path, ref.variable, mode)
         return self.plain(path, ref)
 
     def causes(self) -> dict[str, list[str]]:
-        """Returns, for each reaction, the reactions that have to wait for it."""
+        """Returns, for each reaction, the reactions that wait for it directly."""
         found: dict[str, dict[str, None]] = {}
         for one, following in dependencies(self.model.instances).items():
             if one.forward is None:
@@ -217,7 +217,7 @@ def _real(reactions: Iterable[ReactionOf]) -> Iterable[ReactionOf]:
 
 
 def _ports(channel: Channel | None) -> list[str]:
-    """Returns the ports through which a value comes to `channel`, from its driver on."""
+    """Returns the ports through which a value comes to `channel`, the driver's first."""
     found: list[str] = []
     while channel is not None:
         found.append(port_id(channel.port))

@@ -299,8 +299,8 @@ class _Elaborator:
         made.watchdogs[_key(member.name, mode)] = WatchdogOf(made, member, timeout, mode)
 
     def handlers(self, made: Instance) -> None:
-        """Finds the actions that the handlers of watchdogs may schedule, and refuses other effects
-        of handlers."""
+        """Finds the actions that the handlers of watchdogs may schedule. Raises LfError for any
+        other effect of a handler."""
         for one in made.watchdogs.values():
             for ref in one.decl.effects:
                 name = ref.variable

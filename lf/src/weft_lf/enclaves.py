@@ -15,9 +15,9 @@ Invariants
 - `Enclaves.of` contains every instance; `sends` and `arrives` contain every delay. Enclaves are
   numbered from 0, in the order of the first reaction in each.
 - A Delay arrives in one enclave: a Delay whose readers are in several enclaves is split.
-- A program has one enclave if it has modes or watchdogs, or asks for one worker. It also has one enclave if it
-  has no `@enclave` and either its reactors share something, or it has one thread and is not for a
-  device.
+- A program has one enclave if it has modes or watchdogs, or asks for one worker. It also has one
+  enclave if it has no `@enclave` and either its reactors share something, or it has one thread and
+  is not for a device.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Loaded:
     """
 
     tree: File
-    text: str = ""  # what was parsed
+    text: str = ""  # the text that was parsed
     scope: dict[str, tuple[Loaded, Reactor]] = field(default_factory=dict)
 
 

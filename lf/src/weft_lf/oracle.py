@@ -4,8 +4,8 @@ runtime.
 The oracle follows SEMANTICS.md, part III, rule by rule, and shares nothing with the runtime. It has
 no levels, only the order of reactions, and its queue is a list. Time is logical (`fast`): physical
 time stands still. Therefore the oracle does not support physical actions and connections, and only
-a deadline of 0 is missed. A watchdog expires when the logical time has come: as it does in a program
-that waits for physical time, and whose reactions take none.
+a deadline of 0 is missed. A watchdog expires when logical time reaches its expiry, as in a program
+that waits for physical time and whose reactions take none.
 
 Invariants
 - `Oracle.run` returns the trace: (time since the start in ns, microstep, name, missed) for each
@@ -395,8 +395,8 @@ class Oracle:
             shown["is_present"] = 0
 
     def expire(self) -> None:
-        """Runs the handlers of the watchdogs that expire now (R25). What they schedule may be due
-        at this very tag."""
+        """Runs the handlers of the watchdogs that expire now (R25). The events that they schedule
+        may be due at this very tag."""
         for event in [e for e in self.queue if e.tag <= self.now]:
             if isinstance(event.what, WatchdogOf):
                 dog = event.what

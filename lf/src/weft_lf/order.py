@@ -28,10 +28,11 @@ class Loop(LfError):
     """Raised if a program has a causality loop: reactions that wait for each other.
 
     Attributes:
-        path: the reactions of the loop, in its order.
-        ways: for each, the channel by which the next one waits for it; None if the next one only
-            stands behind it in their reactor.
-        model: the program, without an order of its reactions, once it is complete otherwise.
+        path: the reactions of the loop, in the order of the loop.
+        ways: for each reaction, the channel through which the next one waits for it; None if the
+            next one only stands behind it in their reactor.
+        model: the program, complete but for the order of its reactions; None if elaborate() has not
+            set it yet.
     """
 
     def __init__(self, path: list[ReactionOf], ways: list[Channel | None]) -> None:

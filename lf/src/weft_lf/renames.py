@@ -1,12 +1,13 @@
-"""Finds all places of a name in `.lf` files, for an editor that renames it.
+"""Finds all places of a name in `.lf` files, for an editor that renames the thing of that name.
 
     place ──target_at()──► Target: what the name means ──places_of()──► the places, file by file
 
 Invariants
 - A place is found because the name means the same thing there, not because the word is the same: a
   state and a port may have one name, and a struct of a body may have a member of that name.
-- In bodies a name means what the generated C makes of it: a port only if the reaction names it, a
-  state or parameter behind `self->`, a port of a contained reactor behind the reactor's name.
+- In a body a name means what it means in the generated C: a port only if the reaction names the
+  port, a state or parameter behind `self->`, a port of a contained reactor behind that reactor's
+  name.
 - `x_width` in a body is a place of x.
 - Reactions and type parameters have no Target.
 """
@@ -31,7 +32,7 @@ THINGS = (tree.Port, tree.Timer, tree.Action, tree.Watchdog, tree.Instance, tree
 
 @dataclass(frozen=True)
 class Target:
-    """What a name means, by the place of its declaration."""
+    """What a name means: the thing that is declared at this place."""
 
     file: str
     line: int
@@ -115,7 +116,7 @@ class _File:
         return self.lines[span.line - 1][span.column - 1 :] if span.line else ""
 
     def word_at(self, target: Target | None, span: Span, name: str) -> Iterator[Found]:
-        """Yields the place of the span if the name there is the word that is looked for."""
+        """Yields the place of the span if `name`, the name there, is the word of this file."""
         if name == self.word and target is not None:
             yield Found(target, span.line, span.column)
 
@@ -239,7 +240,7 @@ class _File:
             yield (line, column + (1 if rows else code.span.column)), before.rstrip()
 
     def body(self, own: _Reactor, code: tree.Code | None, seen: set[str]) -> Iterator[Found]:
-        """Yields the places in a body that sees the ports, actions, reactors and modes `seen`."""
+        """Yields the places in a body that may use the ports, actions, reactors and modes `seen`."""
         for at, before in self.words(code) if code is not None else []:
             target: Target | None = None
             container = re.search(r"(\w+)\s*(?:\[[^\]]*\])?\s*(\.|->)$", before)
@@ -259,7 +260,7 @@ class _File:
 
 
 def target_at(loaded: Loaded, line: int, column: int, word: str) -> Target | None:
-    """Returns what the word at a place means; None if it has no Target."""
+    """Returns what the word at a place means; None if the word has no Target."""
     for found in _File(loaded, word).places():
         if found.line == line and found.column <= column <= found.column + len(word):
             return found.target
@@ -267,7 +268,7 @@ def target_at(loaded: Loaded, line: int, column: int, word: str) -> Target | Non
 
 
 def places_of(loaded: Loaded, target: Target) -> list[Span]:
-    """Returns the places in a file at which the name of `target` means it, each once."""
+    """Returns the places in a file at which the name of `target` means `target`, each once."""
     found = (f for f in _File(loaded, target.name).places() if f.target == target)
     path, size = loaded.tree.path, len(target.name)
     return list(dict.fromkeys(Span(path, f.line, f.column, size) for f in found))

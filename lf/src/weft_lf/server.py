@@ -53,7 +53,7 @@ KINDS = {  # Named.kind of places.py → the protocol's kinds: of a completion, 
 }
 UNREADABLE, NO_REQUEST, UNKNOWN, NO_SENSE = -32700, -32600, -32601, -32602
 REFUSED = -32803
-MOST_FILES = 5000  # of a project, that a rename looks at
+MOST_FILES = 5000  # the most files of a project that a rename looks at
 DRAW = ["weft.lf.graph", "weft.lf.diagram"]  # the commands that draw a program
 LONGEST = 1 << 28  # in bytes; a text of an editor is shorter
 Message = dict[str, Any]
@@ -84,7 +84,7 @@ def text_of(given: Message) -> str:
 
 
 def errors(path: Path, opened: dict[Path, str]) -> list[Problem]:
-    """Returns the errors of a file, which may be a program or not."""
+    """Returns the errors of a file. The file may have a main reactor or not."""
     try:
         elaborate(load(path, opened=opened))
         return []
@@ -361,7 +361,7 @@ class Server:
         text = document.text.replace("\r\n", "\n")
         try:
             found = laid_out(text, str(document.path))
-        except LfError:  # The problems of the program are shown already.
+        except LfError:  # The editor shows the problems of the program already.
             return []
         end = {"line": text.count("\n") + 1, "character": 0}
         whole = {"start": {"line": 0, "character": 0}, "end": end}
@@ -429,8 +429,8 @@ class Server:
         return list(dict.fromkeys([path, *sorted(islice(others, MOST_FILES))]))
 
     def places_in(self, path: Path, target: renames.Target, opened: dict[Path, str]) -> list[Span]:
-        """Returns the places of `target` in a file. A file that has errors, and is or imports the
-        file of `target`, is refused."""
+        """Returns the places of `target` in a file. Raises Refused for a file with errors that is,
+        or names, the file of `target`."""
         text = self.text_at(path, opened)
         if target.name not in text:
             return []
@@ -471,7 +471,7 @@ class Server:
 
 
 class Refused(Exception):
-    """Raised if a request makes sense, and its answer would do harm; the text is for the user."""
+    """Raised if a request makes sense, but cannot be met safely; the text is for the user."""
 
 
 class Unreadable(Exception):

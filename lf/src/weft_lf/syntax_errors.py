@@ -1,15 +1,15 @@
-"""Tells what is wrong with the syntax of a text: one problem for each faulty statement.
+"""Finds the errors in the syntax of a text: one problem for each faulty statement.
 
-lark stops at the first token that does not fit. After the first problem the faulty statement is
-replaced by spaces, and the text is parsed again, until nothing is wrong or MOST problems are known.
+lark stops at the first token that does not fit. After each problem the faulty statement is replaced
+by spaces, and the text is parsed again, until nothing is wrong or MOST problems are known.
 
 Invariants
-- The first problem is that of the text as it is. Each further one is the first problem of a text
-  that is the same but for the statements with the earlier problems.
-- A place is one of the text as it is: a replaced text has its lines, and its columns except behind
-  a bracket that was missing (`_Work.inserted`).
+- The first problem is that of the given text. Each further one is the first problem of a text that
+  differs from the given one only in the statements with the earlier problems.
+- Places are those of the given text. A changed text has the same lines, and the same columns except
+  behind a bracket that was inserted because it was missing (`_Work.inserted`).
 - The search for statements (`_parts`) knows no grammar. It looks at brackets and at words that
-  begin a statement, and may be wrong about a text; then fewer or more problems are told.
+  begin a statement, and may be wrong about a text; then fewer or more problems are reported.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ MEMBERS = (
 )
 INSIDE = ("new", "after", "serializer", "extends", "deadline", "interleaved", "from")
 WORDS = sorted({*TOP, *MEMBERS, *INSIDE})
-NEAR = 0.75  # how alike a word and the word that was meant are, from 0 to 1
+NEAR = 0.75  # how alike a word and the word that was meant must be, from 0 to 1
 
 HIDDEN = "\x01"  # stands for each character of a body or text
 HEAD = re.compile(
@@ -120,7 +120,7 @@ class _Parts:
     open: list[int] = field(default_factory=list)  # the braces that are open at the end
     stray: set[int] = field(default_factory=set)  # the braces that close nothing
     unclosed: list[tuple[int, int]] = field(default_factory=list)
-    # (the place of a reactor's head in the body of another one, the brace of that body)
+    # (the place of a reactor's head in the body of another reactor, the brace of that body)
 
 
 @functools.cache
@@ -147,8 +147,8 @@ def _plain(text: str) -> str:
 
 
 def _parts(plain: str) -> _Parts:
-    """Returns the statements of a text. Braces that are not closed before the next reactor count as
-    closed there."""
+    """Returns the statements of a text. A brace that is not closed before the next reactor counts
+    as closed there."""
     parts = _Parts()
     bodies: list[int] = []  # the open braces of bodies
     lists = 0  # how many other braces are open
@@ -280,9 +280,9 @@ def _without(
     at: int,
     error_in: Callable[[str], UnexpectedInput | None],
 ) -> tuple[_Work, UnexpectedInput | None, _Part | None]:
-    """Replaces the statement with the error at `at`, or the statement before it if the text then
-    has no error for longer. Returns the new text, its first error, and the statement. Returns
-    `work` itself if nothing can be replaced."""
+    """Replaces the statement with the error at `at`, or the statement before it if the first error
+    of the text is then further on. Returns the new text, its first error, and the statement.
+    Returns `work` itself if nothing can be replaced."""
     own = [p for p in parts.found if p.begin <= at]
     if at in parts.stray or (not own and at < len(plain)):
         left = work.blanked(at, at + 1)
@@ -302,15 +302,15 @@ def _without(
 
 
 def _blanked(work: _Work, part: _Part, parts: _Parts, plain: str) -> _Work:
-    """Returns the text with spaces in place of a statement; a head of a reactor or mode becomes a
-    head without parts."""
+    """Returns the text with spaces in place of a statement. Of the head of a reactor or mode the
+    word `reactor` or `mode` stays."""
     word = re.match(r"\w*", plain[part.begin :])
     if part.head:
         kind = "mode" if part.depth else "reactor"
         short_of = part.end - part.begin < len(kind)
         return work if short_of else work.blanked(part.begin, part.end, kind)
     if not part.depth and word and word[0] not in TOP:
-        # All up to the next reactor has the same cause: a brace too many, or a head with an error.
+        # All errors up to the next reactor have one cause: a brace too many, or an error in a head.
         later = [p.begin for p in parts.found if p.begin > part.begin and not p.depth and p.head]
         return work.blanked(part.begin, min(later, default=len(plain)))
     return work.blanked(part.begin, part.end)
@@ -334,8 +334,8 @@ def _line_of(text: str, at: int) -> tuple[int, int]:
 
 
 def _unclosed(given: str, text: str, file: str, head: int, brace: int) -> Problem:
-    """Returns the problem of a brace that is open where a reactor begins. `given` is the text as
-    it is, `text` the text with replacements."""
+    """Returns the problem of a brace that is open where a reactor begins. `given` is the given
+    text, `text` the text with replacements."""
     line, column = _line_of(text, head)
     opened = _line_of(text, brace)[0]
     what = given.split("\n")[opened - 1].partition("{")[0].strip()

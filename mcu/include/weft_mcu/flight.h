@@ -1,15 +1,15 @@
 /* weft_mcu/flight.h: the flight recorder of a board (rule M24, mcu/FLIGHT.md). A ring in memory
  * keeps the last events of the actors, reactions and CSP processes, for `weft trace` on a PC.
  *
- * -DWEFT_FLIGHT=256, for the whole program, keeps the last 256 events of each core; the number is a
- * power of two. Without it nothing is kept, and code and structures are the same as if this file
- * did not exist.
+ * -DWEFT_FLIGHT=256, for the whole program, keeps the last 256 events of each core. The number is a
+ * power of two. Without WEFT_FLIGHT nothing is kept, and code and structures are the same as if
+ * this file did not exist.
  *
  * Invariants
- *  1 Only the worker of a core notes events: its actions, reactions and processes, never an
- *    interrupt. Each core has a ring of its own. So a note needs no lock.
- *  2 While the rings are read, notes go to the first event of a ring, which was copied before. So
- *    nothing that is read is overwritten. What happens meanwhile is lost, and counted.
+ *  1 Only the worker of a core notes events, in its actions, reactions and processes, and never in
+ *    an interrupt. Each core has a ring of its own. So a note needs no lock.
+ *  2 While the rings are read, each note overwrites the first event of its ring, which was copied
+ *    before. So no event is overwritten before it is read. New events are lost then, and counted.
  */
 #ifndef WEFT_MCU_FLIGHT_H
 #define WEFT_MCU_FLIGHT_H
@@ -21,8 +21,8 @@
 extern "C" {
 #endif
 
-/* What has happened. An operation that need not wait is one event, OVER. One that waits is two:
- * WAITS, and GOES_ON. An action or a reaction is two: BEGINS, and RETURNS. */
+/* What has happened. An operation that need not wait is one event, OVER. An operation that waits is
+ * two events, WAITS and GOES_ON. An action or a reaction is two events, BEGINS and RETURNS. */
 enum {
   WEFT_FLIGHT_START = 1,   /* who: a CSP process */
   WEFT_FLIGHT_END = 2,     /* who: a CSP process */
@@ -32,8 +32,8 @@ enum {
   WEFT_FLIGHT_BEGINS = 6,  /* who: an actor or a reaction; place: the event, or 0 */
   WEFT_FLIGHT_RETURNS = 7  /* who: an actor or a reaction */
 };
-/* The parts of an event's last word: what has happened; the operation, by the numbers of the
- * format of the PC's recorder; a weft::Status; whether the channel has a buffer. */
+/* Where the parts of an event's last word begin. The parts are: what has happened; the operation,
+ * by the numbers of the PC's format; a weft::Status; whether the channel has a buffer. */
 enum { WEFT_FLIGHT_OP = 8, WEFT_FLIGHT_STATUS = 16, WEFT_FLIGHT_BUFFERED = 1 << 24 };
 enum {
   WEFT_FLIGHT_READ = 0,
@@ -66,10 +66,10 @@ void weft_flight_note(const void *who, const void *place, uint32_t what);
     if ((actor) != weft_flight_hidden) weft_flight_note((actor), (place), (what)); \
   } while (0)
 extern const void *weft_flight_hidden;
-/* Gives the things in this table their names; a second call replaces the table. It must live as
- * long as the program. Without a name, a thing has its address. */
+/* Gives the things in this table their names; a second call replaces the table. The table must live
+ * as long as the program. A thing without a name is shown by its address. */
 void weft_flight_names(const weft_flight_name *names, unsigned count);
-/* Returns what stands for a new CSP process of this name (0: it has none) in events. */
+/* Returns the address that stands in events for a new CSP process of this name (0: no name). */
 const void *weft_flight_process(const char *name);
 #else
 #define weft_flight_note(who, place, what) ((void)0)

@@ -5,11 +5,11 @@
  *   static weft_flight_link recorder = {.link = &pc, .ends = &ends[2]};
  *   weft_flight_serve(&recorder);     // once, after weft_link_begin or weft_link_uart_start
  *
- * The PC asks with an integer: 0, what time is it? 1, what was recorded? The answer is one value of
- * eight bytes, or several of bytes, of which the last has none.
+ * The PC writes an integer: 0 asks for the time, 1 for what was recorded. The answer to 0 is one
+ * value of eight bytes; the answer to 1 is several values of bytes, of which the last is empty.
  *
- * Invariant: one of the two operations is under way, session after session, until the PC retires or
- * poisons one of the two ends.
+ * Invariant: a read or a write at one of the two ends is under way, in one session after another,
+ * until the PC retires or poisons one of the two ends.
  */
 #ifndef WEFT_MCU_FLIGHT_LINK_H
 #define WEFT_MCU_FLIGHT_LINK_H
@@ -33,7 +33,7 @@ typedef struct weft_flight_link {
   uint8_t value[2 + WEFT_FLIGHT_LEAST];
 } weft_flight_link;
 
-/* Begins to answer. Called in the context of the link's calls, once. */
+/* Begins to answer the PC. Called once, in the context in which the link's functions are called. */
 void weft_flight_serve(weft_flight_link *f);
 
 #ifdef __cplusplus

@@ -3,18 +3,18 @@
  *   static weft_log log_;
  *   WEFT_LOG(&log_, "button %u after %d ms", button, ms);
  *
- * The text lies in a section of the ELF that is not loaded. A record in the ring of the log has 16
- * bytes: the number of the text, the time, two arguments. weft_log_packet turns records into bytes
- * for a serial line or a file, and `weft-rp2040 log ELF` turns the bytes into lines.
+ * The text is in a section of the ELF that is not loaded. A record in the log's ring has 16 bytes:
+ * the number of the text, the time, two arguments. weft_log_packet turns records into bytes for a
+ * serial line or a file, and `weft-rp2040 log ELF` turns these bytes into lines of text.
  *
  *                WEFT_LOG                     weft_log_packet
  *   free slot ──────────────► record ──────────────────────────► free slot
  *                               │  the ring has gone round
  *                               └──────────────────────────────► lost, and counted
  *
- * A log belongs to one core: its records may come from every action and interrupt of that core, and
- * weft_log_packet is called on that core as well. A program with two cores has two logs. Costs:
- * LOG.md.
+ * A log belongs to one core: any action and interrupt of that core may put records into it, and
+ * weft_log_packet is called on that core as well. A program with two cores has two logs. LOG.md has
+ * the costs.
  */
 #ifndef WEFT_MCU_LOG_H
 #define WEFT_MCU_LOG_H
@@ -23,7 +23,7 @@
 #ifndef WEFT_LOG_SLOTS
 #define WEFT_LOG_SLOTS 64u /* a power of two */
 #endif
-/* Interrupts off and on again on this core. A port may have a shorter way than its local lock. */
+/* Switch this core's interrupts off and on. A port may have a shorter way than its local lock. */
 #ifndef WEFT_IRQ_OFF
 #define WEFT_IRQ_OFF() weft_lock(WEFT_LOCAL)
 #define WEFT_IRQ_ON(irq) weft_unlock(WEFT_LOCAL, (irq))
@@ -42,20 +42,20 @@ typedef struct {
 /* All zero is an empty log. */
 typedef struct {
   uint32_t in, out; /* records put and taken; both wrap */
-  uint32_t lost;    /* records that were overwritten and are not yet told of */
+  uint32_t lost;    /* records that were overwritten and that no packet has reported yet */
   weft_log_slot slot[WEFT_LOG_SLOTS];
 } weft_log;
 
-/* Log a text with at most two arguments of 32 bits. `format` is a literal whose conversions are
- * %d, %i, %u, %x, %X, %c and %%, with flags and width as in printf. Any context of the log's core.
- * Never waits; a full ring loses its oldest record. */
+/* Log a text with at most two arguments of 32 bits. The text is a literal whose conversions are %d,
+ * %i, %u, %x, %X, %c and %%, with flags and width as in printf. Called in any context of the log's
+ * core. WEFT_LOG never waits; a full ring loses its oldest record. */
 #define WEFT_LOG(log, ...)                                                                 \
   WEFT_LOG_JOIN(WEFT_LOG_, WEFT_LOG_ARGS(__VA_ARGS__, many, many, many, many, 2, 1, 0, 0)) \
   (log, __VA_ARGS__)
 
-/* Write the oldest records as one packet of at most `room` bytes (WEFT_LOG_ROOM to 254) to `to`, and
- * free their slots. Return the number of bytes, 0 if there is no record. On the log's core, outside
- * interrupts. */
+/* Write the oldest records to `to`, as one packet of at most `room` bytes (WEFT_LOG_ROOM to 254),
+ * and free their slots. Return the number of bytes, 0 if there is no record. Called on the log's
+ * core, outside interrupts. */
 size_t weft_log_packet(weft_log *l, uint8_t *to, size_t room);
 enum { WEFT_LOG_ROOM = 32 };
 
@@ -96,8 +96,8 @@ __attribute__((format(printf, 1, 2))) static inline void weft_log_checked(const 
 #define WEFT_LOG_JOIN(a, b) WEFT_LOG_JOIN_(a, b)
 #define WEFT_LOG_JOIN_(a, b) a##b
 #define WEFT_LOG_ARGS(format, a, b, c, d, e, f, n, ...) n
-/* The text, and a word that stands for it: its address in its section is 4 * the number of the
- * text, whose lowest bits are free for the number of arguments. */
+/* The text, and a word that stands for the text. The address of the word in its section is 4 * the
+ * number of the text, so its two lowest bits are free for the number of arguments. */
 #define WEFT_LOG_TEXT(format)                                                               \
   static const char weft_log_text[] __attribute__((section(".weft_log_text"))) = format;    \
   static const char *const weft_log_entry __attribute__((section(".weft_log"), used)) =     \

@@ -41,7 +41,6 @@ __attribute__((used)) void an521_begin(void) {
   core1_program();
   for (;;) __asm volatile("wfe");
 }
-/* Both cores begin here; each takes the stack that belongs to its number. */
 void weft_reset(void);
 __attribute__((naked)) void weft_reset(void) {
   __asm volatile(

@@ -1,5 +1,5 @@
-/* nvic.h: the interrupt controller of every Cortex-M. Lines are numbered as in the manual of the
- * chip, from 0. */
+/* nvic.h: the interrupt controller of every Cortex-M. Lines are numbered from 0, as in the manual
+ * of the chip. */
 #ifndef WEFT_CORTEX_M_NVIC_H
 #define WEFT_CORTEX_M_NVIC_H
 #include "weft_mcu/platform.h"

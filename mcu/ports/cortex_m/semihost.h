@@ -1,5 +1,5 @@
-/* semihost.h: text and an exit status for QEMU or a debugger. Without one of them the breakpoint is
- * a fault. */
+/* semihost.h: text and an exit status for QEMU or a debugger. If there is neither, the breakpoint
+ * is a fault. */
 #ifndef WEFT_CORTEX_M_SEMIHOST_H
 #define WEFT_CORTEX_M_SEMIHOST_H
 #include "weft_mcu/platform.h"

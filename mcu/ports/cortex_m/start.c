@@ -1,5 +1,5 @@
-/* start.c: from reset to main on a chip with one Cortex-M: memory, the guard of the stack, then the
- * port's clocks. */
+/* start.c: from reset to main on a chip with one Cortex-M. weft_reset prepares memory and the guard
+ * of the stack, and then starts the port's clock. */
 #include "weft_mcu/platform.h"
 
 extern uint32_t __weft_data_load, __weft_data_start, __weft_data_end, __weft_bss_start,

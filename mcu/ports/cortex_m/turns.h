@@ -1,6 +1,6 @@
 /* turns.h: the upper half of a clock of 32 bits. The port.c of a port includes this file, and calls
- * weft_clock_now with interrupts off (on two cores: under a lock) at least once in a turn of the
- * clock, which is 71 minutes. */
+ * weft_clock_now at least once in each turn of the clock, which takes 71 minutes. Interrupts must
+ * be off during a call, and on two cores the caller must hold a lock. */
 #ifndef WEFT_CORTEX_M_TURNS_H
 #define WEFT_CORTEX_M_TURNS_H
 #include "weft_mcu/platform.h"

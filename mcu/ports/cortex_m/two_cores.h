@@ -1,9 +1,9 @@
 /* two_cores.h: the locks of a chip with two Cortex-M33 (or others that have LDREX and STREX), and
  * waking by the event register. A port defines `weft_cortex_m_locks` in its port.c.
  *
- * The two cores see each other's exclusive accesses only if the memory system watches them: on a
+ * The two cores see each other's exclusive accesses only if the memory system watches these. On a
  * chip whose SRAM is not shareable by default, bit EXTEXCLALL of ACTLR must be set on both cores
- * before the first lock.
+ * before the first lock is taken.
  */
 #ifndef WEFT_CORTEX_M_TWO_CORES_H
 #define WEFT_CORTEX_M_TWO_CORES_H

@@ -1,6 +1,6 @@
 /* vectors.S: the vector table of a Cortex-M with WEFT_IRQS interrupt lines. The handler of line n
- * is weft_isr_n, that of an exception has the name of the exception; what the program and the port
- * do not define is weft_isr_default.
+ * is weft_isr_n; that of an exception has the exception's name, as in weft_isr_systick. A handler
+ * that neither the program nor the port defines is weft_isr_default.
  */
   .syntax unified
   .thumb

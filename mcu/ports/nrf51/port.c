@@ -1,4 +1,4 @@
-/* port.c: the clock's start and its upper half, and the handler of the alarm. */
+/* port.c: the start of the clock, its upper half, and the handler of the alarm. */
 #include "board.h"
 #include "../cortex_m/turns.h"
 
@@ -20,8 +20,8 @@ uint64_t nrf51_now64(void) {
   weft_unlock(WEFT_LOCAL, irq);
   return now;
 }
-/* The event at the turn of the clock is only there so that somebody looks at the clock in each
- * turn. */
+/* TIMER0's line. CC[2] raises it at the turn of the clock, so that weft_clock_now() is called in
+ * each turn. */
 void weft_isr_8(void);
 void weft_isr_8(void) {
   weft_irq_t irq = weft_lock(WEFT_LOCAL);

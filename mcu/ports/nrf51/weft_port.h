@@ -1,9 +1,10 @@
 /* The nRF51: one Cortex-M0. It has run in QEMU (microbit) only, never on a chip.
  *
  * The clock is TIMER0, 32 bits wide, 16 MHz divided by 16. The timer has no register that shows its
- * count: a task captures it into CC[1]. The alarm is CC[0], which fires on equality. CC[2]
- * fires when the clock turns. Both events raise line 8, whose handler wakes the core. Between the capture and the read an interrupt may capture again, and then the read gives the
- * later time, which is as true.
+ * count: a task of the timer captures the count into CC[1]. Between the capture and the read an
+ * interrupt may capture again; then the read gives the later time, which is right too. The alarm is
+ * CC[0], which fires on equality. CC[2] fires when the clock turns. Both events raise line 8, whose
+ * handler wakes the core if the alarm has fired.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
@@ -26,8 +27,9 @@ WEFT_INLINE uint32_t weft_now32(void) {
 }
 WEFT_INLINE uint64_t weft_now64(void) { return nrf51_now64(); }
 WEFT_INLINE void weft_wait_init(void) {}
-/* First the time, then what is latched of the old one. The line is shared with the count of turns,
- * so the NVIC's latch is left alone: a handler that finds no event does nothing. */
+/* The new time is set first, and the event of the old one is cleared second. The NVIC's latch stays
+ * as it is, because the turn of the clock raises the same line. A handler that finds no event does
+ * nothing. */
 WEFT_INLINE void weft_arm(uint32_t t) {
   WEFT_REG(NRF51_CC0) = t;
   WEFT_REG(NRF51_COMPARE0) = 0;

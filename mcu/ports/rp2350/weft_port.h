@@ -3,12 +3,12 @@
  * The alarms are those of the RP2040 (../rp2040/weft_port.h): alarm 0 for core 0 and alarm 1 for
  * core 1 of TIMER0, enabled in the timer, not in the NVIC, with SEVONPEND set. What differs:
  *
- *  - INTR and INTE of the timer are 8 bytes further on, and the timer has another base.
- *  - The M33 has a write buffer. weft_arm reads the timer's INTR back after clearing it: the read
- *    returns after the write has reached the timer, so that the line is down before the NVIC's latch
- *    is cleared.
- *  - A lock is a word (../cortex_m/two_cores.h), not a hardware spin lock, because erratum RP2350-E2
- *    lets writes to other registers of SIO release spin locks. The SDK sets EXTEXCLALL on both
+ *  - The timer has another base, and its INTR and INTE are 8 bytes further on.
+ *  - The M33 has a write buffer. weft_arm reads the timer's INTR back after clearing it. The read
+ *    returns after the write has reached the timer, so the line is down before the NVIC's latch is
+ *    cleared.
+ *  - A lock is a word (../cortex_m/two_cores.h), not a hardware spin lock, because by erratum
+ *    RP2350-E2 writes to other registers of SIO release spin locks. The SDK sets EXTEXCLALL on both
  *    cores, which such locks need.
  *
  * The program must leave alarms 0 and 1 of TIMER0 free.

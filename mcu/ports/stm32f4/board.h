@@ -17,7 +17,7 @@ enum {
   STM32F4_AHB1ENR = 0x40023830,
 };
 WEFT_INLINE uint32_t stm32f4_port(unsigned pin) { return STM32F4_GPIO + 0x400 * (pin / 16); }
-/* Two bits of a pin in a register of its port. */
+/* Set the two bits of a pin in a register of its port. */
 WEFT_INLINE void stm32f4_pair(unsigned pin, unsigned offset, uint32_t value) {
   uint32_t place = stm32f4_port(pin) + offset;
   WEFT_REG(place) = (WEFT_REG(place) & ~(3u << 2 * (pin % 16))) | value << 2 * (pin % 16);
@@ -40,7 +40,7 @@ WEFT_INLINE void pin_low(unsigned pin) {
 WEFT_INLINE bool pin_read(unsigned pin) {
   return WEFT_REG(stm32f4_port(pin) + STM32F4_IDR) >> pin % 16 & 1;
 }
-/* Two actions must not toggle pins of one port at the same time in an interrupt and outside it. */
+/* An interrupt must not toggle a pin while code outside that interrupt toggles the same pin. */
 WEFT_INLINE void pin_toggle(unsigned pin) {
   if (WEFT_REG(stm32f4_port(pin) + STM32F4_ODR) >> pin % 16 & 1) pin_low(pin);
   else pin_high(pin);

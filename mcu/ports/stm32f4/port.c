@@ -1,9 +1,9 @@
-/* port.c: the clock's start and its upper half, and the alarm.
+/* port.c: the start of the clock, its upper half, and the alarm.
  *
- * Invariants (all under interrupts off)
- *  1. SysTick counts from weft_board_start on, and its time is at most LONGEST us away, so no turn
- *     is missed of the clock (71 minutes).
- *  2. If `armed`, SysTick fires at `alarm`, or earlier and is then started for the rest.
+ * Invariants (while interrupts are off)
+ *  1. SysTick counts from weft_board_start on, and fires within LONGEST us. So no turn of the clock
+ *     (71 minutes) is missed.
+ *  2. If `armed`, SysTick fires at `alarm`, or fires earlier and is then started for the rest.
  */
 #include "board.h"
 #include "../cortex_m/turns.h"
@@ -36,11 +36,11 @@ static void start_alarm(uint32_t now) {
   uint32_t us = LONGEST;
   if (armed && (int32_t)(alarm - now) < (int32_t)LONGEST) us = alarm - now;
   if ((int32_t)us < 1) us = 1; /* The alarm may be late, but it must fire. */
-  WEFT_REG(SYST_CSR) = 0;      /* stopped, so that no old time ends between the writes */
+  WEFT_REG(SYST_CSR) = 0;      /* Stopped, SysTick does not fire for the old time in between. */
   WEFT_REG(SYST_RVR) = us * CYCLES_US - 1;
   WEFT_REG(SYST_CVR) = 0;
   WEFT_REG(ICSR) = PENDSTCLR;
-  WEFT_REG(SYST_CSR) = 7; /* on, with its exception, counting cycles of the core */
+  WEFT_REG(SYST_CSR) = 7; /* on, with its exception; it counts cycles of the core */
 }
 void stm32f4_arm(uint32_t t) {
   weft_irq_t irq = weft_lock(WEFT_LOCAL);

@@ -1,10 +1,10 @@
 /* The STM32F4: one Cortex-M4. It has run in QEMU (netduinoplus2) only, never on a chip.
  *
  * The clock is TIM2, 32 bits wide, one count a microsecond. The alarm is SysTick, which every
- * Cortex-M4 has: it counts cycles of the core down in 24 bits, and always runs. Its handler starts
- * it again, for the rest of the time until the alarm or for as long as it can count (a second at 16
- * MHz), and counts the turns of TIM2. README.md says why the alarm is not a compare register of
- * TIM2.
+ * Cortex-M4 has: it counts cycles of the core down in 24 bits, and always runs. Its handler counts
+ * the turns of TIM2, and starts SysTick again: for the rest of the time until the alarm, or for as
+ * long as SysTick can count (a second at 16 MHz). README.md says why the alarm is not a compare
+ * register of TIM2.
  *
  * The two frequencies are those after reset (HSI, 16 MHz, no PLL). A program that sets up the PLL
  * before main, in its own stm32f4_clocks(), defines both.

@@ -51,8 +51,8 @@ static bool ran(int n, const char *events) {
   return right;
 }
 
-/* M2, M10: times from two microseconds to a second, which one period of the alarm's timer may not
- * reach. A machine that polls takes long for a long time in QEMU. */
+/* M2, M10: times from two microseconds to a second, which may be longer than one period of the
+ * alarm's timer. If a machine polls, QEMU takes long for a long time. */
 static void alarms(void) {
 #if BOARD_SLEEPS
   static const uint32_t delays[] = {2, 3, 10, 100, 5000, 99000, 201000, 600000, 1100000};
@@ -176,7 +176,7 @@ static uint32_t miss(weft_event *e, uint32_t release) {
   missed++;
   return WEFT_DONE;
 }
-/* M12, M13: releases that are past are skipped; what cannot begin in time is told. */
+/* M12, M13: releases that are past are skipped; an action that cannot begin in time is reported. */
 static void periods(void) {
   begin(6);
   large.p = (weft_periodic){.rate = {0, 0, 0, 0}};
@@ -214,7 +214,7 @@ static void far(void) {
 }
 #endif
 #endif
-/* The upper half of the clock: what is read later is never less. */
+/* The upper half of the clock: a later reading is never less. */
 static void clock_is_monotonic(void) {
   uint64_t before = weft_now64();
   bool right = true;

@@ -77,9 +77,9 @@ Files::~Files() {
   for (const Open& f : files_) close(f.fd);
 }
 
-// Finds what is added to the times of each file. On one machine all programs have one steady clock,
-// to which the times of boards and of fetched files have been brought. For several machines the
-// systems' clocks are used.
+// Finds the shift of each file, which is added to the file's times. If the clocks of all files were
+// compared with the steady clock of one machine, that clock is used. Otherwise the systems' clocks
+// are used.
 void Files::shift() {
   const Head* one = nullptr;
   bool several = false;
@@ -106,7 +106,7 @@ void Files::shift() {
     }
     latest = std::max(latest, static_cast<std::int64_t>(h.ns1 & (~0ull >> 2)) + files_[i].shift);
   }
-  // A clock that cannot be compared: the file ends when the others do.
+  // A file whose clock was compared with no other ends when the other files end.
   for (std::size_t i = 0; one && i < heads.size(); ++i)
     if (heads[i].within == Head::kUnknown)
       files_[i].shift = latest - static_cast<std::int64_t>(heads[i].ns1 & (~0ull >> 2));

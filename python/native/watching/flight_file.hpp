@@ -57,8 +57,8 @@ struct Place {
 struct Head {
   std::uint64_t units0 = 0, ns0 = 0, units1 = 0, ns1 = 0, system = 0, pid = 0, dropped = 0;
   std::string host, program, version;
-  // How exact the times of the file are, from its piece C: in ns; kExact if there is no such piece,
-  // kUnknown if the clock cannot be compared with any other.
+  // The largest error of the file's times, in ns, from the file's piece C; kExact if there is no
+  // such piece, kUnknown if the file's clock was compared with no other.
   std::int64_t within = kExact;
   static constexpr std::int64_t kExact = -2, kUnknown = -1;
   // Added to the file's steady clock, in ns, this gives the steady clock of the host `reference`.

@@ -386,15 +386,15 @@ class Network:
         under that name: `worker(…).on(network.host("gpu1"))`. In a program that has joined only one
         network, `on("gpu1")` is enough.
 
-        The host finds the function by the name of its module, whose source must be the same; or, if
-        its agent says `--allow source`, the module goes along, with those that it imports from its
-        folder. The arguments may be ends of channels that this program has made, and plain values;
-        if both programs trust, any values that can be pickled.
+        The host finds the function by the name of its module, whose source must be the same. If the
+        agent was started with `--allow source`, the module goes along, with the modules that it
+        imports from its folder. The arguments may be ends of channels that this program has made,
+        and plain values; if both programs trust, any values that can be pickled.
 
         Args:
             patience: for how many seconds a call waits until the host is there.
             working_dir: a folder that contains the function's module. All its files go along, and
-                the call runs in the copy; the agent must say `--allow source`.
+                the call runs in a copy of the folder. The agent must have `--allow source`.
 
         Raises:
             BadUse: the name is not valid.
@@ -407,7 +407,7 @@ class Network:
     ) -> FarHosts:
         """Returns all hosts of the network. Each call goes to one of them:
         `worker(…).on(network.hosts())`. Hosts that come later are used too. Blocks the thread until
-        there are `n`; the first call of a function waits until `n` of them may run it.
+        there are `n` hosts. The first call of a function waits until `n` hosts may run it.
 
         Args:
             n: the least number of hosts.

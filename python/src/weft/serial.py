@@ -69,15 +69,16 @@ class Board:
 
     def flight(self, path: str | os.PathLike[str], *, patience: float = 10.0) -> None:
         """Fetches the last events that the board has recorded, and writes them to the file `path`
-        for `weft trace` (mcu/FLIGHT.md). The board's program was built with a flight recorder and
-        serves it. The board's events are taken: a second call fetches those that came since.
+        for `weft trace` (mcu/FLIGHT.md). The board's program must have a flight recorder
+        (WEFT_FLIGHT) and serve it. A call takes the events from the board, so a second call fetches
+        only those that came since.
 
-        The times are brought to this machine's clock. How exact they are is known from the time
-        that questions and answers took, and stands in the file.
+        The times are brought to this machine's clock. The file says how exact they are, which
+        follows from the time that questions and answers took.
 
         Args:
-            path: the file.
-            patience: for how many seconds an answer of the board is awaited.
+            path: the path of the file.
+            patience: the seconds for which an answer of the board is awaited.
 
         Raises:
             BadUse: the board does not answer, has no recorder, or has ended the session; the file

@@ -42,8 +42,9 @@ class Relation {
     put(choose_read, {choose_read, all});
     put(choose_write, {choose_write, all});
     put(close, {make, all, join, look});
-    // This step only counts one end less, and the side stays open. Nothing but a new end asks how
-    // many ends there are: a death marks the channel at once (rule 4.5), a poison does not count.
+    // This step only makes the number of ends smaller by one, and the side stays open. Only a new
+    // end depends on that number: a death marks the channel at once (rule 4.5), and a poison does
+    // not depend on it.
     put(close_other, {make});
     // When one side has gone, the process that takes its last value, or gives it one that it waits
     // for, ends the channel: after that no end can be made.
@@ -51,8 +52,9 @@ class Relation {
     put(all, {all, join, look});
     put(join, {look});
     // The value that a writer leaves in a buffer is lost if the last reader has gone. (A quiet
-    // choice is an input, so its process holds a reader, and the end that goes is the last writer:
-    // the guard is ready as long as there are values, and retires quietly.)
+    // choice is not in this list. It is an input, so its process holds a reader, and the end that
+    // goes is the last writer. The guard is ready as long as there are values, and then retires
+    // without an exception.)
     for (const Access a : {write, choose_write}) flip(a, close, true);
   }
 

@@ -1,13 +1,13 @@
-// A Fibre runs a function on a stack of its own, on the thread of whoever enters it. A check runs
-// the thread processes of a program in fibres, one at a time. The explorer exchanges stacks in the
-// same way (cpp/explorer/engine.cpp).
+// A Fibre runs a function on a stack of its own, on the thread that enters the fibre. A check runs
+// the thread processes of a program in fibres, one at a time. The explorer uses the exchange of
+// stacks too (cpp/explorer/engine.cpp).
 //
 //   begin(f, x) ──enter()──► f(x) ──leave()──► enter() returns ──enter()──► leave() returns ──►
 //   f returns: over, and enter() returns; begin() may be called again
 //
 // Invariants
-//  1 The exceptions that a fibre is handling belong to the fibre: enter() and leave() exchange the
-//    list that the language keeps for each thread.
+//  1 The exceptions that a fibre is handling belong to the fibre: enter() exchanges the list that
+//    the language keeps for each thread, before the fibre goes on and after it has left.
 //  2 AddressSanitizer is told of each exchange, since it knows the bounds of the current stack.
 #pragma once
 #include <cxxabi.h>
@@ -35,9 +35,9 @@
 
 namespace weft::checking {
 
-// prepare() makes a new stack ready: when exchange_stacks() goes to it, `entry` is called there.
-// exchange_stacks() stores in *save where the caller stands, and goes on where `load` stands.
-// `entry` must not return.
+// prepare() makes a new stack ready: the first exchange_stacks() that goes to it calls `entry` on
+// it. `entry` must not return. exchange_stacks() stores the caller's place in *save, and goes on at
+// the place `load`.
 #if defined(__x86_64__)
 // swapcontext() makes two system calls to keep the mask of signals, which nobody changes here.
 [[gnu::naked, gnu::noinline]] inline void exchange_stacks(void** /*save*/, void* /*load*/) {
@@ -66,7 +66,7 @@ inline void* prepare(char* stack, std::size_t size, void (*entry)()) {
 }
 #else
 inline void* prepare(char* stack, std::size_t size, void (*entry)()) {
-  // The context is never freed: a few bytes for each stack that is made, on these machines only.
+  // The context is never freed. It takes a few bytes for each stack, and only on such machines.
   auto* c = new ucontext_t;
   getcontext(c);
   c->uc_stack.ss_sp = stack;
@@ -90,12 +90,12 @@ class Fibre {
   Fibre& operator=(const Fibre&) = delete;
   ~Fibre() { munmap(memory_, kGuard + kStack); }
 
-  // Names the function that the next enter() calls. The fibre is over, or new.
+  // Sets the function that the next enter() calls. The fibre must be new or over.
   void begin(void (*f)(void*), void* x) noexcept {
     f_ = f;
     x_ = x;
   }
-  // Goes on in the fibre, until it calls leave() or is over. Called outside any fibre.
+  // Runs the fibre until it calls leave() or is over. Called outside any fibre.
   void enter() noexcept {
     entered() = this;
     const Handling mine = std::exchange(handling(), handled_);
@@ -122,10 +122,10 @@ class Fibre {
   bool over() const noexcept { return f_ == nullptr; }
 
  private:
-  // As large as the stack that Linux gives a thread. Memory is used only where the stack was used.
+  // As large as the stack that Linux gives a thread. Only the part that was used takes memory.
   static constexpr std::size_t kStack = std::size_t{8} << 20;
-  // Below the stack, where nothing can be read or written: a stack that is too deep ends the
-  // program there.
+  // The size of the part below the stack that can be neither read nor written. A stack that grows
+  // into it ends the program.
   static constexpr std::size_t kGuard = std::size_t{64} << 10;
 
   // What the C++ ABI keeps for each thread (Itanium C++ ABI: Exception Handling, 2.2.2).

@@ -78,10 +78,10 @@ class Points {
   virtual void reads_clock() noexcept = 0;
   // Called when the program does something that cannot be checked. Throws BadUse.
   virtual void refuses(const char* what) = 0;
-  // Called when a process would wait for a lock for ever: another process keeps the lock.
+  // Called when a process would wait for ever for a lock, because another process holds the lock.
   virtual void stands_at_lock() noexcept = 0;
 
-  // Makes a thread process of the check go on a stack of its own, on the thread of the check.
+  // Starts a thread process of the check, on a stack of its own and on the thread of the check.
   // `body(of)` is what the process's own thread would run. Throws std::bad_alloc.
   virtual void starts_thread(ThreadProcess&, void (*body)(void*), void* of) = 0;
   // Called on the stack of a thread process. Returns when the process is run again.
@@ -91,7 +91,8 @@ class Points {
   ~Points() = default;
 };
 inline constinit thread_local Points* points = nullptr;
-// Set when a thread that does not belong to the check has used what a checked function has made.
+// True once a thread that does not belong to the check has used a channel or barrier that a checked
+// function has made.
 inline constinit std::atomic<bool> used_from_outside{false};
 
 // The operation of a process between two operations, while it is in the run queue (invariant 2).

@@ -117,7 +117,7 @@ class ThreadProcess : public ProcessBase, public Executor {
     return parking_.poller();
   }
 #if WEFT_CHECKED
-  CheckedCall* call = nullptr;  // the operation in which the process is, while it is checked
+  CheckedCall* call = nullptr;  // the operation in which the process is; null outside a check
 #endif
   // The clock of the thread's CPU time, once the thread runs; 0 means that it is not known.
   prim::atomic<std::int32_t> cpu_clock{0};

@@ -1,19 +1,19 @@
 // Draws the program of the page (weft_lf/drawing.py describes the data), and shows what is clicked.
 //
-//   data ──► items()   which boxes a reactor shows; a folded reactor is one box
+//   data ──► layout()  places the boxes of a reactor in columns, so that edges go to the right; the
+//              │       inner reactors first; size() makes a folded reactor one box
+//            draw()    makes the SVG
 //              │
-//            layout()  places them in columns, so that edges go to the right; from inside to outside
-//              │
-//            draw()    SVG          select()  the panel: the source line, levels, what waits for what
+//            select()  fills the panel: the source line, levels, which reaction waits for which
 //
 // Invariants
-//  - A place depends on the data and on what is folded, and on nothing else.
-//  - An edge is drawn between the ends that are shown; an end in a folded reactor is not shown.
+//  - A place depends only on the data and on which reactors are folded.
+//  - An edge is drawn if both of its ends are shown; an end in a folded reactor is not shown.
 'use strict';
 const data = JSON.parse(document.getElementById('data').textContent);
 const FONT = 6.9; // the width of a character, in pixels
 const GAP = { x: 56, y: 14, edge: 16, title: 26, lane: 9 };
-const MANY = 80; // a program with more parts begins folded
+const MANY = 80; // in a program with more parts the inner reactors begin folded
 const nodes = new Map(); // identifier → reactor, part or port
 const parents = new Map(); // identifier → the reactor in which it is
 const folded = new Set();
@@ -59,7 +59,7 @@ const sub = (part) =>
     .filter(Boolean)
     .join(', ');
 
-/** The box of a reactor in which an end of an edge is; the end itself if it is a part. */
+/** Returns the box of `reactor` that has an end of an edge: the end itself if it is a part. */
 function itemOf(end, reactor) {
   const node = nodes.get(end);
   if (!node) return null;
@@ -73,7 +73,7 @@ function size(item) {
   return { w, h: sub(item) ? 40 : 30, inside: [] };
 }
 
-/** Puts the ports of a reactor at its left and right edge, each at a height that `want` gives. */
+/** Puts the ports of a reactor at its left and right edge, each near the height that `want` gives. */
 function sides(reactor, w, h, want) {
   const inside = [];
   for (const input of [true, false]) {
@@ -110,7 +110,7 @@ function layout(reactor) {
     at.get(itemOf(e.to, reactor)),
   ]);
   for (const [from, to] of links) if (from && to && from !== to) after.get(from).push(to);
-  const state = new Map(); // 1: on the way, 2: done; edges that close a circle are left out
+  const state = new Map(); // 1: being visited, 2: done; edges that close a circle are left out
   const order = [];
   const visit = (one) => {
     state.set(one, 1);
@@ -130,7 +130,7 @@ function layout(reactor) {
       before.get(next).push(one);
     }
   }
-  // What only gives to later columns stands directly before them.
+  // A box to which no edge leads stands directly before the boxes to which its edges lead.
   for (const one of [...order].reverse())
     if (!before.get(one).length && after.get(one).length)
       one.column = Math.min(...after.get(one).map((next) => next.column)) - 1;
@@ -327,7 +327,7 @@ function draw() {
   places = new Map(made.inside.map((i) => [i.id, i]));
   places.set(data.root.id, { x: 0, y: 0, w: made.w, h: made.h });
   drawReactor(data.root, all);
-  // The order of two reactions of a reactor is drawn where it is a part of the loop.
+  // The order of two reactions of one reactor is drawn if it is a part of the loop.
   for (const [from, to] of data.loop?.edges ?? [])
     if (loops.has(from) && loops.has(to))
       drawEdge({ from, to, kind: 'order', text: '', at: nodes.get(to).at }, all);
@@ -349,7 +349,7 @@ function fit() {
 
 // --- what is clicked ----------------------------------------------------------------------------
 
-/** All reactions that `edges` reach from a reaction. */
+/** Returns all reactions that can be reached from a reaction by `edges`. */
 function reached(from, edges) {
   const found = new Set();
   for (const waiting = [from]; waiting.length;)

@@ -2,10 +2,10 @@
 // exceptions: a process is a coroutine of csp_scheduler.hpp, and scheduler.start<f>(arguments…)
 // starts it (rule 19.6).
 //
-// If an operation meets an end that its process does not ask about, the process is ended where it
-// stands: its frame is destroyed. That happens in the scheduler's loop, never within the operation,
-// since a coroutine that runs cannot be destroyed. The loop resumes a frame through the frame's
-// first word; end() replaces this word by the address of end_here().
+// If a channel has ended, and the process of an operation does not ask about that, the process is
+// ended where it stands: its frame is destroyed. That happens in the scheduler's loop, never within
+// the operation, since a coroutine that runs cannot be destroyed. The loop resumes a frame through
+// the frame's first word; end() replaces this word by the address of end_here().
 //
 //   an operation ─met its partner───────────────► the process goes on
 //        │      └─found an end: begun() ─asked about──► it goes on, and gets the status
@@ -13,8 +13,8 @@
 //        └─waits ──partner──► it goes on                   ├──loop──► end_here(): destroyed
 //                └─the end comes: wake() ─otherwise: end()─┘
 //
-//   A select replaces the first word while it waits, by PlacedChoice::woken(), which leaves the
-//   queues of the guards before the process goes on or is destroyed.
+//   A select replaces the first word while it waits, by the address of PlacedChoice::woken(), which
+//   leaves the queues of the guards before the process goes on or is destroyed.
 //
 // Invariants
 //  1 A frame that waits at one operation has nothing else in any queue. So it can be destroyed as
@@ -58,13 +58,13 @@ class Barrier : public core::BarrierEngine<OneCore> {
 namespace detail {
 
 struct OnThisCore {
-  mcu::Scheduler* making = nullptr;  // the scheduler of the processes that are made
+  mcu::Scheduler* making = nullptr;  // the scheduler of the processes that the core makes
   std::uint8_t dying = 0;  // the strength of the poison that ends the process whose frame goes
 };
 inline constinit OnThisCore on_cores[WEFT_CORES];
 inline OnThisCore& on_this_core() noexcept { return on_cores[weft_core()]; }
 
-// Which ends a process asks about in its operation: as many of retired, poisoned, died.
+// How many of the ways in which a channel ends a process asks about: retired, poisoned, died, ….
 enum class Asks : std::uint8_t { nothing = 0, retirement = 1, everything = 8 };
 static_assert(static_cast<int>(Status::retired) + 1 == static_cast<int>(Status::poisoned));
 
@@ -87,7 +87,7 @@ class Turns {
 
  private:
   bool same(std::uint32_t key) const noexcept { return ((latest_ ^ key) & ~kMask) == 0; }
-  // The place where the next select begins is in the low bits, the guards are in the others. (Two
+  // The low bits say where the next select begins, the others have the key of the guards. (Two
   // members, since the compiler would call memset for an array.)
   std::uint32_t latest_ = 0, before_ = 0;
 };
@@ -97,7 +97,7 @@ class PlacedPromise;
 }  // namespace detail
 
 // The result of a placeable process function. scheduler.start<f>(…) starts it, or another process
-// awaits it, as a step: the other process goes on when this one has ended, however it has ended.
+// awaits it as a step: then the other process goes on when this one has ended in any way.
 class [[nodiscard]] Process {
  public:
   using promise_type = detail::PlacedPromise;
@@ -123,7 +123,7 @@ namespace detail {
 
 class PlacedPromise : public mcu::Process::promise_type {
   using Base = mcu::Process::promise_type;
-  // The beginning of a coroutine's frame, with every known compiler.
+  // The beginning of a coroutine's frame, with every compiler that we know.
   struct Frame {
     void (*resume)(void*);
     void (*destroy)(void*);
@@ -184,8 +184,8 @@ class PlacedPromise : public mcu::Process::promise_type {
     asks = Asks::nothing;
     return begun(Status::retired);
   }
-  // Wakes a process of the scheduler, unless its partner pushes it directly. The end of a channel
-  // always comes this way.
+  // Wakes a process of the scheduler. A partner may push the process directly; the end of a channel
+  // always calls this function.
   WEFT_RARE static void wake(core::Node* w) noexcept {
     if (w->is(core::NodeFlags::framed)) {
       auto* const p = static_cast<PlacedPromise*>(w);
@@ -230,9 +230,9 @@ inline bool begin(PlacedPromise& p, mcu::ChannelEngine<T>* c, void* value) noexc
   p.slot = value;
   return p.begun(c->template begin_slow<S>(p));
 }
-// All reads of a type are one function. Writes are inlined, but where size counts most. If reads
-// were inlined too, a communication would take 15 cycles less on the RP2040, and the program would
-// have more bytes than one of weft::mcu's processes has, by 7 % (tests/run.mjs compares both).
+// All reads of a type share this function. Writes are inlined, except under -Os. If reads were
+// inlined too, a communication would take 15 cycles less on the RP2040, and the program would have
+// 7 % more bytes than one of weft::mcu's processes (tests/run.mjs compares the two).
 template <class T>
 [[gnu::noinline]] bool begin_read(PlacedPromise& p, mcu::ChannelEngine<T>* c, void* to) noexcept {
   return begin<T, core::Side::in>(p, c, to);
@@ -300,8 +300,8 @@ inline std::int64_t board_now() noexcept { return static_cast<std::int64_t>(weft
 
 inline constexpr std::int64_t kNever = prim::forever;
 
-// Returns a span in us, rounded up, so that nothing is early (rule 8.5); kNever if it is beyond the
-// clock.
+// Returns a span in us, rounded up, so that nothing is early (rule 8.5). Returns kNever for a span
+// that is beyond the clock.
 template <class Rep, class Period>
 constexpr std::int64_t micros(std::chrono::duration<Rep, Period> span) noexcept {
   using Micros = std::chrono::microseconds;
@@ -321,8 +321,8 @@ inline std::int64_t later(std::int64_t us) noexcept {
   return us > kNever - now ? kNever : now + us;
 }
 
-// An event that ends a choice at a 64-bit time. (The event of a Deadline is at most 67 minutes
-// ahead.) kNever needs no event.
+// Ends a choice at a 64-bit time. The event of a Deadline may be at most 67 minutes ahead, so this
+// one is posted again until the time has come. There is no event for kNever.
 struct PlacedTimer : mcu::detail::Deadline {
   std::int64_t at = 0;
 
@@ -381,7 +381,7 @@ inline constexpr bool kOnBoard = [] {
   return true;
 }();
 
-// Spreads the poison that ends the process whose end goes (rule 4.3).
+// Called when an end goes: poisons its channel if a poison is ending the process (rule 4.3).
 template <class T>
 [[gnu::noinline]] void spread(mcu::ChannelEngine<T>* c) noexcept {
   const std::uint8_t s = on_this_core().dying;
@@ -444,7 +444,7 @@ template <class T>
   return detail::PlacedWriteOrEnd<T>(w.core(), v);
 }
 
-// Refers to a barrier of the board's program (mcu::Barrier).
+// A reference to a barrier of the board's program (mcu::Barrier).
 class Barrier {
  public:
   using Engine = core::BarrierEngine<mcu::OneCore>;
@@ -486,8 +486,8 @@ template <class Rep, class Period>
 
 namespace detail {
 
-// A guard as the source makes it: a description, with a precondition. Held<G> is the guard within
-// a select.
+// A guard as the source makes it is a description, with a precondition. Held<G> is the guard
+// within a select.
 template <class T>
 struct PlacedIn {
   using Value = T;
@@ -693,8 +693,8 @@ detail::PlacedAfter after(std::chrono::duration<Rep, Period> span) noexcept {
 inline detail::PlacedAfter skip() noexcept { return {0}; }
 
 // Returns an operation for co_await, which waits until one of the guards can commit, and commits
-// that guard. If that is a channel's end, or all channels that decide have retired (rule 5.6), the
-// process ends.
+// that guard. If the channel of the guard has ended, or all channels that decide have retired (rule
+// 5.6), the process ends.
 template <class... G>
 auto select(const G&... g) noexcept {
   return detail::PlacedSelect<G...>(g...);

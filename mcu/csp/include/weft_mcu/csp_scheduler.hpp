@@ -68,7 +68,7 @@ class [[nodiscard]] Process {
   Handle handle_;
 };
 
-// The alignment of frames, on which compilers rely: 8 bytes on Arm, 16 on a desk computer.
+// The alignment of frames, on which compilers rely: 8 bytes on Arm, 16 on a PC.
 inline constexpr std::size_t kGrain = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 
 // Storage for frames.
@@ -94,12 +94,12 @@ class Scheduler : public core::WakerOps {
   // Makes a process runnable. Returns WEFT_OK, or WEFT_E_ARENA if the arena had no room for the
   // frame (a debug build panics); then nothing runs. May be called from main or a process.
   int start(Process p) noexcept;
-  // Makes a placeable process by F(arguments…), and starts it. Returns what start() returns. Defined
-  // in csp_anywhere.hpp.
+  // Makes a placeable process by F(arguments…), and starts it. Returns what start() returns.
+  // csp_anywhere.hpp defines this function.
   template <auto F, class... A>
   int start(A&&... arguments) noexcept;
-  // Does the same. The flight recorder shows the process under this name (rule M24), which must live
-  // as long as the program.
+  // Does the same. The flight recorder shows the process under this name (rule M24). The name must
+  // live as long as the program.
   int start(Process p, const char* name) noexcept;
   // Serves the queue until every process has ended, or returns at once if there is none. Called
   // from a core's main program.
@@ -193,8 +193,8 @@ struct Process::promise_type : core::Node {
   }
 
   // The following members note events of this process in the flight recorder (rule M24). `place` is
-  // a channel, or the end of a link; `op` is one of WEFT_FLIGHT_READ and so on. An operation that has
-  // to wait calls note_waits, any other note_over; each operation calls note_goes_on when it is over.
+  // a channel or the end of a link; `op` is WEFT_FLIGHT_READ or a like constant. An operation calls
+  // note_waits if it has to wait, otherwise note_over; and when it is over it calls note_goes_on.
 #if WEFT_FLIGHT
   void note_start(const char* name) noexcept {
     who_ = weft_flight_process(name);
@@ -244,7 +244,7 @@ struct Process::promise_type : core::Node {
            (buffered ? WEFT_FLIGHT_BUFFERED : 0);
   }
   friend class weft::mcu::Scheduler;
-  const void* who_ = nullptr;  // what stands for this process in events
+  const void* who_ = nullptr;  // stands for this process in events
   bool waits_ = false;
 #endif
 };

@@ -81,7 +81,7 @@ static weft_rx_env *weft_rx_mine[WEFT_CORES];
 WEFT_INLINE weft_rx_env *weft_rx_here(void) { return weft_rx_mine[weft_core()]; }
 #endif
 #if WEFT_RX_WATCHDOGS
-static _Thread_local weft_rx_watchdog *weft_rx_watching; /* on the thread of a watchdog: this one */
+static _Thread_local weft_rx_watchdog *weft_rx_watching; /* the watchdog of this thread, or 0 */
 #endif
 #define WEFT_RX_PROGRAM(env) \
   (WEFT_RX_ENCLAVES == 1 ? &weft_rx_programs[0] : &weft_rx_programs[(env)->number])

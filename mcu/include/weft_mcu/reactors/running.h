@@ -10,7 +10,7 @@
 /* ---- the current tag ------------------------------------------------------------------------- */
 int64_t weft_rx_logical(void) {
 #if WEFT_RX_WATCHDOGS
-  if (weft_rx_watching) return weft_rx_watching->at; /* The current tag is another thread's. */
+  if (weft_rx_watching) return weft_rx_watching->at; /* Another thread has the current tag. */
 #endif
   return weft_rx_logical_of(weft_rx_here());
 }

@@ -434,7 +434,7 @@ typedef WEFT_RX_TOKEN_ACTION(void *) weft_rx_token_action;
 typedef struct weft_rx_watchdog {
   union {
     weft_rx_port head;
-    weft_rx_action action; /* what is present when the watchdog has expired */
+    weft_rx_action action; /* is present when the watchdog has expired */
     struct {
       WEFT_RX_ACTION_MEMBERS;
     };
@@ -444,7 +444,7 @@ typedef struct weft_rx_watchdog {
   pthread_mutex_t *lock; /* the reactor's; it protects the three fields below */
   int64_t timeout;       /* in ns */
   int64_t expires;       /* in ns of the clock; -1 while the watchdog is not started */
-  bool ended;            /* whether the thread is to end */
+  bool ended;            /* whether the thread must end */
   /* These three are for the watchdog's own thread. */
   int64_t at;                       /* the expiry that the handler handles */
   weft_rx_event *held, *held_last; /* what the handler has scheduled so far */
@@ -458,8 +458,8 @@ typedef struct weft_rx_watchdog {
     .expires = -1                                                                                  \
   }
 extern weft_rx_watchdog *WEFT_RX_TABLE weft_rx_watchdogs[WEFT_RX_WATCHDOGS];
-/* Hold a reactor's lock until the end of the block. A reactor with watchdogs has one, so that no
- * handler runs beside one of its reactions. */
+/* Hold a reactor's lock until the end of the block. A reactor with watchdogs has a lock, so that no
+ * handler runs while one of its reactions runs. */
 #define WEFT_RX_ALONE(the_lock)                                                     \
   pthread_mutex_t *const weft_rx_alone __attribute__((cleanup(weft_rx_let_in), unused)) = \
       (pthread_mutex_lock(the_lock), (the_lock))

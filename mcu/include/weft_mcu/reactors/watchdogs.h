@@ -7,11 +7,11 @@
  *           └───────weft_rx_stop_watchdog────────┘  └──started again─────┘
  *
  * Invariants
- *  1. The thread holds the reactor's lock, except while it waits. Each reaction of the reactor holds
- *     the lock too, so `expires` and `ended` are read and written under it.
- *  2. The thread touches no field of the enclave: what it schedules goes through the inbox.
- *  3. What a handler schedules is posted when the handler has returned, together with the watchdog's
- *     own event, in one step. So one tag has all that belongs to it.
+ *  1. The thread holds the reactor's lock, except while it waits. Each reaction of the reactor
+ *     holds this lock too. So `expires` and `ended` are read and written under the lock.
+ *  2. The thread touches no field of the enclave: the events that it makes go through the inbox.
+ *  3. The events that a handler schedules are posted when the handler has returned, in one step
+ *     with the watchdog's own event. So all events that are for one tag are there at that tag.
  */
 #ifndef WEFT_RX_WATCHDOGS_H
 #define WEFT_RX_WATCHDOGS_H

@@ -306,8 +306,8 @@ def host(
 
     It runs the functions that --allow names, from modules that can be imported in this directory,
     and nothing else; their source has to be the caller's. With `--allow source` callers send their
-    source along: then every member of the network can make this machine run anything. There
-    $WEFT_HOST is NAME.
+    source along: then every member of the network can make this machine run anything. In the
+    functions $WEFT_HOST is NAME.
 
     \b
     Examples:

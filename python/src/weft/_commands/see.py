@@ -370,7 +370,7 @@ def top(
     most: int,
     keys: str | None = None,
 ) -> int:
-    """Shows what a program, or the hosts of a network, do; on a terminal until `q` is pressed."""
+    """Shows what a program does, or the hosts of a network; on a terminal until it ends or `q`."""
     with contextlib.ExitStack() as opened, _no_look_is_bad_use():
         looking: _visit.Looking | FarLooking
         if is_network(word):
@@ -637,7 +637,7 @@ def top_command(
     """Show the network of a program that runs: who is busy, who waits for whom, and the bottleneck.
 
     PROGRAM is the number of an OS process, or a word of its command line. It is not needed if only
-    one program runs. Or it is a network, nats://HOST:PORT: then what its hosts run is shown.
+    one program runs. It may be a network, nats://HOST:PORT: then what its hosts run is shown.
 
     \b
     Examples:

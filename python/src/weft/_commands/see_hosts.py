@@ -1,5 +1,5 @@
-"""The hosts of a network, for `weft top nats://…` and `weft dump nats://…`: joins the network, and
-asks each of its hosts (_net/observer.py).
+"""Looks at the hosts of a network, for `weft top nats://…` and `weft dump nats://…`: joins the
+network, and asks each of its hosts (_net/observer.py).
 
 Invariant: a host that does not answer hides no other; a sentence says why it does not.
 """
@@ -26,7 +26,7 @@ def is_network(word: str | None) -> bool:
 
 @contextlib.contextmanager
 def observers(server: str, keys: str | None) -> Iterator[list[Observer]]:
-    """Joins the network of that server. Yields an observer of each of its hosts."""
+    """Joins the network of that server. Yields an observer for each host of the network."""
     try:
         from weft import net
         from weft._net.observer import Observer

@@ -204,7 +204,7 @@ def trace_command(
     bottleneck.
 
     FILE is of weft run --trace, or of the flight recorder (weft run --flight, WEFT_FLIGHT, a board).
-    Several files of the flight recorder are one trace.
+    Several files of the flight recorder are read as one trace.
 
     \b
     Examples:
@@ -240,8 +240,8 @@ def dump_command(program: str | None, output: str | None, keys: str | None) -> i
 
     The program has a flight recorder if it was started with WEFT_FLIGHT=16M or weft run --flight.
     PROGRAM is the number of an OS process, or a word of its command line; it is not needed if only
-    one program runs. Or it is a network, nats://HOST:PORT: then the files of all its hosts are
-    fetched, and their times are brought to this machine's clock; OUT is a folder.
+    one program runs. PROGRAM may also be a network, nats://HOST:PORT: then the files of all its
+    hosts are fetched, and their times are brought to this machine's clock; OUT is a folder.
 
     \b
     Examples:

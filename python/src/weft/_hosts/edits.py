@@ -1,4 +1,4 @@
-"""Whether a host that stays warm may have an old version of a module (rule 9.6).
+"""Finds out whether a host that stays warm may have an old version of a module (rule 9.6).
 
     a host is about to begin: Edits() ──► the digests of what the main module imports
     a call: stale(function)
@@ -9,11 +9,11 @@
 What a module imports is read from its source, as for calls on other machines (_hosts/sources.py).
 
 Invariants
-- Digests are kept before the host can import the files. So a host is never newer than its digests
-  say; it may be replaced although it has the newest version.
+- Digests are kept before the host can import the files. So a host's modules are never older than
+  its digests say. They may be newer: then the host is replaced although it has the newest version.
 - The files are not read again for a call as long as the system reports the same of all of them,
-  and their last edit was some seconds ago. A second edit in one tick of the file system's clock is
-  noticed too.
+  if their last edit was some seconds ago when they were read. So a second edit in one tick of the
+  file system's clock is noticed too.
 - Files of installed packages, and of Weft, are not looked at.
 """
 
@@ -35,8 +35,8 @@ Digests = dict[str, str]  # path → SHA-256
 
 
 class _Known(NamedTuple):
-    """What a module imports, and what the system reported then of each file and of the root, whose
-    stamp changes when a file comes or goes.
+    """The files that a module imports, with the stamp that each had when it was read, and the stamp
+    of the root, which changes when a file comes or goes.
     """
 
     stamps: dict[str, Stamp]
@@ -92,8 +92,8 @@ class Edits:
         self._modules: dict[str, frozenset[str]] = {}  # module → the files that it imported
 
     def stale(self, function: Any) -> list[str]:
-        """Returns the files that the function's module imports and that were edited after the host
-        may have imported them.
+        """Returns the files that the function's module imports and that were edited, or are new,
+        since the host may have imported the module; or else the files that are gone since then.
         """
         module = getattr(function, "__module__", None)
         now = _of_module(module)
@@ -108,8 +108,8 @@ class Edits:
         ] or sorted(had - now.keys())
 
     def forget_compiled(self, paths: list[str]) -> None:
-        """Removes the compiled files of these sources. Python would take such a file for a source
-        that was edited within a second and kept its size.
+        """Removes the compiled files of these sources. If a source was edited within a second and
+        kept its size, Python would use the compiled file of the old version.
         """
         for path in paths:
             with contextlib.suppress(OSError, NotImplementedError):

@@ -200,7 +200,8 @@ class Executor(_Executor):
             of this program: network.hosts(), network.host(name), or the name of a host. Then
             `max_workers` is the number of calls that run at once (None means as many as there are
             OS processes), and the agents choose the other settings.
-        working_dir: with `on`: a folder whose files go along with the calls, which run in it.
+        working_dir: with `on`: a folder whose files go along with the calls, which run in a copy of
+            the folder.
     Raises:
         ValueError, TypeError: an argument makes no sense.
         BadUse: `on` is not a host of a network, or there is no such host.

@@ -290,7 +290,7 @@ class Host:
         self._member: Any = None
         self._jobs: Any = None
         self.pid = 0
-        # What the host may have imported (_hosts/edits.py), or None.
+        # The Edits of the files that the host may have imported (_hosts/edits.py), or None.
         self.edits: Any = None
         # The numbers of calls that run and that have begun, counted by the code that gives the
         # calls to the host.

@@ -288,7 +288,7 @@ class Hosts(Elsewhere):
             self._end(place, host, died)
 
     def _new_host(self, place: _Place) -> _host.Host:
-        # Imported late: a program without Hosts needs neither a parser nor digests.
+        # This import is late, since a program without Hosts needs neither a parser nor digests.
         from weft._hosts import edits as _edits
 
         host = _host.Host(place.setting)
@@ -314,7 +314,7 @@ class Hosts(Elsewhere):
                     self._fill(place)
                 try:
                     edited = [] if host.edits is None else host.edits.stale(function)
-                except BaseException:  # a signal handler has raised, or the function is an odd one
+                except BaseException:  # raised by a signal handler, or by the function's attributes
                     self._end(place, host, died=False)
                     raise
                 if not edited:
@@ -352,7 +352,7 @@ class Hosts(Elsewhere):
             return None
 
     def _replace(self, place: _Place, host: _host.Host) -> None:
-        """Takes back the promise of a call, and makes the place have a fresh host for it."""
+        """Takes a call back that was promised to a host, and lets the place start a fresh host."""
         with self._lock:
             host.running -= 1
             if place.host is host:

@@ -72,12 +72,14 @@ _read: dict[Path, _Read] = {}
 
 
 def stamp_of(about: os.stat_result) -> tuple[int, ...]:
-    """Returns what tells whether a file is the same, and unchanged."""
+    """Returns the stamp of a file. As long as the stamp is the same, the file is the same and was not
+    edited; but see rests().
+    """
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 
 def rests(about: os.stat_result) -> bool:
-    """Returns whether a later edit of the file, from now on, changes the stamp of the file."""
+    """Returns whether each edit of the file from now on changes the stamp of the file."""
     return max(about.st_mtime, about.st_ctime) < time.time() - SETTLED
 
 

@@ -3,7 +3,7 @@ that the agent allows (WIRE.md 17.9, 17.12). `weft host` is an agent.
 
     welcome(): a caller asks for a call
         ├─not allowed, another source, or no OS process──► it is refused
-        ├─its source is to come along, and is not on the shelf──► the caller is asked for it
+        ├─its source goes along, and is not on the shelf──► the caller is asked for it
         └─a thread runs serve() in one of `Hosts`
             ──the OS process comes to the agent's socket──► couple(): bytes to and from the caller
             ──one of the two ends──► over
@@ -145,8 +145,8 @@ class Agent:
         self._network = network
         self._pass = secrets.token_hex(16)
         self._number, self._limits = hosts, limits
-        # A source that callers send has OS processes of its own; so if nothing else runs here,
-        # there are none for the agent's own files.
+        # A source that callers send has OS processes of its own. So if the agent allows nothing
+        # else, it starts no OS processes for its own files.
         self._hosts = Hosts(hosts, **limits) if self._own else None
         self.size = hosts or len(_host.cpus_of_this_process())
         self._old: list[Hosts] = []
@@ -276,7 +276,7 @@ class Agent:
             if wrong := _net_calls.fault(self.name, run, request):
                 raise _net_link.Refused(wrong)
             _net_steps.at("agent.asked")
-            if self._hosts is None:  # this agent runs sources of callers, and is looked at now
+            if self._hosts is None:  # the agent allows only `source`, and an observer looks at it
                 self._hosts = Hosts(1, **self._limits)
             self._fresh(_net_calls.parted_run(run)[0], request["digest"])
             return await self._begun(self._hosts, what)
@@ -315,8 +315,8 @@ class Agent:
     async def _begun_with(
         self, there: _net_shelf.Shelved, what: tuple[str, bool, bool]
     ) -> _net_link.Welcome:
-        """Does what _begun() does, in an OS process for that source, which is kept until the call
-        is over.
+        """Does what _begun() does, in an OS process for that source. The source is kept until the
+        call is over.
         """
         used = contextlib.ExitStack()
         hosts = used.enter_context(there.used())
@@ -327,7 +327,7 @@ class Agent:
             raise
         assert welcome.more is not None
         over = self._calls.get(welcome.more["call"])
-        if over is None:  # it is over, and so are many after it
+        if over is None:  # the call is over, and was forgotten after many later calls
             used.close()
         else:
             over.add_done_callback(lambda _: used.close())

@@ -74,7 +74,7 @@ class Asked(NamedTuple):
     many: bool = False  #: whether the function is for calls one after another (17.14)
     #: the first digits of the digest of each module that the digest covers
     modules: _sources.Sources = {}  # noqa: RUF012  # nothing changes it
-    #: the source that goes along if the host takes it; None if it is that of an installed package
+    #: the source, which goes along if the host takes it; None for a module of an installed package
     parcel: _net_parcels.Parcel | None = None
 
     @property
@@ -92,7 +92,7 @@ class Asked(NamedTuple):
         return {"run": self.run, "digest": self.digest, **versions(), **covered, **source, **more}
 
     def runs_on(self, allow: list[str]) -> bool:
-        """Returns whether a host runs the function, whose --allow has these words."""
+        """Returns whether a host whose --allow has these words runs the function."""
         if self.parcel is not None and _net_parcels.SOURCE in allow:
             return True
         return self.run in allow and (self.parcel is None or not self.parcel.folder)
@@ -130,8 +130,8 @@ def checked_allow(run: Any) -> None:
 
 
 def asked_of(function: Any, working_dir: Any = None) -> Asked:
-    """Returns the request by which a caller asks for the function. All files of `working_dir`, a
-    folder, go along, if it is not None.
+    """Returns the request by which a caller asks for the function. If `working_dir` is a folder,
+    all its files go along; if it is None, the modules go along.
 
     Raises:
         BadUse: another machine cannot find the function by a name, or cannot compare its source; or

@@ -486,7 +486,7 @@ async def _say(writer: asyncio.StreamWriter, welcome: Welcome, trusted: bool) ->
 
 
 async def follow(streams: Streams, welcome: Welcome, trusted: bool) -> None:
-    """Sends an answer that no session follows, and does what follows."""
+    """Sends the answer of a Welcome with `then`, and calls `then`: no session begins here."""
     assert welcome.then is not None
     try:
         await _say(streams[1], welcome, trusted)

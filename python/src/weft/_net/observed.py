@@ -1,5 +1,5 @@
-"""What a host tells of its own OS processes to who looks from another machine: what they do now,
-their flight recorders' files, its clock (WIRE.md 17.9; rule 14.17).
+"""The answers of a host to an observer on another machine: what the host's OS processes do now, the
+files of their flight recorders, and the host's clock (WIRE.md 17.9; rule 14.17).
 
     the observer (_net/observer.py) ──a question──► tells_observer(), in one of the host's OS
         processes ──the door (rule 14.9) of each OS process of the agent──► the answer
@@ -8,8 +8,8 @@ Each agent runs tells_observer(), whatever else it allows. It tells nothing of O
 no door (WEFT_INSPECT=0).
 
 Invariants
-- A question is a list: its name, and its arguments. An answer is one value; to `flight` it is
-  several, the last of which is null.
+- A question is a list: its name, and its arguments. An answer is one value; the answer to `flight`
+  is several values, of which the last is None.
 - Nothing is changed in the OS processes that are looked at.
 """
 
@@ -86,8 +86,9 @@ def _family() -> list[int]:
 
 
 def _files() -> Iterator[Any]:
-    """Yields, for each OS process of this agent that has a flight recorder, its pid and the parts of
-    its file; for each other one its pid and a sentence that says why there is no file.
+    """Yields pairs. For each OS process of this agent that has a flight recorder: its pid, and a
+    part of its file, for each part. For each other OS process: its pid, and a sentence that says why
+    there is no file.
     """
     try:
         pids = _family()

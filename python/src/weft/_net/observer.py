@@ -3,8 +3,8 @@
 
     Observer(network, "gpu1") ──questions──► weft._net.observed:tells_observer, on the host
 
-Invariant: the host's clock is read between this machine's two readings, so half of the time between
-these bounds the error, however long a message took.
+Invariant: the host's clock is read between two readings of this machine's clock, so half of the time
+between these two bounds the error, however long a message took.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Observer:
         return self._choose(self._tells, PATIENCE + takes)
 
     def clock(self) -> tuple[int, int]:
-        """Returns what has to be added to the host's steady clock, in ns, to get that of this
-        machine, and the largest error.
+        """Compares the host's steady clock with that of this machine. Returns (what must be added to
+        the host's, the largest error), both in ns.
         """
         best: tuple[int, int] | None = None
         for _ in range(ASKED):
@@ -129,7 +129,7 @@ class Observer:
 
 
 def _with_clock(data: bytes, clock: bytes) -> bytes:
-    """Puts the piece that says how exact the times are behind the head of a file."""
+    """Returns the file with the piece that says how exact its times are, behind the head."""
     at = 8
     behind = at + 5 + int.from_bytes(data[at + 1 : at + 5], "little")
     return data[:behind] + clock + data[behind:] if len(data) >= behind else data

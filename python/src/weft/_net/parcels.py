@@ -9,8 +9,8 @@ Invariants
 - The digest of a parcel covers the paths and the bytes of all its files, and the folder in which
   Python looks for modules. packed() returns only bytes that have this digest, and unpacked() writes
   only such bytes.
-- unpacked() writes below its folder alone: it checks each path first, and opens no file that is
-  there already. So it never follows a symbolic link.
+- unpacked() writes only below its folder: it checks each path first, and opens no file that exists
+  already. So it never follows a symbolic link.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class Changed(BadUse):
 class Parcel(NamedTuple):
     """Files that go along with a call."""
 
-    root: str  #: the folder from which Python imports the modules; "" is that of the parcel itself
+    root: str  #: the folder from which Python imports the modules; "" is the parcel's own folder
     files: Mapping[str, _sources.Source]  #: path within the parcel → the file
-    folder: bool = False  #: whether these are all files of a folder, in which the call then runs
+    folder: bool = False  #: whether these are all files of a folder; then the call runs in its copy
 
     @property
     def digest(self) -> str:
@@ -102,7 +102,7 @@ def most_packed() -> int:
 
 def of_modules(module: str, file: Path, covered: Mapping[str, _sources.Source]) -> Parcel | None:
     """Returns the modules that the digest of a call covers. Returns None for a module of an
-    installed package: the host needs that package, with all that it consists of.
+    installed package: the host needs the whole package.
 
     Args:
         module, file: as for _hosts/sources.py's files().
@@ -174,9 +174,10 @@ def of_folder(folder: Any, module: str, file: Path) -> Parcel:
 
 
 def _below(top: Path) -> Iterator[tuple[str, int]]:
-    """Yields the files below a folder, each with its size: all that are neither hidden nor made by Python itself, and
-    are in no virtual environment. A symbolic link to a file counts as that file; one to a folder is
-    left out. Sockets, devices and the like are left out too.
+    """Yields the files below a folder, each with its size. Files that are hidden, that Python itself
+    has made, or that are in a virtual environment are left out. A symbolic link to a file counts as
+    that file; a symbolic link to a folder is left out. Sockets, devices and the like are left out
+    too.
     """
     for here, folders, names in os.walk(top):
         folders[:] = sorted(
@@ -269,7 +270,7 @@ def unpacked(data: bytes | bytearray, digest: str, folder: Path) -> Unpacked:
     """Writes the files of a parcel into an empty folder.
 
     Raises:
-        ValueError: the bytes are no parcel, or one with another digest. Nothing has been written.
+        ValueError: the bytes are no parcel, or a parcel with another digest. Nothing was written.
         OSError: a file cannot be written.
     """
     view = memoryview(data)

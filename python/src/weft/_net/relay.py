@@ -191,15 +191,16 @@ class Relay:
     # --- connections that this program asks for -------------------------------------------------
 
     async def leads_nowhere(self, place: str) -> bool:
-        """Returns whether the server knows that no program listens at F.H. If the server does not
-        answer, returns False. The server may have come back just now, so the answer counts only if
-        this program has been connected for BACK seconds.
+        """Returns whether the server knows that no program listens at F.H (`place`). Returns False
+        if the server does not answer. If the server has just come back, the other program may not
+        be connected yet; so the answer counts only once this program has been connected for BACK
+        seconds.
         """
         loop = asyncio.get_running_loop()
         if not _PLACE.fullmatch(place):
             return False
         while True:
-            try:  # a program that listens there passes over this message
+            try:  # a program that listens there ignores this message
                 await self._client.request(f"{RELAY}.{place}.gone", b"", timeout=1.0)
             except nats.errors.NoRespondersError:
                 if loop.time() - self._since > BACK:

@@ -35,7 +35,7 @@ from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied, Retired
 
 __all__ = ["FarHost", "FarHosts"]
 
-TRIES = 3  # how often a call begins anew because a file has changed while it was sent
+TRIES = 3  # how often a call is tried if a file changes while it is sent
 FRESH = 1.0  # seconds for which the list of hosts is good if all of them answer
 
 
@@ -72,7 +72,7 @@ class _Far(Elsewhere, abc.ABC):
         self, function: Any, many: bool = False, working_dir: Any = None
     ) -> tuple[_net_calls.Asked, str, Any]:
         """Returns the request for the function, and what _begun() returns for it. If a file changes
-        while it is sent, sends the new one, TRIES times in all.
+        while it is sent, the call is tried anew with the new file, TRIES times in all.
         """
         tries = TRIES
         while True:
@@ -285,7 +285,7 @@ class FarHosts(_Far):
         # a signal handler may make a call on a thread that holds the lock
         self._lock = threading.RLock()
         self._least = n
-        self._enough: set[str] = set()  # the functions for which n hosts were there
+        self._enough: set[str] = set()  # the functions for which n hosts were found
         self._looked = 0.0
         self._agents: list[_net_named.Host] = []
         self._lost: set[str] = set()  # the homes of agents that do not answer

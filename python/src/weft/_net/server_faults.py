@@ -1,9 +1,10 @@
 """Why a NATS server cannot be used: a look at its port, after the client has failed (WIRE.md 17.3).
 
-sentence() ──a connection──► none: no such name, a closed port, a firewall
-    ──the first line──► none, or not that of a NATS server: another port, another server
-    ──its fields──► no TLS, no JetStream
-    ──else, by the client's error──► other keys, or the client's own words
+sentence()
+    ├─there is no connection──► no such name, a closed port, a firewall
+    ├─the first line is not that of a NATS server──► another port, another server
+    ├─the fields of that line lack something──► no TLS, no JetStream
+    └─otherwise, by the client's error──► other keys, or the client's own words
 """
 
 from __future__ import annotations

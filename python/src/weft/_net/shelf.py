@@ -3,12 +3,12 @@
     find(digest) ──another connection receives it──► waits for that
         ├─it is here, and intact──► Shelved
         └─None: the agent asks the caller ──► receive() ──► Shelved
-    Shelved: use() ──the calls are over──► it may be dropped, once KEPT others were asked for later
+    Shelved: used() ──the calls are over──► drop(), once KEPT others were asked for later
 
 Invariants
 - All fields are used on the loop's thread only.
-- OS processes run the source of one parcel. So two programs whose modules have the same names
-  never meet in an OS process.
+- An OS process runs the source of one parcel only. So two programs whose modules have the same
+  names never meet in an OS process.
 - A parcel is dropped only while no call uses it. Its folder is removed after its OS processes have
   ended.
 """
@@ -31,7 +31,7 @@ from weft.errors import BadUse
 
 __all__ = ["Shelf", "Shelved"]
 
-KEPT = 4  # how many parcels that no call uses are kept, with their OS processes
+KEPT = 4  # the most parcels that are kept, with their OS processes; more only while calls use them
 WAITS = 30.0  # seconds for a parcel that another connection brings
 EACH = 20.0  # seconds for each piece of a parcel
 
@@ -45,7 +45,7 @@ class Shelved:
 
     @contextlib.contextmanager
     def used(self) -> Iterator[Hosts]:
-        """Yields the OS processes, and keeps the parcel meanwhile."""
+        """Yields the OS processes. Within the context the parcel is not dropped."""
         self.calls += 1
         try:
             yield self.hosts
@@ -67,7 +67,7 @@ class Shelf:
 
     Args:
         folder: a folder of the agent's own.
-        start: starts OS processes that call a function with its arguments first.
+        start: starts OS processes, each of which first calls a function with its arguments.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Shelf:
 
         Raises:
             Refused: what came is not that parcel, or its OS processes cannot be started.
-            EOFError, OSError, TimeoutError: the caller has gone, or says nothing.
+            EOFError, OSError, TimeoutError: the caller has gone, or sends nothing.
         """
         loop = asyncio.get_running_loop()
         arrives: asyncio.Future[None] = loop.create_future()

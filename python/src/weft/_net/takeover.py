@@ -1,7 +1,7 @@
 """Whether the home of an entry is gone, so that its member may take the name at once (WIRE.md 17.3).
 
 Invariant: a home counts as gone only if each way to it is known to lead to nobody. If a machine, a
-port or the server does not answer, the home may live.
+port or the server does not answer, the home may be there.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ PATIENCE = 2.0  # seconds for a connection with the home's address
 
 
 async def is_gone(entry: dict[str, Any], fingerprint: str, relay: _net_relay.Relay | None) -> bool:
-    """Returns whether the entry is one of this member, and its home is certainly gone.
+    """Returns whether the entry is this member's, and its home is certainly gone.
 
     Args:
         entry: the fields of the entry; {} if it is not an entry of Weft.
-        fingerprint: that of this program's certificate.
+        fingerprint: the fingerprint of this program's certificate.
         relay: this program's relay, or None if it uses none.
     """
     if entry.get("fingerprint") != fingerprint:

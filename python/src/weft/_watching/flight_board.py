@@ -1,13 +1,13 @@
-"""What a board has recorded (rule M24; mcu/FLIGHT.md), as a file of the flight recorder
-(docs/flight.md).
+"""Makes a file of the flight recorder (docs/flight.md) of what a board has recorded (rule M24;
+mcu/FLIGHT.md).
 
     the board's bytes ──read()──► Taken: names, processes, events ──file_of()──► the file
 
 Invariants
-- Nothing in the board's bytes is trusted: a piece that is cut off or of another form ends the
-  reading, and what is before it is used.
+- Nothing in the board's bytes is trusted: a piece that is cut off ends the reading, and the pieces
+  before it are used; a piece of another form is skipped.
 - Events are sorted by time. The time of an event has 32 bits, so an event is taken to be at most 71
-  minutes older than the one that follows it.
+  minutes older than the next one of its core.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ class Taken:
     processes: dict[int, str] = field(default_factory=dict)
     #: (time in us, who, place, what), the oldest first
     events: list[tuple[int, int, int, int]] = field(default_factory=list)
-    #: who waits: since when, the operation, the place, a name of the operation. file_of() begins with
-    #: what an earlier reading has left here, and leaves who waits in the end.
+    #: for each party that waits: since when, the operation, the place, a name of the operation.
+    #: file_of() begins with the waits that an earlier reading has left here, and leaves here those
+    #: that go on at the end.
     waits: dict[int, tuple[int, int, int, str]] = field(default_factory=dict)
 
 
@@ -152,7 +153,7 @@ class _Writer:
         self._places: dict[int, _Place] = {}
         self._waits = taken.waits
         self._first = taken.events[0][0] if taken.events else 0
-        # Whether a ring has lost events, so that it is not known how many values have passed before.
+        # Whether a ring has lost events. Then it is not known how many values have passed before.
         self._cut = taken.lost > 0 or taken.before > 0 or len(taken.events) >= taken.room - 1
         self._name_all()
         self._count_before()
@@ -188,9 +189,9 @@ class _Writer:
 
     def _count_before(self) -> None:
         """Finds how many values had passed at each place before the first event, so that the n-th
-        write is the n-th read. At a channel without a buffer each value is an OVER, of the party
-        that has come second, and then a GOES_ON, of the party that has waited. A GOES_ON that has
-        no OVER met one that the ring has lost.
+        write belongs to the n-th read. At a channel without a buffer each value is two events: an
+        OVER of the party that has come second, and then a GOES_ON of the party that has waited. If
+        a GOES_ON has no OVER, the ring has lost that OVER.
         """
         met: dict[tuple[int, bool], int] = {}
         for _, _, thing, what in self._taken.events:
@@ -317,7 +318,7 @@ def file_of(taken: Taken, clock: Clock | None, version: str) -> bytes:
     head += text(host[:64]) + text(f"board {taken.board}") + text(version)
     within = clock_.within
     if within >= 0 and taken.events:
-        # Before its first exchange the board's clock may have gained or lost.
+        # The board's clock may have gained or lost before the first moment at which it was compared.
         before = max(clock_.us[0] - taken.events[0][0], 0) * 1000
         within += round(before * DRIFT)
     out = [_FILE, piece(b"H", head)]

@@ -1,12 +1,12 @@
 """Fetches the events of a board's flight recorder over the link to the board
 (weft_mcu/flight_link.h; mcu/FLIGHT.md), and brings their times to this machine's clock.
 
-    ask(EVENTS) ──► the board's bytes
-    ask(TIME), several times ──► Moment: the board's time was between two of this machine
+    EVENTS is asked ──► the board's bytes
+    TIME is asked several times ──► Moment: the board's time between two times of this machine
         ──flight_board.file_of()──► the file
 
-Invariant: the board's clock is read between this machine's two readings, so half of the time between
-these bounds the error, whatever the line did.
+Invariant: the board's clock is read between two readings of this machine's clock, so half of the
+time between these two bounds the error, whatever the serial line did.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Recorder:
         give("weft.flight", answer.writer())
         self._ask, self._answer = ask.writer(), answer.reader()
         self._first: Moment | None = None
-        self._waits: dict[int, Any] = {}  # who waited when the board was last read
+        self._waits: dict[int, Any] = {}  # the waits that went on when the board was last read
         self._patience = 0.0
 
     def _choose(self, guard: Any) -> Any:
@@ -121,8 +121,8 @@ class Recorder:
 
 
 def _clock(first: Moment, now: Moment) -> _board.Clock:
-    """Returns the line through two moments. If they are not far apart, a board's microsecond is
-    taken to be one of this machine, as exactly as a crystal is (flight_board.DRIFT).
+    """Returns the line through two moments. If the moments are not far apart, a microsecond of the
+    board is taken to be one of this machine, within the error of a crystal (flight_board.DRIFT).
     """
     if now.ns - first.ns < APART or now.us <= first.us:
         us = max(now.us - 1_000_000, 0)

@@ -135,8 +135,8 @@ def is_binary(path: str | os.PathLike[str]) -> bool:
 
 @contextlib.contextmanager
 def _readable(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[str]]:
-    """Yields the names of files that the extension reads. What a board has written itself is made
-    into such a file, which is removed afterwards; the extension keeps it open.
+    """Yields the names of files that the extension reads. The bytes that a board has written are
+    made into such a file. The file is removed afterwards; the extension keeps it open.
     """
     with contextlib.ExitStack() as made:
         names = []
@@ -185,8 +185,9 @@ class Recorded:
         return f"{path} in OS process {pid}{elsewhere}"
 
     def exactness(self, file: int) -> str:
-        """Returns how exact the times of this file are: "± 0.4 ms"; "" if they are of this machine's
-        own clock.
+        """Returns how exact the times of this file are, such as "± 0.4 ms". Returns "" if they are
+        of the clock of the file's own host, and "cannot be compared" if that clock was compared with
+        no other.
         """
         within = self.heads[file][5]
         if within == UNKNOWN_CLOCK:
@@ -194,7 +195,7 @@ class Recorded:
         return "" if within < 0 else f"± {max(within, 1) / 1e6:.3g} ms"
 
     def clocks(self) -> list[str]:
-        """Returns a line for each file whose times were brought to the clock of another machine."""
+        """Returns a line for each file whose times are not of the clock of the file's own host."""
         lines = []
         for file, (_, _, program, *_) in enumerate(self.heads):
             if self.heads[file][5] == UNKNOWN_CLOCK:

@@ -77,7 +77,7 @@ class _Writer:
             name = f"{program or 'weft'} on {host}"
             if exact := self._recorded.exactness(file):
                 name += f" (its clock: {exact})"
-            # Each process has a number of its own: a board has none, and hosts may have the same.
+            # A board has no pid, so it gets a number.
             number = pid & 0x7FFFFFFF if pid else 0x40000000 + file
             process = _number(1, number) + _text(6, name)
             track = _number(1, self._file_track(file)) + _bytes(3, process)

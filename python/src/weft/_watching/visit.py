@@ -657,7 +657,7 @@ def _row(
 
 def _os_process(pid: int, answer: dict[str, Any], before: Used | None) -> OsProcess:
     program = " ".join(answer["program"]) or "?"
-    if "os" in answer:  # it is on another machine, whose system was asked there
+    if "os" in answer:  # it is on another machine, and was measured there
         its = answer["os"]
         return OsProcess(pid, program, its["cpu"], its["memory"], answer["version"])
     now = used(pid)

@@ -1,7 +1,7 @@
-"""What the hosts of a network have told about their OS processes (_net/observed.py), as one network
-for `weft top nats://…`.
+"""Makes one network, for `weft top nats://…`, of what the hosts of a network have told about their
+OS processes (_net/observed.py).
 
-Invariant: the numbers of OS processes are unique in the network; shown() gives that which the
+Invariant: the numbers of OS processes are unique in the network. shown() gives the pid, which the
 system of the host knows.
 """
 
@@ -15,8 +15,8 @@ _FAR = 22  # the bits of a pid on Linux; above them stands the number of the hos
 
 
 def shown(pid: int, host: str) -> str:
-    """Returns the number of an OS process, for people. Those of several hosts have numbers of their
-    own in a Network, since two hosts may have the same pid.
+    """Returns the pid of an OS process, for people; with the host, if it is one of a network. A
+    Network gives the OS processes of hosts other numbers, since two hosts may have the same pid.
     """
     return f"{pid & ((1 << _FAR) - 1)} on {host}" if host else str(pid)
 
@@ -46,7 +46,7 @@ def of_hosts(told: dict[str, dict[str, Any]]) -> _visit.Network:
     own = {i << _FAR | int(of.get("own", 0)) for i, of in enumerate(told.values(), 1)}
     rows = []
     for row in network.rows:
-        if row.pid in own and _OBSERVES in row.path:  # it is the one that was asked
+        if row.pid in own and _OBSERVES in row.path:  # the process that has answered the look
             continue
         row.host = names[row.pid]
         row.path = f"{row.host}:{row.path}"
