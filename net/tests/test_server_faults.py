@@ -66,7 +66,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_why_a_server_cannot_be_used(kind, monkeypatch):
-    """What listens there is looked at."""
+    """The error says what listens at the server's address."""
     monkeypatch.setattr(_net_faults, "SPEAKS", 0.2)
     first, says = OTHERS[kind]
     other = _First(first)
@@ -101,7 +101,7 @@ def test_nothing_is_said_in_the_clear(keys, monkeypatch):  # wire 17.1
     ids=lambda one: type(one).__name__,
 )
 def test_why_nothing_is_reached(error, says, keys, monkeypatch):
-    """The same for a server and for another program."""
+    """The error says why there is no connection, with a server and with another program."""
 
     async def fails(*_: Any, **__: Any) -> None:
         raise error
@@ -115,7 +115,7 @@ def test_why_nothing_is_reached(error, says, keys, monkeypatch):
 
 
 def test_a_port_of_another_server(keys, monkeypatch):
-    """A program that connects to what is no Weft program is told so."""
+    """If a program connects to a server that is no Weft program, the error says so."""
     other = _First(b"SSH-2.0-OpenSSH_9.2\r\n")
     try:
         with pytest.raises(BadUse, match="speaks no TLS, so it is no Weft program"):
