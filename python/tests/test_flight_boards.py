@@ -165,6 +165,27 @@ def test_no_arrows_at_a_buffer_whose_beginning_is_lost(tmp_path: Path) -> None:
         assert packets.count(b"takes") == arrows
 
 
+def test_programs_of_two_hosts_with_one_pid() -> None:
+    """In Perfetto a program is its pid; that of a container is often 1."""
+    pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+
+    class Both:
+        heads = ((1, "east", "shop"), (1, "west", "shop"), (0, "desk", "board"))
+
+        def exactness(self, file: int) -> str:
+            return ""
+
+    trace = pb.Trace()
+    trace.ParseFromString(b"".join(_perfetto._Writer(Both()).head()))  # type: ignore[arg-type]
+    programs = [packet.track_descriptor.process for packet in trace.packet]
+    assert [one.process_name for one in programs] == [
+        "shop on east",
+        "shop on west",
+        "board on desk",
+    ]
+    assert len({one.pid for one in programs}) == 3 and programs[0].pid == 1
+
+
 @pytest.mark.parametrize("rest", [b"", b"R\xff\xff\xff\x7fxx", b"T\1\0\0\0x", b"R\7\0\0\0abcdefg"])
 def test_bytes_that_are_cut_off_or_damaged_are_read_up_to_there(
     tmp_path: Path, rest: bytes

@@ -73,12 +73,17 @@ class _Writer:
         )
 
     def head(self) -> Iterator[bytes]:
+        numbers: set[int] = set()
         for file, (pid, host, program, *_) in enumerate(self._recorded.heads):
             name = f"{program or 'weft'} on {host}"
             if exact := self._recorded.exactness(file):
                 name += f" (its clock: {exact})"
-            # A board has no pid, so it gets a number.
-            number = pid & 0x7FFFFFFF if pid else 0x40000000 + file
+            # A board has no pid, and programs of two hosts may have the same one, which Perfetto
+            # would take for one program: such a program gets a number.
+            number = pid & 0x7FFFFFFF
+            if not pid or number in numbers:
+                number = 0x40000000 + file
+            numbers.add(number)
             process = _number(1, number) + _text(6, name)
             track = _number(1, self._file_track(file)) + _bytes(3, process)
             yield self._packet(_bytes(_DESCRIPTOR, track))
