@@ -290,5 +290,18 @@ for (const [kind, what, reason, name, from, to] of [
   check('watchdog: after power-on', m.read32(m.address('dog_seen')), 0);
 }
 
+// ---- the example of the page --------------------------------------------------------------------
+{
+  const { m, text } = load('panel');
+  m.drive(17, 1);
+  m.runMicros(3e6); // longer than the watchdog's two periods
+  for (const at of [0, 300, 900]) m.after(at, () => m.drive(17, at === 300 ? 1 : 0));
+  m.after(50000, () => m.drive(17, 1));
+  m.after(60000, () => m.feed('x'));
+  m.runMicros(100000);
+  check('panel: one press', JSON.stringify(text()), JSON.stringify('pressed\r\n'));
+  check('panel: the LED after an x', m.level(25), 1);
+  check('panel: faults', m.warnings.length, 0);
+}
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed ? 1 : 0;

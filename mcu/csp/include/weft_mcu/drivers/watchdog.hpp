@@ -7,8 +7,8 @@
 //
 // Invariants
 //  1 Only look() feeds, and only while FEEDING. Nothing leads back from STARVING.
-//  2 While FEEDING the scratch registers say that the scheduler is to blame; look() writes the name's
-//  number there before it starves the watchdog. The registers keep this through the reset.
+//  2 While FEEDING the scratch registers say that the scheduler is to blame; look() writes the
+//  process's number there before it starves the watchdog. The registers keep this through the reset.
 #pragma once
 #include "board.h"
 #include "weft_mcu/csp_scheduler.hpp"
