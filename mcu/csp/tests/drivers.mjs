@@ -5,6 +5,7 @@
  * drivers.mjs IMAGES [SEED] writes one line per test and, last, `N passed, N failed`. IMAGES is the
  * folder that csp/tests/build fills.
  */
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Machine } from '../../../emulator/src/index.mjs';
@@ -50,13 +51,30 @@ function load(name, options) {
     if (entry) entered = core.t;
     else handlers.set(number, [...(handlers.get(number) ?? []), core.t + EXIT - entered]);
   };
-  return { m, text: () => text, values, ends, cycles: (irq) => handlers.get(irq + 16) ?? [] };
+  // The longest stretch with interrupts off, in cycles.
+  const masked = { began: null, longest: 0 };
+  m.onInstruction = (core) => {
+    if (core !== m.cores[0]) return;
+    if (core.primask) masked.began ??= core.t;
+    else if (masked.began !== null) {
+      masked.longest = Math.max(masked.longest, core.t - masked.began);
+      masked.began = null;
+    }
+  };
+  return {
+    m,
+    masked,
+    text: () => text,
+    values,
+    ends,
+    cycles: (irq) => handlers.get(irq + 16) ?? [],
+  };
 }
 
 // ---- pins (rule M25) ----------------------------------------------------------------------------
 {
   const IO_BANK0 = 13;
-  const { m, text, values, ends, cycles } = load('pin_edges');
+  const { m, masked, text, values, ends, cycles } = load('pin_edges');
   for (const pin of [6, 7]) m.drive(pin, 1);
   m.run(1e6, () => text().endsWith('\n'));
   const [[start, bytes]] = values('start');
@@ -148,17 +166,18 @@ function load(name, options) {
   check('knob: tries whose second change was seen late', apart, 0);
   check('knob: tries of both kinds', `${pairs} ${glitches}`, 'both', pairs > 10 && glitches > 10);
   atMost('pin: cycles of the interrupt', Math.max(...cycles(IO_BANK0)), 200);
+  atMost('pin: cycles with interrupts off', masked.longest, 160);
   atMost('pin: bytes of a PinEdges<4>', bytes, 176);
 }
 
 // ---- UART (rule M25) ----------------------------------------------------------------------------
 for (const [image, most, cycleLimit, bytesLimit, frameLimit] of [
-  ['uart', 4.8, 600, 332, 104],
-  ['uart_blocks', 3, 600, 400, 120],
+  ['uart', 4.8, 600, 332, 96],
+  ['uart_blocks', 1.8, 500, 364, 112],
 ]) {
   const UART1 = 21;
   const CHARACTER = (125e6 * 10) / 115200;
-  const { m, cycles } = load(image, { uartDelay: true });
+  const { m, masked, cycles } = load(image, { uartDelay: true });
   const [core] = m.cores;
   const figure = (name) => m.read32(m.address(`uart_${name}`));
   const back = [];
@@ -172,6 +191,7 @@ for (const [image, most, cycleLimit, bytesLimit, frameLimit] of [
   const settle = (characters) => m.runFor(Math.ceil(characters * CHARACTER));
   m.run(1e6, () => figure('ready') === 1);
   check(`${image}: starts`, figure('failed'), 0);
+  check(`${image}: no room in an arena`, figure('refused'), 1);
 
   const sent = text(1000);
   line(sent);
@@ -204,6 +224,8 @@ for (const [image, most, cycleLimit, bytesLimit, frameLimit] of [
   check(`${image}: characters that 191 took`, sending.toFixed(1), '191.0');
   check(`${image}: bytes that the UART lost`, m.uarts[1].lost, 0);
 
+  atMost(`${image}: cycles with interrupts off`, masked.longest, 160);
+
   // While the reader sleeps, its port keeps 64 bytes. The command comes alone.
   back.length = 0;
   const burst = text(200);
@@ -215,7 +237,7 @@ for (const [image, most, cycleLimit, bytesLimit, frameLimit] of [
 
   // Errors on the line: a break, a byte without stop bit.
   back.length = 0;
-  line([65, 0xd00, 66, 0x143, 67, 0xd00, 68]);
+  line([65, 0x500, 66, 0x143, 67, 0x500, 68]);
   settle(30);
   check(`${image}: bytes beside breaks and framing errors`, Buffer.from(back).toString(), 'ABCD');
 
@@ -301,6 +323,12 @@ for (const [kind, what, reason, name, from, to] of [
   m.runMicros(100000);
   check('panel: one press', JSON.stringify(text()), JSON.stringify('pressed\r\n'));
   check('panel: the LED after an x', m.level(25), 1);
+  const size = execFileSync('arm-none-eabi-size', [`${images}/panel.elf`]).toString();
+  atMost(
+    'panel: bytes of code, everything',
+    Number(size.split('\n')[1].trim().split(/\s+/)[0]),
+    24700,
+  );
   check('panel: faults', m.warnings.length, 0);
 }
 console.log(`${passed} passed, ${failed} failed`);

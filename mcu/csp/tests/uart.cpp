@@ -14,7 +14,7 @@ using namespace weft::mcu;
 
 extern "C" {
 volatile std::uint32_t uart_ready, uart_lost, uart_overruns, uart_breaks, uart_framing, uart_bytes,
-    uart_frame, uart_failed, uart_left;
+    uart_frame, uart_failed, uart_left, uart_refused;
 }
 
 namespace {
@@ -72,6 +72,24 @@ Process echo(Scheduler&, Reader<Value> in, Writer<Value> out) {
 
 }  // namespace
 
+#if !WEFT_DEBUG  // a debug build stops where the arena has no room
+namespace {
+constinit Arena<32> nothing{};
+constinit Scheduler small{&events, nothing};
+constinit Channel<Value> from, to;
+constinit Uart<1, Value> other{small, 0};
+// An arena without room: the ends are dropped, so both channels retire.
+bool refused() {
+  Reader<Value> in = from.reader();
+  Writer<Value> out = to.writer();
+  const int e = other.start({.tx = 0, .rx = 1, .baud = 9600}, from.writer(), to.reader());
+  return e == WEFT_E_ARENA && !from.writer() && !to.reader();
+}
+}  // namespace
+#else
+static bool refused() { return true; }
+#endif
+
 extern "C" void weft_isr_uart1() { uart.on_interrupt(); }
 
 int main() {
@@ -80,6 +98,7 @@ int main() {
   uart_frame = scheduler.last_frame();
   failed |= scheduler.start(echo(scheduler, received.reader(), to_send.writer()));
   uart_failed = failed;
+  uart_refused = refused();
   uart_bytes = sizeof uart;
   uart_ready = 1;
   scheduler.run();

@@ -49,7 +49,7 @@ class Uart {
   // Sets the line up, and begins to write what it receives and to send what it reads. An empty end
   // leaves its direction out. Called once, from main or a process, on the core that serves the
   // scheduler; clk_peri must be 125 MHz. Returns WEFT_OK, or WEFT_E_ARENA if the process that sends
-  // finds no room in the arena.
+  // finds no room in the arena; then both ends are dropped.
   int start(const UartLine& line, Writer<T> received, Reader<T> to_send) noexcept {
     WEFT_REG_CLR(RESETS_RESET) = 1u << (22 + index_);
     while (!(WEFT_REG(RESETS_RESET_DONE) & 1u << (22 + index_))) {}
@@ -61,17 +61,21 @@ class Uart {
     reg(kCr) = 0x301;
     WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * line.tx) = 2;
     WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * line.rx) = 2;
-    int result = WEFT_OK;
     if (to_send) {
       room_port_.connect(room_.writer());
-      result = scheduler_->start(send(*scheduler_, this, std::move(to_send), room_.reader()));
+      const int e =
+          scheduler_->start(send(*scheduler_, this, std::move(to_send), room_.reader()));
+      if (e != WEFT_OK) {
+        room_port_.close();
+        return e;
+      }
     }
     if (received) {
       port_.connect(std::move(received));
       WEFT_REG_SET(base_ + kImsc) = kReceive;
     }
     WEFT_REG(PPB_NVIC_ISER) = 1u << (20 + index_);
-    return result;
+    return WEFT_OK;
   }
 
   // Takes the UART's interrupt; weft_isr_uart0 or weft_isr_uart1 calls this. One run takes at most
