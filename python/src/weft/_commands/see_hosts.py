@@ -1,5 +1,5 @@
 """Looks at the hosts of a network, for `weft top nats://…` and `weft dump nats://…`: joins the
-network, and asks each of its hosts (_net/observer.py).
+network, and asks each of its hosts (_commands/host_observer.py).
 
 Invariant: a host that does not answer hides no other; a sentence says why it does not.
 """
@@ -17,7 +17,7 @@ from weft._watching import visit_hosts as _visit_hosts
 from weft.errors import BadUse as Refused
 
 if TYPE_CHECKING:
-    from weft._net.observer import Observer
+    from weft._commands.host_observer import Observer
 
 
 def is_network(word: str | None) -> bool:
@@ -29,7 +29,7 @@ def observers(server: str, keys: str | None) -> Iterator[list[Observer]]:
     """Joins the network of that server. Yields an observer for each host of the network."""
     try:
         from weft import net
-        from weft._net.observer import Observer
+        from weft._commands.host_observer import Observer
 
         with contextlib.ExitStack() as opened:
             network = opened.enter_context(net.join(server, keys=keys, name="weft"))

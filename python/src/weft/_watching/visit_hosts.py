@@ -1,5 +1,5 @@
 """Makes one network, for `weft top nats://…`, of what the hosts of a network have told about their
-OS processes (_net/observed.py).
+OS processes (_commands/host_observed.py).
 
 Invariant: the numbers of OS processes are unique in the network. shown() gives the pid, which the
 system of the host knows.
@@ -22,7 +22,7 @@ def shown(pid: int, host: str) -> str:
 
 
 def of_hosts(told: dict[str, dict[str, Any]]) -> _visit.Network:
-    """Returns what the hosts of a network have told (_net/observed.py), as one network. The paths
+    """Returns what the hosts of a network have told (_commands/host_observed.py), as one network. The paths
     of processes begin with the name of their host.
 
     Raises:
