@@ -163,7 +163,7 @@ def _over_memory(ours: socket.socket) -> Any:
 
 
 @contextlib.contextmanager
-def _told_what_to_do() -> Iterator[None]:
+def told_what_to_do() -> Iterator[None]:
     """Adds advice to an error which says that no descriptor, or no OS process, is left."""
     try:
         yield
@@ -313,7 +313,7 @@ class Host:
                 OS process.
         """
         try:
-            with _told_what_to_do():
+            with told_what_to_do():
                 self._start(later)
             if not later:
                 self.join()

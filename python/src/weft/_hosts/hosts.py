@@ -289,7 +289,8 @@ class Hosts(Elsewhere):
 
     def _new_host(self, place: _Place) -> _host.Host:
         # This import is late, since a program without Hosts needs neither a parser nor digests.
-        from weft._hosts import edits as _edits
+        with _host.told_what_to_do():
+            from weft._hosts import edits as _edits
 
         host = _host.Host(place.setting)
         if self._way != "fork":  # a fork has the modules that this program has imported
