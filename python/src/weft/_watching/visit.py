@@ -379,6 +379,15 @@ class OsProcess:
 
 
 @dataclass
+class Host:
+    """A host of a network that is looked at."""
+
+    name: str
+    state: str  #: "answers", "silent" or "gone"
+    text: str = ""  #: a sentence that says why the host does not answer
+
+
+@dataclass
 class Stuck:
     """A process that can never go on (rule 14.3)."""
 
@@ -398,6 +407,7 @@ class Network:
     silent: list[str]  #: a sentence for each OS process that did not answer
     left_out: int = 0  #: how many processes have no row
     stuck: list[Stuck] = field(default_factory=list)  #: the stuck processes, if they were asked for
+    hosts: list[Host] = field(default_factory=list)  #: if hosts of a network were looked at: all
 
     @property
     def verdict(self) -> _verdict.Verdict:
