@@ -276,7 +276,7 @@ export class Picture {
           );
           return;
         }
-        const many = b.kind !== 'process';
+        const many = b.kind !== 'process' && b.kind !== 'host';
         g.select('.name').text(short(b.label, many ? 19 : 23));
         g.select('.sub').text(
           b.stuck ? 'can never go on' : b.text + (b.rate ? ` · ${perSecond(b.rate)}` : ''),

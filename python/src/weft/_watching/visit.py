@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from weft._watching import far_waits as _far_waits
 from weft._watching import verdict as _verdict
 from weft._watching.look_frames import ANSWER, BadMessage, Reader, message
 
@@ -530,6 +531,8 @@ def _unknown_form(pid: int, answer: dict[str, Any]) -> str:
 def _together(
     root: int, answers: dict[int, dict[str, Any]], silent: list[str], before: dict[int, Used | None]
 ) -> Network:
+    for answer in answers.values():
+        _far_waits.count_as_waits(answer)
     # (pid, call) → the path of the process that waits for the call
     paths: dict[tuple[int, str], str] = {}
     # Pid → the processes that are shown as calls of another OS process.
