@@ -390,7 +390,7 @@ export function drawing(look, chosen, before = new Set()) {
 
 /** Says in few words how a host is that has no process here. @param {Host} host */
 const hostSays = (host) =>
-  ({ answers: 'runs nothing now', silent: 'does not answer', gone: 'gone' })[host.state];
+  ({ answers: 'runs nothing now', silent: 'no answer', gone: 'gone' })[host.state];
 
 /** @param {number} bytes */
 export const size = (bytes) => `${Math.round(bytes / (1 << 20))} MB`;

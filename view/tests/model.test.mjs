@@ -183,7 +183,7 @@ test('hosts are groups, with their OS processes in them; each host is there, als
     [
       ['idle', 'runs nothing now'],
       ['left', 'gone'],
-      ['slow', 'does not answer'],
+      ['slow', 'no answer'],
     ],
   );
   assert.deepEqual(

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft._watching import far_waits as _far_waits
+from weft._watching import far_ends as _far_ends
 from weft._watching import verdict as _verdict
 from weft._watching.look_frames import ANSWER, BadMessage, Reader, message
 
@@ -532,7 +532,7 @@ def _together(
     root: int, answers: dict[int, dict[str, Any]], silent: list[str], before: dict[int, Used | None]
 ) -> Network:
     for answer in answers.values():
-        _far_waits.count_as_waits(answer)
+        _far_ends.count_as_waits(answer)
     # (pid, call) → the path of the process that waits for the call
     paths: dict[tuple[int, str], str] = {}
     # Pid → the processes that are shown as calls of another OS process.
@@ -551,7 +551,7 @@ def _together(
                 if int(number) in moved[pid]:
                     paths[there, call] = moved[pid][int(number)]
     names = {pid: {k: c["name"] for k, c in a["channels"].items()} for pid, a in answers.items()}
-    many = _in_many(names)
+    many = _far_ends.in_many(answers)
     rows: list[Row] = []
     nodes: list[_verdict.Node] = []
     pipes: dict[str, Pipe] = {}
@@ -582,14 +582,6 @@ def _together(
         silent,
         sum(a["left_out"] for a in answers.values()),
     )
-
-
-def _in_many(names: dict[int, dict[str, str]]) -> set[str]:
-    seen: dict[str, set[int]] = {}
-    for pid, of in names.items():
-        for name in of.values():
-            seen.setdefault(name, set()).add(pid)
-    return {name for name, pids in seen.items() if len(pids) > 1}
 
 
 def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) -> dict[int, str]:

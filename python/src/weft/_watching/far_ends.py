@@ -1,4 +1,5 @@
-"""Finds the threads that wait at an end whose channel is in another OS process or on another machine.
+"""What the answers of several OS processes to a look tell of channels between them: which channels
+are one, and which threads wait at an end whose channel is elsewhere.
 
 A sample (python/native/rounds/look.cpp) sees of such a thread that its operation is not in the line
 of any channel here, and takes it for one that was let go on and has not run yet ("due"). But such a
@@ -12,6 +13,27 @@ import re
 from typing import Any
 
 _AT = re.compile(r"(?:extended )?(read|write) '(.*)' at ")
+
+
+def in_many(answers: dict[int, dict[str, Any]]) -> set[str]:
+    """Returns the names of the channels that lead from one of these OS processes to another: those
+    of which several have an end. If each of them has both a reader and a writer of that name, then
+    each has a channel of its own, for instance within a function that runs in all of them.
+    """
+    sides: dict[str, dict[int, set[bool]]] = {}
+    for pid, answer in answers.items():
+        names = {key: channel["name"] for key, channel in answer["channels"].items()}
+        for name in names.values():
+            sides.setdefault(name, {}).setdefault(pid, set())
+        for one in answer["processes"]:
+            for key, writes in one["holds"]:
+                if key in names:
+                    sides[names[key]][pid].add(bool(writes))
+    return {
+        name
+        for name, held in sides.items()
+        if len(held) > 1 and any(len(each) < 2 for each in held.values())
+    }
 
 
 def count_as_waits(answer: dict[str, Any]) -> None:
