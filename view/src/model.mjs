@@ -533,7 +533,7 @@ function join(look, boxes, at, knot) {
 /** @param {Bundle} to @param {Channel} one @param {boolean} red */
 function add(to, one, red) {
   const n = to.channels.push(one);
-  to.rate += one.rate;
+  if (one.rate !== null) to.rate = (to.rate ?? 0) + one.rate;
   to.depth += one.depth;
   to.capacity += one.capacity;
   to.dropped += one.dropped;

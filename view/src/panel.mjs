@@ -278,7 +278,7 @@ export class Panel {
           : h('p', { class: 'path' }, 'nobody that is known'),
       );
     const rates = history.moments.map((m) =>
-      bundle.channels.some((c) => m.rates.has(c.id))
+      bundle.channels.some((c) => (m.rates.get(c.id) ?? null) !== null)
         ? bundle.channels.reduce((sum, c) => sum + (m.rates.get(c.id) ?? 0), 0)
         : null,
     );
@@ -321,7 +321,7 @@ export class Panel {
               'ul',
               { class: 'list' },
               ...[...bundle.channels]
-                .sort((a, b) => b.rate - a.rate)
+                .sort((a, b) => (b.rate ?? 0) - (a.rate ?? 0))
                 .slice(0, LISTED)
                 .map((one) =>
                   h(

@@ -21,7 +21,7 @@ export interface Channel {
   id: string;
   name: string;
   pid: number;
-  rate: number;
+  rate: number | null; // null: nobody who was looked at knows it
   depth: number;
   capacity: number;
   dropped: number;
@@ -101,7 +101,7 @@ export interface Bundle {
   channels: Channel[];
   writers: string[];
   readers: string[];
-  rate: number;
+  rate: number | null;
   depth: number;
   capacity: number;
   dropped: number;

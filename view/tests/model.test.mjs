@@ -265,7 +265,7 @@ test('the knot is red: who waits only for one another, and not who waits behind'
 test('nothing moves while figures change, and everything has a place', () => {
   const one = draw(farm(8), { 'main/worker[*]': true });
   const other = farm(8);
-  for (const c of other.channels) c.rate *= 1000;
+  for (const c of other.channels) c.rate = 1000 * (c.rate ?? 0);
   for (const p of other.processes.slice(1)) p.share = { time: 1 };
   const two = draw(other, { 'main/worker[*]': true });
   assert.equal(one.shape, two.shape);

@@ -359,7 +359,7 @@ class Pipe:
     id: str  #: two channels may have one name
     name: str
     pid: int
-    rate: float
+    rate: float | None  #: values a second; None if only another program knows it
     depth: int
     capacity: int
     dropped: int
@@ -606,7 +606,7 @@ def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) 
 
 def _add_pipe(pipes: dict[str, Pipe], key: str, pid: int, c: dict[str, Any]) -> None:
     pipe = pipes.setdefault(key, Pipe(key, c["name"], pid, 0.0, 0, c["capacity"], 0, 0.0, 0.0))
-    pipe.rate = max(pipe.rate, c["rate"])
+    pipe.rate = max(pipe.rate or 0.0, c["rate"])
     pipe.depth = max(pipe.depth, c["depth"])
     pipe.capacity = max(pipe.capacity, c["capacity"])
     pipe.dropped += c["dropped"]

@@ -79,10 +79,31 @@ def of_hosts(
         at = names[pipe.pid]
         pipe.readers = [f"{at}:{path}" for path in pipe.readers]
         pipe.writers = [f"{at}:{path}" for path in pipe.writers]
+    _forget_unknown(network)
     network.pipes = [
         p for p in network.pipes if not any(_OBSERVES in path for path in p.readers + p.writers)
     ]
     return network
+
+
+def _forget_unknown(network: _visit.Network) -> None:
+    """Forgets the rates that no host knows. Values are counted where the channel was made, and the
+    program that made it may be no host: then each host has seen nothing pass, and none has both
+    sides.
+    """
+    unknown = set()
+    held: dict[str, set[int]] = {}
+    for row in network.rows:
+        for at, _ in row.holds:
+            held.setdefault(at, set()).add(row.pid)
+    for pipe in network.pipes:
+        far = len(held.get(pipe.id, ())) > 1
+        if not pipe.rate and (far or not (pipe.readers and pipe.writers)):
+            pipe.rate = None
+            unknown.add(pipe.id)
+    for row in network.rows:
+        if any(at in unknown for at, _ in row.holds):
+            row.rate = None
 
 
 _OBSERVES = "tells_observer"
