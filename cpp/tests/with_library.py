@@ -2,6 +2,9 @@
 stand-alone Asio and with Boost.Asio (rule 18.9), and tls.cpp with OpenSSL (rule 18.10). tls.cpp is
 also run against Python's ssl (tls_peers.py).
 
+    with_library.py          Boost.Asio and OpenSSL
+    with_library.py --all    stand-alone Asio too, for the soak: it is the same code with other names
+
 If a library is not installed, or is too old, a line says so, and its tests are skipped. The last
 line is `N passed, N failed`.
 """
@@ -32,6 +35,7 @@ class Library(NamedTuple):
     sources: tuple[str, ...]
     flags: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+    often: bool = True  # whether `./run test` tries it
     beside: str = ""  # a second script of tests, which gets the path of the compiled program
 
 
@@ -42,6 +46,7 @@ LIBRARIES = (
         "#include <asio/version.hpp>\n#if ASIO_VERSION < 101900\n#error\n#endif",
         BRIDGE,
         ("-DWEFT_BOOST_ASIO=0",),
+        often=False,
     ),
     Library(
         "Boost.Asio",
@@ -56,7 +61,7 @@ LIBRARIES = (
         ("tls.cpp", "doctest_main.cpp"),
         ("-DWEFT_WITHOUT_MAIN",),
         ("-lssl", "-lcrypto"),
-        "tls_peers.py",
+        beside="tls_peers.py",
     ),
 )
 
@@ -97,6 +102,8 @@ def main() -> int:
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for library in LIBRARIES:
+            if not library.often and "--all" not in sys.argv[1:]:
+                continue
             if not is_there(library.probe):
                 print(f"skipped: {library.name} is not installed, or is too old")
                 continue

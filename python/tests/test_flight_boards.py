@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from flights import MAGIC, block, head, pair, piece, process, start, text, varint, whole
 
+from weft import threads
 from weft._watching import flight_board as _board
 from weft._watching import flight_fetched as _fetched
 from weft._watching import flight_read as _flight_read
@@ -247,7 +248,7 @@ def test_the_times_of_a_board_are_right_within_the_bound_that_the_file_says(
     """rule 14.17"""
     for ahead in (10**9, 7):
         fake = FakeBoard(ahead)
-        recorder = _fetched.Recorder(fake.give)
+        recorder = _fetched.Recorder(threads, fake.give)
         for _ in range(2):
             recorder.write(tmp_path / "f", 10.0)
             one = _flight_read.Recorded([tmp_path / "f"])
@@ -265,13 +266,13 @@ def test_the_times_of_a_board_are_right_within_the_bound_that_the_file_says(
 )
 def test_what_a_board_must_not_answer(tmp_path: Path, data: bytes, why: str) -> None:
     with pytest.raises(BadUse, match=why):
-        _fetched.Recorder(FakeBoard(0, data).give).write(tmp_path / "f", 10.0)
+        _fetched.Recorder(threads, FakeBoard(0, data).give).write(tmp_path / "f", 10.0)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(BadUse, match="cannot write"):
-        _fetched.Recorder(FakeBoard(0).give).write(tmp_path / "no" / "f", 10.0)
+        _fetched.Recorder(threads, FakeBoard(0).give).write(tmp_path / "no" / "f", 10.0)
 
 
 # --- several clocks -------------------------------------------------------------------------------

@@ -85,9 +85,10 @@ class Board:
                 cannot be written; the link is closed.
         """
         if self._recorder is None:
+            from weft import threads
             from weft._watching import flight_fetched as _fetched
 
-            self._recorder = _fetched.Recorder(self.give)
+            self._recorder = _fetched.Recorder(threads, self.give)
         self._recorder.write(path, patience)
 
     def wait(self) -> str:

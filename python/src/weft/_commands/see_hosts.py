@@ -1,5 +1,5 @@
 """Looks at the hosts of a network, for `weft top nats://…`, `weft view nats://…` and `weft dump
-nats://…`: joins the network, and asks each of its hosts (_net/observer.py).
+nats://…`: joins the network, and asks each of its hosts (host_observer.py).
 
     FarLooking ──one _Asked for each host──► Observer, on a thread for each question ──► the host
 
@@ -23,7 +23,7 @@ from weft._watching import visit_hosts as _visit_hosts
 from weft.errors import BadUse as Refused
 
 if TYPE_CHECKING:
-    from weft._net.observer import Observer
+    from weft._commands.host_observer import Observer
 
 GONE = 600.0  #: seconds for which a look names a host that has gone
 
@@ -56,7 +56,7 @@ def _names(network: Any) -> list[str]:
 def observers(server: str, keys: str | None) -> Iterator[list[Observer]]:
     """Joins the network of that server. Yields an observer for each host of the network."""
     with joined(server, keys) as network, contextlib.ExitStack() as opened:
-        from weft._net.observer import Observer
+        from weft._commands.host_observer import Observer
 
         yield [opened.enter_context(Observer(network, name)) for name in _names(network)]
 
@@ -88,7 +88,7 @@ class _Asked:
             return self._answer
 
     def _ask(self, answer: futures.Future[dict[str, Any]], interval: float, most: int) -> None:
-        from weft._net.observer import Observer
+        from weft._commands.host_observer import Observer
 
         observer = self._observer
         try:

@@ -103,7 +103,7 @@ def versions() -> dict[str, str]:
 
 
 #: what each agent runs, whatever it allows (WIRE.md 17.9)
-OBSERVER = "weft._net.observed:tells_observer"
+OBSERVER = "weft._commands.host_observed:tells_observer"
 
 
 def parted_run(run: Any) -> tuple[str, str]:

@@ -34,11 +34,17 @@ class Moment(NamedTuple):
 
 
 class Recorder:
-    def __init__(self, give: Callable[[str, Any], None]) -> None:
-        from weft.threads import Channel
+    """Asks a board.
 
-        ask: Any = Channel("weft.flight.ask")
-        answer: Any = Channel("weft.flight")
+    Args:
+        threads: weft.threads, which this module, being below it, cannot import.
+        give: gives an end to the board under a name.
+    """
+
+    def __init__(self, threads: Any, give: Callable[[str, Any], None]) -> None:
+        self._threads = threads
+        ask = threads.Channel("weft.flight.ask")
+        answer = threads.Channel("weft.flight")
         give("weft.flight.ask", ask.reader())
         give("weft.flight", answer.writer())
         self._ask, self._answer = ask.writer(), answer.reader()
@@ -47,9 +53,7 @@ class Recorder:
         self._patience = 0.0
 
     def _choose(self, guard: Any) -> Any:
-        from weft.threads import after, select
-
-        which, value = select(guard, after(self._patience))
+        which, value = self._threads.select(guard, self._threads.after(self._patience))
         if which:
             raise BadUse(
                 f"the board has not answered for {self._patience:g} s: does its program serve the "
@@ -58,9 +62,7 @@ class Recorder:
         return value
 
     def _asked(self, what: int) -> bytes:
-        from weft.threads import Output
-
-        self._choose(Output(self._ask, what))
+        self._choose(self._threads.Output(self._ask, what))
         return self._next()
 
     def _next(self) -> bytes:

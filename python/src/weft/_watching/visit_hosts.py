@@ -1,5 +1,5 @@
 """Makes one network, for `weft top nats://…` and `weft view nats://…`, of what the hosts of a
-network have told about their OS processes (_net/observed.py).
+network have told about their OS processes (_commands/host_observed.py).
 
 Invariant: the numbers of OS processes are unique in the network. pid_there() gives the pid, which
 the system of the host knows.
@@ -30,8 +30,8 @@ def shown(pid: int, host: str) -> str:
 def of_hosts(
     told: dict[str, dict[str, Any]], numbers: Mapping[str, int] | None = None
 ) -> _visit.Network:
-    """Returns what the hosts of a network have told (_net/observed.py), as one network. The paths
-    of processes begin with the name of their host.
+    """Returns what the hosts of a network have told (_commands/host_observed.py), as one network. The
+    paths of processes begin with the name of their host.
 
     Args:
         told: what each host has told, by the host's name.

@@ -1,7 +1,7 @@
 """The answers of a host to an observer on another machine: what the host's OS processes do now, the
 files of their flight recorders, and the host's clock (WIRE.md 17.9; rule 14.17).
 
-    the observer (_net/observer.py) ──a question──► tells_observer(), in one of the host's OS
+    the observer (_commands/host_observer.py) ──a question──► tells_observer(), in one of the host's OS
         processes ──the door (rule 14.9) of each OS process of the agent──► the answer
 
 Each agent runs tells_observer(), whatever else it allows. It tells nothing of OS processes that have

@@ -1,7 +1,7 @@
 """Looks at the hosts of a network, and fetches their flight recorders' files, from another machine
 (WIRE.md 17.9; rule 14.17).
 
-    Observer(network, "gpu1") ──questions──► weft._net.observed:tells_observer, on the host
+    Observer(network, "gpu1") ──questions──► weft._commands.host_observed:tells_observer, on the host
 
 Invariant: the host's clock is read between two readings of this machine's clock, so half of the time
 between these two bounds the error, however long a message took.
@@ -16,10 +16,11 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from weft import threads
+from weft._commands import host_observed as _observed
 from weft._net import link as _net_link
-from weft._net import observed as _observed
 from weft._watching import flight_board as _board
-from weft.errors import BadUse
+from weft.errors import BadUse, PeerDied, Poisoned, Retired
 
 PATIENCE = 10.0  # seconds for which an answer is awaited, beyond the time that it takes
 # The same for the first question: the host may have to start an OS process for it (_net/link.py).
@@ -35,11 +36,9 @@ class Observer:
     """
 
     def __init__(self, network: Any, name: str) -> None:
-        from weft.threads import Channel
-
         self.name = name
-        asks: Any = Channel("asks")
-        tells: Any = Channel("tells")
+        asks: Any = threads.Channel("asks")
+        tells: Any = threads.Channel("tells")
         self._asks, self._tells = asks.writer(), tells.reader()
         self._wrong: BaseException | None = None  # why the host does not answer
         ends = asks.reader(), tells.writer()
@@ -67,11 +66,8 @@ class Observer:
         self._runs.join(PATIENCE)
 
     def _choose(self, guard: Any, seconds: float) -> Any:
-        from weft.errors import PeerDied, Poisoned, Retired
-        from weft.threads import after, select
-
         try:
-            which, value = select(guard, after(seconds))
+            which, value = threads.select(guard, threads.after(seconds))
         except (PeerDied, Poisoned, Retired):
             self._runs.join(PATIENCE)
             raise BadUse(f"host {self.name} tells nothing: {self._wrong}") from None
@@ -80,9 +76,7 @@ class Observer:
         return value
 
     def _ask(self, *question: Any, takes: float = 0.0) -> Any:
-        from weft.threads import Output
-
-        self._choose(Output(self._asks, list(question)), BEGINS)
+        self._choose(threads.Output(self._asks, list(question)), BEGINS)
         return self._choose(self._tells, PATIENCE + takes)
 
     def clock(self) -> tuple[int, int]:
