@@ -6,6 +6,8 @@ nats://…`: joins the network, and asks each of its hosts (host_observer.py).
 Invariants
 - A host that does not answer hides no other; a sentence says why it does not.
 - A host is asked one question at a time.
+- A look waits for a host once: if the host has not answered then, later looks take its answer when
+  it comes.
 """
 
 from __future__ import annotations
@@ -66,6 +68,7 @@ class _Asked:
 
     def __init__(self, network: Any, name: str) -> None:
         self.name = name
+        self.prompt = True  # whether a look should wait for the host; used by the looks alone
         self._network = network
         self._lock = threading.Lock()  # guards the fields that follow
         self._observer: Observer | None = None
@@ -73,11 +76,11 @@ class _Asked:
         self._over = False
 
     def ask(self, interval: float, most: int) -> futures.Future[dict[str, Any]]:
-        """Returns the answer that is to come: that of an earlier question which is still under way,
+        """Returns the answer that is to come: that of an earlier question if no look has taken it yet,
         else that of a new one.
         """
         with self._lock:
-            if self._answer is None or self._answer.done():
+            if self._answer is None:
                 self._answer = futures.Future()
                 threading.Thread(
                     target=self._ask,
@@ -87,6 +90,18 @@ class _Asked:
                 ).start()
             return self._answer
 
+    def take(self) -> dict[str, Any] | str:
+        """Returns the answer, or a sentence that says why there is none."""
+        answer = self._answer
+        if answer is None or not answer.done():
+            self.prompt = False
+            return f"host {self.name} has not answered yet"
+        with self._lock:
+            self._answer = None
+        error = answer.exception()
+        self.prompt = error is None
+        return answer.result() if error is None else str(error) or type(error).__name__
+
     def _ask(self, answer: futures.Future[dict[str, Any]], interval: float, most: int) -> None:
         from weft._commands.host_observer import Observer
 
@@ -95,7 +110,7 @@ class _Asked:
             if observer is None:
                 self._observer = observer = Observer(self._network, self.name)
             found = observer.look(interval, most)
-        except Exception as error:
+        except BaseException as error:
             with self._lock:
                 self._observer = None  # the next question begins anew
                 answer.set_exception(error)
@@ -152,21 +167,21 @@ class FarLooking:
                 form that this version of Weft does not know.
         """
         silent = self._meet_all()
-        answers = {name: asked.ask(interval, most) for name, asked in self._asked.items()}
+        until = time.monotonic() + interval
         limit = None if self._patience is None else interval + self._patience
-        futures.wait(answers.values(), limit)
+        answers = [(asked.ask(interval, most), asked.prompt) for asked in self._asked.values()]
+        futures.wait([one for one, prompt in answers if prompt or limit is None], limit)
+        if (left := until - time.monotonic()) > 0:  # no host has answered
+            time.sleep(left)
         told: dict[str, dict[str, Any]] = {}
         hosts = []
-        for name, answer in answers.items():
-            if not answer.done():
-                text = f"host {name} has not answered yet"
-            elif (error := answer.exception()) is not None:
-                text = str(error)
+        for name, asked in self._asked.items():
+            answer = asked.take()
+            if isinstance(answer, str):
+                hosts.append(_visit.Host(name, "silent", answer))
             else:
-                told[name] = answer.result()
+                told[name] = answer
                 hosts.append(_visit.Host(name, "answers"))
-                continue
-            hosts.append(_visit.Host(name, "silent", text))
         for name in self._gone:
             hosts.append(_visit.Host(name, "gone", f"host {name} has left the network"))
         network = _visit_hosts.of_hosts(told, self._numbers)
@@ -186,7 +201,8 @@ class FarLooking:
             return [str(error)]
         now = time.monotonic()
         for name in self._asked.keys() - here:
-            self._asked.pop(name).end()
+            # The end of an observer may have to wait for the end of its call.
+            threading.Thread(target=self._asked.pop(name).end, daemon=True).start()
             self._gone[name] = now
         for name in here:
             self._gone.pop(name, None)
