@@ -44,6 +44,21 @@ def test_a_thread_that_waits_for_a_channel_elsewhere_waits() -> None:
     assert channels["c1"]["writing"] == 1.0
 
 
+def test_where_an_os_process_is_calm_each_moment_counts() -> None:
+    """The answers of hosts tell how much the OS process computes."""
+    now_due = _process([["c1", False]], share={"due": 0.8, "runs": 0.2})
+    now_runs = _process([["d1", True]], now="runs", share={"due": 0.3, "writes": 0.7}, does="")
+    both = _process([["e1", True], ["f1", False]], now="runs", share={"due": 1.0}, does="")
+    answer = {**_answer(now_due, now_runs, both), "os": {"cpu": 0.1}}
+    _far_ends.count_as_waits(answer)
+    assert [(one["now"], one["share"]) for one in answer["processes"]] == [
+        ("reads", {"runs": 0.2, "reads": 0.8}),
+        ("runs", {"writes": 1.0}),
+        ("runs", {"due": 1.0}),  # nobody knows at which of its two ends it waited
+    ]
+    assert answer["channels"]["c1"]["reading"] == 0.8
+
+
 def test_whoever_was_let_go_on_is_due() -> None:
     """So is a coroutine, which waits for its scheduler, and a thread that did more than wait."""
     for more in (
