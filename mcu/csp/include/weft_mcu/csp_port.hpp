@@ -63,6 +63,22 @@ class Port : core::Node {
     if (room && !WEFT_PEEK(waiting_)) weft_post_as(q, &event_, weft_now32(), WEFT_KEEP);
     return room;
   }
+  // Does what post_value() does with each of n values, under one lock and with one event. Returns
+  // the number of values that were put into the ring; the later ones are dropped and counted.
+  std::uint32_t post_values(const T* values, std::uint32_t n) noexcept {
+    weft_queue* q = scheduler_->queue();
+    const weft_irq_t irq = weft_lock(q->lock);
+    const std::uint32_t in = in_, room = ended_ ? 0 : N - (in - WEFT_PEEK(out_));
+    const std::uint32_t put = n < room ? n : room;
+    for (std::uint32_t i = 0; i < put; ++i) ring_[(in + i) % N] = values[i];
+    WEFT_POKE(in_, in + put);
+    dropped_ += n - put;
+    weft_unlock(q->lock, irq);
+    if (n != 0 && !ops)
+      (void)WEFT_MISTAKE(0, "values are posted to a port that is not connected; connect() it first");
+    if (put != 0 && !WEFT_PEEK(waiting_)) weft_post_as(q, &event_, weft_now32(), WEFT_KEEP);
+    return put;
+  }
   // Ends the stream of values. Called from a process of the scheduler. The port closes its end when
   // the ring is empty.
   void close() noexcept {
@@ -71,6 +87,8 @@ class Port : core::Node {
   }
 
   std::uint32_t dropped() const noexcept { return WEFT_PEEK(dropped_); }
+  // Returns true if the port is not connected, or has found that its channel has ended.
+  bool ended() const noexcept { return WEFT_PEEK(ended_); }
 
  private:
   struct Event : weft_event {
