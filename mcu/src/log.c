@@ -11,7 +11,7 @@
 
 #include "frame.h"
 
-enum { SUM = 4, KIND = 'L', RECORD = 3 + 5 + 8, LONGEST_GAP = 1 << 28 };
+enum { SUM = 4, LOG_PACKET = 'L', RECORD = 3 + 5 + 8, LONGEST_GAP = 1 << 28 };
 
 static uint8_t *varint(uint8_t *p, uint32_t v) {
   for (; v > 127; v >>= 7) *p++ = (uint8_t)(v | 128);
@@ -42,7 +42,7 @@ size_t weft_log_packet(weft_log *l, uint8_t *to, size_t room) {
   weft_log_slot s;
   if (!oldest(l, &s)) return 0;
   uint32_t before = s.time;
-  *p++ = KIND;
+  *p++ = LOG_PACKET;
   set32(p, before);
   p = varint(p + 4, l->lost);
   l->lost = 0;
