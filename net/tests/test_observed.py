@@ -14,8 +14,15 @@ import far_parts as parts
 import pytest
 
 from weft import threads as th
+from weft._commands import see as _see
+from weft._commands import view as _view
+from weft._commands import view_server as _view_server
+from weft._commands.bad_use import BadUse
 from weft._watching import flight_read as _flight_read
 from weft.observe import flight
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "python/tests"))
+from pages import Events, serving
 
 
 @pytest.fixture
@@ -104,11 +111,70 @@ def test_a_host_in_a_trace_and_in_a_look(host, network, keys, server, recording,
     assert any("are known to ±" in line for line in recorded.clocks())
 
 
-def test_a_network_without_hosts(keys, server):
+def test_hosts_on_the_page(host, agent, network, keys, server):
+    """rules 14.10, 14.18: what `weft view nats://…` is given: the processes of a host, with where
+    they wait; hosts that come; and a host that has gone, while the others are shown
+    """
+    values, back = th.Channel("values"), th.Channel("back")
+    with serving(_view_server.Hosts(network, server.url)) as page:
+        events = Events(page)
+
+        def until(sees: Any) -> dict[str, Any]:
+            while not sees(look := events.until("look")):
+                pass
+            return look
+
+        @th.process
+        def drives(to: Any, inp: Any) -> None:
+            to.write(1)
+            assert inp.read() == 2
+            look = until(lambda look: [r for r in look["processes"] if r["now"] == "reads"])
+            (row,) = look["processes"]  # and no process of Weft's own
+            assert (row["path"], row["host"]) == ("seen:main/doubles", "seen")
+            assert "read 'values' at far_parts.py" in row["where"]
+            (at,) = row["waits"]
+            assert {c["id"]: c["name"] for c in look["channels"]}[at[0]] == "values"
+            os_processes = {one["pid"]: one for one in look["os_processes"]}
+            assert os_processes[row["pid"]]["number"] in host.report["pids"]
+            # The program that made the channel is no host, so nobody knows how many values pass.
+            assert {c["rate"] for c in look["channels"]} == {row["rate"]} == {None}
+            assert look["network"] == server.url and look["stuck"] == []
+            later = until(lambda look: look["processes"][0]["seconds"] > row["seconds"])
+            assert later["processes"][0]["pid"] == row["pid"]
+
+        th.run(
+            drives(values.writer(), back.reader()),
+            parts.doubles.on(network.host("seen"))(values.reader(), back.writer()),
+        )
+        agent("comes")
+        look = until(lambda look: len([h for h in look["hosts"] if h["state"] == "answers"]) == 2)
+        numbers = {one["host"]: one["pid"] for one in look["os_processes"]}
+        host.process.terminate()
+        look = until(lambda look: {h["state"] for h in look["hosts"]} == {"answers", "gone"})
+        assert [(h["name"], h["state"]) for h in look["hosts"]] == [
+            ("comes", "answers"),
+            ("seen", "gone"),
+        ]
+        assert "host seen has left the network" in look["silent"]
+        assert {one["pid"] for one in look["os_processes"]} >= {numbers["comes"]}
+        events.close()
+
+
+def test_a_network_without_hosts(keys, server, refusing):
     for command in ("top", "dump"):
         told = weft(command, server.url, "--keys", keys)
         assert told.returncode == 2
         assert "no host is in the network" in told.stderr
+    # `weft view` says the same sentences as `weft top`.
+    for where, sentence in (
+        (server.url, "no host is in the network"),
+        (f"nats://{refusing}", "nothing listens at"),
+    ):
+        with pytest.raises(BadUse, match=sentence) as of_top:
+            _see.top(where, True, False, 0.1, "path", "", 100, str(keys))
+        with pytest.raises(BadUse) as of_view:
+            _view.view(where, 0, False, 1.0, 100, str(keys))
+        assert str(of_view.value) == str(of_top.value)
 
 
 def test_a_host_that_is_not_looked_at(recording, agent, network, keys, server, monkeypatch):

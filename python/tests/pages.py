@@ -13,8 +13,9 @@ from weft._commands import view_server as _server
 
 
 @contextlib.contextmanager
-def serving(pid: int, interval: float = 0.1) -> Iterator[_server.Server]:
-    looks = _server.Looks(pid, interval, 2_000)
+def serving(at: int | _server.Hosts, interval: float = 0.1) -> Iterator[_server.Server]:
+    """Serves the page of this OS process, or of this network."""
+    looks = _server.Looks(_server.Program(at) if isinstance(at, int) else at, interval, 2_000)
     with _server.Server(looks, 0) as server:
         looks.start()
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()

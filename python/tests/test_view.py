@@ -249,12 +249,12 @@ def test_the_page_is_in_the_package() -> None:
 
 def test_the_looks_are_stopped_at_any_time():  # rule 14.10
     """Also before they have begun, twice, and while a browser listens."""
-    never = _server.Looks(os.getpid(), 0.1, 100)
+    never = _server.Looks(_server.Program(os.getpid()), 0.1, 100)
     never.stop()
     never.stop()
     never.start()
     assert never.listens(lambda event: None)
-    looks = _server.Looks(os.getpid(), 0.1, 100)
+    looks = _server.Looks(_server.Program(os.getpid()), 0.1, 100)
     looks.start()
     listens, over = threading.Event(), []
     browser = threading.Thread(

@@ -31,8 +31,10 @@ export const short = (text, most) =>
 export const pressure = ({ reading, writing }) =>
   Math.max(reading, writing) < 0.15 ? 'flows' : writing > reading ? 'full' : 'empty';
 
-/** @param {number} rate */
-const thick = (rate) => 1.4 + Math.min(Math.log10(1 + rate), 6) * 1.25;
+/** The speed of a line, of 0 to 6. @param {number | null} rate */
+const speed = (rate) => Math.min(Math.log10(1 + (rate ?? 0)), 6);
+/** @param {number | null} rate */
+const thick = (rate) => 1.4 + speed(rate) * 1.25;
 
 /** The parts of a bar: [state, from, to] of 0 to 1. @param {Shares} shares */
 export function parts(shares) {
@@ -166,14 +168,11 @@ export class Picture {
           .attr('class', `line ${pressure(l.bundle)}${l.stuck ? ' stuck' : ''}${on ? ' on' : ''}`);
         g.selectAll('path:not(.head)').attr('d', d);
         g.select('.base').style('stroke-width', `${width}px`);
-        const still = l.bundle.rate < 0.05;
+        const still = (l.bundle.rate ?? 0) < 0.05;
         g.select('.flow')
           .style('display', still ? 'none' : 'inline')
           .style('stroke-width', `${Math.max(width * 0.8, 2.6)}px`)
-          .style(
-            'animation-duration',
-            `${(2.6 / (1 + Math.min(Math.log10(1 + l.bundle.rate), 6))).toFixed(2)}s`,
-          );
+          .style('animation-duration', `${(2.6 / (1 + speed(l.bundle.rate))).toFixed(2)}s`);
         const [b, a] = [
           route.points[route.points.length - 1],
           route.points[route.points.length - 2],
@@ -276,7 +275,7 @@ export class Picture {
           );
           return;
         }
-        const many = b.kind !== 'process';
+        const many = b.kind !== 'process' && b.kind !== 'host';
         g.select('.name').text(short(b.label, many ? 19 : 23));
         g.select('.sub').text(
           b.stuck ? 'can never go on' : b.text + (b.rate ? ` · ${perSecond(b.rate)}` : ''),

@@ -8,7 +8,7 @@
 import { mean, names } from './model.mjs';
 
 /** @import { Look, Name, Process, Shares } from './types.d.ts' */
-/** @typedef {{ at: number, seconds: number, kind: string, verdict: string, look: Look | null, shares: Map<string, Shares>, rates: Map<string, number> }} Moment */
+/** @typedef {{ at: number, seconds: number, kind: string, verdict: string, look: Look | null, shares: Map<string, Shares>, rates: Map<string, number | null> }} Moment */
 
 export const SECONDS = 60;
 const ROWS = 120_000;

@@ -13,6 +13,7 @@ export const BOX = { width: 192, height: 64 };
 export const HUB = { width: 128, height: 36 };
 export const LABEL = { width: 116, height: 40 };
 const TITLE = 34; // the height of a grid's title, above its boxes
+const FRAME = 26; // the height of a frame's title
 const GAP = 14; // the space between the boxes of a grid, and around them
 
 /**
@@ -27,7 +28,7 @@ export function place(drawing) {
     ranksep: 36,
     edgesep: 18,
     marginx: 30,
-    marginy: 30,
+    marginy: drawing.frames.size ? 60 : 30,
   });
   graph.setDefaultEdgeLabel(() => ({}));
   const frames_ = [...drawing.frames.values()].filter((frame) => !frame.id.startsWith('grid '));
@@ -63,6 +64,11 @@ export function place(drawing) {
     });
   }
   for (const { id } of frames_) frames.set(id, rectangle(graph.node(id)));
+  // The inner frames come behind the outer ones. An outer one gets room for its own title.
+  for (const { id, up } of frames_.reverse()) {
+    const [inner, outer] = [frames.get(id), frames.get(up)];
+    if (inner && outer) enclose(outer, inner);
+  }
   /** @type {Map<string, Route>} */
   const routes = new Map();
   for (const line of drawing.lines.values()) {
@@ -73,6 +79,16 @@ export function place(drawing) {
   }
   const { width = 0, height = 0 } = graph.graph();
   return { boxes, frames, routes, width, height };
+}
+
+/** Enlarges the outer frame so that its title is above the inner one.
+ * @param {Rectangle} outer @param {Rectangle} inner */
+function enclose(outer, inner) {
+  const above = inner.y - inner.height / 2 - FRAME;
+  const more = outer.y - outer.height / 2 - above;
+  if (more <= 0) return;
+  outer.y -= more / 2;
+  outer.height += more;
 }
 
 /** Returns the number of columns of a grid, which is a little wider than high. @param {number} n */

@@ -109,20 +109,22 @@ function draw() {
   const n = look.processes.length + look.left_out;
   const os = look.os_processes;
   const root = os.find((one) => one.pid === look.pid);
+  const hosts = look.hosts.filter((one) => one.state !== 'gone').length;
   const words = [
-    `OS process ${look.pid}`,
+    look.network ? `${hosts} host${hosts === 1 ? '' : 's'}` : `OS process ${look.pid}`,
     look.since === null ? '' : `for ${span(look.since)}`,
     `${thousands(n)} process${n === 1 ? '' : 'es'}`,
     `${thousands(look.channels.length)} channel${look.channels.length === 1 ? '' : 's'}`,
     os.length > 1 ? `${os.length} OS processes` : '',
-    root && root.cpu !== null
+    root?.cpu !== null && os.length
       ? `${Math.round(os.reduce((sum, one) => sum + (one.cpu ?? 0), 0) * 100)} % CPU`
       : '',
-    root ? size(os.reduce((sum, one) => sum + one.memory, 0)) : '',
+    os.length ? size(os.reduce((sum, one) => sum + one.memory, 0)) : '',
   ];
-  at('program').textContent = (root?.program ?? '').replace(/^\S*\//, '');
-  at('program').setAttribute('title', root?.program ?? '');
-  document.title = `${(root?.program ?? '').split('/').pop()} · weft view`;
+  const program = look.network || (root?.program ?? '');
+  at('program').textContent = look.network || program.replace(/^\S*\//, '');
+  at('program').setAttribute('title', program);
+  document.title = `${program.split('/').pop()} · weft view`;
   at('facts').textContent = words.filter(Boolean).join(' · ');
   at('left').textContent = [
     ...drawn.left_out,

@@ -7,10 +7,11 @@
 //  - Every process of the look is in exactly one box, and every channel with a known holder is in
 //    exactly one line, bundle or box's inside. What is not drawn is counted in `left_out`.
 //  - Processes of one name that are opened are a grid of boxes; lines lead to the grid, not to each.
+//  - Every host of a network has a frame or a box, also a host that does not answer or has gone.
 //  - A drawing has at most MOST boxes of processes; a name shows at most EACH of what is below it.
 //  - The same look and the same choices give the same drawing, in the same order.
 
-/** @import { Look, Process, Channel, Name, Box, Bundle, Line, Frame, Drawing, State, Shares } from './types.d.ts' */
+/** @import { Look, Process, Channel, Host, Name, Box, Bundle, Line, Frame, Drawing, State, Shares } from './types.d.ts' */
 
 export const ROOM = 24; // groups open by themselves up to so many boxes
 export const KEPT = 60; // open groups stay open up to so many boxes
@@ -69,30 +70,47 @@ const name = (id, label, up, array = false) => ({
   id,
   label,
   array,
+  host: false,
   up,
   below: [],
   rows: [],
   count: 0,
 });
 
+/** The id of a host, with which the paths of its processes begin. @param {string} host */
+const hostId = (host) => `${host}:`;
+
 /**
- * The tree of the paths. The root has no label.
+ * The tree of the paths: below the root, or below the hosts. The root has no label.
  * @param {Process[]} processes
  */
 export function names(processes) {
   const root = name('', '', null);
   /** @type {Map<string, Name>} */
   const known = new Map([['', root]]);
-  /** @param {string} path @returns {Name} */
-  const at = (path) => {
+  /** @param {string} host */
+  const above = (host) => {
+    if (!host) return root;
+    const id = hostId(host);
+    let found = known.get(id);
+    if (!found) {
+      found = { ...name(id, host, root), host: true };
+      root.below.push(found);
+      known.set(id, found);
+    }
+    return found;
+  };
+  /** @param {string} path @param {string} host @returns {Name} */
+  const at = (path, host) => {
     const found = known.get(path);
     if (found) return found;
+    const begin = host ? hostId(host).length : 0; // a host's name may have a slash in it
     const cut = path.lastIndexOf('/');
-    const label = path.slice(cut + 1);
-    let up = cut < 0 ? root : at(path.slice(0, cut));
+    const label = path.slice(Math.max(cut + 1, begin));
+    let up = cut < begin ? above(host) : at(path.slice(0, cut), host);
     const base = /^(.*)\[\d+\]$/.exec(label)?.[1];
     if (base) {
-      const id = `${up.id ? up.id + '/' : ''}${base}[*]`;
+      const id = `${path.slice(0, path.length - label.length)}${base}[*]`;
       let array = known.get(id);
       if (!array) {
         array = name(id, `${base}[*]`, up, true);
@@ -106,7 +124,7 @@ export function names(processes) {
     known.set(path, made);
     return made;
   };
-  for (const row of processes) at(row.path).rows.push(row);
+  for (const row of processes) at(row.path, row.host).rows.push(row);
   lift(root);
   return root;
 }
@@ -220,7 +238,9 @@ const folded = (path) => path.replace(/\[(\d+(\.\.\d+)?|\*)\]/g, '[*]');
 export function drawing(look, chosen, before = new Set()) {
   const root = names(look.processes);
   const open = opened(root, chosen, before);
-  const many = look.os_processes.length > 1;
+  /** Returns whether this host has several OS processes; without a host, whether the program has.
+   * @param {string} host */
+  const many = (host) => look.os_processes.filter((one) => one.host === host).length > 1;
   /** @type {Map<string, Box>} */
   const boxes = new Map();
   /** @type {Map<string, Frame>} */
@@ -246,15 +266,23 @@ export function drawing(look, chosen, before = new Set()) {
   const frame = (rows, around) => {
     const pids = new Set(rows.map((row) => row.pid));
     let up = '';
-    if (many && pids.size === 1) {
+    const [outermost] = around;
+    if (outermost?.host) {
+      up = outermost.id;
+      const text = outermost.count === 1 ? '1 process' : `${thousands(outermost.count)} processes`;
+      frames.set(up, { id: up, up: '', label: `host ${outermost.label}`, text, opens: up });
+      around = around.slice(1);
+    }
+    if (pids.size === 1 && many(rows[0].host)) {
       const pid = rows[0].pid;
+      const within = up;
       up = `pid ${pid}`;
       if (!frames.has(up)) {
         const os = look.os_processes.find((one) => one.pid === pid);
         frames.set(up, {
           id: up,
-          up: '',
-          label: `OS process ${pid}`,
+          up: within,
+          label: `OS process ${os?.number ?? pid}`,
           text: os
             ? [os.cpu === null ? '' : `${percent(os.cpu)} CPU`, size(os.memory)]
                 .filter(Boolean)
@@ -301,7 +329,8 @@ export function drawing(look, chosen, before = new Set()) {
       grid(of, around);
       return;
     }
-    const outermost = !of.id || (of.up && !of.up.id && root.below.length === 1);
+    const alone = of.up && (!of.up.id || of.up.host) && of.up.below.length === 1;
+    const outermost = !of.id || (alone && !of.host);
     const within = outermost ? around : [...around, of];
     const mine = own(of, before);
     if (mine.length) {
@@ -322,6 +351,13 @@ export function drawing(look, chosen, before = new Set()) {
       );
   };
   walk(root, []);
+  for (const host of look.hosts) {
+    if (frames.has(hostId(host.name)) || boxes.has(hostId(host.name))) continue;
+    if (root.below.some((one) => one.id === hostId(host.name))) continue; // it is in a box of many
+    const made = box(hostId(host.name), 'host', host.name, [], '');
+    made.text = hostSays(host);
+    boxes.set(made.id, made);
+  }
 
   const slow = new Set(
     ['bottleneck', 'equal', 'outside'].includes(look.verdict.kind)
@@ -351,6 +387,10 @@ export function drawing(look, chosen, before = new Set()) {
   ].join('\n');
   return { boxes, lines, frames, left_out, opened: open, shape };
 }
+
+/** Says in few words how a host is that has no process here. @param {Host} host */
+const hostSays = (host) =>
+  ({ answers: 'runs nothing now', silent: 'no answer', gone: 'gone' })[host.state];
 
 /** @param {number} bytes */
 export const size = (bytes) => `${Math.round(bytes / (1 << 20))} MB`;
@@ -493,7 +533,7 @@ function join(look, boxes, at, knot) {
 /** @param {Bundle} to @param {Channel} one @param {boolean} red */
 function add(to, one, red) {
   const n = to.channels.push(one);
-  to.rate += one.rate;
+  if (one.rate !== null) to.rate = (to.rate ?? 0) + one.rate;
   to.depth += one.depth;
   to.capacity += one.capacity;
   to.dropped += one.dropped;

@@ -120,7 +120,11 @@ export class Panel {
     element.replaceChildren(close);
     if (box)
       element.append(
-        ...(box.count === 1 ? this.process(box, look, drawing) : this.many(box, look)),
+        ...(box.kind === 'host'
+          ? this.host(box, look)
+          : box.count === 1
+            ? this.process(box, look, drawing)
+            : this.many(box, look)),
       );
     else if (bundle) element.append(...this.bundle(bundle, drawing, history));
     else element.append(h('p', { class: 'gone' }, 'This is not there any more.'));
@@ -131,7 +135,7 @@ export class Panel {
   process(box, look, drawing) {
     const [row] = box.rows;
     const stuck = look.stuck.find((one) => one.path === row.path && one.pid === row.pid);
-    const os = look.os_processes.length > 1 ? `${row.pid}` : null;
+    const os = look.os_processes.find((one) => one.pid === row.pid);
     return [
       h('h2', {}, box.label),
       h('p', { class: 'path' }, row.path),
@@ -146,13 +150,27 @@ export class Panel {
       facts([
         ['since', `${row.before ? 'more than ' : ''}${span(row.seconds)}`],
         ['runs as', row.kind],
-        ['OS process', os],
+        ['host', row.host || null],
+        [
+          'OS process',
+          look.os_processes.length > 1 || row.host ? `${os?.number ?? row.pid}` : null,
+        ],
         ['operations', row.rate === null ? null : perSecond(row.rate)],
         ['CPU', row.cpu === null ? null : percent(row.cpu)],
       ]),
       h('h3', {}, `in the last ${span(look.seconds)}`),
       bar(row.share),
       ...this.ends(row, look, drawing),
+    ];
+  }
+
+  /** A host without a process. @param {Box} box @param {Look} look */
+  host(box, look) {
+    const host = look.hosts.find((one) => one.name === box.label);
+    return [
+      h('h2', {}, box.label),
+      h('p', { class: 'path' }, `host of ${look.network}`),
+      h('p', { class: 'where' }, host?.text || 'No process runs on this host now.'),
     ];
   }
 
@@ -260,7 +278,7 @@ export class Panel {
           : h('p', { class: 'path' }, 'nobody that is known'),
       );
     const rates = history.moments.map((m) =>
-      bundle.channels.some((c) => m.rates.has(c.id))
+      bundle.channels.some((c) => (m.rates.get(c.id) ?? null) !== null)
         ? bundle.channels.reduce((sum, c) => sum + (m.rates.get(c.id) ?? 0), 0)
         : null,
     );
@@ -303,7 +321,7 @@ export class Panel {
               'ul',
               { class: 'list' },
               ...[...bundle.channels]
-                .sort((a, b) => b.rate - a.rate)
+                .sort((a, b) => (b.rate ?? 0) - (a.rate ?? 0))
                 .slice(0, LISTED)
                 .map((one) =>
                   h(

@@ -86,7 +86,9 @@ export class Timeline {
       const y = ROW * (i + 1);
       const box = labels.get(id);
       pen.fillStyle = colour(box?.stuck ? 'stuck' : 'text');
-      const text = `${box?.label ?? id}${box && box.count > 1 ? ` ×${box.count}` : ''}`;
+      const host = box?.rows[0]?.host;
+      const on = host && id !== `${host}:` ? `${host}:` : '';
+      const text = `${on}${box?.label ?? id}${box && box.count > 1 ? ` ×${box.count}` : ''}`;
       pen.fillText(short(text, 25), 0, y + ROW / 2);
       pen.fillStyle = colour('track');
       pen.fillRect(NAME, y + 2, width - 12 - NAME, ROW - 4);

@@ -15,12 +15,13 @@ export interface Process {
   rate: number | null;
   holds: [string, boolean][];
   waits: [string, boolean][];
+  host: string; // '' if this is a program, and not the hosts of a network
 }
 export interface Channel {
   id: string;
   name: string;
   pid: number;
-  rate: number;
+  rate: number | null; // null: nobody who was looked at knows it
   depth: number;
   capacity: number;
   dropped: number;
@@ -32,6 +33,14 @@ export interface OsProcess {
   program: string;
   cpu: number | null;
   memory: number;
+  host: string;
+  number: number; // the pid that the system of its machine knows
+}
+/** A host of a network. */
+export interface Host {
+  name: string;
+  state: 'answers' | 'silent' | 'gone';
+  text: string; // why it does not answer
 }
 export interface Stuck {
   path: string;
@@ -51,13 +60,16 @@ export interface Look {
   silent: string[];
   left_out: number;
   stuck: Stuck[];
+  network: string; // the server of the network whose hosts these are; '' if this is a program
+  hosts: Host[];
 }
 
-/** A name in the tree of paths: a process, a group of processes, or `worker[*]`. */
+/** A name in the tree of paths: a process, a group of processes, `worker[*]`, or a host. */
 export interface Name {
   id: string;
   label: string;
   array: boolean;
+  host: boolean;
   up: Name | null;
   below: Name[];
   rows: Process[];
@@ -67,7 +79,7 @@ export interface Name {
 /** A box of the drawing. */
 export interface Box {
   id: string;
-  kind: 'process' | 'folded' | 'more' | 'hub' | 'grid';
+  kind: 'process' | 'folded' | 'more' | 'hub' | 'grid' | 'host'; // host: one without a process
   label: string;
   count: number;
   rows: Process[];
@@ -89,7 +101,7 @@ export interface Bundle {
   channels: Channel[];
   writers: string[];
   readers: string[];
-  rate: number;
+  rate: number | null;
   depth: number;
   capacity: number;
   dropped: number;
@@ -105,7 +117,7 @@ export interface Line {
   label: boolean;
   stuck: boolean;
 }
-/** A frame around boxes: an OS process, or a group that is opened. */
+/** A frame around boxes: a host, an OS process, or a group that is opened. */
 export interface Frame {
   id: string;
   up: string;

@@ -64,13 +64,14 @@ function line(child, wanted) {
 async function opened(name, how, does) {
   const program = spawn(python, [join(here, 'programs.py'), name], {
     env,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['pipe', 'pipe', 'inherit'],
   });
   try {
-    await line(program, /ready/);
+    const [, server, keys] = await line(program, /ready(?: (\S+) (\S+))?\n/);
+    const what = server ? [server, '--keys', keys] : [`${program.pid}`];
     const view = spawn(
       python,
-      ['-m', 'weft.cli', 'view', `${program.pid}`, '--no-browser', ...(how.arguments ?? [])],
+      ['-m', 'weft.cli', 'view', ...what, '--no-browser', ...(how.arguments ?? [])],
       {
         env,
         stdio: ['ignore', 'pipe', 'inherit'],
@@ -102,6 +103,8 @@ async function opened(name, how, does) {
       view.kill('SIGKILL');
     }
   } finally {
+    program.stdin?.end();
+    if (name === 'hosts' && program.exitCode === null) await once(program, 'exit');
     program.kill('SIGKILL');
   }
 }
@@ -222,6 +225,32 @@ test('ten thousand processes, folded; it says what it leaves out, and answers a 
       page,
       "document.getElementById('left').textContent.includes('more processes are not in this look')",
     );
+  });
+});
+
+test('hosts of a network: frames, a click, one that leaves (rule 14.18)', async () => {
+  await opened('hosts', { dark: true }, async (page, { program }) => {
+    await until(page, verdict('gpu2:main/enrich'));
+    await until(page, 'document.querySelectorAll(".frame.group").length >= 2');
+    const frames = await page.$$eval('.frame .title', (all) => all.map((e) => e.textContent ?? ''));
+    assert.ok(frames.some((one) => one.startsWith('host gpu1')));
+    assert.ok(frames.some((one) => one.startsWith('host gpu2')));
+    assert.equal(await text(page, '.box.host[data-id="idle:"] .sub'), 'runs nothing now');
+    await until(page, "document.getElementById('facts').textContent.startsWith('3 hosts')");
+    await page.click('[data-id="gpu2:main/enrich"]');
+    assert.match(await text(page, '#panel .where'), /programs\.py:\d+/);
+    assert.match(await text(page, '#panel dl'), /hostgpu2OS process\d+/);
+    await new Promise((done) => setTimeout(done, 800));
+    await picture(page, 'hosts');
+    program.stdin?.write('leave\n');
+    await until(
+      page,
+      'document.querySelector(\'.box.host[data-id="gpu2:"] .sub\')?.textContent === "gone"',
+    );
+    await page.click('[data-id="gpu2:"]');
+    assert.match(await text(page, '#panel .where'), /host gpu2 has left the network/);
+    assert.equal(await page.$eval('body', (e) => e.dataset.state), 'looks');
+    await picture(page, 'hosts-gone');
   });
 });
 

@@ -5,7 +5,7 @@
 /** @param {string} path @param {Partial<Process>} [more] @returns {Process} */
 export const row = (path, more = {}) => ({
   ...{ path, pid: 1, kind: 'coroutine', now: 'reads', seconds: 0, before: false, where: '' },
-  ...{ share: { reads: 1 }, cpu: null, rate: 1, holds: [], waits: [] },
+  ...{ share: { reads: 1 }, cpu: null, rate: 1, holds: [], waits: [], host: '' },
   ...more,
 });
 
@@ -29,7 +29,8 @@ export const channel = (name, more = {}) => ({
 export const look = (processes, channels, more = {}) => ({
   ...{ at: 100, pid: 1, since: 1, seconds: 1, interval: 1, silent: [], left_out: 0, stuck: [] },
   verdict: { kind: 'idle', names: [], text: '' },
-  os_processes: [{ pid: 1, program: 'a.py', cpu: 0.5, memory: 1 << 20 }],
+  os_processes: [{ pid: 1, program: 'a.py', cpu: 0.5, memory: 1 << 20, host: '', number: 1 }],
+  ...{ network: '', hosts: [] },
   processes,
   channels,
   ...more,

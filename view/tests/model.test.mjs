@@ -140,10 +140,66 @@ test('a group that only waits, and has given its ends away, has no box of its ow
   assert.deepEqual(boxes(of([])), ['main/a', 'main/stage.', 'main/stage/inner']);
 });
 
+/** @param {number} pid @param {string} [host] */
+const os = (pid, host = '') => ({
+  ...{ pid, program: '', cpu: 0.25, memory: 3 << 20 },
+  ...{ host, number: pid % 100 },
+});
+
+test('hosts are groups, with their OS processes in them; each host is there, also one that has gone (rule 14.18)', () => {
+  const of = look(
+    [
+      row('lab/gpu1:main/a', { pid: 101, host: 'lab/gpu1', holds: [['c', true]] }),
+      row('lab/gpu1:main/b', { pid: 102, host: 'lab/gpu1' }),
+      row('gpu2:main/a', { pid: 201, host: 'gpu2', holds: [['c', false]] }),
+      row('gpu2:main/stage/x', { pid: 201, host: 'gpu2' }),
+    ],
+    [channel('c')],
+    {
+      network: 'nats://lab:4222',
+      os_processes: [os(101, 'lab/gpu1'), os(102, 'lab/gpu1'), os(201, 'gpu2')],
+      hosts: [
+        { name: 'gpu2', state: 'answers', text: '' },
+        { name: 'idle', state: 'answers', text: '' },
+        { name: 'lab/gpu1', state: 'answers', text: '' },
+        { name: 'left', state: 'gone', text: 'host left has left the network' },
+        { name: 'slow', state: 'silent', text: 'host slow has not answered yet' },
+      ],
+    },
+  );
+  const drawn = draw(of);
+  assert.deepEqual(
+    [...drawn.frames.values()].map((f) => [f.id, f.up, f.label, f.opens]),
+    [
+      ['gpu2:', '', 'host gpu2', 'gpu2:'],
+      ['gpu2:|gpu2:main/stage', 'gpu2:', 'stage', 'gpu2:main/stage'],
+      ['lab/gpu1:', '', 'host lab/gpu1', 'lab/gpu1:'],
+      ['pid 101', 'lab/gpu1:', 'OS process 1', null],
+      ['pid 102', 'lab/gpu1:', 'OS process 2', null],
+    ],
+  );
+  assert.deepEqual(
+    [...drawn.boxes.values()].filter((b) => b.kind === 'host').map((b) => [b.label, b.text]),
+    [
+      ['idle', 'runs nothing now'],
+      ['left', 'gone'],
+      ['slow', 'no answer'],
+    ],
+  );
+  assert.deepEqual(
+    [...drawn.lines.values()].map((l) => [l.from, l.to]),
+    [['lab/gpu1:main/a', 'gpu2:main/a']],
+  );
+  const places = place(drawn);
+  for (const id of drawn.boxes.keys()) assert.ok((places.boxes.get(id)?.width ?? 0) > 0, id);
+  const folded = draw(of, { 'lab/gpu1:': false }).boxes.get('lab/gpu1:');
+  assert.deepEqual([folded?.kind, folded?.label, folded?.count], ['folded', 'lab/gpu1', 2]);
+});
+
 test('OS processes are frames, with the groups in them', () => {
   const drawn = draw(
     look([row('main/a'), row('main/g/b', { pid: 2 }), row('main/g/c')], [], {
-      os_processes: [1, 2].map((pid) => ({ pid, program: '', cpu: 0.25, memory: 3 << 20 })),
+      os_processes: [1, 2].map((pid) => os(pid)),
     }),
   );
   assert.deepEqual(
@@ -209,7 +265,7 @@ test('the knot is red: who waits only for one another, and not who waits behind'
 test('nothing moves while figures change, and everything has a place', () => {
   const one = draw(farm(8), { 'main/worker[*]': true });
   const other = farm(8);
-  for (const c of other.channels) c.rate *= 1000;
+  for (const c of other.channels) c.rate = 1000 * (c.rate ?? 0);
   for (const p of other.processes.slice(1)) p.share = { time: 1 };
   const two = draw(other, { 'main/worker[*]': true });
   assert.equal(one.shape, two.shape);

@@ -1,9 +1,15 @@
-"""Programs at which the page is opened: pipeline, farm, knot, many. Each says "ready"."""
+"""Programs at which the page is opened: pipeline, farm, knot, many, hosts. Each says "ready"."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
 import sys
+import tempfile
+import threading
 import time
+from pathlib import Path
 
 from weft.processes import Channel, Hosts, Parallel, process
 from weft.threads import Channel as ThreadChannel
@@ -150,5 +156,58 @@ def many():
     )
 
 
+def hosts():
+    """Two hosts of a network with a line between them, and one that runs nothing. Says where the
+    server and the keys are. "leave" on stdin ends the second host; the end of stdin ends all.
+    """
+    here = Path(__file__).resolve().parent
+    os.environ["WEFT_NATS_SERVER"] = str(here.parent.parent / ".build/net/bin/nats-server")
+    import programs  # the hosts find the functions by this name
+
+    from weft import net
+    from weft._net.server import Server
+
+    agents = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as opened:
+        keys = net.make_keys(Path(folder, "keys"))
+        net.make_keys(Path(folder, "server"), by=keys)
+        server = opened.enter_context(Server(Path(folder, "server"), "127.0.0.1:0"))
+        words = ["host", "--join", server.url, "--keys", str(keys), "--hosts", "2", "--json"]
+        for function in ("stage", "enrich"):
+            words += ["--allow", f"programs:{function}"]
+        for name in ("gpu1", "gpu2", "idle"):
+            agents[name] = subprocess.Popen(
+                [sys.executable, "-m", "weft.cli", *words, "--name", name],
+                cwd=here,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+            )
+            opened.callback(agents[name].wait)
+            opened.callback(agents[name].terminate)
+            agents[name].stdout.readline()
+        network = opened.enter_context(net.join(server.url, keys=keys, name="program"))
+        lines, checked, priced = (
+            Channel("orders"),
+            Channel("checked", capacity=8),
+            Channel("priced"),
+        )
+
+        def runs():
+            with contextlib.suppress(BaseException):  # the second host leaves
+                Parallel(
+                    source.on("threads")(lines.writer()),
+                    programs.stage.on(network.host("gpu1"))(lines.reader(), checked.writer()),
+                    programs.enrich.on(network.host("gpu2"))(checked.reader(), priced.writer()),
+                    counts.on("threads")(priced.reader()),
+                )
+
+        threading.Thread(target=runs, daemon=True).start()
+        print(f"ready {server.url} {keys}", flush=True)
+        for line in sys.stdin:
+            if line.strip() == "leave":
+                agents["gpu2"].terminate()
+
+
 if __name__ == "__main__":
-    {"pipeline": pipeline, "farm": farm, "knot": knot, "many": many}[sys.argv[1]]()
+    kinds = {"pipeline": pipeline, "farm": farm, "knot": knot, "many": many, "hosts": hosts}
+    kinds[sys.argv[1]]()

@@ -98,7 +98,7 @@ def looked(look: _visit.Network) -> Drawn:
     reads: Ends = defaultdict(lambda: defaultdict(int))
     rates: dict[str, float] = defaultdict(float)
     for pipe in look.pipes:
-        rates[pipe.name] += pipe.rate
+        rates[pipe.name] += pipe.rate or 0.0
         for of, paths in ((writes, pipe.writers), (reads, pipe.readers)):
             of[pipe.name].update(dict.fromkeys(paths, 0))
     drawn = _drawn([row.path for row in look.rows], writes, reads, rates)

@@ -30,53 +30,80 @@ PART = 200_000  # the largest number of bytes of a part of a file
 
 @threads.process
 def tells_observer(asks: Any, tells: Any) -> None:
-    for what, *args in asks:
-        if what == "time":
-            tells.write(time.monotonic_ns())
-        elif what == "look":
-            tells.write(_look(*args))
-        else:
-            for part in _files():
-                tells.write(part)
-            tells.write(None)
+    # One visit serves all looks: a program tells since when a process is where it is, and at which
+    # channel a thread waits, only to a visitor who has looked before.
+    visits: dict[int, _visit.Visit] = {}
+    try:
+        for what, *args in asks:
+            if what == "time":
+                tells.write(time.monotonic_ns())
+            elif what == "look":
+                tells.write(_look(visits, *args))
+            else:
+                for part in _files():
+                    tells.write(part)
+                tells.write(None)
+    finally:
+        for visit in visits.values():
+            visit.__exit__()
 
 
-def _look(interval: float, most: int) -> dict[str, Any]:
+def _look(visits: dict[int, _visit.Visit], interval: float, most: int) -> dict[str, Any]:
     """Returns the answers of the OS processes of this agent, by their pids, and a sentence for each
-    that does not answer.
+    that does not answer. `visits` are the visits of earlier looks; the look opens and closes some.
     """
     try:
         pids = _family()
     except _visit.NoLook as error:
         return {"answers": {}, "silent": [str(error)]}
-    visits: dict[int, _visit.Visit] = {}
     answers: dict[str, Any] = {}
     silent: list[str] = []
+    asked: list[int] = []
     before = {pid: _visit.used(pid) for pid in pids}
-    try:
-        for pid in pids:
-            try:
-                visits[pid] = _visit.Visit(pid)
-                visits[pid].send("look", interval=interval, most=most)
-            except _visit.NoLook as error:
-                visits.pop(pid, None)
-                silent.append(str(error))
-        for pid, visit in visits.items():
-            try:
-                answer = visit.receive(interval + _visit.PATIENCE)
-            except _visit.NoLook as error:
-                silent.append(str(error))
-                continue
-            now, then = _visit.used(pid), before[pid]
-            cpu = None
-            if now is not None and then is not None and now.at > then.at:
-                cpu = (now.cpu - then.cpu) / (now.at - then.at)
-            answer["os"] = {"cpu": cpu, "memory": now.memory if now else 0}
-            answers[str(pid)] = answer
-    finally:
-        for visit in visits.values():
+
+    def lost(pid: int, error: _visit.NoLook | None) -> None:
+        if (visit := visits.pop(pid, None)) is not None:
             visit.__exit__()
+        if error is not None and not _visit.has_ended(pid):
+            silent.append(str(error))
+
+    for pid in visits.keys() - pids:
+        lost(pid, None)
+    for pid in pids:
+        try:
+            if pid not in visits:
+                visits[pid] = _visit.Visit(pid)
+            visits[pid].send("look", interval=interval, most=most)
+            asked.append(pid)
+        except _visit.NoLook as error:
+            lost(pid, error)
+    until = time.monotonic() + interval + _visit.PATIENCE
+    for pid in asked:
+        try:
+            answer = visits[pid].receive(max(until - time.monotonic(), 0.1))
+        except _visit.NoLook as error:
+            lost(pid, error)
+            continue
+        now, then = _visit.used(pid), before[pid]
+        cpu = None
+        if now is not None and then is not None and now.at > then.at:
+            cpu = (now.cpu - then.cpu) / (now.at - then.at)
+        answer["os"] = {"cpu": cpu, "memory": now.memory if now else 0}
+        if answer.get("parent") == os.getppid():
+            _leave_out_agents(answer)
+        answers[str(pid)] = answer
     return {"answers": answers, "silent": silent, "own": os.getpid()}
+
+
+def _leave_out_agents(answer: dict[str, Any]) -> None:
+    """Leaves out the process by which the agent begins a call in an OS process of its own
+    (_net/calls.py: serve()). That process waits for the call outside Weft, so it looks busy. The
+    agent's calls are named by ends, "end4"; those from other machines have names of other letters.
+    """
+    agents = {
+        int(number) for number, (call, _) in answer["calls"].items() if call.startswith("end")
+    }
+    answer["processes"] = [one for one in answer["processes"] if one["id"] not in agents]
 
 
 def _family() -> list[int]:

@@ -25,7 +25,7 @@ from weft._commands import graph as _graph
 from weft._commands.bad_use import BadUse, did_you_mean
 from weft._commands.main import write_text
 from weft._commands.program import run_program
-from weft._commands.see_hosts import FarLooking, is_network, observers
+from weft._commands.see_hosts import FarLooking, is_network, joined
 from weft._watching import visit as _visit
 from weft._watching import visit_hosts as _visit_hosts
 from weft._watching.verdict import percent
@@ -375,7 +375,8 @@ def top(
         looking: _visit.Looking | FarLooking
         if is_network(word):
             assert word is not None
-            looking = FarLooking(opened.enter_context(observers(word, keys)))
+            network = opened.enter_context(joined(word, keys))
+            looking = opened.enter_context(FarLooking(network))
         else:
             looking = opened.enter_context(_visit.Looking(number_of(word)))
         pid = looking.pid

@@ -1,6 +1,7 @@
-"""The server of `weft view`: looks at a program, and shows the looks to browsers on this machine.
+"""The server of `weft view`: looks at a program, or at the hosts of a network, and shows the looks to
+browsers on this machine.
 
-    Looks (a thread) ──look()──► the program's door
+    Looks (a thread) ──look()──► the program's door, or the hosts
       │ publishes an event
       ▼
     one thread for each browser: GET /TOKEN/looks, server-sent events
@@ -31,7 +32,9 @@ from typing import Any, ClassVar
 
 from weft import _helper_threads
 from weft._commands.see import as_dict
+from weft._commands.see_hosts import FarLooking
 from weft._watching import visit as _visit
+from weft._watching import visit_hosts as _visit_hosts
 
 PAGE = Path(__file__).parent / "page"
 FILES = {
@@ -56,11 +59,44 @@ _HEADERS = {
 }
 
 
-class Looks:
-    """Looks at one program for all browsers, as long as one listens."""
+class Program:
+    """A program on this machine, as what is looked at."""
 
-    def __init__(self, pid: int, interval: float, most: int) -> None:
+    def __init__(self, pid: int) -> None:
         self.pid = pid
+
+    def begin(self) -> _visit.Looking:
+        return _visit.Looking(self.pid)
+
+    def has_ended(self) -> bool:
+        return _visit.has_ended(self.pid)
+
+    def about(self) -> dict[str, Any]:
+        return {"pid": self.pid, "since": _visit.seconds_since_start(self.pid), "network": ""}
+
+
+class Hosts:
+    """The hosts of a network, as what is looked at. They may all go: others may come."""
+
+    def __init__(self, network: Any, server: str) -> None:
+        self._network = network
+        self._server = server
+
+    def begin(self) -> FarLooking:
+        return FarLooking(self._network, _visit.PATIENCE)
+
+    def has_ended(self) -> bool:
+        return False
+
+    def about(self) -> dict[str, Any]:
+        return {"pid": FarLooking.pid, "since": None, "network": self._server}
+
+
+class Looks:
+    """Looks at one program, or one network, for all browsers, as long as one listens."""
+
+    def __init__(self, at: Program | Hosts, interval: float, most: int) -> None:
+        self.at = at
         self.interval = interval
         self.most = most
         #: set once the program has ended and each browser has been notified
@@ -73,7 +109,7 @@ class Looks:
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name="weft view", daemon=True)
         # Used by the thread alone, like the fields that follow.
-        self._looking: _visit.Looking | None = None
+        self._looking: _visit.Looking | FarLooking | None = None
         self._knows_stuck = True
         self._stuck: list[_visit.Stuck] = []
         self._asked = 0.0
@@ -150,7 +186,7 @@ class Looks:
                 time.sleep(min(max(2 * late, 0.0), SELDOM) if late > 0.1 else 0)
             except _visit.NoLook as error:
                 self._forget()
-                alive = not _visit.has_ended(self.pid)
+                alive = not self.at.has_ended()
                 self._publish("silent" if alive else "ended", {"text": str(error)}, not alive)
                 if not alive:
                     break
@@ -168,23 +204,31 @@ class Looks:
     def _look(self) -> dict[str, Any]:
         fresh = self._looking is None
         if self._looking is None:
-            self._looking = _visit.Looking(self.pid)
+            self._looking = self.at.begin()
         network = self._looking.look(FIRST if fresh else self.interval, self.most)
         network.stuck = self._stuck_now(self._looking, network)
         return {
             **as_dict(network),
+            **self.at.about(),
             "at": time.time(),
-            "pid": self.pid,
             "interval": self.interval,
-            "since": _visit.seconds_since_start(self.pid),
             "stuck": [vars(one) for one in network.stuck],
+            "hosts": [vars(one) for one in network.hosts],
+            "os_processes": [
+                {**vars(one), "number": _visit_hosts.pid_there(one.pid, one.host)}
+                for one in network.os_processes
+            ],
         }
 
-    def _stuck_now(self, looking: _visit.Looking, network: _visit.Network) -> list[_visit.Stuck]:
+    def _stuck_now(
+        self, looking: _visit.Looking | FarLooking, network: _visit.Network
+    ) -> list[_visit.Stuck]:
         """Returns the processes that can never go on. The program is asked only if a process has
         waited for long, and the questions take at most a tenth of the time: the answer takes some
-        microseconds for each process.
+        microseconds for each process. Hosts are not asked.
         """
+        if isinstance(looking, FarLooking):
+            return []
         waits = any(row.waits and row.seconds > STANDS for row in network.rows)
         if not waits or not self._knows_stuck:
             self._stuck = []

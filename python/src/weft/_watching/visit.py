@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from weft._watching import far_ends as _far_ends
 from weft._watching import verdict as _verdict
 from weft._watching.look_frames import ANSWER, BadMessage, Reader, message
 
@@ -358,7 +359,7 @@ class Pipe:
     id: str  #: two channels may have one name
     name: str
     pid: int
-    rate: float
+    rate: float | None  #: values a second; None if only another program knows it
     depth: int
     capacity: int
     dropped: int
@@ -376,6 +377,15 @@ class OsProcess:
     memory: int
     version: str = ""
     host: str = ""  #: the host of a network on which it runs
+
+
+@dataclass
+class Host:
+    """A host of a network that is looked at."""
+
+    name: str
+    state: str  #: "answers", "silent" or "gone"
+    text: str = ""  #: a sentence that says why the host does not answer
 
 
 @dataclass
@@ -398,6 +408,7 @@ class Network:
     silent: list[str]  #: a sentence for each OS process that did not answer
     left_out: int = 0  #: how many processes have no row
     stuck: list[Stuck] = field(default_factory=list)  #: the stuck processes, if they were asked for
+    hosts: list[Host] = field(default_factory=list)  #: if hosts of a network were looked at: all
 
     @property
     def verdict(self) -> _verdict.Verdict:
@@ -520,6 +531,8 @@ def _unknown_form(pid: int, answer: dict[str, Any]) -> str:
 def _together(
     root: int, answers: dict[int, dict[str, Any]], silent: list[str], before: dict[int, Used | None]
 ) -> Network:
+    for answer in answers.values():
+        _far_ends.count_as_waits(answer)
     # (pid, call) → the path of the process that waits for the call
     paths: dict[tuple[int, str], str] = {}
     # Pid → the processes that are shown as calls of another OS process.
@@ -538,7 +551,7 @@ def _together(
                 if int(number) in moved[pid]:
                     paths[there, call] = moved[pid][int(number)]
     names = {pid: {k: c["name"] for k, c in a["channels"].items()} for pid, a in answers.items()}
-    many = _in_many(names)
+    many = _far_ends.in_many(answers)
     rows: list[Row] = []
     nodes: list[_verdict.Node] = []
     pipes: dict[str, Pipe] = {}
@@ -571,14 +584,6 @@ def _together(
     )
 
 
-def _in_many(names: dict[int, dict[str, str]]) -> set[str]:
-    seen: dict[str, set[int]] = {}
-    for pid, of in names.items():
-        for name in of.values():
-            seen.setdefault(name, set()).add(pid)
-    return {name for name, pids in seen.items() if len(pids) > 1}
-
-
 def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) -> dict[int, str]:
     """Returns the paths of the processes of OS process `pid`, by number. In a host a process
     outside all calls is Weft's own.
@@ -601,7 +606,7 @@ def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) 
 
 def _add_pipe(pipes: dict[str, Pipe], key: str, pid: int, c: dict[str, Any]) -> None:
     pipe = pipes.setdefault(key, Pipe(key, c["name"], pid, 0.0, 0, c["capacity"], 0, 0.0, 0.0))
-    pipe.rate = max(pipe.rate, c["rate"])
+    pipe.rate = max(pipe.rate or 0.0, c["rate"])
     pipe.depth = max(pipe.depth, c["depth"])
     pipe.capacity = max(pipe.capacity, c["capacity"])
     pipe.dropped += c["dropped"]

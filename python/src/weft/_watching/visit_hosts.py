@@ -1,12 +1,13 @@
-"""Makes one network, for `weft top nats://…`, of what the hosts of a network have told about their
-OS processes (_commands/host_observed.py).
+"""Makes one network, for `weft top nats://…` and `weft view nats://…`, of what the hosts of a
+network have told about their OS processes (_commands/host_observed.py).
 
-Invariant: the numbers of OS processes are unique in the network. shown() gives the pid, which the
-system of the host knows.
+Invariant: the numbers of OS processes are unique in the network. pid_there() gives the pid, which
+the system of the host knows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from weft._watching import visit as _visit
@@ -14,16 +15,28 @@ from weft._watching import visit as _visit
 _FAR = 22  # the bits of a pid on Linux; above them stands the number of the host, from 1 on
 
 
-def shown(pid: int, host: str) -> str:
-    """Returns the pid of an OS process, for people; with the host, if it is one of a network. A
-    Network gives the OS processes of hosts other numbers, since two hosts may have the same pid.
+def pid_there(pid: int, host: str) -> int:
+    """Returns the pid that the system of the host knows. A Network gives the OS processes of hosts
+    other numbers, since two hosts may have the same pid. Without a host: `pid`.
     """
-    return f"{pid & ((1 << _FAR) - 1)} on {host}" if host else str(pid)
+    return pid & ((1 << _FAR) - 1) if host else pid
 
 
-def of_hosts(told: dict[str, dict[str, Any]]) -> _visit.Network:
-    """Returns what the hosts of a network have told (_commands/host_observed.py), as one network. The paths
-    of processes begin with the name of their host.
+def shown(pid: int, host: str) -> str:
+    """Returns the pid of an OS process, for people; with the host, if it is one of a network."""
+    return f"{pid_there(pid, host)} on {host}" if host else str(pid)
+
+
+def of_hosts(
+    told: dict[str, dict[str, Any]], numbers: Mapping[str, int] | None = None
+) -> _visit.Network:
+    """Returns what the hosts of a network have told (_commands/host_observed.py), as one network. The
+    paths of processes begin with the name of their host.
+
+    Args:
+        told: what each host has told, by the host's name.
+        numbers: a number from 1 on for each host; it stands in the numbers of the host's OS
+            processes. None: the hosts are numbered in this order.
 
     Raises:
         _visit.NoLook: an answer lacks what this version of Weft needs.
@@ -31,7 +44,10 @@ def of_hosts(told: dict[str, dict[str, Any]]) -> _visit.Network:
     answers: dict[int, dict[str, Any]] = {}
     silent: list[str] = []
     names: dict[int, str] = {}
-    for i, (name, of) in enumerate(told.items(), 1):
+    if numbers is None:
+        numbers = {name: i for i, name in enumerate(told, 1)}
+    for name, of in told.items():
+        i = numbers[name]
         silent += [f"host {name}: {sentence}" for sentence in of["silent"]]
         for pid, answer in of["answers"].items():
             number = i << _FAR | int(pid)
@@ -43,7 +59,7 @@ def of_hosts(told: dict[str, dict[str, Any]]) -> _visit.Network:
             }
             answers[number] = answer
     network = _visit.together(min(answers, default=0), answers, silent, {})
-    own = {i << _FAR | int(of.get("own", 0)) for i, of in enumerate(told.values(), 1)}
+    own = {numbers[name] << _FAR | int(of.get("own", 0)) for name, of in told.items()}
     rows = []
     for row in network.rows:
         if row.pid in own and _OBSERVES in row.path:  # the process that has answered the look
@@ -63,10 +79,31 @@ def of_hosts(told: dict[str, dict[str, Any]]) -> _visit.Network:
         at = names[pipe.pid]
         pipe.readers = [f"{at}:{path}" for path in pipe.readers]
         pipe.writers = [f"{at}:{path}" for path in pipe.writers]
+    _forget_unknown(network)
     network.pipes = [
         p for p in network.pipes if not any(_OBSERVES in path for path in p.readers + p.writers)
     ]
     return network
+
+
+def _forget_unknown(network: _visit.Network) -> None:
+    """Forgets the rates that no host knows. Values are counted where the channel was made, and the
+    program that made it may be no host: then each host has seen nothing pass, and none has both
+    sides.
+    """
+    unknown = set()
+    held: dict[str, set[int]] = {}
+    for row in network.rows:
+        for at, _ in row.holds:
+            held.setdefault(at, set()).add(row.pid)
+    for pipe in network.pipes:
+        far = len(held.get(pipe.id, ())) > 1
+        if not pipe.rate and (far or not (pipe.readers and pipe.writers)):
+            pipe.rate = None
+            unknown.add(pipe.id)
+    for row in network.rows:
+        if any(at in unknown for at, _ in row.holds):
+            row.rate = None
 
 
 _OBSERVES = "tells_observer"
