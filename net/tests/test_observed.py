@@ -30,7 +30,7 @@ def recording(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Lets the programs of a test have a runtime directory and a flight recorder."""
     (runtime := tmp_path / "runtime").mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-    monkeypatch.setenv("WEFT_FLIGHT", "256K")
+    monkeypatch.setenv("WEFT_FLIGHT", f"256K:{tmp_path}")
     monkeypatch.delenv("WEFT_INSPECT", raising=False)
     return tmp_path
 
