@@ -35,8 +35,10 @@ async def connect(url: str, **options: Any) -> Client:
     client = _OnlyTLS()
     try:
         await client.connect(url, **options)
-    except BaseException:  # the client would leave its connection open
-        with contextlib.suppress(errors.Error, OSError):
+    except BaseException:
+        # The client would leave its connection open. If close() fails too, as it does on a
+        # connection that is lost, the first error counts.
+        with contextlib.suppress(Exception):
             await client.close()
         raise
     return client
