@@ -7,7 +7,6 @@ names and answer in the server's place.
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from nats import errors
@@ -24,6 +23,11 @@ class _OnlyTLS(Client):
             raise errors.Error("the server does not ask for TLS, so nothing was sent to it")
         await super()._process_info(info, initial_connection)
 
+    def drop(self) -> None:
+        """Closes the connection. (close() would wait for ever after a failed handshake of TLS.)"""
+        if self._transport is not None:
+            self._transport.close()  # type: ignore[no-untyped-call]
+
 
 async def connect(url: str, **options: Any) -> Client:
     """Does what nats.connect() does, with TLS alone.
@@ -35,10 +39,7 @@ async def connect(url: str, **options: Any) -> Client:
     client = _OnlyTLS()
     try:
         await client.connect(url, **options)
-    except BaseException:
-        # The client would leave its connection open. If close() fails too, as it does on a
-        # connection that is lost, the first error counts.
-        with contextlib.suppress(Exception):
-            await client.close()
+    except BaseException:  # nats-py would leave the connection open
+        client.drop()
         raise
     return client
