@@ -212,10 +212,13 @@ class Image:
     def for_an521(self) -> Path:
         """Builds for the two Cortex-M33 of AN521, by one call of the compiler."""
         port, program = self.mcu / "ports" / "an521", self.bin / f"{self.name}.elf"
-        sources = [f"{self.name}.c", str(port / "port.c")]
-        sources.append(str(self.mcu / "ports" / "freestanding" / "memory.c"))
+        # The port's `options`: a line for the compiler, and a line of sources (cortex_m/program.mk).
+        machine, ported = (port / "options").read_text(encoding="utf-8").splitlines()[:2]
+        parts = ["ports/freestanding/memory.c", *ported.split()]
+        sources = [f"{self.name}.c", *(str(self.mcu / part) for part in parts)]
         folders = [f"-I{self.place}", f"-I{self.mcu / 'include'}", f"-I{port}"]
-        command = ["arm-none-eabi-gcc", *AN521.split(), *self.options, *folders, *sources]
+        command = ["arm-none-eabi-gcc", *AN521.split(), *machine.split(), *self.options, *folders]
+        command += sources
         command += ["-T", str(port / "an521.ld"), "-lgcc", "-o", str(program)]
         self.run(command, self.place)
         return program
