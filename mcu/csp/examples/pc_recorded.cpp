@@ -48,7 +48,7 @@ Process uplink(Scheduler&, Reader<std::int32_t> in, FarWriter<std::int32_t> to_p
 
 std::uint32_t toggle(weft_event*, std::uint32_t) {
   pin_toggle(25);
-  return 2000;
+  return 50000;
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ int main() {
   weft_list_init(&events, WEFT_LOCAL);
   weft_flight_names(names, sizeof names / sizeof names[0]);
   blink = weft_event(WEFT_EVENT(toggle, &lamp));
-  weft_post_in(&events, &blink, 2000);
+  weft_post_in(&events, &blink, 50000);
   pc.start();
   recorder.link = &session;
   recorder.ends = &ends[2];
