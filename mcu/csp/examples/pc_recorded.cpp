@@ -1,7 +1,7 @@
 // pc_recorded: a board whose flight recorder a Python program fetches (mcu/FLIGHT.md). A filter
 // squares numbers of the PC, an uplink gives them back, and an actor blinks a lamp.
 //
-//   PC: numbers ──► filter ──squares──► uplink ──► PC: answers          lamp: an action every 2 ms
+//   PC: numbers ──► filter ──squares──► uplink ──► PC: answers          lamp: an action every 50 ms
 //
 // Build it with FLIGHT=256. Without, it does the same and records nothing.
 #include "weft_mcu/csp.hpp"
