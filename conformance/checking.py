@@ -18,7 +18,7 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +28,8 @@ from .explore import frozen
 #: The features of the random networks, unless others are asked for.
 FEATURES = frozenset({"select", "output guards", "buffer", "retire", "try", "priority", "ends"})
 #: Groups of features, for the slice of the tests and for the soak.
-GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
+Group = tuple[str, frozenset[str]]  # when times come, and the features of a network
+GROUPS: tuple[Group, ...] = (
     ("quiet", FEATURES),
     (
         "quiet",
@@ -264,39 +265,32 @@ def _seeds(text: str) -> Iterator[int]:
     return iter(range(int(first), int(last or int(first) + 1)))
 
 
-def main() -> int:
-    p = argparse.ArgumentParser(
-        description="The reduced search against all schedules and the model."
-    )
-    p.add_argument("seeds", help="such as 0-2000")
-    p.add_argument("--features", help="those of the networks (else the groups in turn)")
-    p.add_argument("--size", type=int, default=3)
-    p.add_argument("--time", choices=("quiet", "any"), default="quiet")
-    p.add_argument("--most", type=int, default=20_000)
-    p.add_argument("--seconds", type=float, default=8.0)
-    p.add_argument("--model", action="store_true")
-    p.add_argument("--ways", action="store_true", help="the other searches too, and replays")
-    p.add_argument("--for", type=float, dest="ends", help="ends after so many seconds")
-    a = p.parse_args()
+def compare_all(
+    seeds: str,
+    ends: float | None,
+    group: Callable[[int], Group],
+    one: Callable[[int, Group], Compared],
+    ways: bool,
+) -> int:
+    """Compares the searches of one network after the other, and prints what came of it. Returns the
+    exit status.
+
+    Args:
+        seeds: the first and the last but one, such as 0-2000.
+        ends: after how many seconds no further network is begun; None for no limit.
+        group: returns the times and features of a seed's network.
+        one: compares the searches of that network.
+        ways: whether a network with too many schedules counts as passed, since other searches than
+            the reduced one are compared too.
+    """
     compared = left_out = wrong = every = reduced = others = modelled_too = 0
     begun = time.monotonic()
-    for seed in _seeds(a.seeds):
-        if a.ends is not None and time.monotonic() - begun > a.ends:
+    for seed in _seeds(seeds):
+        if ends is not None and time.monotonic() - begun > ends:
             print(f"stopped before seed {seed}")
             break
-        times, features = (
-            (a.time, frozenset(a.features.split(","))) if a.features else GROUPS[seed % len(GROUPS)]
-        )
-        c = compare(
-            seed,
-            features,
-            size=a.size,
-            times=times,
-            most=a.most,
-            seconds=a.seconds,
-            model=a.model and times == "quiet",
-            ways=a.ways,
-        )
+        times, features = group(seed)
+        c = one(seed, (times, features))
         others += sum(found.runs for _, found in c.ways)
         modelled_too += c.model is not None
         if c.all is None or c.reduced is None:
@@ -312,8 +306,42 @@ def main() -> int:
         f"{every} schedules, reduced {reduced}, other searches {others}; "
         f"{time.monotonic() - begun:.0f} s"
     )
-    print(f"{compared + (left_out if a.ways else 0) - wrong} passed, {wrong} failed")
+    print(f"{compared + (left_out if ways else 0) - wrong} passed, {wrong} failed")
     return 1 if wrong else 0
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(
+        description="The reduced search against all schedules and the model."
+    )
+    p.add_argument("seeds", help="such as 0-2000")
+    p.add_argument("--features", help="those of the networks (else the groups in turn)")
+    p.add_argument("--size", type=int, default=3)
+    p.add_argument("--time", choices=("quiet", "any"), default="quiet")
+    p.add_argument("--most", type=int, default=20_000)
+    p.add_argument("--seconds", type=float, default=8.0)
+    p.add_argument("--model", action="store_true")
+    p.add_argument("--ways", action="store_true", help="the other searches too, and replays")
+    p.add_argument("--for", type=float, dest="ends", help="ends after so many seconds")
+    a = p.parse_args()
+    return compare_all(
+        a.seeds,
+        a.ends,
+        lambda seed: (
+            (a.time, frozenset(a.features.split(","))) if a.features else GROUPS[seed % len(GROUPS)]
+        ),
+        lambda seed, group: compare(
+            seed,
+            group[1],
+            size=a.size,
+            times=group[0],
+            most=a.most,
+            seconds=a.seconds,
+            model=a.model and group[0] == "quiet",
+            ways=a.ways,
+        ),
+        a.ways,
+    )
 
 
 if __name__ == "__main__":

@@ -13,11 +13,10 @@ import argparse
 import json
 import subprocess
 import sys
-import time
 from typing import Any
 
 from . import networks
-from .checking import GROUPS, Compared, Searched, _seeds, modelled, outcome_of
+from .checking import GROUPS, Compared, Searched, compare_all, modelled, outcome_of
 from .driver import to_lines
 
 #: The searches beside `all` and `reduced`, and how many schedules each of them runs.
@@ -94,36 +93,16 @@ def main() -> int:
     p.add_argument("--most", type=int, default=20_000)
     p.add_argument("--for", type=float, dest="ends", help="ends after so many seconds")
     a = p.parse_args()
-    compared = left_out = wrong = every = reduced = modelled_too = 0
-    begun = time.monotonic()
     with CheckedTwin(a.program) as twin:
-        for seed in _seeds(a.seeds):
-            if a.ends is not None and time.monotonic() - begun > a.ends:
-                print(f"stopped before seed {seed}")
-                break
-            times, features = GROUPS[seed % len(GROUPS)]
-            c = compare(twin, seed, features, size=a.size, times=times, most=a.most)
-            modelled_too += c.model is not None
-            if c.all is None or c.reduced is None:
-                left_out += 1
-            else:
-                compared, every, reduced = (
-                    compared + 1,
-                    every + c.all.runs,
-                    reduced + c.reduced.runs,
-                )
-            if c.wrong:
-                wrong += 1
-                print(
-                    f"seed {seed} ({times}; {', '.join(sorted(features))}): {c.wrong}", flush=True
-                )
-    print(
-        f"{compared} networks compared, {left_out} with too many schedules for that, "
-        f"{modelled_too} with the model, {wrong} wrong; {every} schedules, reduced {reduced}; "
-        f"{time.monotonic() - begun:.0f} s"
-    )
-    print(f"{compared + left_out - wrong} passed, {wrong} failed")
-    return 1 if wrong else 0
+        return compare_all(
+            a.seeds,
+            a.ends,
+            lambda seed: GROUPS[seed % len(GROUPS)],
+            lambda seed, group: compare(
+                twin, seed, group[1], size=a.size, times=group[0], most=a.most
+            ),
+            ways=True,
+        )
 
 
 if __name__ == "__main__":

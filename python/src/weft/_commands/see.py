@@ -33,6 +33,7 @@ from weft.cli import EXIT
 from weft.errors import BadUse as Refused
 
 #: the columns by which `--sort` and the key `s` sort
+Looking = _visit.Looking | FarLooking  # looks at a program, or at the hosts of a network
 SORTS = ("path", "busy", "reads", "writes", "time", "ops", "since")
 
 
@@ -372,7 +373,7 @@ def top(
 ) -> int:
     """Shows what a program does, or the hosts of a network; on a terminal until it ends or `q`."""
     with contextlib.ExitStack() as opened, _no_look_is_bad_use():
-        looking: _visit.Looking | FarLooking
+        looking: Looking
         if is_network(word):
             assert word is not None
             network = opened.enter_context(joined(word, keys))
@@ -450,9 +451,7 @@ def _single_keys() -> Iterator[None]:
         termios.tcsetattr(fd, termios.TCSADRAIN, before)
 
 
-def _live(
-    looking: _visit.Looking | FarLooking, interval: float, sort: str, only: str, most: int
-) -> None:
+def _live(looking: Looking, interval: float, sort: str, only: str, most: int) -> None:
     keys = Keys(sort, only)
     try:
         from rich.live import Live
@@ -464,9 +463,7 @@ def _live(
         _drive(looking, interval, keys, most, lambda s: live.update(Text(s), refresh=True))
 
 
-def _plain_live(
-    looking: _visit.Looking | FarLooking, interval: float, keys: Keys, most: int
-) -> None:
+def _plain_live(looking: Looking, interval: float, keys: Keys, most: int) -> None:
     """Shows looks without `rich`: for each look the screen is cleared and written anew."""
     with _single_keys():
         _drive(looking, interval, keys, most, lambda s: click.echo(f"\x1b[2J\x1b[H{s}"))
@@ -498,9 +495,7 @@ def _cut(
     return lines
 
 
-def _drive(
-    looking: _visit.Looking | FarLooking, interval: float, keys: Keys, most: int, show: Any
-) -> None:
+def _drive(looking: Looking, interval: float, keys: Keys, most: int, show: Any) -> None:
     network = None
     while not keys.quits:
         if network is None or not keys.paused:

@@ -20,7 +20,6 @@ Invariants
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -108,9 +107,4 @@ class Edits:
         ] or sorted(had - now.keys())
 
     def forget_compiled(self, paths: list[str]) -> None:
-        """Removes the compiled files of these sources. If a source was edited within a second and
-        kept its size, Python would use the compiled file of the old version.
-        """
-        for path in paths:
-            with contextlib.suppress(OSError, NotImplementedError):
-                Path(importlib.util.cache_from_source(path)).unlink()
+        _sources.forget_compiled(paths)

@@ -21,11 +21,13 @@ Invariants
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
+import importlib.util
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +38,7 @@ __all__ = [
     "digest",
     "digest_of",
     "files",
+    "forget_compiled",
     "found",
     "is_installed",
     "rests",
@@ -106,6 +109,16 @@ def root_of(module: str, file: Path) -> Path:
 def is_installed(root: Path) -> bool:
     """Returns whether the root is one of installed packages."""
     return bool(set(_INSTALLED) & set(root.parts))
+
+
+def forget_compiled(paths: Iterable[str | Path]) -> None:
+    """Removes the compiled files of these sources. If a source was edited within a second and kept
+    its size, Python would use the compiled file of the old version.
+    """
+    for path in paths:
+        # There may be none, or this Python may keep none.
+        with contextlib.suppress(OSError, NotImplementedError):
+            Path(importlib.util.cache_from_source(path)).unlink()
 
 
 def found(module: str, file: Path) -> Sources:

@@ -224,13 +224,9 @@ def sources_here(module: str) -> _sources.Sources | None:
 
 
 def forget_compiled(module: str) -> None:
-    """Removes the compiled files of the module and of what it imports from its folder. Python would
-    take such a file for a source that was edited within a second and kept its size.
-    """
-    for name in sources_here(module) or ():
-        if (source := source_of(name)) is not None:
-            with contextlib.suppress(OSError, NotImplementedError):
-                Path(importlib.util.cache_from_source(str(source))).unlink()
+    """Removes the compiled files of the module and of what it imports from its folder."""
+    found = [source_of(name) for name in sources_here(module) or ()]
+    _sources.forget_compiled(source for source in found if source is not None)
 
 
 def fault(host: str, run: str, answer: dict[str, Any]) -> str:
