@@ -220,6 +220,8 @@ class FakeBoard:
         self.ahead, self.data = ahead, data
         self.ends: dict[str, Any] = {}
         self.done: list[int] = []  # this machine's time of each event, in ns
+        self.goes = threading.Event()  # the board answers
+        self.goes.set()
 
     def give(self, name: str, end: Any) -> None:
         self.ends[name] = end
@@ -232,6 +234,7 @@ class FakeBoard:
     def serve(self) -> None:
         answer = self.ends["weft.flight"]
         for asked in self.ends["weft.flight.ask"]:
+            self.goes.wait()
             if asked == _fetched.TIME:
                 answer.write(self.now().to_bytes(8, "little"))
                 continue
@@ -273,6 +276,30 @@ def test_what_a_board_must_not_answer(tmp_path: Path, data: bytes, why: str) -> 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(BadUse, match="cannot write"):
         _fetched.Recorder(threads, FakeBoard(0).give).write(tmp_path / "no" / "f", 10.0)
+
+
+def test_an_answer_that_comes_too_late_is_not_taken_for_the_next(tmp_path: Path) -> None:
+    fake = FakeBoard(0)
+    recorder = _fetched.Recorder(threads, fake.give)
+    fake.goes.clear()
+    with pytest.raises(BadUse, match="the board has not answered for"):
+        recorder.write(tmp_path / "f", 0.05)
+    fake.goes.set()
+    recorder.write(tmp_path / "f", 10.0)
+    assert [x["e"] for x in _flight_read.Recorded([tmp_path / "f"]).lines()] == ["start"]
+
+
+def test_several_threads_fetch_at_once(tmp_path: Path) -> None:
+    recorder = _fetched.Recorder(threads, FakeBoard(0).give)
+    paths = [tmp_path / str(i) for i in range(8)]
+    fetching = [threading.Thread(target=recorder.write, args=(path, 10.0)) for path in paths]
+    for one in fetching:
+        one.start()
+    for one in fetching:
+        one.join()
+    for path in paths:
+        recorded = _flight_read.Recorded([path])
+        assert [x["e"] for x in recorded.lines()] == ["start"] and recorded.fault == ""
 
 
 # --- several clocks -------------------------------------------------------------------------------

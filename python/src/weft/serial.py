@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import os
 import socket
+import threading
 import weakref
 from typing import Any
 
@@ -43,6 +44,7 @@ class Board:
     def __init__(self, descriptor: int, where: str, baud: int, lease: float) -> None:
         self._where = where
         self._recorder: Any = None
+        self._making = threading.Lock()  # protects _recorder
         self._link = _native._Link(
             descriptor,
             f"python {os.getpid()}",
@@ -84,11 +86,12 @@ class Board:
             BadUse: the board does not answer, has no recorder, or has ended the session; the file
                 cannot be written; the link is closed.
         """
-        if self._recorder is None:
-            from weft import threads
-            from weft._watching import flight_fetched as _fetched
+        from weft import threads
+        from weft._watching import flight_fetched as _fetched
 
-            self._recorder = _fetched.Recorder(threads, self.give)
+        with self._making:
+            if self._recorder is None:
+                self._recorder = _fetched.Recorder(threads, self.give)
         self._recorder.write(path, patience)
 
     def wait(self) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,9 @@ class Recorder:
         self._first: Moment | None = None
         self._waits: dict[int, Any] = {}  # the waits that went on when the board was last read
         self._patience = 0.0
+        self._lock = threading.Lock()  # one thread asks at a time
+        # The question whose answer has not come whole, since a former call has given up.
+        self._open: int | None = None
 
     def _choose(self, guard: Any) -> Any:
         which, value = self._threads.select(guard, self._threads.after(self._patience))
@@ -63,7 +67,17 @@ class Recorder:
 
     def _asked(self, what: int) -> bytes:
         self._choose(self._threads.Output(self._ask, what))
+        self._open = what
         return self._next()
+
+    def _rest(self, answer: bytes) -> bytes:
+        """Returns the whole answer to the open question, which begins with `answer`."""
+        data = bytearray(answer)
+        while self._open == EVENTS and answer:
+            answer = self._next()
+            data += answer
+        self._open = None
+        return bytes(data)
 
     def _next(self) -> bytes:
         answer = self._choose(self._answer)
@@ -76,7 +90,7 @@ class Recorder:
         best: Moment | None = None
         for _ in range(ASKED):
             before = time.monotonic_ns()
-            answer = self._asked(TIME)
+            answer = self._rest(self._asked(TIME))
             after = time.monotonic_ns()
             if len(answer) != 8:
                 raise BadUse(
@@ -92,18 +106,20 @@ class Recorder:
         return best
 
     def write(self, path: str | os.PathLike[str], patience: float) -> None:
-        self._patience = patience
+        with self._lock:
+            self._patience = patience
+            self._write(path)
+
+    def _write(self, path: str | os.PathLike[str]) -> None:
         try:
-            data = bytearray()
-            answer = self._asked(EVENTS)
-            while answer:
-                data += answer
-                answer = self._next()
+            if self._open is not None:
+                self._rest(self._next())
+            data = self._rest(self._asked(EVENTS))
             # The board's clock is asked afterwards: the questions are events too.
             now = self.moment()
         except (PeerDied, Poisoned, Retired):
             raise BadUse("the board has ended the session: the events are not fetched") from None
-        taken = _board.read(bytes(data))
+        taken = _board.read(data)
         if not taken.room:
             raise BadUse(
                 f"board {taken.board} records nothing: build its program with WEFT_FLIGHT "
