@@ -158,8 +158,8 @@ def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     first.close()
     metrics.prometheus(registry).close()
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    with pytest.raises(BadUse, match=r"pip install weft-csp\[metrics\]"):
+    with pytest.raises(BadUse, match=r"pip install 'weft-csp\[metrics\]'"):
         metrics.prometheus()
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    with pytest.raises(BadUse, match=r"pip install weft-csp\[metrics\]"):
+    with pytest.raises(BadUse, match=r"pip install 'weft-csp\[metrics\]'"):
         metrics.opentelemetry()

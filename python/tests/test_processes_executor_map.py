@@ -272,7 +272,7 @@ def test_without_rich_the_error_says_what_to_do(
     pool: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    with pytest.raises(BadUse, match=r"pip install weft-csp\[cli\]"):
+    with pytest.raises(BadUse, match=r"pip install 'weft-csp\[cli\]'"):
         pool.map(abs, [1], progress=True)
 
 
