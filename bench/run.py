@@ -59,7 +59,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--report",
         action="store_true",
         help="then put the results kept in out/bench into bench/results, and write bench/RESULTS.md "
-        "from those (not of quick runs)",
+        "and bench/TARGETS.md from those (not of quick runs)",
     )
     parser.add_argument(
         "--no-run",
@@ -234,7 +234,8 @@ def main(argv: Sequence[str]) -> int:
             (path.parent / "plots").mkdir(exist_ok=True)
             (path.parent / headline.PICTURE).write_text(picture, encoding="utf-8")
         path.write_text(show.report(all_, found), encoding="utf-8")
-        say("wrote bench/RESULTS.md")
+        path.with_name("TARGETS.md").write_text(show.asked(all_, found), encoding="utf-8")
+        say("wrote bench/RESULTS.md and bench/TARGETS.md")
     return status
 
 

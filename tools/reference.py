@@ -1,9 +1,10 @@
-"""Writes python/docs/reference.md: every public name of the Python package, its signature and its
-docstring.
+"""Writes python/docs/reference.md: every public name of the Python package, by topic, with its
+signature and its docstring.
 
     .venv/bin/python tools/reference.py            writes the page
     .venv/bin/python tools/reference.py --check    exit status 1 if the page is not what would be written
 
+Examples are programs of the pages, which are tested there (EXAMPLES).
 Signatures are those of the stubs (`coroutines.pyi`, which shows what is awaited), or of the module
 that defines the name. Texts are the docstrings that `help()` shows in the installed package. A
 public name without a docstring is an error.
@@ -25,11 +26,40 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "python/src/weft"
 PAGE = ROOT / "python/docs/reference.md"
-HEAD = """# Reference
+HEAD = """<!-- Written by tools/reference.py: do not edit. -->
+# Reference
 
-Every public name, as `weft.coroutines` exports it. `weft.threads` and `weft.greenlets` export the same names; there what is `Awaitable` here
-is called and returns at once. `weft` exports the names of the chosen backend. Written by `tools/reference.py`: do not edit.
+Every public name, by topic. The names of the first {topics} topics are those that `weft.coroutines` exports.
+`weft.threads` and `weft.greenlets` export the same names; there what is `Awaitable` here is called and returns
+at once. `weft` exports the names of the chosen backend. [What you call](../README.md) tells the same as a text.
 """
+# The topics of weft.coroutines, and their names in the order in which a reader needs them.
+TOPICS = {
+    "Processes and networks": "process Process run run_async Parallel Sequence Group Spawn io "
+    "yield_ current_process NoResult Outside",
+    "Channels and their ends": "Channel ChannelArray Reader Writer retire poison",
+    "Choice": "select Alternative Guard Input Output skip readable writable Ready Ended ProcessEnd "
+    "watched",
+    "Time and barriers": "now sleep after at Timer timeout move_on_after deadline Timeout Barrier",
+    "Deadlocks and observers": "deadlocks watching_deadlocks BlockedProcess watchdog debug measure "
+    "measuring statistics ChannelStats tracing",
+    "Errors": "WeftError ChannelEnd Retired Poisoned PeerDied ProcessDied Cancelled Deadlock "
+    "BadUse WeftWarning",
+}
+# The example of a topic or module: the first program of a section of a page, which is tested there.
+EXAMPLES = {
+    "Processes and networks": ("README.md", "# Weft"),
+    "Channels and their ends": ("python/docs/toolkit.md", "## Several of the same"),
+    "Choice": ("python/README.md", "## Choice"),
+    "Time and barriers": ("python/docs/stopping.md", "## After so long"),
+    "Deadlocks and observers": ("README.md", "## Deadlock"),
+    "Errors": ("python/docs/tutorial.md", "## 4 When something fails"),
+    "weft.observe": ("python/docs/observing.md", "## Watchdog"),
+    "weft.toolkit": ("python/docs/toolkit.md", "## Files and commands"),
+    "weft.native": ("python/docs/native.md", "## What crosses"),
+    "weft.processes": ("python/docs/from-joblib-ray.md", "## Calls"),
+    "weft.plugnplay.coroutines": ("python/docs/toolkit.md", "## Plug and play"),
+}
 # The other modules whose public names are listed, each under its own heading.
 MODULES = (
     "weft.metrics",
@@ -45,7 +75,7 @@ MODULES = (
 
 
 class Undocumented(Exception):
-    """Raised if public names have no docstring. The text lists the names."""
+    """Raised if public names have no docstring, or no topic. The text lists the names."""
 
 
 def tree_of(module: str) -> ast.Module:
@@ -184,19 +214,34 @@ def entry(module: str, name: str, lacking: list[str]) -> str:
     return "\n".join(lines)
 
 
+def example(topic: str) -> str:
+    """Returns the program that is the example of a topic or module, as a block of the page; an
+    empty text if there is none.
+    """
+    if topic not in EXAMPLES:
+        return ""
+    path, section = EXAMPLES[topic]
+    _, _, rest = f"\n{(ROOT / path).read_text()}".partition(f"\n{section}\n")
+    program = re.search(r"^```python[^\n]*\n(.*?)^```", rest, re.DOTALL | re.MULTILINE)
+    assert program is not None, f"{path} has no program in the section {section!r}"
+    return f"```python\n{program[1]}```\n"
+
+
 def page() -> str:
     """Returns the whole page.
 
     Raises:
-        Undocumented: a public name has no docstring.
+        Undocumented: a public name has no docstring, or no topic.
     """
     lacking: list[str] = []
-    parts = [HEAD]
-    main = importlib.import_module("weft.coroutines")
-    listed = set(main.__all__)
-    parts += [
-        entry("weft.coroutines", name, lacking) for name in sorted(main.__all__, key=str.lower)
-    ]
+    parts = [HEAD.format(topics=len(TOPICS))]
+    listed = set(importlib.import_module("weft.coroutines").__all__)
+    without = listed - {name for names in TOPICS.values() for name in names.split()}
+    if without:
+        raise Undocumented("these public names have no topic: " + ", ".join(sorted(without)))
+    for topic, names in TOPICS.items():
+        parts += [f"## {topic}\n", example(topic)]
+        parts += [entry("weft.coroutines", name, lacking) for name in names.split()]
     for module in MODULES:
         try:
             names = importlib.import_module(module).__all__
@@ -205,11 +250,11 @@ def page() -> str:
         names = [n for n in names if module == "weft.plugnplay.coroutines" or n not in listed]
         if names:
             about = textwrap.dedent(text_of(importlib.import_module(module))).split("\n\n")[0]
-            parts.append(f"## `{module}`\n\n{about}\n")
+            parts += [f"## `{module}`\n\n{about}\n", example(module)]
             parts += [entry(module, name, lacking) for name in sorted(names, key=str.lower)]
     if lacking:
         raise Undocumented("these public names have no docstring: " + ", ".join(lacking))
-    return "\n".join(parts).rstrip() + "\n"
+    return "\n".join(part for part in parts if part).rstrip() + "\n"
 
 
 def main(arguments: list[str]) -> int:

@@ -174,26 +174,28 @@ def listing(targets: Targets) -> str:
 
 def report(targets: Targets, results: Mapping[str, Result]) -> str:
     """Returns RESULTS.md, from the result of each bench that was measured: the picture and the
-    figures that most readers want, then the targets, then each bench.
+    figures that most readers want, then each bench. What is asked of the benches is for those who
+    work on Weft, and has a page of its own (`asked`).
     """
     commits = sorted({result["commit"] for result in results.values()})
-    out = ["# Results", "", *_opening(targets, results)]
+    out = [WRITTEN, "# Results", "", *_opening(targets, results)]
     out += [
         "Measured at "
         + (
             f"commit {commits[0]}."
             if len(commits) == 1
             else f"{len(commits)} commits; each bench below names its own."
-        )
-        + " `./run bench --report` writes this page from the result of each bench; do not edit it.",
-        "",
-        *_asked(targets, results),
+        ),
     ]
     for name, bench in targets.benches.items():
         if name in results:
             out += ["", *_section(bench, results[name])]
     return "\n".join(out) + "\n"
 
+
+WRITTEN = (
+    "<!-- `./run bench --report` writes this page from the result of each bench: do not edit. -->"
+)
 
 OPENING = """\
 How fast is Weft beside what you use? A bar that ends at 0.1 means that Weft takes a tenth of what
@@ -242,8 +244,8 @@ def amount(value: float, of: str) -> str:
     return f"{number(value)} ns"
 
 
-def _asked(targets: Targets, results: Mapping[str, Result]) -> list[str]:
-    """Returns the targets, and whether each is reached."""
+def asked(targets: Targets, results: Mapping[str, Result]) -> str:
+    """Returns TARGETS.md: the targets, and whether each is reached."""
     rows: Rows = []
     for name, bench in targets.benches.items():
         if name in results:
@@ -253,7 +255,11 @@ def _asked(targets: Targets, results: Mapping[str, Result]) -> list[str]:
     met = sum(row[-1] == "met" for row in rows)
     missed = [f"{row[0]}, {row[1]}" for row in rows if row[-1] == "NOT MET"]
     out = [
-        "## What must be reached",
+        WRITTEN,
+        "# What must be reached",
+        "",
+        "For those who work on Weft: what is asked of the benches of [RESULTS.md](RESULTS.md), and "
+        "whether it is reached.",
         "",
         "Smaller is better: ns, bytes, or Weft ÷ the other. "
         f"{met} figures are within what was asked; {len(missed)} are not"
@@ -262,7 +268,7 @@ def _asked(targets: Targets, results: Mapping[str, Result]) -> list[str]:
         "| bench | must be reached | by | figure | reach | verdict |",
         "|---|---|---|---:|---:|---|",
     ]
-    return out + ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(out + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
 def _section(bench: Bench, result: Result) -> list[str]:
