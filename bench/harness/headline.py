@@ -12,7 +12,7 @@ from .result import Result, figure_of, measured
 from .targets import Headline, Targets
 
 PICTURE = "plots/headline.svg"
-WIDTH, ROW, LEFT, RIGHT = 900, 34, 470, 60
+WIDTH, ROW, LEFT, RIGHT = 960, 34, 510, 60
 OURS, RULE, INK = "#1b6ca8", "#999999", "#222222"
 
 

@@ -1,5 +1,5 @@
 """Tests the documentation as one site: it is built and opened in a real browser, every link is
-followed, and a picture is taken.
+followed, each page is looked at in three widths, and pictures are taken.
 
 The browser is headless Chromium of the distribution. A page of the test runs in it: this page
 fetches every page of the site, and everything to which a page refers, on loopback, and writes down
@@ -12,15 +12,17 @@ import functools
 import html
 import http.server
 import json
+import os
 import re
 import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, VERSION
 
 pytestmark = pytest.mark.soak  # these tests need a browser, and take half a minute
 
@@ -77,12 +79,58 @@ CRAWLER = """<!doctype html><pre id="found"></pre><script>
 </script>"""
 
 
+# Opens each page in a frame, and measures it at three widths. PAGES is replaced by their paths.
+LOOKER = """<!doctype html><pre id="found"></pre><script>
+(async () => {
+  const faults = []
+  let looked = 0
+  const frame = document.createElement('iframe')
+  frame.style.height = '900px'
+  document.body.append(frame)
+  for (const path of PAGES) {
+    frame.style.width = '1280px'
+    await new Promise(loaded => { frame.onload = loaded; frame.src = path })
+    const page = frame.contentDocument
+    const empty = cells => [...cells].every(c => !c.textContent.trim() && !c.querySelector('img'))
+    for (const row of page.querySelectorAll('article tr'))
+      if (empty(row.cells)) faults.push(`${path}: a row of a table is empty`)
+    for (const image of page.querySelectorAll('article img')) {
+      await image.decode().catch(() => faults.push(`${path}: ${image.src} cannot be drawn`))
+    }
+    for (const width of [390, 768, 1280]) {
+      frame.style.width = `${width}px`
+      const wide = page.documentElement.scrollWidth
+      if (wide > width) {
+        const causes = [...page.querySelectorAll('article *')]
+          .filter(e => e.getBoundingClientRect().right > width && !e.closest('pre, table, .md-typeset__scrollwrap'))
+          .map(e => `${e.tagName} ${e.textContent.trim().slice(0, 60)}`)
+        faults.push(`${path}: ${wide} pixels in a window of ${width}: ${causes.slice(0, 2).join(' / ')}`)
+      }
+      looked += 1
+    }
+  }
+  document.getElementById('found').textContent = JSON.stringify({looked, faults})
+})()
+</script>"""
+
+# Shows one page in a frame, in the scheme of colours that its reader has chosen.
+FRAME = """<!doctype html><style>html, body { margin: 0 } iframe { border: 0 }</style><script>
+const [path, width, height, dark] = location.hash.slice(1).split(',')
+localStorage.setItem('/.__palette', JSON.stringify({index: +dark, color: {
+  media: '', scheme: ['default', 'slate'][+dark], primary: 'custom', accent: 'custom'}}))
+document.write(`<iframe src="${path}" width="${width}" height="${height}"></iframe>`)
+</script>"""
+PICTURES = {"home": "/", "how-to": "/python/docs/", "performance": "/bench/RESULTS/"}
+
+
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves the site, and the crawler beside it."""
+    """Serves the site, and the test's own pages beside it."""
+
+    own: ClassVar[dict[str, str]] = {"/crawler.html": CRAWLER, "/frame.html": FRAME}
 
     def do_GET(self) -> None:
-        if self.path == "/crawler.html":
-            body = CRAWLER.encode()
+        if self.path in self.own:
+            body = self.own[self.path].encode()
             self.send_response(200)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
@@ -95,27 +143,29 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+def build(folder: Path, **variables: str) -> None:
+    """Builds the site into the folder."""
+    python = ROOT / ".venv/bin/python"
+    command = [python, "-m", "mkdocs", "build", "--strict", "-f", "tools/site/mkdocs.yml"]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", **variables}
+    done = subprocess.run(
+        [*command, "-d", folder], cwd=ROOT, capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def result(dom: str) -> Any:
+    """Returns what a page of the test has found."""
+    match = re.search(r'<pre id="found">(.+?)</pre>', dom, re.DOTALL)
+    assert match, dom[:500]
+    return json.loads(html.unescape(match[1]))
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """Yields the address where the site is served, and the folder where it was built."""
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [
-            ROOT / ".venv/bin/python",
-            "-m",
-            "mkdocs",
-            "build",
-            "--strict",
-            "-f",
-            "tools/site/mkdocs.yml",
-            "-d",
-            folder,
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    build(folder)
     server = http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))
     )
@@ -141,9 +191,7 @@ def test_every_link_leads_somewhere(site: tuple[str, Path], browser: list[str]) 
     url, _ = site
     command = [*browser, "--virtual-time-budget=600000", "--dump-dom", f"{url}/crawler.html"]
     dom = subprocess.run(command, capture_output=True, text=True).stdout
-    match = re.search(r'<pre id="found">(.+?)</pre>', dom, re.DOTALL)
-    assert match, dom[:500]
-    found = json.loads(html.unescape(match[1]))
+    found = result(dom)
     assert found["broken"] == [] and found["outside"] == []
     pages = subprocess.run(
         ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -152,28 +200,64 @@ def test_every_link_leads_somewhere(site: tuple[str, Path], browser: list[str]) 
     assert found["links"] > found["pages"] and found["files"] > 5
 
 
-def test_a_picture_of_the_first_page(
-    site: tuple[str, Path], browser: list[str], tmp_path: Path
+def test_no_page_is_wider_than_its_window_and_no_row_is_empty(
+    site: tuple[str, Path], browser: list[str]
 ) -> None:
-    """The picture is kept as out/site.png, for a person to look at. It shows the page, and the
-    picture in the page.
-    """
+    """Widths of a telephone, a tablet and a desk."""
+    url, folder = site
+    pages = sorted(f"/{p.parent.relative_to(folder)}/" for p in folder.rglob("index.html"))
+    assert len(pages) > 100
+    Quiet.own["/looker.html"] = LOOKER.replace("PAGES", json.dumps(pages))
+    command = [*browser, "--virtual-time-budget=600000", "--dump-dom", f"{url}/looker.html"]
+    found = result(subprocess.run(command, capture_output=True, text=True).stdout)
+    assert found["faults"] == []
+    assert found["looked"] == 3 * len(pages)
+
+
+@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_pictures(
+    site: tuple[str, Path], browser: list[str], name: str, scheme: str, width: int
+) -> None:
+    """The pictures are kept as out/site/*.png, for a person to look at."""
     url, _ = site
-    picture = tmp_path / "site.png"
+    out = ROOT / "out/site"
+    out.mkdir(parents=True, exist_ok=True)
+    picture = out / f"{name}-{width}-{scheme}.png"
+    picture.unlink(missing_ok=True)
+    hash_ = f"{PICTURES[name]},{width},1400,{int(scheme == 'dark')}"
     subprocess.run(
         [
             *browser,
-            "--window-size=1280,1400",
+            f"--window-size={width},1400",
             "--virtual-time-budget=10000",
             f"--screenshot={picture}",
-            url,
+            f"{url}/frame.html#{hash_}",
         ],
         capture_output=True,
         check=True,
     )
-    assert picture.stat().st_size > 50_000  # an empty page of that size has some 5 kB
-    (ROOT / "out").mkdir(exist_ok=True)
-    shutil.copy(picture, ROOT / "out" / "site.png")
+    assert picture.stat().st_size > 20_000  # an empty page of that size has some 5 kB
+
+
+def test_the_first_page_has_programs_in_tabs_and_figures(site: tuple[str, Path]) -> None:
+    _, folder = site
+    home = (folder / "index.html").read_text(encoding="utf-8")
+    tabs = ["Python", "C++", "MicroPython", "Microcontroller"]
+    assert re.findall(r'<label for="__tabbed_1_\d">(.*?)</label>', home) == tabs
+    assert home.count("<strong>") >= 3 and 'class="weft-figures"' in home
+    assert "pip install weft-csp" in re.sub("<[^>]*>", "", home)
+    assert f"Weft {VERSION}" in home and "assets/logo.svg" in home
+
+
+def test_links_lead_into_the_repository_if_its_address_is_known(tmp_path: Path) -> None:
+    build(tmp_path, WEFT_REPOSITORY="https://forge.example/weft/weft.git")
+    page = (tmp_path / "python/docs/processes/index.html").read_text(encoding="utf-8")
+    assert 'href="https://forge.example/weft/weft"' in page
+    assert 'href="https://forge.example/weft/weft/edit/main/python/docs/processes.md"' in page
+    by_a_tool = (tmp_path / "python/docs/reference/index.html").read_text(encoding="utf-8")
+    assert "/edit/main/" not in by_a_tool
 
 
 def test_the_search_finds_a_rule(site: tuple[str, Path]) -> None:
