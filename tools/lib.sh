@@ -171,13 +171,14 @@ need_command() {
 
 # _suite KIND SUITE WORK: sets up an apt of its own in the folder WORK, for that suite of Debian at
 # this machine's own mirror. It fetches the suite's lists (KIND: deb or deb-src), and leaves the
-# options for apt-get in `options`.
+# options for apt-get in `options`. Packages are those of DEB_ARCHITECTURE, or of this machine.
 _suite() {
   local kind=$1 suite=$2 work=$3 mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   # shellcheck disable=SC2016 # for apt-get to expand
   mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 2>/dev/null | sed -n 1p || true)
   options=(-o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$work/lists"
     -o "Dir::Cache=$work/cache" -o Acquire::Languages=none -o APT::Sandbox::User=root -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false)
+  [[ -z ${DEB_ARCHITECTURE:-} ]] || options+=(-o "APT::Architecture=$DEB_ARCHITECTURE" -o "APT::Architectures=$DEB_ARCHITECTURE")
   [[ -n $mirror ]] || { say "apt knows no Debian mirror: fetch what is missing of Debian $suite yourself, as ${work%.fetch}" && return 1; }
   rm -rf "$work" &&
     mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/tree" &&

@@ -1,12 +1,15 @@
 """Tries a wheel in an environment that has nothing else: tools/wheel_check.py INTERPRETER WHEEL
 COMPAT FOLDER
+or: tools/wheel_check.py --pure INTERPRETER WHEEL FOLDER
 
 First the core is tried alone, then all extras. COMPAT is the wheel of weft-compat. FOLDER is made anew, and everything runs in it, far
-from any checkout. The exit status is 1, with what went wrong, if something does not work.
+from any checkout. With --pure the wheel has no extension module: the program runs, and so do the
+scenarios of conformance/ that such a wheel should pass. The exit status is 1, with what went wrong, if something does not work.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -16,6 +19,7 @@ import zipfile
 from email.parser import Parser
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = """\
 import weft
 
@@ -112,21 +116,49 @@ def check(interpreter: str, wheel: Path, compat: Path) -> None:
     expect("tick", call(weft, "lf", "run", "Blink.lf"))
 
 
+def check_pure(interpreter: str, wheel: Path) -> None:
+    """Tries a wheel without the extension module, for every Python and platform."""
+    if not wheel.name.endswith("-py3-none-any.whl"):
+        raise Wrong("its name says that it is not for every platform")
+    with zipfile.ZipFile(wheel) as archive:
+        compiled = [name for name in archive.namelist() if name.endswith(".so")]
+    if compiled:
+        raise Wrong(f"it has {compiled}")
+    call(interpreter, "-m", "venv", "venv")
+    python = Path("venv/bin/python")
+    Path("program.py").write_text(PROGRAM, encoding="utf-8")
+    call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", "--no-index", wheel)
+    said = call(python, "program.py")
+    expect("weft: no extension module", said)
+    expect("[None, 6]", said)
+    call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", "pytest>=9,<10")
+    # The scenarios are the checkout's; the folder has no package of Weft beside them.
+    Path("conformance").symlink_to(ROOT / "conformance")
+    for backend in ("coroutines", "threads"):
+        said = call(python, "-m", "conformance.pure", backend)
+        outcomes = json.loads(said[said.index("{") :])
+        wrong = {name: what for name, what in outcomes.items() if what != "ok"}
+        if wrong or not outcomes:
+            raise Wrong(f"of {len(outcomes)} scenarios on {backend} these failed: {wrong}")
+
+
 def main(arguments: list[str]) -> int:
     if len(arguments) != 4:
         print(__doc__, file=sys.stderr)
         return 2
-    interpreter, wheel, compat = (
-        arguments[0],
-        Path(arguments[1]).resolve(),
-        Path(arguments[2]).resolve(),
-    )
-    folder = Path(arguments[3])
+    pure = arguments[0] == "--pure"
+    if pure:
+        arguments = arguments[1:]
+    interpreter, wheel, *compat = (arguments[0], *(Path(a).resolve() for a in arguments[1:-1]))
+    folder = Path(arguments[-1])
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     os.chdir(folder)
     try:
-        check(interpreter, wheel, compat)
+        if pure:
+            check_pure(interpreter, wheel)
+        else:
+            check(interpreter, wheel, *compat)
     except Wrong as wrong:
         print(f"wheel_check: {wheel.name}: {wrong}", file=sys.stderr)
         return 1
