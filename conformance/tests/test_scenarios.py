@@ -71,6 +71,7 @@ NO_SCENARIO = {
     "14.18": "hosts of a network; net/tests/test_observed.py has it",
     **{f"15.{n}": "executors of C++; cpp/tests/hosted_cores.cpp has them" for n in range(5, 10)},
     "15.10": "main modules without a guard; python/tests/test_processes_unguarded.py has it",
+    "15.12": "main modules; python/tests/test_processes_main_globals.py has it",
     "15.11": "of the system; python/tests/test_refused_calls.py has it",
     **{
         f"16.{n}": "components are compiled libraries; python/tests/test_native_*.py have them, in random networks too"

@@ -27,6 +27,7 @@ __all__ = [
     "Call",
     "Failure",
     "RemoteTraceback",
+    "body_of",
     "dump_call",
     "dump_function",
     "dump_values",
@@ -260,7 +261,17 @@ def name_of(function: Any) -> Name | None:
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
-    return (module, name) if found is function or _body_of(found) is function else None
+    return (module, name) if found is function or body_of(found) is function else None
+
+
+def _told_name(function: Any) -> Name | None:
+    """Returns the function's name. Warns of variables of the main module that it will miss."""
+    name = name_of(function)
+    if name is not None and name[0] == "__main__":
+        from weft._hosts import main_globals  # most functions are of another module
+
+        main_globals.warn_of(body_of(function))
+    return name
 
 
 def main_is_typed() -> bool:
@@ -277,7 +288,7 @@ def main_is_typed() -> bool:
     return getattr(main, "__spec__", None) is None and not Path(file).is_file()
 
 
-def _body_of(found: Any) -> Any:
+def body_of(found: Any) -> Any:
     """Returns the function that `@process` of any backend has decorated."""
     if isinstance(found, _native.ProcessFunction):
         found = getattr(found, "__wrapped__", found)
@@ -300,7 +311,7 @@ def _found(name: Name) -> Any:
                 f"the main module has no {name[1]!r} when an OS process imports it: define it at its top level, "
                 'not below `if __name__ == "__main__"`, nor below what starts OS processes'
             ) from error
-    return _body_of(found)
+    return body_of(found)
 
 
 def _by_value(function: Any) -> bytes:
@@ -328,7 +339,7 @@ def dump_function(function: Any) -> bytes:
         BadUse: the function can be neither imported nor sent.
     """
     if isinstance(function, (types.FunctionType, types.BuiltinFunctionType)):
-        name = name_of(function)
+        name = _told_name(function)
         return pickle.dumps(name) if name is not None else _by_value(function)
     try:
         return pickle.dumps(function, 5)
@@ -355,7 +366,7 @@ def dump_call(
         BadUse: something in the call cannot be pickled, or the function can be neither imported nor
             sent.
     """
-    name = name_of(function)
+    name = _told_name(function)
     what = name if name is not None else _by_value(function)
     shared: list[Any] = []
     called = f"process {_foreign_exceptions.name_of(function)}"
