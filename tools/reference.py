@@ -239,9 +239,9 @@ def page() -> str:
     without = listed - {name for names in TOPICS.values() for name in names.split()}
     if without:
         raise Undocumented("these public names have no topic: " + ", ".join(sorted(without)))
-    for topic, names in TOPICS.items():
+    for topic, listed_names in TOPICS.items():
         parts += [f"## {topic}\n", example(topic)]
-        parts += [entry("weft.coroutines", name, lacking) for name in names.split()]
+        parts += [entry("weft.coroutines", name, lacking) for name in listed_names.split()]
     for module in MODULES:
         try:
             names = importlib.import_module(module).__all__

@@ -43,7 +43,7 @@ keep_wheel() { # there is nothing to repair
   rm -rf "$home/$1/repaired" && mkdir -p "$home/$1/repaired" && cp "$home/$1"/built/*.whl "$home/$1/repaired"
 }
 build_pure() {
-  rm -rf "$home/$1" && mkdir -p "$home/$1" &&
+  rm -rf "${home:?}/$1" && mkdir -p "$home/$1" &&
     CC=false CXX=false "$VENV/bin/pip" wheel --progress-bar off --no-build-isolation --no-deps --wheel-dir "$home/$1/built" \
       -C cmake.define.WEFT_PURE=ON -C wheel.py-api=py3 -C wheel.platlib=false "$home"/sdist/*.tar.gz
 }

@@ -4,6 +4,7 @@ own.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -98,3 +99,31 @@ def test_an_error_in_the_sources_is_shown_and_not_forgotten(built: House) -> Non
     assert "this is no C++" in (built.path / ".build/logs/building-Weft.log").read_text()
     source.write_text(good)
     assert BUILT in built.run("build").stderr
+
+
+def test_the_demo_starts_from_a_wheel_if_nothing_was_built(house: House) -> None:
+    house.script("tools/setup", 'echo "setup $*" >>log\n')
+    house.script("tools/build", "echo build >>log\n")
+    house.script(".venv/bin/pip", 'echo "pip ${*: -1}" >>log\n')
+    house.script(".venv/bin/python", 'echo "demo $*" >>log\n')
+    house.script("examples/demo.py", "", "")
+    tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    wheels = house.path / "out/wheels"
+    wheels.mkdir(parents=True)
+    log = house.path / "log"
+    other = f"weft_csp-{VERSION}-cp27-cp27-manylinux_2_34_{os.uname().machine}.whl"
+    fits = other.replace("cp27", tag)
+    for there, steps in (
+        (other, ["build"]),
+        (fits, ["setup python", f"pip out/wheels/{fits}"]),
+    ):
+        (wheels / there).touch()
+        log.write_text("")
+        result = house.run("demo", "--small", PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin")
+        assert result.returncode == 0, result.stderr
+        assert log.read_text().splitlines() == [*steps, "demo examples/demo.py --small"]
+    (house.path / ".build/stamps").mkdir(parents=True, exist_ok=True)
+    (house.path / ".build/stamps/weft").touch()  # somebody has built
+    log.write_text("")
+    assert house.run("demo").returncode == 0
+    assert log.read_text().startswith("build\n")
