@@ -4,12 +4,13 @@ SUITE…
 WHEELS is the folder with the wheels. For each suite (`bookworm`, `trixie`, …) mmdebstrap makes a
 root with Python and its venv alone, which stays in .build/wheels/root-SUITE for the next time. One
 command in the root installs the wheel that pip chooses, without any network, and runs a program.
-The table tells how long that command took. The exit status is 1 if the program said something else
+The table tells how long that command took, and how much of it the CPU was at work. The exit status is 1 if the program said something else
 than it should. It must be root who calls it, since it changes the root of the command.
 """
 
 from __future__ import annotations
 
+import resource
 import shutil
 import subprocess
 import sys
@@ -59,15 +60,16 @@ def attempt(suite: str, wheels: Path) -> tuple[list[str], bool]:
     for wheel in wheels.glob("*.whl"):
         shutil.copy(wheel, here / "wheels")
     (here / "hello.py").write_text(PROGRAM, encoding="utf-8")
-    began = time.monotonic()
+    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     out, errors, status = within(root, COMMAND)
-    took = time.monotonic() - began
+    took, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     right = status == 0 and out == "[None, 6]\n"
     if not right:
         print(f"wheel_root: {suite}: status {status}\n{out}{errors}", file=sys.stderr)
     python = within(root, "python3 -V")[0].strip()
     runs = "pure Python" if "no extension module" in errors else "the extension"
-    return [suite, python, runs, f"{took:.1f}", "yes" if right else "NO"], right
+    return [suite, python, runs, f"{took:.1f}", f"{cpu:.1f}", "yes" if right else "NO"], right
 
 
 def main(arguments: list[str]) -> int:
