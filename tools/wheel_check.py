@@ -128,15 +128,15 @@ def check_pure(interpreter: str, wheel: Path) -> None:
     python = Path("venv/bin/python")
     Path("program.py").write_text(PROGRAM, encoding="utf-8")
     call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", "--no-index", wheel)
-    said = call(python, "program.py")
-    expect("weft: no extension module", said)
-    expect("[None, 6]", said)
+    output = call(python, "program.py")
+    expect("weft: no extension module", output)
+    expect("[None, 6]", output)
     call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", "pytest>=9,<10")
     # The scenarios are the checkout's; the folder has no package of Weft beside them.
     Path("conformance").symlink_to(ROOT / "conformance")
     for backend in ("coroutines", "threads"):
-        said = call(python, "-m", "conformance.pure", backend)
-        outcomes = json.loads(said[said.index("{") :])
+        output = call(python, "-m", "conformance.pure", backend)
+        outcomes = json.loads(output[output.index("{") :])
         wrong = {name: what for name, what in outcomes.items() if what != "ok"}
         if wrong or not outcomes:
             raise Wrong(f"of {len(outcomes)} scenarios on {backend} these failed: {wrong}")
