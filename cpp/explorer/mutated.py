@@ -262,7 +262,7 @@ EDITS: list[tuple[str, str, str]] = [
 
 
 class DoesNotApply(Exception):
-    """Raised if an edit's text does not stand exactly once in its file."""
+    """Raised if an edit's text does not occur exactly once in its file."""
 
 
 def pattern(old: str) -> re.Pattern[str]:

@@ -27,7 +27,7 @@ using checking::Replay;
 using checking::Stopped;
 using Deviations = std::vector<Replay::Deviation>;
 
-// How one run went.
+// The outcome of one run.
 struct Outcome {
   std::string kind;  // the kind of failure; empty if there was none
   std::string what, type;
@@ -160,7 +160,7 @@ void Check::search() {
   for (unsigned turn = 0; !ends_ && !over(end); ++turn) one_way(ways[turn % 3], end, 200, turn);
 }
 
-// Runs at most `most` schedules by one way of searching. In every second turn times also come
+// Runs at most `most` schedules by one way of searching. In every second round times may also come
 // early.
 void Check::one_way(Search way, double end, std::size_t most, unsigned turn) {
   const bool any_time = o_.any_time || (turn % 2 == 1);

@@ -310,7 +310,7 @@ TEST_CASE_TEMPLATE(
   f.c.drop_reader();
   CHECK(v.wakes == 1);
   CHECK(v.status == Status::retired);
-  CHECK(v.item->v == 2);  // The value has come back.
+  CHECK(v.item->v == 2);  // The value is back with its writer.
   CHECK(f.ring.dropped == 1);
   CHECK(w.write(f.c, 3) == Status::retired);
   CHECK(w.item->v == 3);

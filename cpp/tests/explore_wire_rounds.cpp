@@ -2,7 +2,7 @@
 // programs whose processes go on, wait and end, while one program, or two at once, asks. The code
 // is that of the sessions, of the questions (asking.hpp) and of the conclusions from the answers
 // (everywhere.hpp); the processes are simulated here, since the code of a link knows no processes.
-// Every order of frames, of processes that go on and of looks is run. The following is checked, as
+// Every order of frames, of processes that go on and of rounds is run. The following is checked, as
 // in the model. When a deadlock is declared, there was a moment between the two rounds at which no
 // process could go on and no frame was under way; and still no process can go on and no frame is
 // under way, unless a program has been killed meanwhile. A program that learns of the deadlock
@@ -21,7 +21,7 @@ namespace {
 
 using explorer::engine;
 
-// An operation at a channel of the process's own program.
+// An operation at a channel of the program in which its process runs.
 struct Here : core::Waker {
   static void woken(core::Waker* w) noexcept;
   static const core::WakerOps kOps;
@@ -110,7 +110,7 @@ class Proc {
 
 struct Programs;
 
-// A program that answers rounds, and uses rounds to look for a deadlock.
+// A program that answers rounds, and uses rounds to detect a deadlock.
 class Says final : public w::Asking {
  public:
   Says(Programs& all, std::size_t which, std::shared_ptr<w::Space> space)
@@ -244,8 +244,8 @@ struct Programs {
           e.may(true, [wire = wire, mine = mine] { wire->tell(*mine); });
     }
   }
-  // Lets each program that waits look again when every event has happened. `answers` is whether all
-  // programs that wait answer.
+  // Lets each program that waits begin another round when every event has happened. `answers` is
+  // whether all programs that wait answer.
   void last_look(bool answers = true) {
     for (const Program& p : all)
       if (p.says && p.is_here()) REQUIRE_THAT(!p.says->is_asking());

@@ -13,7 +13,7 @@
 namespace weft::test {
 namespace {
 
-// One receiving space, with the bytes that are under way to it, and the slots at which it looks.
+// One receiving space, with the bytes that are under way to it, and the slots that it has open.
 struct Receives {
   Pipe pipe;
   std::deque<std::pair<w::Buffer, int>> under_way{};

@@ -362,8 +362,8 @@ TEST_CASE("rule 18.8: an executor that was woken by another thread sleeps again"
     char b[1];
     co_await s.read_some(b);
   };
-  // If a bell is rung a moment too late, only the executor's next sleep silences it. So a single
-  // look may still find a bell that rings.
+  // If an eventfd is written a moment too late, only the executor's next sleep resets it. So a
+  // single reading may still find a count that is not zero.
   const auto looks = [](weft::Reader<int> r, Stream s, int& n) -> Process {
     const std::uint64_t before = rung();
     for (int i = 0; i < kRounds; ++i) {

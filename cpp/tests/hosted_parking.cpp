@@ -1,4 +1,4 @@
-// Tests how an executor sleeps where a language runtime looks for signals around the sleep
+// Tests how an executor sleeps where a language runtime checks for signals around the sleep
 // (runtime/parking.hpp, rule 6.7).
 #include <atomic>
 #include <thread>
@@ -24,15 +24,16 @@ struct Count final : weft::runtime::Activity {
   std::int64_t wake_time() noexcept override { return until; }
 };
 
-// The calls that the language runtime has received, and the effects that the next calls shall have.
+// The calls that the language runtime has received, and the effects that the next calls are to
+// have.
 struct Seen {
   Parking* by = nullptr;
   int looked = 0, ended = 0;
   bool go_on = true;      // the result of disturbed()
-  int stir_in_looks = 0;  // how many more looks are disturbed
+  int stir_in_looks = 0;  // how many more checks for signals are disturbed
 } seen;
 
-void* begin_stirred(Parking& p) {  // Called after the last look for signals, before the sleep.
+void* begin_stirred(Parking& p) {  // Called after the last check for signals, before the sleep.
   seen.by = &p;
   p.disturb();
   return &seen;

@@ -11,7 +11,7 @@ namespace pnp = weft::plugnplay;
 namespace {
 
 // The other side of one channel of the process under test. It runs in virtual time, so that a port
-// that waits for a time lets the other processes go first.
+// that waits for a time lets the other processes run first.
 struct Port {
   bool input;
   bool optional;  // whether the process goes on without this port

@@ -331,7 +331,7 @@ TEST_CASE("wire 4.10: who only looks meets who waits already, else takes the ski
     CHECK(look(some) == 1);
     waits.join();
   }
-  w::FarSelect behind;  // With priority no guard behind a skip is asked.
+  w::FarSelect behind;  // With priority no guard behind a skip is tried.
   behind.in(r).on(weft::skip()).meet(b);
   CHECK(behind() == 1);
 }

@@ -102,7 +102,7 @@ TEST_CASE(
       }
       if (dice() % 2) {
         // Stops in the middle of a frame. The rest of that frame must be sent before whole frames
-        // are asked for.
+        // are requested.
         if (send_some()) {
           const std::size_t n = lends.queued();
           sent.resize(sent.size() + n);

@@ -413,7 +413,8 @@ TEST_CASE(
     while (h.in().tail.load() == 0) std::this_thread::yield();  // HELLO rings the bell.
     std::uint64_t op = 0;
     for (const auto who : {w::Bell::standby, w::Bell::looking}) {
-      // If the bells' thread looks just now, the waiter sleeps by itself, and the test tries again.
+      // If the bells' thread is polling at this moment, the waiter sleeps by itself, and the test
+      // tries again.
       bool parked = false;
       for (int attempt = 0; !parked && attempt < 1000; ++attempt) {
         h.in().bell.who.store(who);
@@ -602,7 +603,7 @@ TEST_CASE(
       REQUIRE(::getrusage(RUSAGE_THREAD, &use) == 0);
       sleeps = use.ru_nvcsw;
     });
-    // The idle thread waits first, so it looks for both threads.
+    // The idle thread waits first, so it polls for both threads.
     const auto asleep = [&] {
       if (id == 0) return false;
       std::ifstream stat("/proc/self/task/" + std::to_string(id) + "/stat");
@@ -616,8 +617,8 @@ TEST_CASE(
     }
     end(1);
     idle.join();
-    // The idle thread looks three times, and again if a frame comes while the other is awake, when
-    // it wakes no thread. If it never stopped looking, each round trip would wake it.
+    // The idle thread polls three times, and polls again if a frame comes while the other thread is
+    // awake and need not be woken. If it never stopped polling, each round trip would wake it.
     CHECK(sleeps < kTimes / 2);
   }
   int status = 0;

@@ -1,5 +1,5 @@
 // The points of a checked program (runtime/points.hpp) call a Checker, which decides which process
-// goes next (deciding.hpp).
+// runs next (deciding.hpp).
 #pragma once
 #include <memory>
 #include <string>

@@ -24,7 +24,7 @@ struct StartOf;
 struct Where {
   bool multi;  // true for a Cores, false for a Core
   unsigned threads;
-  // The CPU for each thread; the list is empty if the threads are not pinned.
+  // The CPU of each thread; the list is empty if the threads are not pinned.
   std::vector<int> cpus;
 };
 // Runs a network with this thread as worker 0 of `cores`, whose other workers have been started.

@@ -105,7 +105,7 @@ class Flight final : public runtime::Observer {
     form::Lane lane;
     std::uint32_t running = 0;
     // The time at which the last process was suspended, if another process resumes now; otherwise
-    // 0. So an event needs one reading of the clock, which takes nearly half of an event's time.
+    // 0. This spares a second reading of the clock, which takes nearly half of an event's time.
     std::uint64_t now = 0;
     struct Kind {
       const runtime::OpKind* kind = nullptr;

@@ -70,7 +70,7 @@ struct Ends {
 };
 
 namespace detail {
-// A function that hands an end to the program that has come for it.
+// A function that hands an end to the program that has asked for it.
 using Gives = std::function<void(Link&)>;
 // A name that this program offers.
 struct Offer {
@@ -84,8 +84,8 @@ struct Offer {
   std::unordered_map<std::string, std::optional<Clock::time_point>> tickets;
   std::mutex writing;
   std::atomic<std::uint64_t> revision = 0;  // the revision that this program wrote last
-  // Learns which program takes a ticket. It is used under `writing`, and without `mutex_`, since it
-  // takes `mutex_` itself.
+  // Reports which program takes a ticket. It is used under `writing`, and without `mutex_`, since
+  // it takes `mutex_` itself.
   std::optional<Hears> hears;
   const Outside outside{Outside::due};
 };
@@ -255,7 +255,7 @@ class Network {
   std::shared_ptr<Offer> shown(const Any& said);
   std::shared_ptr<Link> come(const std::string& name, const char* side, double patience);
   std::pair<detail::Connection, std::string> way_to(const detail::Entry& entry);
-  // The client nats.c reconnects by itself. The server is asked repeatedly only while it is away.
+  // The client nats.c reconnects by itself. The server is polled only while it cannot be reached.
   bool server_is_there(detail::Clock::time_point until) const {
     while (!names_.connected()) {
       if (detail::Clock::now() > until) return false;

@@ -9,7 +9,7 @@
 //   weft::watchdog dog(100ms, [](const weft::Hog& h) { … });
 //   weft::measuring m;  weft::run(…);  std::puts(m.table().c_str());
 //
-// The functions that are given to these tools must not throw.
+// The functions that a program passes to these tools must not throw.
 #pragma once
 #include <algorithm>
 #include <condition_variable>

@@ -58,8 +58,8 @@ std::shared_ptr<detail::Offer> Network::had(const std::string& name) {
   return o;
 }
 
-// Listens for the taking of a ticket of `o`. A second call does nothing, unless the server has lost
-// the consumer.
+// Listens for the removal of a ticket of `o`. A second call does nothing, unless the server has
+// lost the consumer.
 void Network::hear(Offer& o) noexcept {
   const auto told = [this, &o](const Any& said, std::uint64_t revision) {
     if (said.is_object() && said.value("home", Any()) == home_ && said.contains("ticket") &&
@@ -142,7 +142,7 @@ void Network::let_go(Offer& o) noexcept {
       const auto there = names_.read(o.name);
       if (!there || there->text("home") != home_ || names_.remove(o.name, there->revision)) return;
     }
-  } catch (const std::exception&) {  // The server is away: the entry will expire.
+  } catch (const std::exception&) {  // The server cannot be reached: the entry will expire.
   }
 }
 
@@ -241,7 +241,7 @@ bool Network::let_in(int socket) {
     one.thread = std::thread([this, &one, socket] {
       try {
         answer(socket);
-      } catch (const std::exception&) {  // The program has gone, or lacks a certificate.
+      } catch (const std::exception&) {  // The program has left, or lacks a certificate.
       }
       const std::lock_guard mine(mutex_);
       // If the socket stayed open, the program would not learn that it was refused.
@@ -256,7 +256,7 @@ bool Network::let_in(int socket) {
   return true;
 }
 
-// Finds the offer for which a program has come. Throws BadUse, whose text is sent to the program.
+// Finds the offer that a program asks for. Throws BadUse, whose text is sent to the program.
 std::shared_ptr<detail::Offer> Network::shown(const Any& said) {
   const auto text = [&](const char* key) {
     const auto at = said.find(key);

@@ -45,7 +45,7 @@ std::uint32_t Parking::sleep() noexcept {
   Poller* const io = poller();
   const Attending* const served = attending.load(std::memory_order_acquire);
   // Under a global lock a thread attends in park(), instead of yielding, once it has released that
-  // lock. If the thread attended here, the links' own thread would be rung meanwhile, and would
+  // lock. If the thread attended here, the links' own thread would be woken meanwhile, and would
   // wait for the lock.
   if (!io && (served ? !around_sleep.begin && served->attend(word_) : give_way())) return take();
   std::uint32_t s = 0;

@@ -161,7 +161,7 @@ void Run::dismiss() noexcept {
 void Run::keep(void (*body)(void*), void* of) {
   std::list<std::thread> done;
   {
-    const std::lock_guard g(mutex_);  // thread_done() looks for the thread under the same lock.
+    const std::lock_guard g(mutex_);  // thread_done() searches for the thread under the same lock.
     threads_.emplace_back(body, of);
     done.swap(threads_done_);
   }

@@ -125,7 +125,7 @@ class Record {
   void follow(int process, int event) {
     if (event != kNone) at(process).follows.push_back(event);
   }
-  // Called when a process has become ready since the last look: the current step has woken it.
+  // Called when a process has become ready since the last check: the current step has woken it.
   void woke(int process);
   // called if the woken process waited for a group
   void woke_waiter(int process, const void* group);

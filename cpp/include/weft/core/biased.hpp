@@ -14,7 +14,7 @@
 //
 // word_    the ordinary spin lock; only its holder writes owner_, state_ and the bias itself
 // held_    one flag for each bias, written by that bias's owner only: the owner has the lock, or is
-//          about to look whether it may take it
+//          about to check whether it may take it
 // state_   i < kBiases: the holder holds held_[i]. Otherwise it holds word_, and the part above
 //          kPlain is a count: of uses by threads without an identity while the lock is nobody's,
 //          then of how often in a row the thread that owner_ names has come

@@ -116,7 +116,7 @@ class OneToOneEngine : public ChannelBase<P> {
     }
   }
 
-  // The fast path of begin(): performs the operation if it need neither wait nor look closer.
+  // The fast path of begin(): performs the operation if it is a usual case and need not wait.
   // Returns false if nothing has happened.
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
@@ -226,8 +226,8 @@ class OneToOneEngine : public ChannelBase<P> {
   static constexpr std::uint32_t kReaderWaits = 1, kWriterWaits = 2, kPoisoned = 4,
                                  kWritersGone = 8, kReadersGone = 16, kReaderLight = 32,
                                  kWriterLight = 64;
-  // How many values must pass between two sleeps for a side to change its kind of fence. A heavy
-  // fence costs about as much as 500 sequentially consistent stores.
+  // The number of values that must pass between two sleeps for a side to change its kind of fence.
+  // A heavy fence costs about as much as 500 sequentially consistent stores.
   static constexpr Index kFew = 256, kMany = 1024;
   // After this many values through an end, its process lets the others of its scheduler run (rule
   // 7.7). Testing the index costs less than a count in the process.

@@ -112,7 +112,7 @@ class Link final : public wire::LinkBase {
   }
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // The pipe is full, so the thread is rung already.
+    if (::write(bell_[1], &one, 1) < 0) return;  // A full pipe: the thread is already woken.
   }
 
   // Sends the queued bytes. Called in a step. Returns false if some are left, or the connection has

@@ -128,8 +128,8 @@ class Client {
   }
   natsConnection* get() const noexcept { return connection_; }
   unsigned times_back() const noexcept { return times_back_.load(); }
-  // Sets a function f that is called each time the server is back. If f is null, no further call
-  // comes, and none is still running when when_back() returns.
+  // Sets a function f that is called each time the server is reachable again. If f is null, no
+  // further call comes, and none is still running when when_back() returns.
   void when_back(std::function<void()> f) {
     const std::lock_guard g(lock_);
     back_ = std::move(f);
@@ -232,7 +232,7 @@ class Hears {
   jsCtx* const js_;
   const std::string subject_, consumer_, inbox_;
   const Told f_;
-  // The server's returns are counted; this is the return after which the consumer was last created.
+  // Counts how often the server had become reachable again when the consumer was last created.
   std::optional<unsigned> asked_;
   natsSubscription* heard_ = nullptr;
   std::mutex lock_;

@@ -330,7 +330,7 @@ class Connection {
   // Returns the owner of the certificate that the peer has shown.
   Member member() const { return Member::of(shown().get()); }
   // say() sends this side's first message, heard() returns the peer's. Both throw BadUse if the
-  // peer has gone, or has sent something that is no first message.
+  // peer has left, or has sent something that is no first message.
   void say(const Any& what) {
     const std::string text = what.dump();
     std::string all(kMagic);

@@ -39,7 +39,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Look {
  public:
-  // What a process does, as a sample finds it.
+  // What a process was doing when it was sampled.
   enum Now : std::uint8_t { runs, due, reads, writes, either, timed, barrier, waits, io, kStates };
   // a channel, by its address, and whether the end is a writer
   using Place = std::pair<const core::SyncObject*, bool>;

@@ -139,8 +139,8 @@ class Run final : public Activity {
   // Returns whether no process of the run can go on, and nothing is due.
   bool stands_still() noexcept;
   bool is_standstill(std::uint32_t number) noexcept;
-  // Calls f if all executors sleep; an executor that is woken meanwhile goes on after f. Returns
-  // whether all executors slept.
+  // Calls f if all executors sleep; an executor that is woken meanwhile waits until f has returned.
+  // Returns whether all executors slept.
   template <class F>
   bool while_all_sleep(F&& f) {
     const std::lock_guard g(door_);

@@ -60,7 +60,7 @@ class ThreadProcess : public ProcessBase, public Executor {
     Context* outer_context_;
   };
 
-  // Called when the executor on which the process ran goes away. The process is then its own
+  // Called when the executor on which the process ran is destroyed. The process is then its own
   // executor again.
   void on_its_own() noexcept { ops = &kOps; }
 

@@ -2,8 +2,8 @@
 // a thread of the wire's own does it (WIRE.md 12.4). This file needs Linux.
 //
 // A program has one attendant while it has such links. At most one of the program's threads, the
-// *looker*, looks at all links: a thread that would wait anyway (at a channel of its own, at a far
-// end …), or the bells' thread if a bell was rung while no other thread looked. The looker receives
+// *looker*, polls all links: a thread that would wait anyway (at a channel of its own, at a far end
+// …), or the bells' thread if a bell was rung while no other thread polled. The looker receives
 // what the peers have published, spins for a moment if a peer runs on another CPU, then parks on
 // its own word and on all bells at once. The death of a peer shows in two ways: in its life word, a
 // futex at which the bells' thread waits, and as end of file on its socket, which the watching
@@ -162,7 +162,7 @@ class Attendant {
   }
   void look_at_sockets() noexcept {
     const std::uint64_t one = 1;
-    // The thread has been rung already.
+    // The thread has been woken already.
     if (::write(control_fd_.get(), &one, sizeof(one)) < 0) return;
   }
   void leave(Attended& l, Life& w) {
@@ -171,7 +171,7 @@ class Attendant {
     w.end();
   }
   // Called by the watching thread, from Attended::readable(). The hand-shake of the link is over,
-  // so the looker may look at the link.
+  // so the looker may poll the link.
   void opened(Attended& l) {
     const Change c(*this, true);
     l.open = true;
@@ -198,9 +198,9 @@ class Attendant {
 
  private:
   static constexpr long kWaitv = 449;
-  // How often the looker looks at all links before it checks the peers' life words again.
+  // How often the looker polls all links before it checks the peers' life words again.
   static constexpr int kRounds = 16;
-  // How often in a row the looker may receive only what wakes other threads and not itself.
+  // How often in a row the looker may receive only frames that wake other threads and not itself.
   static constexpr int kInVain = 3;
   // The ticking ends after this many ticks in which nothing was put off.
   static constexpr int kQuiet = 8;
@@ -258,7 +258,7 @@ class Attendant {
             0 &&
         errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
       // The system lacks memory for this call, or a filter of system calls has been set since the
-      // program began. The caller looks again after a while, and keeps no CPU busy meanwhile.
+      // program began. The caller polls again after a while, and keeps no CPU busy meanwhile.
       prim::park(*reinterpret_cast<prim::atomic<std::uint32_t>*>(w[0].at),
                  static_cast<std::uint32_t>(w[0].value), std::min(until, prim::now() + 1'000'000));
   }
@@ -285,7 +285,8 @@ class Attendant {
     for (Attended* l : links_)
       if (l->busy()) l->take();
   }
-  // Ends this thread's time as the looker: from now on a thread looks only after it has been rung.
+  // Ends this thread's time as the looker: from now on a thread polls only after a bell has been
+  // rung.
   void stand_by() noexcept {
     say(Bell::standby);
     for (int round = 0; round < 4 && anything(); ++round) take_all();
@@ -312,7 +313,7 @@ class Attendant {
     }
     take_all();
   }
-  // Rings the bells that were to be rung before parking, unless the peer has looked meanwhile.
+  // Rings the bells that were to be rung before parking, unless the peer has polled meanwhile.
   void pay_owed() noexcept {
     Lazily::paid();
     for (Attended* l : links_)

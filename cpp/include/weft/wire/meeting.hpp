@@ -119,7 +119,7 @@ class Meeting {
 
   // Waits for the next program that connects. A program of another user is refused, and on_refused
   // is called. Returns null after close(). Called by one thread at a time. The hand-shake is left
-  // to link->greeted(), so a program that says nothing does not hold up the programs that come
+  // to link->greeted(), so a program that sends nothing does not hold up the programs that come
   // after it.
   std::unique_ptr<StreamLink> next() {
     const Outside waiting;

@@ -5,11 +5,11 @@
 //   descriptor if the peer needs one ──► there: take(): mapped, or known from before
 //     ──the last view is dropped──► the share is given back ──all shares are──► make() again
 //
-// The head of a segment counts its shares. A program that is killed never gives its shares back.
-// A segment whose shares do not come back is removed from the list `made` when that list is full,
-// and its memory is freed with the last mapping. A mapping of another program's segment with shares
+// The head of a segment counts its shares. A program that is killed never gives its shares back. A
+// segment whose shares do not come back is removed from the list `made` when that list is full, and
+// its memory is freed with the last mapping. A mapping of another program's segment with shares
 // that do not come back is dropped when no session is open that could still bring the segment. So
-// nothing has to be cleaned up, and no program has to be asked.
+// nothing has to be cleaned up, and no program has to be queried.
 //
 // The head also names the spaces that have the segment mapped and keep it mapped. A value goes to
 // these spaces without a descriptor.

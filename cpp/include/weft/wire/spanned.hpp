@@ -1,9 +1,9 @@
 // One home's part of a choice that spans, which has guards at other homes too (WIRE.md 5).
 //
-// The choice is decided at its *place*, the space of the process that makes it. So the home never
-// commits the choice unasked. The home watches the channels for the choice, and reports when a
-// guard might be ready. When the home is asked to try, it begins an ordinary operation at these
-// channels, and withdraws the operation if it finds no partner.
+// The choice is decided at its *place*, the space of the process that makes it. So the home commits
+// the choice only when the place tells it to try. The home watches the channels for the choice, and
+// reports when a guard might be ready. When the home is asked to try, it begins an ordinary
+// operation at these channels, and withdraws the operation if it finds no partner.
 //
 //   begin(), and it is asked at once ──► as attempt()
 //      └──► watches ──attempt()──► met: over() │ no partner: not_ready(), watches again
