@@ -206,7 +206,7 @@ void Check::found(const Outcome& o) {
   f.kind = o.kind;
   f.what = o.what;
   if (o.why == Stopped::different) {
-    f.text = "the program is not the same twice, so nothing can be said of it: " + o.what +
+    f.text = "the program is not the same twice, so nothing can be concluded: " + o.what +
              "; what differs from run to run is often a clock, a random number, or state that "
              "outlives the run";
     report_.failures.push_back(std::move(f));

@@ -85,7 +85,7 @@ TEST_CASE("rule 10.6: it names who waits where, and what might still wake it") {
   CHECK(s.waited == 1ms);
   CHECK(s.outside == 1);
   CHECK(s.text().find("main/holds: read 'c' at hosted_standstill.cpp") != std::string::npos);
-  CHECK(s.text().find("who has the other end of 'c' is not known") != std::string::npos);
+  CHECK(s.text().find("the holder of the other end of 'c' is not known") != std::string::npos);
   CHECK(s.text().find("held by main/holds") != std::string::npos);
 }
 

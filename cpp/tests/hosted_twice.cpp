@@ -217,8 +217,8 @@ TEST_CASE("rule 11.2: a number that is out of range is told as it was given") {
     says([&] { weft::ChannelHandle<int>(c).poison(strength); }, "the strength");
   }
   says([] { weft::Barrier b(-1); }, "Barrier: the parties must be from 0 to 4294967295, not -1");
-  says([] { weft::Cores cores(-1); }, "Cores: their number");
-  says([] { weft::run({.cores = -1}, nothing()); }, "Cores: their number");
+  says([] { weft::Cores cores(-1); }, "Cores: the number of cores");
+  says([] { weft::run({.cores = -1}, nothing()); }, "Cores: the number of cores");
   namespace sk = weft::skeletons;
   const auto same = sk::each([](int x) { return x; });
   says([] { (void)sk::workers(-1); }, "workers: their number must be from 0 to 4294967295, not -1");

@@ -298,7 +298,7 @@ TEST_CASE("wire 10.6: who does not answer in time is left out") {
 TEST_CASE("wire 14.2: what a peer may not say in a round") {
   using F = w::Frame;
   using K = w::Kind;
-  SUBCASE("a question from one that answers none") {
+  SUBCASE("a question from a peer that answers none") {
     Asked t(false);
     CHECK_FALSE(t.after(F{K::ask, 0, 0, 1, 2, 0, {}}).empty());
   }

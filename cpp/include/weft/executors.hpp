@@ -54,7 +54,7 @@ class Executor {
 class Cores : public Executor {
  public:
   explicit Cores(detail::Count n, std::vector<int> cpus = {})
-      : Executor(checked(n.up_to_32_bits("Cores: their number"), std::move(cpus))) {}
+      : Executor(checked(n.up_to_32_bits("Cores: the number of cores"), std::move(cpus))) {}
 
  private:
   static detail::Where checked(unsigned n, std::vector<int> cpus);

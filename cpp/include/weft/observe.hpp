@@ -337,7 +337,7 @@ class watchdog {
  public:
   watchdog(detail::Lasting limit, std::function<void(const Hog&)> tell) {
     if (limit.count() <= 0) detail::bad_use("watchdog: the limit must be positive");
-    if (!tell) detail::bad_use("watchdog: there is no function to tell");
+    if (!tell) detail::bad_use("watchdog: the function to call is empty");
     dog_ = std::make_shared<detail::Dog>(limit, std::move(tell));
     detail::Watchers::all().add(dog_);
   }

@@ -357,7 +357,7 @@ auto farm(Workers<Start, Hook> ws, S s, Order order = Order::kept) {
 template <class S, class Again>
 auto feedback(weft::detail::Count width, S s, Again again) {
   static_assert(std::is_same_v<detail::In<S>, detail::Out<S>>,
-                "weft: feedback: what comes out must be what goes in");
+                "weft: feedback: the stage's results must have the type of its values");
   const std::uint32_t most = width.up_to_32_bits("feedback: the values at a time");
   if (most == 0)
     weft::detail::bad_use(

@@ -117,9 +117,9 @@ class Watch {
   template <class P>
   static Process give(const State& s, P p, bool watched, const char* file, std::uint32_t line) {
     static_assert(std::is_same_v<typename P::result_type, R>,
-                  "weft: a Watch<R> is of a process whose result is an R");
+                  "weft: a Watch<R> is for a process whose result is an R");
     const std::lock_guard g(s->mutex);
-    if (std::exchange(s->given, true)) detail::bad_use("a Watch is of one process: make another");
+    if (std::exchange(s->given, true)) detail::bad_use("a Watch is for one process: make another");
     if constexpr (requires { p.called(); })
       s->is_of(p.called(), file, line);
     else

@@ -15,10 +15,9 @@ prim::atomic<std::int64_t>& patience() noexcept {
     char* end = nullptr;
     const double s = std::strtod(text, &end);
     if (end == text || *end || !(s >= 0)) {
-      std::fprintf(
-          stderr,
-          "weft: WEFT_STANDSTILL=%s is not a number of seconds (0: never); it is taken to be 2\n",
-          text);
+      std::fprintf(stderr,
+                   "weft: WEFT_STANDSTILL=%s is not a number of seconds (0: never); 2 is used\n",
+                   text);
       return static_cast<std::int64_t>(2 * second);
     }
     if (s * second >= most) return std::int64_t{0};

@@ -15,7 +15,7 @@ std::uint32_t Run::deactivated() noexcept {
 
 void Run::tell_who_is_held() const noexcept {
   std::fprintf(stderr,
-               "weft: %s\nweft: all were cancelled; who is left is held by an extended read whose "
+               "weft: %s\nweft: all were cancelled; the rest is held by an extended read whose "
                "block nobody ends (rule 1.6), and the run waits for that\n",
                report_.c_str());
 }

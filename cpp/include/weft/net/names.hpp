@@ -90,7 +90,7 @@ struct Entry {
     for (const char* is : {"readers", "writers"})
       good = good && j.contains(is) && j[is].is_boolean();
     if (!good)
-      bad("what stands under '" + name + "' in the bucket " + kBucket +
+      bad("the entry '" + name + "' in the bucket " + kBucket +
           " is not an entry of Weft's: another program writes there");
     for (const char* text : {"address", "host"}) made.said[text] = shown(made.text(text), 260);
     return made;
