@@ -302,7 +302,7 @@ std::string Check::lines(bool deadlock) const {
   };
   std::string all = first > 0 ? "      (" + counted(first, "line") + " before)\n" : "";
   for (std::size_t i = first; i < story.size(); ++i) {
-    const runtime::Checker::Told& t = story[i];
+    const runtime::Checker::StoryEntry& t = story[i];
     char number[32];
     std::snprintf(number, sizeof number, "%4zu  ", i + 1);
     std::string line = number + column(paths[i], path) + column(t.what, what) + column(t.at, at);
@@ -331,7 +331,7 @@ CheckReport Check::go() {
     bad_use(runtime::joined({o_.name,
                              " runs no network, so there is nothing to decide: check a "
                              "function that calls weft::run, or returns a process"}));
-  const std::vector<runtime::Checker::Told> first = std::move(checker_.story);
+  const std::vector<runtime::Checker::StoryEntry> first = std::move(checker_.story);
   o = run(plain);
   checker_.telling = false;
   const auto differs = std::mismatch(

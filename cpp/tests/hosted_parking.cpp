@@ -29,8 +29,8 @@ struct Count final : weft::runtime::Activity {
 struct Seen {
   Parking* by = nullptr;
   int looked = 0, ended = 0;
-  bool go_on = true;      // the result of disturbed()
-  int stir_in_looks = 0;  // how many more checks for signals are disturbed
+  bool go_on = true;         // the result of disturbed()
+  int disturbed_checks = 0;  // how many more checks for signals are disturbed
 } seen;
 
 void* begin_stirred(Parking& p) {  // Called after the last check for signals, before the sleep.
@@ -45,7 +45,7 @@ void* begin_quiet(Parking& p) {
 void end(void*) { ++seen.ended; }
 bool disturbed(void*) {
   ++seen.looked;
-  if (seen.stir_in_looks-- > 0) {
+  if (seen.disturbed_checks-- > 0) {
     seen.by->disturb();
     return false;
   }
@@ -101,7 +101,7 @@ TEST_CASE("rule 6.7: a signal between the last look and the sleep is looked for 
 
 TEST_CASE("rule 6.7: a signal during the look is looked for after it") {
   const Around around(&begin_stirred);
-  seen.stir_in_looks = 3;
+  seen.disturbed_checks = 3;
   Count count;
   Parking p;
   p.activity = &count;

@@ -67,15 +67,15 @@ int part(const std::string& which, int socket) {
 
 // --- the program that kills ----------------------------------------------------------------------
 
-struct Told {
+struct WriteCounts {
   std::uint64_t done = 0;  // how many writes were reported as done; their values are 1 to `done`
   bool died = false, doubt = false;
 };
 
 // Writes 1, 2, 3, … until the other program dies.
 template <class W>
-Told write_all(W to) {
-  Told t;
+WriteCounts write_all(W to) {
+  WriteCounts t;
   try {
     for (;; ++t.done) to(t.done + 1);
   } catch (const PeerDied& e) {
@@ -133,7 +133,7 @@ const char* killed_once(const std::string& which, unsigned after) {
     Channel<std::uint64_t> c;
     p.link().give(c.reader(), "c");
     Writer<std::uint64_t> to = c.writer();
-    const Told t = write_all([&](std::uint64_t v) { to(v), started(v); });
+    const WriteCounts t = write_all([&](std::uint64_t v) { to(v), started(v); });
     if (!t.died) wrong = "the writer was not told";
     if (t.doubt) wrong = "a write at home is never in doubt";
   } else if (which == "barrier") {
@@ -174,7 +174,7 @@ const char* killed_once(const std::string& which, unsigned after) {
         return started(s.value<std::uint64_t>());
       });
     });
-    const Told t = write_all([&](std::uint64_t v) {
+    const WriteCounts t = write_all([&](std::uint64_t v) {
       if (!spans) return to(v);
       w::FarSelect s;
       s.out(own_writer, v).out(to, v);

@@ -38,7 +38,7 @@ void entry(std::string_view in) {
     Any without = e.said;  // the entry that take_ticket() writes
     without["ticket"] = nullptr;
     require(n::Entry::of(without.dump(), 8, "lab").said == without);
-    (void)n::parted(e.text("address"));
+    (void)n::split_address(e.text("address"));
   } catch (const BadUse&) {
   }
 }

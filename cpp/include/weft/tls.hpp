@@ -53,14 +53,14 @@ using io::detail::Watched;
 
 // Returns the text of OpenSSL's first error of this thread, and removes all errors from OpenSSL's
 // queue.
-inline std::string complaint() {
+inline std::string openssl_error() {
   const unsigned long first = ERR_peek_error();
   const char* const text = first ? ERR_reason_error_string(first) : nullptr;
   ERR_clear_error();
   return text ? text : "OpenSSL does not say why";
 }
 [[noreturn]] inline void refused(const std::string& what) {
-  throw Error("weft::tls: " + what + ": " + complaint());
+  throw Error("weft::tls: " + what + ": " + openssl_error());
 }
 
 // One connection.
@@ -134,7 +134,7 @@ struct Session {
     if (error == 0 && failure.empty()) {
       const long verdict = SSL_get_verify_result(ssl);
       failure = ended ? "the connection has ended without TLS's own end: something may be missing"
-                      : complaint();
+                      : openssl_error();
       if (!ended && verdict != X509_V_OK && !SSL_is_init_finished(ssl))
         failure += std::string(" (") + X509_verify_cert_error_string(verdict) + ")";
     }
@@ -235,7 +235,7 @@ struct Write {
       if (done < from.size()) {
         const std::size_t k = std::min(kRecord, from.size() - done);
         if (SSL_write(s->ssl, from.data() + done, static_cast<int>(k)) <= 0) {
-          failure = complaint();
+          failure = openssl_error();
           return Tried::over;
         }
         done += k;

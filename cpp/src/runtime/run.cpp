@@ -29,7 +29,7 @@ std::int64_t Run::wake_time() noexcept {
 }
 
 void Run::leave_outside(bool due) noexcept {
-  if (!due) strangers_.fetch_sub(1, std::memory_order_seq_cst);
+  if (!due) not_due_.fetch_sub(1, std::memory_order_seq_cst);
   const std::int32_t others = outside_.fetch_sub(1, std::memory_order_seq_cst) - 1;
   if (others == unsure() && active_.load(std::memory_order_seq_cst) == 0 && quiescent())
     find_watch();
@@ -37,7 +37,7 @@ void Run::leave_outside(bool due) noexcept {
 
 std::uint32_t Run::conclude() noexcept {
   const std::int32_t others = outside_.fetch_sub(1, std::memory_order_seq_cst) - 1;
-  if (others != strangers_.load(std::memory_order_seq_cst) ||
+  if (others != not_due_.load(std::memory_order_seq_cst) ||
       active_.load(std::memory_order_seq_cst) != 0) {
     outside_.fetch_add(1, std::memory_order_seq_cst);
     return 0;
@@ -61,7 +61,7 @@ bool Run::stands_still() noexcept {
   const std::lock_guard g(mutex_);
   timers_.drop_dead();
   return active_.load(std::memory_order_seq_cst) == 0 && timers_.empty() &&
-         outside_.load(std::memory_order_seq_cst) == strangers_.load(std::memory_order_seq_cst);
+         outside_.load(std::memory_order_seq_cst) == not_due_.load(std::memory_order_seq_cst);
 }
 
 std::int64_t Run::waits_before() const noexcept {

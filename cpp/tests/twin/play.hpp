@@ -111,8 +111,7 @@ class Play {
       if (kind_.is_away(p.id))
         return watched(p,
                        Abroad<K>::stand_in(this, &p, kind_.unstarted(p.id)).named(p.name.c_str()));
-    // Declared before the try block: unwinding would poison these ends, and they must be closed.
-    Given g;
+    Given g;  // outside the try block: unwinding would poison these ends, not close them
     std::exception_ptr failure;
     try {
       for (std::size_t i = 0; i < p.ends.size(); ++i) give(g, p, i, of_maker);

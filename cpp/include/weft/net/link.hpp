@@ -204,14 +204,14 @@ class Link final : public wire::LinkBase {
       const wire::Space::Step step(*peer_->space);
       closing_ = true;
     }
-    say_the_rest(heard);
+    send_rest_after_end(heard);
     ::shutdown(socket_, SHUT_RDWR);
     closed_ = true;
     if (wire::around_steps) wire::around_steps->end();
   }
   // Sends what is queued when the session is over: writers of these values were told that the write
   // succeeded (WIRE.md 6.2). Called by the link's thread alone.
-  void say_the_rest(bool heard) {
+  void send_rest_after_end(bool heard) {
     auto until = Clock::now() + kLast;
     bool last = false;
     while (!broken_) {

@@ -55,13 +55,13 @@ inline bool is_place(std::string_view text) {
          is_hex(text.substr(65), 16);
 }
 // The message by which a program asks for a session.
-struct Asks {
+struct SessionRequest {
   std::string session, from;
 };
 // Reads a message by which a program asks for a session. Returns nullopt for any other message.
-inline std::optional<Asks> asked(std::string_view message) {
+inline std::optional<SessionRequest> session_request(std::string_view message) {
   const Any said = parsed(message);
-  Asks a;
+  SessionRequest a;
   for (const auto& [key, to] : {std::pair{"session", &a.session}, std::pair{"from", &a.from}}) {
     const auto at = said.is_object() ? said.find(key) : said.end();
     if (at == said.end() || !at->is_string()) return {};
@@ -414,7 +414,7 @@ class Ways {
     if (way) way->heard(std::as_bytes(std::span(data, size)));
   }
   Any answered(std::string_view message) {
-    const std::optional<Asks> a = asked(message);
+    const std::optional<SessionRequest> a = session_request(message);
     if (!a) return refusing("the request does not say its session and where it comes from");
     reap();
     std::shared_ptr<Way> way;

@@ -38,8 +38,8 @@ class Outsiders {
   unsigned pins_ = 0;
   std::vector<Run*> runs_;  // the oldest run comes first
   Run::Look look_ = nullptr;
-  unsigned tokens_ = 0;     // the number of tokens whose threads wait for something that is due
-  unsigned strangers_ = 0;  // the number of tokens of threads about which nothing is known
+  unsigned tokens_ = 0;  // the number of tokens whose threads wait for something that is due
+  unsigned unknown_tokens_ = 0;  // the number of tokens of threads about which nothing is known
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -89,7 +89,7 @@ class Run final : public Activity {
   // that it will certainly act, or is meant to take time (an io call, a socket). Something that is
   // not due may never act, so there may be a standstill.
   void enter_outside(bool due = true) noexcept {
-    if (!due) strangers_.fetch_add(1, std::memory_order_seq_cst);
+    if (!due) not_due_.fetch_add(1, std::memory_order_seq_cst);
     outside_.fetch_add(1, std::memory_order_seq_cst);
   }
   void leave_outside(bool due = true) noexcept;
@@ -310,7 +310,7 @@ class Run final : public Activity {
   }
   // Returns how many of the things in outside_ may never act, as far as is known here.
   std::int32_t unsure() const noexcept {
-    return strangers_.load(std::memory_order_seq_cst) +
+    return not_due_.load(std::memory_order_seq_cst) +
            (links_are_asked.load(std::memory_order_relaxed)
                 ? due_tokens.load(std::memory_order_seq_cst)
             : links_stand.load(std::memory_order_relaxed)
@@ -333,7 +333,7 @@ class Run final : public Activity {
 
   prim::atomic<std::int32_t> active_{0};
   prim::atomic<std::int32_t> outside_{0};
-  prim::atomic<std::int32_t> strangers_{0};  // how many of outside_ are not due
+  prim::atomic<std::int32_t> not_due_{0};  // how many of outside_ are not due
   // The door: while it is closed, threads that wake up wait (written under door_).
   prim::atomic<std::uint32_t> closed_{0};
   prim::Mutex door_;

@@ -155,8 +155,8 @@ class Attendant {
   // adopted(), and its let_go() when it is over.
   void adopt(std::shared_ptr<Attended> l) {
     {
-      const std::lock_guard g(foundlings_lock_);
-      foundlings_.push_back(std::move(l));
+      const std::lock_guard g(unadopted_lock_);
+      unadopted_.push_back(std::move(l));
     }
     look_at_sockets();
   }
@@ -604,8 +604,8 @@ class Attendant {
   void look_after_foundlings() {
     std::vector<std::shared_ptr<Attended>> fresh;
     {
-      const std::lock_guard g(foundlings_lock_);
-      fresh.swap(foundlings_);
+      const std::lock_guard g(unadopted_lock_);
+      fresh.swap(unadopted_);
     }
     for (auto& l : fresh) {
       l->adopted();
@@ -649,9 +649,9 @@ class Attendant {
   std::atomic<int> wanted_{0};
   std::vector<Attended*> links_;
   // This lock may be taken in a step or outside one; no other lock is taken while it is held.
-  std::mutex foundlings_lock_;
+  std::mutex unadopted_lock_;
   // Links not yet adopted; links that the watching thread has adopted.
-  std::vector<std::shared_ptr<Attended>> foundlings_, adopted_;
+  std::vector<std::shared_ptr<Attended>> unadopted_, adopted_;
   Life::List lives_;
   prim::atomic<std::uint32_t> control_{0};
   Descriptor control_fd_;
