@@ -53,7 +53,7 @@ class Engine {
   std::uint32_t choose(std::uint32_t n);
   void note(std::string text);  // adds a line to the trace
   // Set by a body. If the flag is true, the expiry of a time limit while another thread could run
-  // counts as a preemption. The flag is meant for bodies in which a thread looks for work at
+  // counts as a preemption. The flag is meant for bodies in which a thread checks for work at
   // intervals, and that could otherwise run for ever.
   bool expiry_costs = false;
   // Called with the numbers of the thread that is left and of the thread that resumes (-1 for

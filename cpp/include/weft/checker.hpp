@@ -81,7 +81,7 @@ class Checker final : public Points, public Deciding<Checker> {
   int number_in(core::Waker* w) const noexcept { return w->checked; }
   void wakes(int n) noexcept;
   void passes_over(std::size_t) noexcept {}
-  // If the story is told, the run itself concludes that it is deadlocked, and reports that.
+  // If the story is recorded, the run itself concludes that it is deadlocked, and reports that.
   bool concludes() const noexcept { return telling; }
   static void cancel(Run& r) noexcept { r.cancel_everybody(); }
   static bool any_timer(Run& r) noexcept { return r.any_timer(); }

@@ -127,7 +127,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     lock_.lock();
-    // The values of writers that have gone stay in the buffer.
+    // The values of closed writers stay in the buffer.
     constexpr std::uint8_t past = S == Side::in ? B::kWritersGone : 0;
     const bool open = (state_ & ~past) == B::kBuffered && through_buffer<S>(slot);
     lock_.unlock();

@@ -312,8 +312,8 @@ class Notifier : public Buffered<T, P, Self> {
       // The alternative of this guard knows already that the channel has retired.
       if (s == Status::retired && y->is(NodeFlags::silent)) continue;
       mark_ready(y);
-      // The alternative looks at the channel itself. A silent guard stays silent for the select
-      // that waits.
+      // The alternative checks the channel itself. A silent guard stays silent for the select that
+      // waits.
       if (!(y->flags & (NodeFlags::disabled | NodeFlags::silent)) && Free{}.with(y) == Claim::won)
         after.finish(y, s);
     }

@@ -13,12 +13,12 @@
 //  1 tail_ belongs to the writer, and head_ to the reader. A side that waits in its queue lends its
 //    index to the holder of the lock.
 //  2 head_ ≤ tail_ ≤ head_ + capacity_; the slots between them hold values.
-//  3 A side is queued only if look_ has its bit. That side sets the bit, passes a fence and looks
-//    at the other side's index. The other side stores its index, passes a fence and looks at look_.
-//    At least one of them sees the other (Dekker), so no wake-up is lost. The active side passes
-//    its fence with every item, the side that waits only with every sleep. While a side is *light*
-//    (its bit in look_, set and cleared by the sleeper opposite, under the lock) its fence is light
-//    (it only orders what the compiler does), and the sleeper's fence is heavy, a system call (see
+//  3 A side is queued only if look_ has its bit. That side sets the bit, passes a fence and reads
+//    the other side's index. The other side stores its index, passes a fence and reads look_. At
+//    least one of them sees the other (Dekker), so no wake-up is lost. The active side passes its
+//    fence with every item, the side that waits only with every sleep. While a side is *light* (its
+//    bit in look_, set and cleared by the sleeper opposite, under the lock) its fence is light (it
+//    only orders what the compiler does), and the sleeper's fence is heavy, a system call (see
 //    biased.hpp). Otherwise both fences are sequentially consistent accesses. The sleeper chooses
 //    what is cheaper by how many values have passed since it last slept. An operation that read
 //    look_ before its side ceased to be light may still be running. So the sleeper keeps using

@@ -1,7 +1,7 @@
 // Streams of bytes: connections and pipes; and the listeners that accept connections.
 //
-// The objects are handles: a copy stands for the same descriptor, which is closed when the last
-// copy is gone, or by close().
+// The objects are handles: a copy stands for the same descriptor, which is closed by close(), or
+// when the last copy is destroyed.
 #pragma once
 #include <span>
 #include <string>
@@ -114,7 +114,7 @@ class Stream {
   // throws. If it throws, no byte was written.
   detail::Operation<detail::Write<false>> write_some(std::string_view from) const;
 
-  // Half-close: the peer reads the end of the stream; reading goes on here. Throws
+  // Half-close: the peer reads the end of the stream; this side can still read. Throws
   // std::system_error if the stream is no connection.
   void shutdown_write() const;
   // Closes the stream for all copies. Operations that wait, and all later ones, fail with EBADF.

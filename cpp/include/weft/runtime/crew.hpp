@@ -282,7 +282,7 @@ class Crew {
   static constexpr std::int64_t kLatest = 6'400'000;
   // The number of steps after which a theft was worth it.
   static constexpr std::uint32_t kWorthwhile = 256;
-  // A bit of keeper_: the keeper wakes to look for waiting processes, not only for timers.
+  // A bit of keeper_: the keeper wakes to search for waiting processes, not only for timers.
   static constexpr std::uint32_t kWatching = 0x100;
 
   Host& host() noexcept { return static_cast<Host&>(*this); }
@@ -294,7 +294,7 @@ class Crew {
     return n_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n_) - 1;
   }
 
-  // After a nudge, makes the worker look for cancelled processes.
+  // After a nudge, makes the worker check for cancelled processes.
   void heed(std::uint32_t s) noexcept {
     if (s & Parking::nudged) pending_.store(1, std::memory_order_seq_cst);
   }
@@ -503,7 +503,7 @@ class Crew {
   // When the keeper wakes; `forever` if it has not gone to sleep yet (protected by time_lock_).
   std::int64_t keeper_until_ = prim::forever;
   prim::atomic<std::uint8_t> pending_{0};  // whether cancellations are to be served
-  // Whether a worker holds all others, to serve cancellations or to look at all processes.
+  // Whether a worker holds all others, to serve cancellations or to examine all processes.
   prim::atomic<std::uint8_t> serving_{0};
   // whether a worker that was woken to search is still searching
   prim::atomic<std::uint8_t> on_the_way_{0};

@@ -226,7 +226,7 @@ class ProcessBase : public core::Waiter {
   // until it is fully suspended; otherwise 0.
   prim::atomic<std::uint8_t> runs_on{0};
 
-  // These functions serve a process at which another thread may look while the process runs (a
+  // These functions serve a process that another thread may examine while the process runs (a
   // report on demand, beside components). waits_in() says that the process's own thread begins to
   // wait by `kind`, or goes on if `kind` is null. stands_at() says that this thread has reached
   // this line.
@@ -290,7 +290,7 @@ struct Context {
   // Whether something must be done before another process goes on: `thrown` must be cleared, or the
   // loop must halt.
   bool attention = false;
-  std::weak_ptr<void> poisoned{};  // expires once the Poisoned and its copies are gone
+  std::weak_ptr<void> poisoned{};  // expires once the Poisoned and its copies are destroyed
   void attended() noexcept {
     attention = false;
     thrown = 0;

@@ -50,7 +50,7 @@ inline std::atomic<void (*)() noexcept> links_stand{nullptr};
 
 class Run;
 // Serves looks from outside that await an executor, on the executor's own thread, in
-// Run::serve_cancellations(). Null means that nobody has ever looked (look.hpp).
+// Run::serve_cancellations(). Null means that there has never been a look (look.hpp).
 inline std::atomic<void (*)(Run&, Executor&) noexcept> serve_looks{nullptr};
 // Returns whether a process of the run waits where a source brings values (source.hpp). The pointer
 // is null if there has never been a source.
@@ -224,7 +224,7 @@ class Run final : public Activity {
   // Lists the executor e, with which the run began, under its key. The owner of the key must keep
   // it during the run.
   void list(const void* key, Executor& e);
-  // Returns the place of e in the list; RunsAt::group if it is not there.
+  // Returns the place of e in the list; RunsAt::group if e is not in the list.
   RunsAt which_executor(const Executor& e) const noexcept;
   // Returns the run's part of type T, which is made when it is first used. Parts own further
   // threads that end with the run.
@@ -252,7 +252,7 @@ class Run final : public Activity {
   void withdraw_block(ProcessBase& owner) noexcept;
   template <class F>
   void each_process(F&& f);
-  // Calls f while no group comes, goes or changes its owner. So f can walk up through the groups
+  // Calls f while no group is made, ends or changes its owner. So f can walk up through the groups
   // above a live process.
   template <class F>
   void still(F&& f);

@@ -268,7 +268,7 @@ class Scheduler final : public Executor {
       if (context.attention) context.attended();
       context.running = nullptr;
       if (w->ops->frame) o->resumes(*static_cast<ProcessBase*>(w), &context);
-      // A process without a frame to resume tells the observer itself that it goes on.
+      // A process without a frame to resume notifies the observer itself that it resumes.
       step(w, context);
       o->suspended(context.running, &context, !queue_.empty());
       if (++handed_on_ % kLook == 0 || parking_.signalled()) look_around();

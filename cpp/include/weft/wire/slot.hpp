@@ -19,7 +19,7 @@
 //    share; then they belong to the owner of the value.
 //  2 At most kOpen segments of a program have a descriptor. A value beyond that is held as bytes.
 //  3 A program that lends takes the share first, and then reads which spaces are named. A program
-//    that drops a mapping removes its name first, then looks for shares, and keeps the mapping
+//    that drops a mapping removes its name first, then checks for shares, and keeps the mapping
 //    while there are any. So one of the two programs sees the other, and a segment that comes
 //    without a descriptor is always known.
 #pragma once

@@ -90,7 +90,7 @@ class Inquirer {
   ~Inquirer() = default;
 };
 
-// Further information about a peer that is gone, if this program has started the peer's program.
+// Further information about a peer that has ended, if this program has started the peer's program.
 class Fate {
  public:
   // Returns text for people, which is appended to the reason. Not called in a step.

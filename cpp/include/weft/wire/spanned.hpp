@@ -74,8 +74,8 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   void attempt(std::uint32_t first, std::uint32_t n);
   // Withdraws an attempt that is queued. Does nothing if that is too late, or there is no attempt.
   void withdraw();
-  // The choice's place is gone, or the choice has committed elsewhere. If an attempt can no longer
-  // be withdrawn, its value is lost.
+  // Called when the choice's place has ended, or the choice has committed elsewhere. If an attempt
+  // can no longer be withdrawn, its value is lost.
   void close();
   // making() returns whether commit() has asked for a value; made() takes that value. made()
   // without arguments says that the value is in the guard's room. made(value) returns false if the
