@@ -38,7 +38,7 @@ void entry(std::string_view in) {
     Any without = e.said;  // the entry that take_ticket() writes
     without["ticket"] = nullptr;
     require(n::Entry::of(without.dump(), 8, "lab").said == without);
-    (void)n::parted(e.text("address"));
+    (void)n::split_address(e.text("address"));
   } catch (const BadUse&) {
   }
 }
@@ -54,7 +54,8 @@ void first(std::string_view in) {
 }
 
 void asks(std::string_view in) {
-  if (const auto a = n::asked(in)) require(n::is_hex(a->session, 32) && n::is_place(a->from));
+  if (const auto a = n::session_request(in))
+    require(n::is_hex(a->session, 32) && n::is_place(a->from));
 }
 
 void pieces(std::string_view in, std::size_t step) {

@@ -273,16 +273,16 @@ TEST_CASE("wire 17.19: the server is back, and what was not acknowledged goes at
 
 TEST_CASE("wire 17.18: who asks for a session says which, and where it is") {
   const std::string session(32, 'a'), from = std::string(64, 'b') + "." + std::string(16, 'c');
-  const auto ask = [](net::Any said) { return n::asked(said.dump()); };
+  const auto ask = [](net::Any said) { return n::session_request(said.dump()); };
   CHECK(ask({{"session", session}, {"from", from}})->from == from);
   CHECK(!ask({{"session", session}}));
   CHECK(!ask({{"session", 7}, {"from", from}}));
   CHECK(!ask({{"session", session + "a"}, {"from", from}}));
   CHECK(!ask({{"session", std::string(32, 'A')}, {"from", from}}));
   CHECK(!ask({{"session", session}, {"from", from + ".>"}}));
-  CHECK(!n::asked("[]"));
-  CHECK(!n::asked(""));
-  CHECK(!n::asked(R"({"session": )"));
+  CHECK(!n::session_request("[]"));
+  CHECK(!n::session_request(""));
+  CHECK(!n::session_request(R"({"session": )"));
 }
 
 TEST_CASE("wire 17.2, 17.3: what nests deeper than anything that is said is not taken") {
