@@ -4,7 +4,7 @@ networks, as checking.py does for Python.
     python -m conformance.checking_cpp PROGRAM SEEDS [--size N] [--most N] [--for SECONDS]
 
 PROGRAM is cpp/tests/twin/checked.cpp, compiled with WEFT_CHECKED=1. A network with more schedules
-than the N of --most has no set of all outcomes, and is counted apart.
+than the N of --most has no set of all outcomes, and is counted separately.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Tests the table of the steps that commute in `weft check`, entry by entry, on the model.
 
-The module does two steps of two processes in both orders in every small state of the model. If the
-two orders differ, some entry of the table (cpp/include/weft/check/access.hpp) must report that the
-steps conflict. An entry is needed if for some pair no other entry reports the conflict: a search
-without this entry would miss an outcome.
+The module performs two steps of two processes in both orders in every small state of the model. If
+the two orders differ, some entry of the table (cpp/include/weft/check/access.hpp) must report that
+the steps conflict. An entry is needed if for some pair no other entry reports the conflict: a
+search without this entry would miss an outcome.
 
     python -m conformance.commuting [--depth 2] [--sample N]
 
@@ -45,12 +45,12 @@ Entry = tuple[str, str, bool]
 
 
 class Action(NamedTuple):
-    """What a process does in one step."""
+    """One step of a process."""
 
     name: str
     what: str  # read, write, select, close, die, poison, make, sync, enrol, resign
     guards: tuple[Guard, ...] = ()
-    on: int = 0  # the channel, or for a close the end
+    on: int = 0  # the channel, or the end that a close is for
     side: int = READ  # the side at which `make` makes an end
 
 
@@ -62,7 +62,7 @@ class State:
     waited: frozenset[tuple[int, int, int, bool]] = frozenset()  # pid, channel, side, ended="raise"
     # Pid → the places that the step of this process touches.
     touches: dict[int, list[Touch]] = field(default_factory=dict)
-    parked: frozenset[int] = frozenset()  # selects that wait, and whose partner may be weakened
+    parked: frozenset[int] = frozenset()  # waiting selects whose touches may be weakened
 
     def clone(self) -> State:
         new = World.__new__(World)
@@ -253,8 +253,7 @@ def _arrival(s: State, pid: int, action: Action, chosen: int | None, ready: int)
 
 
 def _ends(g: Guard) -> bool:
-    """Returns whether the quiet end of the guard's channel makes a difference to the select
-    (5.6).
+    """Returns whether a silent end of the guard's channel makes a difference to the select (5.6).
     """
     return g.ends or g.kind == "out"
 

@@ -8,9 +8,9 @@ in C++, that reads the network as lines and prints its history as JSON lines) an
 line format.
 
     python -m conformance.driver --on model --seeds 0:1000
-    python -m conformance.driver --on coroutines --seed 17          one network, shown
+    python -m conformance.driver --on coroutines --seed 17          shows one network
     python -m conformance.driver --on 'program:build/twin --threads' --seeds 0:200
-    python -m conformance.driver --twin                             be a twin, over the model
+    python -m conformance.driver --twin                             acts as a twin, over the model
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Driver(Protocol):
 
     def run(self, net: Net, seed: int) -> list[Record]:
         """Runs the network and returns its history. `seed` seeds every random choice of the runtime
-        that can be seeded. If the runtime breaks or hangs, run() still returns, with the records
-        made so far.
+        that can be seeded. If the runtime breaks or hangs, run() still returns the records made so
+        far.
         """
 
 
@@ -290,10 +290,10 @@ def conform(
     seconds: float = float("inf"),
     first: bool = False,
 ) -> tuple[int, int, int]:
-    """Runs the networks of one of the SHAPES for these `seeds`; shrinks and shows those that fail.
-    Returns (passed, failed, undecided).
+    """Runs the networks of one of the SHAPES for these `seeds`; shrinks and shows the networks that
+    fail. Returns (passed, failed, undecided).
 
-    No new network is begun once `seconds` have passed. If `first` is true, the loop ends with
+    No further network is started once `seconds` have passed. If `first` is true, the loop ends with
     the first network that fails, and does not shrink it.
     """
     passed = failed = unknown = 0

@@ -53,7 +53,7 @@ class Limiting(Judge):
     def _request_from_elsewhere(self, p: Proc) -> None:
         """Handles a request by a process on another thread (6.1). The operation of the asked
         process may commit before its scheduler learns of the request. An operation that begins
-        meets the request.
+        afterwards meets the request.
         """
         if p.st in ("new", "finishing", "ended"):
             self._request_cancel(p)
@@ -96,7 +96,7 @@ class Limiting(Judge):
         self._set(p, t if how == "deadline" else self.now + t)
 
     def _move(self, p: Proc, t: int) -> None:
-        """Gives the innermost limit another time."""
+        """Moves the innermost limit to the time `t`."""
         if p.limits[-1:] in ((), ("met",)):
             raise BadUse("reschedule of a limit that is not there, or whose request was met")
         self._disarm(p)

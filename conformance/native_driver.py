@@ -28,9 +28,9 @@ from .python_player import Network, Player, _Stop
 
 HERE = Path(__file__).resolve().parent
 MOST_ENDS, BARRIERS = 4, 2
-# The operations that a process of a component cannot do, and why: a process that needs one of these
-# is played in Python. (Such a process has no mobile ends either, because a native channel carries
-# none.)
+# The operations that a process of a component cannot perform, and why. A process that needs one of
+# these is played in Python. (Such a process has no mobile ends either, because a native channel
+# carries none.)
 STAYS: dict[str, str] = {
     "another process": "a component makes no processes of the host's, cancels none and awaits no end",
     "a limit": "a component has timers, and no blocks with a limit",
@@ -233,7 +233,7 @@ def _words(op: Op) -> str:
 
 
 def _value(word: Any) -> Any:
-    """Returns the value of a word. For a function, returns the value that the function would make,
+    """Returns the value of a word. For a function this is the value that the function would make,
     because C++ calls a function of its own.
     """
     return word.value if callable(word) else word
@@ -287,5 +287,5 @@ def results(returned: set[int], processes: list[dict[str, Any]], got: Any) -> li
 
 
 def forget() -> None:
-    """Forgets the processes of a network that is over."""
+    """Drops the references to the processes of a network that is over."""
     _playing.clear()

@@ -48,7 +48,7 @@ class Passing(Choosing):
         self._decide(op, ("ok", i, value))
 
     def _depart(self, value: Any) -> Any:
-        """Lets the value leave its writer. If it is an end, it moves (2.4): the sender's end is
+        """Takes the value from its writer. If it is an end, it moves (2.4): the sender's end is
         closed, and a new end, which nobody holds yet, is on its way.
         """
         if isinstance(value, tuple) and value[0] == "end":

@@ -64,8 +64,7 @@ class ApartDriver:
         self.name, self.features, self.seconds = backend, features, seconds
         self.grain, self.clock = grain_of(backend), clock_of(backend)
         self.server: subprocess.Popen[str] | None = None
-        # How many processes of this driver's networks have run in other OS processes or in a
-        # component.
+        # How many processes of this driver's networks ran in other OS processes or in a component.
         self.away = 0
 
     def run(self, net: Net, seed: int) -> list[Record]:

@@ -5,7 +5,7 @@ A task is not a process: it holds no ends (2.3), spreads no poison (4.3) and bel
 and waits for its task. The task plays the statements. Only operations that compose processes (par,
 seq, spawn) are done by the process, on behalf of the task.
 
-    process:  waits ──task asks──► composes ──answer──► waits ──task is done──► ends as the task did
+    process:  waits ──task requests it──► composes ──answer──► waits ──task is done──► ends as the task did
        │ Cancelled                    │ Cancelled
        └──► task.cancel()             └──► the answer
 
@@ -44,7 +44,7 @@ class Composition:
 
 
 class Desk:
-    """Keeps the requests of a task to its process."""
+    """Holds the requests of a task to its process."""
 
     def __init__(self) -> None:
         self.process: Any = None  # the process object, or None if the process has not begun
@@ -73,7 +73,7 @@ class Desk:
             try:
                 await asyncio.wait({answer})
             except asyncio.CancelledError:
-                # The cancellation is left over from the previous operation (6.3): it now applies to
+                # The cancellation is pending from the previous operation (6.3) and now applies to
                 # the composition.
                 self.process.cancel()
         value, error = answer.result()

@@ -1,8 +1,9 @@
 /* Ended channels in a select (rule 5.6). A select over the readers of N channels counts those that
- * keep it open. Whatever ends a channel takes the select's node out, under the channel's lock, and
- * counts down; when the count reaches zero, it claims the select's word, as any partner does.
+ * keep it open. The process that ends a channel removes the select's node, under the channel's
+ * lock, and counts down; when the count reaches zero, the process claims the select's word, as any
+ * partner does.
  *
- * The select looks at each channel (phase A), sets the count to the number of guards whose channels
+ * The select checks each channel (phase A), sets the count to the number of guards whose channels
  * it did not find retired, enrols at each (phase B), parks, and leaves. A process for each channel
  * writes one value or none and then ends the channel. With CANCEL one more process cancels.
  *
@@ -54,7 +55,7 @@ proctype Source(byte i) {
   byte left;
   if
   :: true ->
-     atomic { /* write: meet the select, or wait in line */
+     atomic { /* write: meet the select, or join the waiting queue */
        won = false;
        if
        :: queued[i] -> claim(VALUE, won); if :: won -> queued[i] = false; taken[i] = true :: else fi

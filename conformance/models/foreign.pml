@@ -13,7 +13,7 @@
  * wait for the undecided readers.
  *
  * Two foreign readers, a plain reader, two writers. MUT 6: the value is handed to the sleeper. MUT
- * 7: a withdrawal does not move the queue on, and a reader is left without a value that is there.
+ * 7: a withdrawal does not move the queue on, and a reader is left without an available value.
  *
  * With AGAIN: two foreign readers arrive again and again, and are cancelled by their loop at any
  * time; one writer arrives once. Checked with weak fairness (no process that can go on stands still
@@ -53,7 +53,8 @@ inline give(r, w) {                /* the writer's value becomes the reader's */
     d_step { slot[r] = w + 1; completed[w] = true; declined = false }
 }
 
-/* k: how many of the queue have been looked at; these then stand at its end, in their order */
+/* k: how many entries of the queue have been examined; these then stand at its end, in their order
+ * */
 inline move_on() {
     d_step {
         k = 0;
@@ -98,7 +99,7 @@ come:
     }
 endsleep:
     do
-    :: slot[me] != NOTHING ->                        /* only MUT 6 comes here: it was handed a value; its loop may cancel it all the same */
+    :: slot[me] != NOTHING ->                        /* reached only with MUT 6: the reader was handed a value, and its loop may still cancel it */
         if
         :: taken[slot[me] - 1]++
         :: cancelled[me] = true

@@ -19,7 +19,7 @@
 
 #define NC 2
 #define WRITES 2                 /* by each writer */
-#define SELECTS 3                /* of the alternative; the plain reader takes one more: all four writes can go */
+#define SELECTS 3                /* of the alternative; the plain reader takes one more: all four writes can complete */
 #define IDLE 0
 #define WAITING 1
 #define DONE 4                   /* DONE + channel */
@@ -54,7 +54,7 @@ proctype Writer(byte c) {
         :: else ->
             if
             :: atomic { word == WAITING -> word = DONE + c; handed = c * WRITES + n }; complete = true
-            :: else ->                                        /* IDLE or DONE: stand in line, mark ready, read the word again */
+            :: else ->                                        /* IDLE or DONE: join the queue, mark ready, read the word again */
                 holding[c] = n;
                 writer_done[c] = false;
                 writer_queued[c] = true;

@@ -8,8 +8,8 @@
  *   2  arrives once, and may withdraw its arrival and arrive again. Then it enrols 4 in its own
  *   name, tells 4 by another way, and resigns.
  *   3  arrives twice, each time in a choice with a channel of the same home. A writer may serve the
- *   choice instead, once; then 3 arrives again. It also arrives again when it has withdrawn its
- *   choice, once, and was told that neither has happened.
+ *   choice instead, once; then 3 arrives again. It also arrives again if, once, it has withdrawn
+ *   its choice and learned that neither has happened.
  *   4  begins after its enrolment has returned, and arrives once: in the second phase.
  *
  *   an arrival, at the home:  none ──ARRIVE──► queued ──all are there──► DONE
@@ -28,7 +28,7 @@
  *
  * Checked: a phase is complete when all parties that are enrolled and alive have arrived, and not
  * once a death is known; the channel serves a party that is in its choice; a withdrawal is answered
- * once; a party that is told of a death is told the truth; nobody waits at the end.
+ * once; a party learns only of a death that has happened; no party waits at the end.
  */
 #ifndef MUT
 #define MUT 0
@@ -96,7 +96,7 @@ over:
 proctype Three() {
     mtype m;
     byte i;
-    bool asked, now;                 /* once; in this arrival */
+    bool asked, now;                 /* asked once; asked in this arrival */
     do
     :: i < 2 ->
         atomic { inside[3] = true; now = false; up[3]!ARRIVE };

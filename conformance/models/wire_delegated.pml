@@ -1,8 +1,8 @@
 /* A delegated operation over a session that may end at any step (WIRE.md 2, 4, 7.3, 8).
  *
  * Three spaces, each with a session to the home of one channel: a writer, and two readers, one of
- * which withdraws. A session is two queues. A cut loses the frames under way. A home that dies has
- * sent what it sent, and the queues drain (FAULT 1: a cut, 2: the home dies).
+ * which withdraws. A session is two queues. A cut loses the frames under way. When a home dies, the
+ * frames that it has sent still arrive (FAULT 1: a cut, 2: the home dies).
  *
  *   party:  OFFER ──► waits ──DONE, ENDED──► over          waits ──WITHDRAW──► asked ──WITHDRAWN, DONE, ENDED──► over
  *                       └────────────the session ends: a writer in doubt, a reader dead────────────┘
@@ -12,9 +12,9 @@
  * session. 36: RETIRE drops the waiting write. 37: poison answers only the parties that wait at
  * that moment.
  *
- * Checked: a value is taken once, and never if its writer was told that it was not; a value that
- * its writer was told is taken has been taken, unless its reader was lost; no party that could be
- * served is left waiting.
+ * Checked: a value is taken at most once, and never if its writer was told that the value was not
+ * taken; if a writer was told that its value was taken, it was, unless the reader was lost; no
+ * party that could be served is left waiting.
  */
 #ifndef MUT
 #define MUT 0
@@ -35,7 +35,7 @@ chan up[NP] = [6] of { mtype, byte };
 chan down[NP] = [6] of { mtype, byte, byte };
 
 bool cut[NP];                      /* the session has ended: frames in the queues may be lost */
-bool drains;                       /* the home died: what it sent arrives */
+bool drains;                       /* the home died: the frames that it sent still arrive */
 bool waits[NP];                    /* a party awaits an answer */
 mtype told[ROUNDS + 1] = OPEN;
 byte taken[ROUNDS + 1];

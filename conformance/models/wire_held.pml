@@ -1,7 +1,7 @@
 /* Extended reads at far ends, and values that come back (WIRE.md 4.6, 4.7).
  *
  * A writer and two readers, each a space with a session to the home of one channel. A reader has
- * the value (DONE), and says when its block is over (END) or gives the value back (BACK). Its
+ * the value (DONE), and reports the end of its block (END) or gives the value back (BACK). Its
  * session may be cut at any step, which may lose the frames under way. The home holds the writer
  * until then. A value that comes back is the next to be read, and its writer stays held.
  *
@@ -9,8 +9,8 @@
  *                                             ▲                     └──BACK; a cut, KEEPS──► back ──a reader──► out with it
  *
  * MUT 101: the writer is told as the value is read. 102: a reader's death does not end its read.
- * 103: a value that comes back is not read again. 104: the home takes a read whose session is cut
- * for a value that has been used. 105: a value that came back goes behind those written later.
+ * 103: a value that comes back is not read again. 104: the home regards the value of a read whose
+ * session is cut as used. 105: a value that came back goes behind those written later.
  * KEEPS: the readers have asked for values to come back.
  *
  * Checked: a writer is told once, and not during a block whose session was not cut; a value is used
@@ -74,7 +74,7 @@ active proctype Home() {
     byte line[2];                   /* waiting values: the first is the next to be read */
     byte out[3];                    /* the value that is out with a reader */
     bool wants[3];
-    bool back;                      /* a value that came back has not been read again */
+    bool back;                      /* a value that came back has not yet been read again */
     byte last_new;
 end:
     do
@@ -128,6 +128,6 @@ end:
     byte v;
     for (v : 1 .. NV) {
         assert(told[v]);                            /* no writer is held for ever */
-        assert(!KEEPS || used[v] >= 1)              /* reader 2 is left: each value was used */
+        assert(!KEEPS || used[v] >= 1)              /* reader 2 is still alive: each value was used */
     }
 }

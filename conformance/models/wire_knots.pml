@@ -1,9 +1,9 @@
 /* A knot over several OS processes, beside processes that run (WIRE.md 10.9): are the named
- * processes stuck for good?
+ * processes stuck for ever?
  *
  * Spaces 0, 1 and 2 have a session to each other, and each has one process, with the space's
- * number. Channels: A, B, K, each a rendezvous at its home. Looks stands for the space that asks:
- * in each round every space is looked at once, in any order, at any moment.
+ * number. Channels: A, B, K, each a rendezvous at its home. `Looks` stands for the space that asks:
+ * each round examines every space once, in any order, at any moment.
  *
  *   Looks: round 1 ──► round 2 ──► round 3 ──► named: those that were stuck in each round, at the
  *   same place, with the same figures, and settled
@@ -15,16 +15,17 @@
  * end's home, with HA=2 the receiver is, with HA=1 neither: ADOPT, ADOPTED, RETIRE (7.4).
  *
  * Each process chooses what it does with its ends, at most L0, L1, L2 times; then it waits or runs,
- * for good. Looks looks at any moment, and once more when nothing moves any more.
+ * for ever. Looks looks at any moment, and once more when nothing moves any more.
  *
  * MUT 148: only one round. 149: figures do not count. 150: frames under way in the sessions do not
- * count. 151: an end that the home has noted for a peer is held by the peer, whether the peer says
- * so or not. 152: an end in a value belongs to nobody. 153: a running process is stuck. 154: it is
- * never known that a peer holds an end. With ROUNDS=2 the model passes too: the third round is
+ * count. 151: an end that the home has noted for a peer counts as held by the peer, whether the
+ * peer confirms that or not. 152: an end in a value belongs to no process. 153: a running process
+ * is stuck. 154: it is never known that a peer holds an end. With ROUNDS=2 the model passes too:
+ * the third round is
  * for choices over several homes, which are not modelled here.
  *
  * Checked: a named process is never woken. When nothing moves, exactly the stuck processes are
- * named; but nobody is named at a channel of which an end lies in a waiting value.
+ * named; but no process is named at a channel of which an end lies in a waiting value.
  *
  * Not modelled: choices (those over several homes may go on while they are asked), buffers,
  * barriers, calls and parents, several processes in a space, several ends of one side in a space,
@@ -228,7 +229,8 @@ endwait:
     od
 }
 
-/* What a round has heard, and the figures of the previous round with which they are compared. */
+/* The answers of a round, and the figures of the previous round, with which the new figures are
+ * compared. */
 byte asked;
 byte at_[N], holds_[N], figure[N], far_[N], under_[N], lent_[KINDS], loc_[KINDS], sent_[N * N], taken_[N * N];
 byte was_at[N], was_figure[N], was_sent[N * N];
@@ -269,7 +271,7 @@ inline look_for_unknown() {
     }
     i = 0; j = 0
 }
-/* Rule 14.3: the processes that may go on, besides those in `going`. */
+/* Rule 14.3: finds the processes that may go on, besides those in `going`. */
 inline look_who_goes_on() {
     for (i : 0 .. N - 1) {
         if

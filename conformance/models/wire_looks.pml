@@ -1,7 +1,7 @@
 /* The rarer parts of a choice over several homes (WIRE.md 5.3, 5.9, 5.11): guards of one home with
- * a guard of another home between them, a timer at the place of the choice, choices that only look,
- * and guards that are off. The rest of such choices is in wire_spans.pml. Here nothing is poisoned,
- * and each place has one operation.
+ * a guard of another home between them, a timer at the place of the choice, choices that never wait
+ * ("only look"), and guards that are off. The rest of such choices is in wire_spans.pml. Here
+ * nothing is poisoned, and each place has one operation.
  *
  *   place:  OFFER ──► asks: TRY each guard in order ──NOTREADY──► the next … ──► waits ──READY──► TRY all of that home
  *             the timer comes: WITHDRAW, also behind each TRY that is still to come; then over.
@@ -11,22 +11,22 @@
  * that home; then OFFER is a TRY too (ASKS) if it is for all its guards there. Channels 0 and 2 are
  * at home 0, channel 1 is at home 1; a guard has its channel's number. A place's number is its rank
  * (5.4).
- * CASE 1: one place reads from all three; writers are there or come, and with LEAVES go again
- * (others meet them); channel 2 may retire.
+ * CASE 1: one place reads from all three; writers wait from the start or arrive later, and with
+ * LEAVES they leave again (others meet them); channel 2 may retire.
  * CASE 2: two places that cross: 0 writes to 0 and reads from 1, 1 the other way; with STOP the
  * second may stop for good at any step.
- * CASE 3: one place writes to 0 and reads from 2, where nobody comes; its output to 1 is off. So
- * the choice is over once 0 has retired, if 1 had retired when the choice began. 0 and 1 may retire
- * at any step; a reader may come at 0, one may wait at 1; with CUT the session with home 1 ends at
- * any step. CASE 4: the same, with 1 and 2 changed.
+ * CASE 3: one place writes to 0 and reads from 2, where no partner comes; its output to 1 is off.
+ * So the choice is over once 0 has retired, if 1 had retired when the choice began. 0 and 1 may
+ * retire at any step; a reader may come at 0, one may wait at 1; with CUT the session with home 1
+ * ends at any step. CASE 4: the same, with 1 and 2 changed.
  * KIND0, KIND1: the kind of choice of each place: 0 waits, 1 has a timer too, 2 only looks.
  *
  * MUT 134: a TRY of some guards of a home answers a READY of the others. 135: a timer ends the
  * choice, even if some homes have not been asked. 136: guards that are asked after the timer has
  * come are not withdrawn. 137: a choice that only looks asks just the first home. 138: two choices
  * that only look wait for each other. 139: the timer does not withdraw the guards that are being
- * asked as it comes. 140: a home does not look at guards that are off. 141: it watches them. 142:
- * it tries them. 143: guards that are off hold nothing open. 144: the loss of a home that has only
+ * asked as it comes. 140: a home does not check guards that are off. 141: it watches them. 142: it
+ * tries them. 143: guards that are off hold nothing open. 144: the loss of a home that has only
  * guards that are off is a PeerDied. 145: such a home is not asked in its turn.
  */
 #ifndef MUT
@@ -83,21 +83,21 @@ chan up[NP * 2] = [6] of { mtype, byte };
 chan down[NP * 2] = [8] of { mtype, byte };
 bool cut;                               /* the session of home 1 */
 
-bool offered[NP * 2];                   /* at the homes */
+bool offered[NP * 2];                   /* kept at the homes */
 byte watch[NP], told[NP];               /* guards: watched; reported as silent */
 byte line[NP * 2];                      /* guards that stand in the waiting queue */
 bool plain[N];                          /* a process of the home's own waits there */
 byte come[N];                           /* how many more may come */
 bool may_leave[N], may_retire[N], retired[N];
 
-mtype state[NP];                        /* at the places */
+mtype state[NP];                        /* kept at the places */
 bool fired[NP], stopped[NP];
 bool there[N];                          /* a party has waited there since before the choice began */
-bool ended[N];                          /* it had retired before */
+bool ended[N];                          /* it had retired before that */
 bool asked_off[N];                      /* for a guard that is off: its channel had retired when
                                            the home heard of it */
 
-/* Whom could p meet at g? NP: a process of the home's own, NP + 1: nobody. */
+/* Sets the party that p could meet at g: NP is a process of the home's own, NP + 1 means none. */
 inline partner(p, g) {
     who = (plain[g] -> NP : NP + 1);
 #if NP == 2
@@ -121,7 +121,7 @@ inline arm(p, g) {
     fi
 }
 inline arm_all(p) { arm(p, 0); arm(p, 1); arm(p, 2) }
-/* A party is there for those that write to g, or read from it. */
+/* A party has arrived for the places that write to g, or read from it. */
 inline hint(writers, g) {
     for (z : 0 .. NP - 1) {
         if
@@ -237,7 +237,7 @@ endloop:
                                                                queue */
         g = 0; z = 0 }
 #ifdef LEAVES
-    :: atomic {                                             /* another party meets it */
+    :: atomic {                                             /* another party meets that process */
         if
         :: (MINE(h) & 1) && plain[0] && may_leave[0] -> g = 0
         :: (MINE(h) & 2) && plain[1] && may_leave[1] -> g = 1
@@ -425,7 +425,7 @@ end:
         for (g : 0 .. N - 1) {
             /* 5.2, 5.3: the choice does not wait beside a party that it could meet */
             assert(!(state[p] == WAITS && plain[g] && !(OFF & BIT(g))));
-            /* 5.9: nor is it over without a party that was there all the time */
+            /* 5.9: nor is it over without a partner although a partner waited all the time */
             assert(!(state[p] == NOTHING && there[g] && !(OFF & BIT(g))));
         }
 #else
@@ -438,7 +438,7 @@ end:
 #define GONE_OFF (asked_off[CASE - 2] || cut)
     assert(state[0] != RETIRED || (retired[0] && GONE_OFF));
     assert(!(state[0] == WAITS && retired[0] && GONE_OFF));
-    /* and a choice that only looks is told so */
+    /* and a choice that never waits learns this */
     assert(!(state[0] == NOTHING && ended[0] && ended[CASE - 2] && !cut));
 #elif CASE == 1
     assert(state[0] != RETIRED);

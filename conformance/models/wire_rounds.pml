@@ -4,7 +4,7 @@
  * has two runs, which wake each other without a frame; the others have one run each. A run that
  * goes on queues frames, wakes the other run of its program, or comes to rest. A received frame
  * wakes a run of the receiver, or none.
- *   0 ──ASK──► who gets it first says what it is, asks its other sessions ──all have SAID, or are gone──► SAID ──► 0
+ *   0 ──ASK──► a program that gets it first gives its state, asks its other sessions ──all have SAID, or are gone──► SAID ──► 0
  *              one that does not wait asks nobody; who gets it again: SAID, empty
  *   0: a round in which all wait and nothing is under way ──a second one: the same, and nothing has moved──► TELL to all
  *
@@ -14,7 +14,7 @@
  * last program to come to rest looks then.
  *
  * KILL: 2 is killed at any step; its peers notice one by one, and frames under way are lost or not.
- * JOIN: 2 is not there yet; it may come by a meeting point of 1 as long as that is open. DEAF: 2
+ * JOIN: 2 has not joined yet; it may join by a meeting point of 1 as long as that is open. DEAF: 2
  * answers no rounds. ROUNDS=1: the first round is believed. That passes too: a program that goes on
  * after its answer was woken by a frame, and the first program to do so by a frame that was counted
  * where it was sent and not where it was taken. The second round is a precaution against other
@@ -27,12 +27,12 @@
  * asked again does not answer. 127: a program that is asked asks no others. 128: an open meeting
  * point does not count as outside. 129: a session that is still opening does not count. 130: TELL
  * strikes running processes. 131: the answer of a program that has gone is awaited. 132: a second
- * round is taken for the first. 133: a running program says that it waits.
+ * round is mistaken for the first. 133: a running program reports that it waits.
  *
- * Checked: when a deadlock is told, there was a moment between its rounds at which nobody could go
- * on, no frame was under way and nobody could come; and this still holds, unless a program was
- * killed since. TELL strikes only waiting runs. A deadlock that is there in the end is told; one
- * that is not there is never told.
+ * Checked: when a deadlock is told, there was a moment between its rounds at which no run could go
+ * on, no frame was under way and no program could join; and this still holds, unless a program was
+ * killed since. TELL strikes only waiting runs. A deadlock that exists in the end is reported; no
+ * other deadlock is ever reported.
  *
  * Not modelled: several programs that ask at once (each gathers its own answers), and a program
  * that loses patience: an answer to an earlier round is recognised by its number and ignored.
@@ -44,7 +44,7 @@
 #define ROUNDS 2
 #endif
 #ifndef FRAMES
-#define FRAMES 1                     /* that runs may queue, all together */
+#define FRAMES 1                     /* how many frames the runs may queue, all together */
 #endif
 #ifndef WAKES
 #define WAKES 0                      /* how often a run of 1 may wake the other run */
@@ -79,7 +79,7 @@ byte want, found, whose;             /* 0's look: the round that it wants; the r
                                         over; whose answers came */
 bool whole, still_between;
 bool heard_tell[3];
-byte i, j;                           /* of atomic steps */
+byte i, j;                           /* counters within atomic steps */
 
 #define HERE(r) (!struck[r] && !(OWNER(r) == 2 && killed))
 #define MOVES(r) (busy[r] && HERE(r))
@@ -109,7 +109,7 @@ inline queue(from_, to_, kind_, round_, mask_, all_) {
     if :: (to_ == 2 && killed) :: else -> link[from_ * 3 + to_]!kind_, round_, mask_, all_ fi
 }
 
-/* Deadlock is raised in the waiting runs of program p. Then p tells its other peers. */
+/* Deadlock is raised in the waiting runs of program p. Then p informs its other peers. */
 inline tell(teller, by_) {
     if
     :: heard_tell[teller]
@@ -189,7 +189,7 @@ end:
     :: atomic { !(me == 2 && killed) && nempty(LINK(0, me)) -> LINK(0, me)?kind, round, mask, all; from = 0 }; goto heard
     :: atomic { !(me == 2 && killed) && nempty(LINK(1, me)) -> LINK(1, me)?kind, round, mask, all; from = 1 }; goto heard
     :: atomic { linked[me * 3 + 2] && nempty(LINK(2, me)) -> LINK(2, me)?kind, round, mask, all; from = 2 }; goto heard
-    :: atomic { me != 2 && killed && linked[me * 3 + 2] ->     /* it notices that 2 is gone */
+    :: atomic { me != 2 && killed && linked[me * 3 + 2] ->     /* it notices that 2 has died */
         linked[me * 3 + 2] = false; open[me * 3 + 2] = false;
         do :: LINK(2, me)?[_, _, _, _] -> LINK(2, me)?kind, round, mask, all :: else -> break od;
         if
@@ -258,7 +258,7 @@ begin:                               /* a step: no frame is taken in */
             fi
         }
         if
-        :: !said[i].waits && awaited != 0 -> awaited = 0; complete = false  /* nothing will be concluded */
+        :: !said[i].waits && awaited != 0 -> awaited = 0; complete = false  /* the round will have no conclusion */
         :: else
         fi;
         for (j : 0 .. 2) {

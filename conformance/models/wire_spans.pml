@@ -3,13 +3,13 @@
  * keeps watching, and says READY once it might be able to.
  *
  *   place:  OFFER ──► asks: TRY each in order ──NOTREADY──► the next … ──► waits ──READY──► TRY ──► …      DONE, ENDED: over, GONE to the others
- *   home:   OFFER ──► watches ──somebody came──► READY      TRY ──► in line: DONE │ nobody: NOTREADY, it watches again
- *                                                               └──► another choice watches here, and comes after us in the order: held in line
- *                                                                    until that one has come (DONE) or gone (NOTREADY)
+ *   home:   OFFER ──► watches ──a party came──► READY      TRY ──► a partner waits: DONE │ none: NOTREADY, it watches again
+ *                                                               └──► another choice watches here, and is later in the order: held in the queue
+ *                                                                    until that choice has come (DONE) or left (NOTREADY)
  *
  * Each place offers to a home before it asks any home, or as it asks that home; in the latter case
- * OFFER is a TRY too (ASKS), and the home has looked at nothing before. LATE=1: always so. Channel
- * h is the only one of home h. A party has a role at each channel; its number is its place in the
+ * OFFER is a TRY too (ASKS), and the home has checked nothing before. LATE=1: always so. Channel h
+ * is the only one of home h. A party has a role at each channel; its number is its place in the
  * fixed order. Plain parties are the home's own.
  * TOPO 1: a choice of two inputs; plain writers come. 2: two choices that cross. 3: three choices
  * in a ring over three homes. 4: two choices that cross, and a plain reader that takes from either.
@@ -19,7 +19,7 @@
  *
  * MUT 71: no choice is held. 72: every choice is held, whatever the order. 73: GONE frees no choice
  * that is held. 74: a home does not watch again after a TRY. 75: a home that begins to watch does
- * not look first. 76: a READY that comes during a TRY is dropped. 77: a withdrawal does not wait
+ * not check first. 76: a READY that comes during a TRY is dropped. 77: a withdrawal does not wait
  * for the TRY's answer. 78: a writer whose home is lost during a TRY is told that nothing happened.
  * 79: the first channel that retires ends the choice. 80: the place does not ask in order. 147: a
  * home that was offered to as it was asked is not told GONE.
@@ -279,7 +279,7 @@ proctype Party(byte me) {
         };
         g = 0;
         start = (last[me] == NH || op[me] == 1 -> 0 : (last[me] + 1) % NH) };
-        trying[me] = NH;                 /* nobody */
+        trying[me] = NH;                 /* no home is being tried */
 endwait:
         do
         :: atomic { state[me] == TRIES && trying[me] == NH && lost -> outcome(NOT, 0) }; goto over
@@ -426,7 +426,7 @@ end:
     timeout ->
     d_step {
     for (p : 0 .. NP - 1) {
-        /* no writer is told that a value was not taken which was, nor the other way round */
+        /* every report to a writer about whether its value was taken is true */
         assert(wrote[p] <= sure[p] + notsure[p]);
         assert(sure[p] <= wrote[p]);
         for (h : 0 .. NH - 1) {

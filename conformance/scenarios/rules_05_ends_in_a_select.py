@@ -383,7 +383,7 @@ async def a_silent_guard_that_is_poisoned_is_heard_by_the_next_select():
             group.start(twice(log, cr, dr))
             await settle()
             cw.retire()
-            await settle()  # a foreign waiter (6.6) learns of the poison when it runs
+            await settle()  # a foreign waiter (6.6) sees the poison when it runs
             c.poison()
             await settle()
             assert log == []

@@ -164,8 +164,8 @@ def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
     used = sorted({g.on for g in guards if g.kind in ("in", "out")})
     left = {g.on for g in gone}
     stays = [f"{c}{'w' if f'{c}r' in ends else 'r'}" for c in used if c not in left]
-    # The select asks at its beginning if it has a skip, which is chosen at once, or a guard that is
-    # off, whose channel is checked then.
+    # The select checks the guards when it begins if it has a skip, which is chosen at once, or a
+    # guard that is off, whose channel is checked only then.
     asked = SKIP in guards or any(not g.pre and g.on in left for g in guards)
     before = [["sleep", 1]] if asked else []
     n = net(
@@ -321,7 +321,7 @@ def test_rule_5_6_what_is_buffered_is_handed_out_first():
 
 
 def test_rule_5_6_a_select_that_waits_for_ever_is_a_deadlock():
-    """A cycle that is fed from outside: its source has gone, and the cycle waits for itself."""
+    """The source that feeds a cycle has ended, and the cycle waits for itself."""
     n = net(
         2,
         proc(1, ["0w"]),

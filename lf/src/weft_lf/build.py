@@ -36,7 +36,7 @@ from weft_lf.ticks import check, tick_of
 TARGETS = ("host", "rp2040", "an521")
 # The folder in which programs look for the files that come with upstream's runtime.
 UTILITIES = "/lib/c/reactor-c/"
-DEVICES = {  # device → the compiler that reads the bodies, without the rest of a build
+DEVICES = {  # device → the compiler that checks the bodies without a build
     "rp2040": "arm-none-eabi-gcc -mcpu=cortex-m0plus -mthumb",
     "an521": "arm-none-eabi-gcc -mcpu=cortex-m33 -mthumb -ffreestanding",
 }
@@ -55,7 +55,7 @@ class Refused(LfError):
 
 @dataclass
 class Wanted:
-    """The way in which a program shall be built."""
+    """How to build a program."""
 
     target: str = ""  # one of TARGETS; empty: the program's platform, or host
     trace: bool = False
@@ -63,7 +63,7 @@ class Wanted:
     compile: bool = True
     table: bool = True  # use a static schedule, if the program's timing is known
     output: Path | None = None  # the folder of src-gen/ and bin/; None: the project
-    clean: bool = False  # first remove everything that was built of the program
+    clean: bool = False  # first remove everything that earlier builds made
     hierarchical: bool = False  # bin/ has the folders that the sources have in src/
     quiet: bool = False  # leave out the warnings of the C compiler
     quick: bool = False  # compile without optimisation, for tests that build many programs
@@ -81,10 +81,7 @@ class Built:
 
 def runtime() -> Path:
     """Returns the folder of weft_mcu: $WEFT_MCU if it is set, else beside this package or in the
-    checkout.
-
-    Raises:
-        LfError: weft_mcu is not there.
+    checkout. Raises: LfError: weft_mcu is not there.
     """
     given = os.environ.get("WEFT_MCU")
     here = Path(__file__).resolve()
@@ -208,7 +205,8 @@ def _write_headers(model: Model, header: Path, places: list[Path]) -> None:
 
 
 def _told(model: Model, error: Refused) -> LfError:
-    """Returns the error with the compiler's problems at their places, if they are in bodies."""
+    """Returns the error with the compiler's problems at their places, if the places are in
+    bodies."""
     brackets = unmatched(model)
     placed = diagnostics.problems(model, error.output)
     if not any(p.severity == "error" for p in placed):
@@ -340,7 +338,7 @@ def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
 
 
 def _only_read(command: list[str], text: str, shared: str) -> str:
-    """Returns the messages of the compiler about a program that it only reads."""
+    """Returns the compiler's messages about a program, without generating code."""
     with tempfile.TemporaryDirectory(prefix="weft-lf-") as folder:
         place = Path(folder)
         _write(place / "program.c", text)

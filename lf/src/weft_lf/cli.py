@@ -26,8 +26,8 @@ from weft_lf.model import Model
 
 
 def model_of(path: Path, given: argparse.Namespace | None = None) -> Model:
-    """Returns the model of a program. Options of the command line stand for properties of its
-    target block.
+    """Returns the model of a program. Options of the command line override properties of its target
+    block.
     """
     from weft_lf.elaborate import elaborate
     from weft_lf.load import load
@@ -169,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _done(given: argparse.Namespace) -> int:
-    """Does what one command says; tells errors in a program. Returns the exit status."""
+    """Executes one command and prints errors in a program. Returns the exit status."""
     try:
         return _do(given)
     except LfError as error:

@@ -33,7 +33,7 @@ AN521 = (
 )
 
 
-QUIET = "-Wno-all -Wno-extra"  # only the warnings that the compiler gives unasked
+QUIET = "-Wno-all -Wno-extra"  # only the warnings that the compiler gives by default
 CMAKE_TYPES = {
     "debug": "Debug",
     "release": "Release",

@@ -249,7 +249,7 @@ def _lines(model: Model, file: str) -> list[str]:
 def page(model: Model, loop: Loop | None = None) -> str:
     """Returns the page that shows the program."""
     data = json.dumps(drawing(model, loop), ensure_ascii=False, separators=(",", ":"))
-    for sign in "<>&":  # Nothing in the data may end its element.
+    for sign in "<>&":  # Nothing in the data may end the element that contains it.
         data = data.replace(sign, f"\\u{ord(sign):04x}")
     text = (PAGE / "page.html").read_text(encoding="utf-8")
     for mark, name in (("/*CSS*/", "page.css"), ("/*DRAW*/", "draw.mjs")):
@@ -260,7 +260,7 @@ def page(model: Model, loop: Loop | None = None) -> str:
 def draw_page(made: Model | Loop, output: Path) -> Path:
     """Writes the page of a program, or of the program of a causality loop, and returns its path."""
     if isinstance(made, Loop):
-        assert made.model is not None  # elaborate() raises no other
+        assert made.model is not None  # Only elaborate() raises it, always with a model.
         text = page(made.model, made)
     else:
         text = page(made)

@@ -1,8 +1,8 @@
 """`weft lf serve`: a language server, over standard input and output.
 
 Invariants
-- The server looks for problems when no message waits. Therefore only the last text counts while the
-  user types.
+- The server looks for problems when no message waits. Therefore only the latest text is checked
+  while the user types.
 - Problems that are found at once (syntax, names, types, loops) are shown at once; the messages of
   the C compiler about the bodies follow later.
 - A request that cannot be served gets null or an empty list. An unknown method is answered with an
@@ -184,7 +184,7 @@ class Server:
     # --- problems ---------------------------------------------------------------------------------
 
     def work(self, waiting: Callable[[], bool]) -> None:
-        """Looks for problems in the documents that have changed, until a message waits."""
+        """Checks the documents that have changed, until a message waits."""
         for document in list(self.open.values()):
             if document.dirty and not waiting():
                 document.dirty = False
@@ -471,7 +471,7 @@ class Server:
 
 
 class Refused(Exception):
-    """Raised if a request makes sense, but cannot be met safely; the text is for the user."""
+    """Raised if a request makes sense but cannot be served safely; the text is for the user."""
 
 
 class Unreadable(Exception):
