@@ -44,8 +44,7 @@ def programs() -> Path:
 
 @pytest.mark.parametrize(("program", "case"), CASES)
 def test_case(programs: Path, program: str, case: str) -> None:
-    # The pattern is the whole name: in doctest a comma separates patterns, and a * stands for any
-    # text.
+    # The pattern is the whole name: in doctest a comma separates patterns, and * matches any text.
     pattern = re.sub(r"[\\,]", lambda m: "\\" + m[0], case)
     done = subprocess.run(
         [programs / program, f"--test-case={pattern}"],

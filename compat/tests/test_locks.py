@@ -51,7 +51,7 @@ def at_the_end() -> Any:
 
 @process
 def send(values: Any, cout: Any) -> Any:
-    """Sends."""
+    """Writes the values; returns the results of the writes."""
     return [cout(v) for v in values]
 
 
@@ -261,7 +261,7 @@ def test_cfutures_pass_results_and_exceptions() -> None:
         thread = threading.Thread(target=waits)
         thread.start()
         started.wait()
-        with CFuture(lock):  # the block is entered only when the other thread waits
+        with CFuture(lock):  # the block is entered only while the other thread waits
             assert not future.done()
             (future.set_exception if isinstance(outcome, Exception) else future.set_result)(outcome)
         thread.join()

@@ -1,5 +1,5 @@
-"""The thesis's own implementations, with which Weft is compared, written anew for today's asyncio
-and _thread: aPyCSP's channels over a yielding or a rescheduling future (uaPyCSP), and
+"""Reimplements the thesis's own channels, with which Weft is compared, for today's asyncio and
+_thread: aPyCSP's channels over a yielding or a rescheduling future (uaPyCSP), and
 PyCSP-locksharing's over a CFuture and a re-entrant lock (uPyCSP).
 """
 
@@ -14,7 +14,7 @@ class Poisoned(Exception):
 
 
 class Yielding:
-    """A future that its task polls in each of the task's turns."""
+    """A future whose task polls it in each turn."""
 
     def __init__(self):
         self.done = False

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.together  # the lane keeps the output of programs
 
 
 def wasm(program: Path, folder: Path) -> str:
-    """Runs a program on MicroPython's WebAssembly port, in node; returns what it prints."""
+    """Runs a program on MicroPython's WebAssembly port, in node; returns its output."""
     shutil.copytree(tiers.HERE / "weft", folder / "weft")
     done = subprocess.run(
         ["node", tiers.HERE / "wasm" / "run.mjs", program, folder],
@@ -49,7 +49,7 @@ def wasm(program: Path, folder: Path) -> str:
 @functools.cache
 def ran(where: str, name: str) -> str:
     """Runs a program of this folder with the core of the tier or board `where` as its module
-    `core`; returns what it prints."""
+    `core`; returns its output."""
     # The folder is for this OS process alone: another OS process may run the same program at the
     # same time.
     (tiers.MADE / "native").mkdir(exist_ok=True)

@@ -76,8 +76,8 @@ class _Given:
 
 
 def first(self, out):
-    """Returns the first party of a queue that can commit. An Alternative that does not wait is
-    passed over.
+    """Returns the first party of a queue that can commit. Skips an Alternative that does not
+    wait.
     """
     x = self.k.w if out else self.k.r
     while x is not None and isinstance(x, Node) and not (x.alt.live and x.on and not x.gone):
@@ -86,8 +86,8 @@ def first(self, out):
 
 
 def note(self, out):
-    """Notes at the Alternatives in a queue that the channel has changed for them: they look at it
-    when they next select."""
+    """Tells the Alternatives in a queue that the channel has changed for them: they check it at
+    their next select."""
     x = self.k.w if out else self.k.r
     while x is not None:
         if isinstance(x, Node):

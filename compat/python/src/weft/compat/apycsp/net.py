@@ -1,5 +1,5 @@
-"""aPyCSP's net: channels of one program are used by name in another program, over TCP, with a line
-of JSON for each message.
+"""aPyCSP's net: a program uses the channels of another program by name, over TCP, with a line of
+JSON for each message.
 
     there: register_channel(c, "results"), start_server(port)      {"op": "read", "name": …, "msgno": 7} ──► c.read()
     here:  setup_client("host:port"), get_channel_proxy("results") ◄── {"ack": 7, "ret": value, "exc": null}
@@ -10,9 +10,9 @@ poison the registered channels. So without a host name the server listens only o
 
 Invariants
 - Values are JSON: nothing that another program sends is executed.
-- An operation for which a peer asked is a task of its connection. When the connection ends, or the
-  peer reports that nobody waits for the operation any more, the task is cancelled, and its
-  operation leaves the channel. A value that was read and not delivered by then is lost.
+- An operation that a peer requests is a task of its connection. When the connection ends, or the
+  peer reports that the operation is no longer awaited, the task is cancelled, and its operation
+  leaves the channel. A value that was read and not delivered by then is lost.
 - Each answer resolves the future with its number; the end of the connection resolves the
   remaining futures.
 """
@@ -43,7 +43,7 @@ LONGEST = 1 << 24  # the largest number of bytes of a message
 POISON = "ChannelPoisonException"
 
 _registered: dict[str, Channel] = {}
-# The connections over which get_channel_proxy asks, in the order in which they were made.
+# The connections that get_channel_proxy tries, in the order in which they were made.
 _connections: list[_Connection] = []
 
 
@@ -78,10 +78,10 @@ def _parted(host_port: str) -> tuple[str, int]:
 
 
 class _Connection:
-    """A connection with one other program, which may ask and answer.
+    """A connection with one other program, which may send requests and answers.
 
     Args:
-        serves: this side carries out the operations for which the other program asks.
+        serves: this side performs the operations that the other program requests.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class _Connection:
         self._over = ""
 
     async def send_recv_cmd(self, op: str, **more: Any) -> Any:
-        """Asks the other program, and waits for its answer.
+        """Sends a request to the other program, and waits for its answer.
 
         Raises:
             PoisonException: the channel is poisoned. ConnectionError: the connection ended. BadUse:
-            a value is not JSON's; the other program refuses.
+            a value cannot be written as JSON; the other program refuses.
         """
         if self._over:
             raise ConnectionError(self._over)
@@ -112,7 +112,7 @@ class _Connection:
         except asyncio.CancelledError:
             if (
                 future.cancelled() or not future.done()
-            ):  # the other program must not do the operation once nobody waits for it
+            ):  # the other program must not perform an operation that is no longer awaited
                 self._writer.write(_packed({"op": "cancel", "msgno": number}))
             raise
         finally:
@@ -219,9 +219,9 @@ async def start_server(host_port: str = PORT) -> asyncio.Server:
     """Serves the registered channels. Once the server is closed, no program can connect any more.
 
     Args:
-        host_port: "HOST:PORT", or a port of this machine; port 0: a free one.
+        host_port: "HOST:PORT", or a port of this machine; port 0 means a free port.
     Raises:
-        OSError: the port is in use. BadUse: `host_port` is no address.
+        OSError: the port is in use. BadUse: `host_port` is not an address.
     """
     host, port = _parted(host_port)
 
@@ -239,12 +239,12 @@ _listening: set[asyncio.Task[None]] = set()
 async def setup_client(
     host_port: str = f"127.0.0.1:{PORT}", can_serve: bool = False
 ) -> _Connection:
-    """Connects with a server, which get_channel_proxy asks from then on.
+    """Connects to a server, whose channels get_channel_proxy then finds.
 
     Args:
         can_serve: the other program can also use the channels that are registered here.
     Raises:
-        OSError: no program listens at that address. BadUse: `host_port` is no address.
+        OSError: no program listens at that address. BadUse: `host_port` is not an address.
     """
     host, port = _parted(host_port)
     reader, writer = await asyncio.open_connection(host, port, limit=LONGEST)
@@ -272,7 +272,7 @@ class _End(Iterated):
         await self._chan.poison()
 
     def alt_pending_write(self, obj: Any) -> Any:
-        """Refuses the guard: as in aPyCSP, a channel of another program is not for a choice.
+        """Refuses the guard: as in aPyCSP, a choice cannot contain a channel of another program.
 
         Raises:
             BadUse: always.

@@ -5,10 +5,10 @@ process in an OS process of its own.
                   ◄──"retire", "poison", "draining"──  a pycsp end there
 
 Invariants
-- A pycsp end of a process that runs apart stays counted here (_channels.py): it is retired and
-  poisoned here when the end there asks for this.
+- A pycsp end of a process in another OS process stays counted here (_channels.py): it is retired
+  and poisoned here when the end there requests this.
 - A far channel has one native end there, which is lent to that process. The channel does not end
-  when the process lets go of this end.
+  when the process releases this end.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Lender:
 
 @threads.process
 def _serve(asked: Any, answers: Any, ends: list[ChannelEnd]) -> None:
-    """Carries out the requests of the ends in the other OS process."""
+    """Performs the requests of the ends in the other OS process."""
     try:
         for question, what, number in asked:
             end = ends[number]
@@ -95,8 +95,8 @@ def run_apart(p: Any) -> Any:
     """Runs a pycsp process in an OS process of its own; returns its result.
 
     Raises:
-        the exception of the process; ProcessDied; BadUse: its function or an argument cannot go
-        there; InfoException: a channel itself is among them.
+        the exception of the process; ProcessDied; BadUse: its function or an argument cannot be
+        sent; InfoException: an argument is a channel and not an end.
     """
     lender = _Lender()
     asked, answers = channels()
@@ -118,7 +118,7 @@ def run_apart(p: Any) -> Any:
 
 
 class _FarChannel(Channel):
-    """A channel of which one end was lent."""
+    """A channel one end of which was lent."""
 
     __slots__ = ("_line", "_number")
 

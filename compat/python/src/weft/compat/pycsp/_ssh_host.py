@@ -23,7 +23,7 @@ from weft.errors import ProcessDied
 __all__ = ["SshHost"]
 
 GRACE = 5.0  # seconds in which an `ssh` whose session is over must give the reason
-# Seconds to wait for the text printed over there: a process that stays may keep the stream open.
+# Seconds to wait for text printed over there: a process that does not end may keep the stream open.
 PATIENCE = 2.0
 
 
