@@ -1,4 +1,4 @@
-"""./run bench: measure Weft beside its peers.
+"""./run bench: measures Weft beside its peers.
 
 Exit status: 0 if all was measured, whether its target (its *reach*) is met or not, and even if a
 peer is not on this machine; 1 if a program failed, hung or did not build, or with --check if a

@@ -2,7 +2,7 @@
 
 Invariant: a bench that load() returns is consistent: names are unique, every target names
 candidates that exist, and every argument can be filled in. A definition that is not consistent
-raises DefinitionError, whose message tells the place.
+raises DefinitionError, whose message names the place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MEASURES = ("ns", "bytes", "create")
 
 
 class DefinitionError(Exception):
-    """targets.toml contains a definition that makes no sense; the message tells the place and the
+    """targets.toml contains a definition that makes no sense; the message names the place and the
     fault."""
 
 
@@ -91,8 +91,8 @@ class Bench:
     targets: tuple[Target, ...]
 
     def quick(self) -> Bench:
-        """Returns the same bench with a fraction of the samples, to see that everything runs; its
-        figures are not for comparing.
+        """Returns the same bench with a fraction of the samples, to check that everything runs; its
+        figures are not comparable.
         """
         fewer = tuple(
             dataclasses.replace(c, samples=max(2, c.samples // 10)) for c in self.candidates

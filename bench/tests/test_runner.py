@@ -28,8 +28,7 @@ ANY = sorted(os.sched_getaffinity(0))[-1:]
 
 
 def gone(pid: int) -> bool:
-    """Returns whether there is no such process, or only a process that has ended and for which no
-    program has waited yet.
+    """Returns whether there is no such process, or only a zombie.
     """
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
@@ -214,7 +213,7 @@ class Cpus(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
-    """A program that takes as much memory as possible does not bring the machine down."""
+    """A program that takes as much memory as possible does not crash the machine."""
 
     def run_once(self, script, spare):
         program = Program([sys.executable, "-c", script], {})

@@ -15,8 +15,8 @@ from harness import targets
 BENCH = Path(__file__).resolve().parent.parent
 
 # Every reach that was agreed: bench → (top, bottom, of, by, the least value). A target may only be
-# loosened together with this table, and then gives in targets.toml the value that was agreed before
-# (`was`) and the reason; such targets are in LOOSENED, with the former value.
+# loosened together with this table; targets.toml then contains the former value (`was`) and the
+# reason, and LOOSENED contains the target with the former value.
 AGREED = {
     "see-off": [
         ("Python", "Python, no socket", "ns", "min", 1.0),
@@ -404,8 +404,8 @@ class Ours(unittest.TestCase):
                     self.assertEqual((ours.args, ours.per), (other.args, other.per))
 
     def test_peers_are_like_ours(self):
-        """Coroutines are compared with peers that run many processes in a thread, and threads with
-        threads; all of them use channels that threads may share.
+        """Coroutines are compared with peers that run many processes in one thread, and threads
+        with threads; all use channels that threads may share.
         """
         threads = {"threads", "crossbeam", "JCSP"}
         peers = self.targets.benches["cpp-peers"]
