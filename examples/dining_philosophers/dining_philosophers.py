@@ -5,12 +5,12 @@
     weft run examples/dining_philosophers/dining_philosophers.py --table ordered --on threads
     weft check examples/dining_philosophers/dining_philosophers.py::secured
 
-A fork is a process: it is taken by reading from it and put back by writing to it, so a fork that is
-in use cannot be taken.
+A fork is a process: a philosopher takes it by reading from it and puts it back by writing to it, so
+a fork that is in use cannot be taken.
 
-    butler   a butler lets all but one sit down, by a choice with preconditions (Hoare,
+    butler   a butler lets all philosophers but one sit down, by a choice with preconditions (Hoare,
              "Communicating Sequential Processes", section 2.5)
-    ordered  everybody takes the fork with the smaller number first (Dijkstra)
+    ordered  every philosopher takes the fork with the smaller number first (Dijkstra)
     greedy   everybody takes the left fork first. In the end all hold one fork and wait for the
              other: the run raises Deadlock, which names the knot (exit status 3 under `weft run`)
 
@@ -29,8 +29,8 @@ from weft import Barrier, Channel, Input, Parallel, process, run, select
 
 @process
 async def fork(take, put):
-    """Offers itself while it is on the table. Once it has been taken, waits until it is put back.
-    Ends when both philosophers who use it have ended.
+    """Offers the fork while it is on the table. Once the fork has been taken, waits until it is put
+    back. Ends when both philosophers who use the fork have ended.
     """
     while True:
         await take.write("fork")
@@ -42,7 +42,7 @@ async def eat(first, second, held):
     take_other, put_other = second
     await take.read()
     if held is not None:
-        await held.sync()  # now everybody has one fork: the unlucky moment always comes
+        await held.sync()  # now every philosopher has one fork, so the deadlock is certain
     await take_other.read()
     await put_other.write("fork")
     await put.write("fork")

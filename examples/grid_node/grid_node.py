@@ -34,8 +34,8 @@ LOW, HIGH = 0.9, 0.95
 
 @process
 async def model(ask, answers, slow_every):
-    """Answers with the voltage that it expects, which is a slow mean. Some answers take longer than
-    a handler's deadline.
+    """Answers each question with the expected voltage, which is a slow mean. Some answers take
+    longer than a handler's deadline.
     """
     expected, asked = 1.0, 0
     async for volts in ask:
@@ -54,7 +54,7 @@ async def record(path, samples, levels_of):
     cycle = round(read.cfg.sample_rates[0][0] / read.frequency)
     for first in range(0, len(voltage), cycle):
         await sleep(cycle / read.cfg.sample_rates[0][0])
-        # From here on the array belongs to the component.
+        # From this write on, the array belongs to the component.
         await samples.write(voltage[first : first + cycle].copy())
 
 
@@ -106,7 +106,7 @@ async def collect(reader):
 
 
 def network(node, folder, slow_every):
-    """Returns the processes, and which of them return something."""
+    """Returns the processes, and those of them that return something."""
     measured = {s: Channel(f"measured {s}") for s in STATIONS}
     refused, alarms, recorded = Channel("refused"), Channel("alarms"), Channel("recorded")
     ask, answers, averages = Channel("ask"), Channel("answers"), Channel("averages")

@@ -5,8 +5,7 @@
 
 The network is that of "Three unique implementations of processes for PyCSP" (Friborg, Bjørndalen,
 Vinter; CPA 2009), section 5.3: the producer-consumer hands out jobs and takes results by one choice
-that has an input and an output guard, so workers ask for jobs and deliver results in any order they
-like.
+that has an input and an output guard, so workers may ask for jobs and deliver results in any order.
 
                         jobs
       producer_consumer ════►  worker × N

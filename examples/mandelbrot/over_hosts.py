@@ -9,8 +9,8 @@ that drew each row.
                         jobs                        results
            hand_out     ════►   worker × N, there   ════►   collect
 
-A worker holds its job until the result has been sent (an extended read), so a job whose host dies
-is done elsewhere.
+A worker holds its job until the result has been sent (an extended read), so the job of a host that
+dies is done elsewhere.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def collect(results, view, missing):
     while "" in drawn:
         host, (top, bottom), heights = results.read()
         if drawn[top]:
-            continue  # done twice: the host died after its result had arrived
+            continue  # the row was done twice: a host died after its result had arrived
         missing -= 1
         click.echo(f"{host} drew {top} to {bottom}, {missing} left", err=True)
         picture[top:bottom] = np.frombuffer(heights, np.float32).reshape(bottom - top, -1)

@@ -9,8 +9,8 @@
       elf × 10 ──queue──► porter ──door (3 elves)──►╝
 
 Santa waits for one of two things, by a choice: a barrier with all his reindeer, which goes first, or
-a group of elves at his door. The porter lets elves in by threes. The puzzle is known for solutions
-that are nearly right; `weft check` proves this one for few reindeer and elves.
+a group of elves at his door. The porter lets elves in by threes. Many published solutions are only
+nearly right; `weft check` proves this one for a few reindeer and elves.
 """
 
 from __future__ import annotations

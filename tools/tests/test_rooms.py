@@ -90,9 +90,9 @@ def test_a_budget_is_reported_and_never_enforced(house: House) -> None:
 
 @pytest.mark.soak
 def test_a_room_that_gets_on_is_never_ended(house: House) -> None:
-    # The room is over its budget, and far over the time after which silence is a hang, but never
-    # silent: it prints, and its tests report. By its own count, it ends when it has run for more
-    # than twice that time.
+    # The room is over its budget, and runs far longer than the time after which silence is a hang,
+    # but is never silent: it prints, and its tests report. By its own count, it ends when it has
+    # run for more than twice that time.
     house.rooms(talks="budget = 0.001", tells="budget = 0.001")
     house.hangs_after(2)
     house.room(
@@ -271,7 +271,8 @@ def test_set_up_runs_once_per_part_and_its_failure_is_the_rooms(house: House) ->
 
 
 def test_an_early_room_runs_beside_the_set_up_of_others_parts(house: House) -> None:
-    """The part `late` ends only once the early room has run, so `b` can only have waited for it."""
+    """The part `late` ends only once the early room has run, so `b` must have waited for that
+    part."""
     house.rooms(
         a='budget = 20, early = true, setup = ["soon"]',
         b='budget = 20, setup = ["late"]',
@@ -409,7 +410,7 @@ def test_soak_runs_the_rooms_that_have_one(house: House) -> None:
     result = house.run("soak")
     assert (result.returncode, last_line(result.stdout)) == (0, "100 passed, 0 failed")
     assert results(house, "soak")["b"]["budget"] == 40
-    result = house.run("soak", "a")  # a soak that is asked for by name must exist
+    result = house.run("soak", "a")  # a soak that is requested by name must exist
     assert "a/tests/soak is missing" in result.stdout
     assert last_line(result.stdout) == "0 passed, 1 failed"
 

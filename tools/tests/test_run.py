@@ -70,7 +70,7 @@ def test_a_task_that_has_a_help_of_its_own_is_given_it(house: House) -> None:
 
 
 RUNNERS = sorted(ROOT.glob("*/tests/run"))
-# The rooms whose options are pytest's.
+# The rooms whose runners pass their options to pytest.
 APART = ("python", "tools", "examples", "bench", "compat", "theses")
 
 
