@@ -82,7 +82,7 @@ def x_of(point: Any) -> int:
 
 @ps.process
 def dies(numbers: Any) -> None:
-    """Dies after it has written one number."""
+    """Writes one number, and then kills its OS process."""
     numbers.write(os.getpid())
     print("last words", file=sys.stderr, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -90,7 +90,7 @@ def dies(numbers: Any) -> None:
 
 @ps.process
 def writes_for_ever(numbers: Any, reports: Any) -> None:
-    """Reports how the process ended: a cancellation runs its `finally`."""
+    """Reports how the process ended, even after a cancellation, because that runs its `finally`."""
     try:
         while True:
             numbers.write(os.getpid())
