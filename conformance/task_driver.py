@@ -5,7 +5,7 @@ A task is not a process: it holds no ends (2.3), spreads no poison (4.3) and bel
 and waits for its task. The task plays the statements. Only operations that compose processes (par,
 seq, spawn) are done by the process, on behalf of the task.
 
-    process:  waits ──task requests it──► composes ──answer──► waits ──task is done──► ends as the task did
+    process:  waits ──task asks──► composes ──answer──► waits ──task is done──► ends as the task did
        │ Cancelled                    │ Cancelled
        └──► task.cancel()             └──► the answer
 

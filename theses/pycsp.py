@@ -2,7 +2,7 @@
 kinds.
 
     ./run thesis pycsp              rings to 4,096 processes, four token rings, 200 primes, jobs for 1 to 4 workers
-    ./run thesis pycsp --full       rings up to the limit of each kind, 1,000 primes, ten workers, larger jobs
+    ./run thesis pycsp --full       rings up to each limit, 1,000 primes, ten workers, larger jobs
     ./run thesis pycsp --only WORD  the experiments whose name contains WORD
     ./run thesis pycsp --quick      two sizes of each, to check that everything runs
     ./run thesis pycsp --write      writes the results into theses/PYCSP.md and theses/plots too

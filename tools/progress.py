@@ -15,7 +15,7 @@ enforced.
     listening --watch()--> the child ended                  -> None
         |        ^
         |        +-- output, or a line of progress
-        +-- silent for too long                 -> a description of what hangs; the caller ends the child
+        +-- silent for too long                 -> words about what hangs; the caller ends the child
 
 Invariants
 - Only the standard library is used, since the rooms' runners start before anything is installed.

@@ -1,6 +1,6 @@
 """Runs the few tests that a change touches, and builds no more than they need.
 
-    ./run quick                    the tests of the files changed since the last commit, or else in it
+    ./run quick                    the tests of the files changed since the last commit (or in it)
     ./run quick PATH…              the tests of these files or folders; a file of tests is run itself
     ./run quick CASE               every test whose name contains CASE, in any room
     ./run quick PATH… -k CASE      the tests of PATH whose names contain CASE

@@ -304,8 +304,7 @@ def follow(
 
 
 def judge(result: Result, output: str, status: int) -> None:
-    """Takes the counts from the room's last line, and adds a failure for any other fault.
-    """
+    """Takes the counts from the room's last line, and adds a failure for any other fault."""
     lines = [line for line in COLOUR.sub("", output).splitlines() if line.strip()]
     match = SUMMARY.fullmatch(lines[-1].strip()) if lines else None
     if match:

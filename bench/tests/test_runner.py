@@ -28,8 +28,7 @@ ANY = sorted(os.sched_getaffinity(0))[-1:]
 
 
 def gone(pid: int) -> bool:
-    """Returns whether there is no such process, or only a zombie.
-    """
+    """Returns whether there is no such process, or only a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

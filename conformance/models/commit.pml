@@ -161,7 +161,7 @@ endpark:
     if
     :: TERMINAL(me)
 #if MUT == 8
-    :: may_cancel && word[me] == WAITING -> word[me] = CANCELLED       /* a check, then an unconditional store */
+    :: may_cancel && word[me] == WAITING -> word[me] = CANCELLED       /* checked, then stored blindly */
 #else
     :: atomic { may_cancel && word[me] == WAITING -> word[me] = CANCELLED }
 #endif

@@ -99,7 +99,7 @@ come:
     }
 endsleep:
     do
-    :: slot[me] != NOTHING ->                        /* reached only with MUT 6: the reader was handed a value, and its loop may still cancel it */
+    :: slot[me] != NOTHING ->                        /* MUT 6 only: the reader was handed a value; its loop may still cancel it */
         if
         :: taken[slot[me] - 1]++
         :: cancelled[me] = true

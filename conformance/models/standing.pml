@@ -19,7 +19,7 @@
 
 #define NC 2
 #define WRITES 2                 /* by each writer */
-#define SELECTS 3                /* of the alternative; the plain reader takes one more: all four writes can complete */
+#define SELECTS 3                /* of the alternative; the plain reader takes one more, so all writes complete */
 #define IDLE 0
 #define WAITING 1
 #define DONE 4                   /* DONE + channel */

@@ -11,7 +11,7 @@ a fork that is in use cannot be taken.
     butler   a butler lets all philosophers but one sit down, by a choice with preconditions (Hoare,
              "Communicating Sequential Processes", section 2.5)
     ordered  every philosopher takes the fork with the smaller number first (Dijkstra)
-    greedy   everybody takes the left fork first. In the end all hold one fork and wait for the
+    greedy   everyone takes the left fork first. In the end all hold one fork and wait for the
              other: the run raises Deadlock, which names the knot (exit status 3 under `weft run`)
 
 A philosopher holds a fork as a pair (take, put) of ends. The pair is a tuple, so that the process

@@ -3,7 +3,7 @@ The same attacks are tried on programs in Python and in C++.
 
     with Thief(url, keys) as thief:
         take, told = TAKES["overwrite"]
-        take(thief, "lab/results")            now the entry is the thief's, or contains the thief's data
+        take(thief, "lab/results")            now the entry is the thief's, or has the thief's data
         thief.got                             the first messages that the thief has received
 
 The thief joins like any member, but its own program believes that the thief may hold all names.

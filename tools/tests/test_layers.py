@@ -392,7 +392,7 @@ def test_no_module_for_node_imports_itself_by_a_way_round() -> None:
 
 
 def folders(table: str) -> set[str]:
-    """Returns the folders in the table of `table`."""
+    """Returns the folders in the page's table for the folder `table`."""
     (rows,) = re.findall(rf"\| folder of `{table}/` \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", TEXT)
     return set(re.findall(r"^\| \[?`(\w+)/`", rows, re.MULTILINE))
 

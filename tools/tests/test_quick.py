@@ -1,5 +1,4 @@
-"""Tests ./run quick: the tests in its table exist, and it runs and counts the requested tests.
-"""
+"""Tests ./run quick: the tests in its table exist, and it runs and counts the requested tests."""
 
 from __future__ import annotations
 
