@@ -191,7 +191,7 @@ def check(
             if made is not None:
                 if not matches(made, record):
                     if h == furthest:
-                        offers = f"the model would say {_say(made)}"
+                        offers = f"the model would say {_in_words(made)}"
                     continue
                 state = (new, h + 1)
             else:
@@ -211,7 +211,7 @@ def check(
                 seen.add(mark)
                 todo.append(state)
     at = min(furthest, len(records) - 1)
-    why = f"record {at} has no explanation: {_say(records[at])}"
+    why = f"record {at} has no explanation: {_in_words(records[at])}"
     if furthest == len(records):
         why = "the history has no explanation at its end"
     return Verdict(False, why + (f"; {offers}" if offers else ""), furthest, len(seen))
@@ -257,7 +257,7 @@ def _keeps(sim: Sim, promised: dict[int, list[Any]]) -> bool:
     return True
 
 
-def _say(r: Record) -> str:
+def _in_words(r: Record) -> str:
     who = f"process {r['p']}" if "p" in r else "the run"
     if r["e"] == "call":
         return f"{who} calls {' '.join(map(str, r['op']))}"

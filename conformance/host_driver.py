@@ -45,7 +45,7 @@ def asks_for(proc: dict[str, Any], top: bool = True) -> set[str]:
     found = (
         {"a fresh end"} if not top and any(not isinstance(e, int) for e in proc["ends"]) else set()
     )
-    return found | {what for s in _statements(proc["body"]) for what in _asked(s)}
+    return found | {what for s in _statements(proc["body"]) for what in _needs_of(s)}
 
 
 def _statements(body: list[Any]) -> Iterator[list[Any]]:
@@ -61,7 +61,7 @@ def _statements(body: list[Any]) -> Iterator[list[Any]]:
 ENDS = ("retire", "poison", "die")
 
 
-def _asked(s: list[Any]) -> set[str]:
+def _needs_of(s: list[Any]) -> set[str]:
     kind = s[0]
     if kind in ("par", "seq", "spawn"):
         return {what for p in (s[1] if kind != "spawn" else [s[1]]) for what in asks_for(p, False)}
@@ -162,7 +162,7 @@ class Away:
 KINDS = ("threads", "greenlets", "coroutines")
 
 
-def _there(
+def _play_in_host(
     path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], kind: str
 ) -> tuple[Any, Journal]:
     class There(Play):
@@ -217,7 +217,7 @@ def _there(
 
 @process
 def played(path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], *ends: Any) -> Any:
-    play, journal = _there(path, proc, tick, barriers, "threads")
+    play, journal = _play_in_host(path, proc, tick, barriers, "threads")
     try:
         return drive(play, proc, ends)
     finally:
@@ -228,7 +228,7 @@ def played(path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], *end
 async def played_awaiting(
     path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], *ends: Any
 ) -> Any:
-    play, journal = _there(path, proc, tick, barriers, "coroutines")
+    play, journal = _play_in_host(path, proc, tick, barriers, "coroutines")
     try:
         return await drive_awaiting(play, proc, ends)
     finally:

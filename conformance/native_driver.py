@@ -51,19 +51,19 @@ def asks_for(proc: dict[str, Any]) -> set[str]:
     found = {"an end of its maker"} if any(isinstance(e, int) for e in proc["ends"]) else set()
     if len(proc["ends"]) > MOST_ENDS:
         found.add("too much")
-    return found | _asked(proc["body"])
+    return found | _needs_of(proc["body"])
 
 
-def _asked(body: list[Any]) -> set[str]:
+def _needs_of(body: list[Any]) -> set[str]:
     found: set[str] = set()
     for s in body:
         kind = s[0]
         if kind in _ASKS:
             found.add(_ASKS[kind])
         elif kind in ("loop", "iter", "ext"):
-            found |= _asked(s[2])
+            found |= _needs_of(s[2])
         elif kind == "try":
-            found |= _asked(s[1]) | _asked(s[3])
+            found |= _needs_of(s[1]) | _needs_of(s[3])
         elif kind == "select":
             found |= {"another process" for g in s[2] if g["g"] == "ended"}
             found |= {"too much" for g in s[2] if g.get("b", 0) >= BARRIERS}

@@ -52,7 +52,7 @@ LOOK = 0.2  # seconds between two reads of the progress
 _PLACE = os.environ.pop(VARIABLE, None)
 
 
-def _say(line: str) -> None:
+def _write_line(line: str) -> None:
     if _PLACE is None:
         return
     with contextlib.suppress(OSError):  # the listener has ended
@@ -65,12 +65,12 @@ def _say(line: str) -> None:
 
 def begin(name: str) -> None:
     """Reports that the test is under way, or still alive."""
-    _say(f"begin {name}")
+    _write_line(f"begin {name}")
 
 
 def end(name: str, passed: int, failed: int) -> None:
     """Reports that the test is over."""
-    _say(f"end {passed} {failed} {name}")
+    _write_line(f"end {passed} {failed} {name}")
 
 
 class Listener:
@@ -106,10 +106,10 @@ class Listener:
         self._at += len(lines)
         self.signs += bool(lines)
         for line in lines.decode(errors="replace").splitlines():
-            self._take(line, now)
+            self._handle_line(line, now)
         return bool(lines)
 
-    def _take(self, line: str, now: float) -> None:
+    def _handle_line(self, line: str, now: float) -> None:
         if found := re.fullmatch(r"begin (.+)", line):
             self.under_way[found[1]] = now
             self._began.setdefault(found[1], now)

@@ -214,10 +214,11 @@ class Builder:
             lines = (done.stdout + done.stderr).strip().splitlines()
             errors = [line for line in lines if "error" in line.lower()][:3] or lines[-3:]
             raise Broken(
-                f"{' '.join(argv[:2])} failed: " + " | ".join(self._short(line) for line in errors)
+                f"{' '.join(argv[:2])} failed: "
+                + " | ".join(self._relative(line) for line in errors)
             )
 
-    def _short(self, line: str) -> str:
+    def _relative(self, line: str) -> str:
         """Returns a line of the compiler with paths relative to the checkout, since results are
         kept and shown elsewhere.
         """

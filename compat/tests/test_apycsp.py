@@ -239,12 +239,12 @@ def test_a_poisoned_guard_raises(run: Any) -> None:
 
 
 def test_bad_guards_and_both_ends_are_refused(run: Any) -> None:
-    class Mine(Guard):
+    class CustomGuard(Guard):
         def enable(self, alt: Any) -> Any: ...
 
     async def main() -> None:
         ch = Channel()
-        for bad in (ch, ch.write, 3, Mine()):
+        for bad in (ch, ch.write, 3, CustomGuard()):
             with pytest.raises(BadUse, match="alt_pending_write"):
                 Alternative(bad)
         with pytest.raises(BadUse, match="itself"):

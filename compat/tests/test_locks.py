@@ -195,11 +195,11 @@ def test_alternatives_meet() -> None:
 
 
 def test_bad_guards_are_refused() -> None:
-    class Mine(Guard):
+    class CustomGuard(Guard):
         def enable(self, alt: Any) -> Any: ...
 
     ch = Channel()
-    for bad in (ch, ch.write, 3, Mine()):
+    for bad in (ch, ch.write, 3, CustomGuard()):
         with pytest.raises(BadUse, match="alt_pending_write"):
             Alternative(bad)
     with pytest.raises(BadUse, match="itself"):

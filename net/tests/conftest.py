@@ -121,7 +121,7 @@ def program() -> Iterator[Callable[..., Program]]:
         one.clear()
 
 
-class _Nobody(set[Any]):
+class _NoPrograms(set[Any]):
     def __contains__(self, _: object) -> bool:
         return False
 
@@ -129,8 +129,8 @@ class _Nobody(set[Any]):
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets this program open sessions with itself, which a home refuses."""
-    monkeypatch.setattr(_net_names, "_own_homes", _Nobody())
-    monkeypatch.setattr(_net_link, "_asking", _Nobody())
+    monkeypatch.setattr(_net_names, "_own_homes", _NoPrograms())
+    monkeypatch.setattr(_net_link, "_asking", _NoPrograms())
 
 
 @pytest.fixture(params=BUILDS)

@@ -132,7 +132,7 @@ def poisons(values: Any) -> None:
     values.read()
 
 
-class Mine(ps.Retired):
+class RetiredSubclass(ps.Retired):
     pass
 
 
@@ -145,7 +145,11 @@ def left_by(how: str, *ends: Any) -> None:
     if how == "asks":
         r.retire()
         c.writer()
-    kinds = {"made": ps.Retired("mine"), "own": Mine("mine"), "poison": ps.Poisoned("mine")}
+    kinds = {
+        "made": ps.Retired("mine"),
+        "own": RetiredSubclass("mine"),
+        "poison": ps.Poisoned("mine"),
+    }
     if how in kinds:
         raise kinds[how]
     if how == "cancelled":

@@ -51,7 +51,7 @@ def test_a_read_wakes_no_loop_to_ask_for_it(keys, program, pumps):  # wire 12.2
             numbers.retire()
 
 
-class Noted:
+class RecordingFeed:
     """A feed that records the calls of its methods. `rest` is called once more bytes have been
     requested from the feed."""
 
@@ -82,7 +82,7 @@ def test_what_the_socket_does_not_take_is_the_loops(
         way.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         end.write([b"", zlib.crc32(b"")])
         assert p.next_report() == "the first"
-        feed = way._feed = Noted(way._feed)
+        feed = way._feed = RecordingFeed(way._feed)
 
         def writes() -> None:
             for _ in range(n):
@@ -128,7 +128,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return found
 
 
-class Raises(Noted):
+class FailingFeed(RecordingFeed):
     def turn(self) -> Any:
         raise MemoryError("of the test")
 
@@ -147,7 +147,7 @@ def test_what_one_connection_raises_ends_that_one_alone(
             ends.append((session, session.take("squares"), session.take("numbers")))
         (first, squares, numbers), (second, others, more) = ends
         with first, second:
-            transports[0]._feed = Raises(transports[0]._feed)
+            transports[0]._feed = FailingFeed(transports[0]._feed)
             with pytest.raises(PeerDied):
                 for n in range(1000):
                     numbers.write(n)

@@ -169,7 +169,7 @@ def ends_of_a_process(host: Any) -> None:
     """An end that no operation met is a failure, and a poison spreads. An end that an operation met
     is quiet, and the report names the place.
     """
-    kinds = {"made": Retired, "own": parts.Mine, "asks": Retired, "poison": Poisoned}
+    kinds = {"made": Retired, "own": parts.RetiredSubclass, "asks": Retired, "poison": Poisoned}
     for how, kind in kinds.items():
         c = th.Channel("c")
         r = c.reader()

@@ -233,11 +233,11 @@ def test_a_server_that_does_not_tell_who_takes_a_ticket(server, keys, program, m
     first is shown (wire 17.4).
     """
 
-    async def deaf(*_: Any) -> None:
+    async def ignores(*_: Any) -> None:
         pass
 
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
-    monkeypatch.setattr(_net_names.Meeting, "_wrote", deaf)
+    monkeypatch.setattr(_net_names.Meeting, "_wrote", ignores)
     with joined(server, keys) as network:
         c = th.Channel("results")
         keep, r = c.writer(), c.reader()
@@ -574,7 +574,7 @@ def test_a_session_that_ends_is_heard_out_before_it_is_let_go(server, keys):
     """wire 17.13: the session's link reads on its own thread, so unread bytes could be lost."""
     done: queue.Queue[str] = queue.Queue()
 
-    class Ending:
+    class EndedSession:
         def __init__(self) -> None:
             self._carried = asyncio.get_running_loop().create_future()
 
@@ -587,12 +587,12 @@ def test_a_session_that_ends_is_heard_out_before_it_is_let_go(server, keys):
 
     with joined(server, keys) as network:
 
-        async def keeps() -> None:
-            session = Ending()
+        async def keeps_ended_session() -> None:
+            session = EndedSession()
             network._keep(session)  # type: ignore[arg-type]
             assert network._sessions == {session}
             session._carried.set_result(None)
 
-        on_loop(network, keeps())
+        on_loop(network, keeps_ended_session())
         assert [done.get(), done.get()] == ["heard out", "closed"]
         assert network._sessions == set()

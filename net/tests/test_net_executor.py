@@ -260,12 +260,12 @@ def test_results_that_are_none(lie):  # wire 17.14
     wait for ever.
     """
 
-    class Lost:
+    class LostHosts:
         def _died(self, name: str, host: str, session: Any) -> ProcessDied:
             return ProcessDied(name, 1, None, host=host)
 
     line = object.__new__(_net_executor._Line)
-    line.hosts, line.host, line.size = Lost(), "gpu1", 1  # type: ignore[assignment]
+    line.hosts, line.host, line.size = LostHosts(), "gpu1", 1  # type: ignore[assignment]
     line.session = types.SimpleNamespace(trusted=False)  # type: ignore[assignment]
     line.asked, line.died = _net_calls.asked_of(parts.plus), False
     orders, results = th.Channel("orders", capacity=1), th.Channel("result", capacity=1)

@@ -19,7 +19,7 @@ from weft._net import tls as _net_tls
 from weft.errors import BadUse
 
 
-class _First:
+class _ServerThatSends:
     """A server that sends some bytes first, and then nothing."""
 
     def __init__(self, first: bytes) -> None:
@@ -69,7 +69,7 @@ def test_why_a_server_cannot_be_used(kind, monkeypatch):
     """The error names what listens at the server's address."""
     monkeypatch.setattr(_net_faults, "SPEAKS", 0.2)
     first, says = OTHERS[kind]
-    other = _First(first)
+    other = _ServerThatSends(first)
     try:
         assert re.search(says, asyncio.run(_net_faults.sentence(other.url, OSError(), "why")))
     finally:
@@ -79,7 +79,7 @@ def test_why_a_server_cannot_be_used(kind, monkeypatch):
 def test_nothing_is_said_in_the_clear(keys, monkeypatch):  # wire 17.1
     """An attacker on the way strips the request for TLS from the server's first line."""
     monkeypatch.setattr(_net_faults, "SPEAKS", 0.2)
-    other = _First(INFO % b'"tls_required": false, "jetstream": true')
+    other = _ServerThatSends(INFO % b'"tls_required": false, "jetstream": true')
     try:
         with pytest.raises(
             BadUse, match=r"no TLS by the authority of these keys: it speaks in the"
@@ -116,7 +116,7 @@ def test_why_nothing_is_reached(error, says, keys, monkeypatch):
 
 def test_a_port_of_another_server(keys, monkeypatch):
     """If a program connects to a server that is not a Weft program, the error says so."""
-    other = _First(b"SSH-2.0-OpenSSH_9.2\r\n")
+    other = _ServerThatSends(b"SSH-2.0-OpenSSH_9.2\r\n")
     try:
         with pytest.raises(BadUse, match="speaks no TLS, so it is no Weft program"):
             net.connect(f"127.0.0.1:{other.port}", keys=keys)

@@ -183,7 +183,7 @@ def build(model: Model, wanted: Wanted) -> Built:
     try:
         made = _compiled(model, source, bin_folder, wanted, target, sdk, run)
     except Refused as error:
-        raise _told(model, error) from None
+        raise _error_in_bodies(model, error) from None
     if not wanted.quiet:
         warnings += diagnostics.problems(model, "\n".join(messages))
     return Built(source, made, warnings)
@@ -204,13 +204,13 @@ def _write_headers(model: Model, header: Path, places: list[Path]) -> None:
                 _write(own, f'#include "{os.path.relpath(header, own.parent)}"\n')
 
 
-def _told(model: Model, error: Refused) -> LfError:
+def _error_in_bodies(model: Model, error: Refused) -> LfError:
     """Returns the error with the compiler's problems at their places, if the places are in
     bodies."""
     brackets = unmatched(model)
     placed = diagnostics.problems(model, error.output)
     if not any(p.severity == "error" for p in placed):
-        placed = [_beginning(p) for p in error.problems] if brackets else error.problems
+        placed = [_first_lines(p) for p in error.problems] if brackets else error.problems
     # When a compiler has missed a bracket, its later errors mean nothing.
     return LfError([*brackets, *(placed[:2] if brackets else placed)])
 
@@ -236,7 +236,7 @@ def _compiled(
     return image.with_sdk() if sdk else image.bare(wanted.flash)
 
 
-def _beginning(problem: Problem) -> Problem:
+def _first_lines(problem: Problem) -> Problem:
     """Returns the problem with only the first lines of its message: when a compiler has missed a
     bracket, its later errors mean nothing.
     """
@@ -331,13 +331,13 @@ def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
     if kept is not None and kept.exists():
         output = kept.read_text(encoding="utf-8")
     else:
-        output = _only_read(command, *texts)
+        output = _check_syntax(command, *texts)
         if kept is not None:
             keep(kept, output)
     return diagnostics.problems(model, output)
 
 
-def _only_read(command: list[str], text: str, shared: str) -> str:
+def _check_syntax(command: list[str], text: str, shared: str) -> str:
     """Returns the compiler's messages about a program, without generating code."""
     with tempfile.TemporaryDirectory(prefix="weft-lf-") as folder:
         place = Path(folder)

@@ -45,7 +45,7 @@ def port_id(port: PortOf) -> str:
     return f"{path_of(port.instance)}.{port.decl.name}"
 
 
-def _within(path: str, name: str, mode: ModeOf | None) -> str:
+def _identifier(path: str, name: str, mode: ModeOf | None) -> str:
     return f"{path}.{mode.decl.name}/{name}" if mode else f"{path}.{name}"
 
 
@@ -123,7 +123,7 @@ class _Drawing:
         mode: ModeOf | None,
         text: str,
     ) -> Json:
-        found = {"id": _within(path, decl.name, mode), "kind": kind, "name": decl.name}
+        found = {"id": _identifier(path, decl.name, mode), "kind": kind, "name": decl.name}
         return {
             **found,
             "text": text,
@@ -184,7 +184,7 @@ class _Drawing:
         reaction's mode."""
         key = f"{mode.decl.name}/{ref.variable}" if mode else ""
         if not ref.container and key in {**made.timers, **made.actions, **made.watchdogs}:
-            return _within(path, ref.variable, mode)
+            return _identifier(path, ref.variable, mode)
         return self.plain(path, ref)
 
     def causes(self) -> dict[str, list[str]]:
@@ -193,7 +193,7 @@ class _Drawing:
         for one, following in dependencies(self.model.instances).items():
             if one.forward is None:
                 known = found.setdefault(reaction_id(one), {})
-                known.update(dict.fromkeys(reaction_id(f) for f in _real(following)))
+                known.update(dict.fromkeys(reaction_id(f) for f in _without_forwards(following)))
         return {one: list(following) for one, following in found.items() if following}
 
     def loop_of(self, loop: Loop) -> Json:
@@ -212,7 +212,7 @@ class _Drawing:
         }
 
 
-def _real(reactions: Iterable[ReactionOf]) -> Iterable[ReactionOf]:
+def _without_forwards(reactions: Iterable[ReactionOf]) -> Iterable[ReactionOf]:
     return (one for one in reactions if one.forward is None)
 
 

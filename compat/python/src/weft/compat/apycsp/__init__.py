@@ -232,7 +232,7 @@ class _Process(Coroutine[Any, Any, Any]):
     def __name__(self) -> str:
         return str(self._func.__name__)
 
-    async def _shielded(self) -> Any:
+    async def _run_quietly(self) -> Any:
         try:
             return await self._func(*self._args, **self._kwargs)
         except PoisonException:
@@ -248,7 +248,7 @@ class _Process(Coroutine[Any, Any, Any]):
 
     def _coroutine(self) -> Any:
         if self._running is None:
-            self._running = self._shielded()
+            self._running = self._run_quietly()
         return self._running
 
     def __await__(self) -> Any:
@@ -264,7 +264,7 @@ class _Process(Coroutine[Any, Any, Any]):
         self._coroutine().close()
 
 
-_begun = _weft.process(_Process._shielded)
+_begun = _weft.process(_Process._run_quietly)
 
 # This makes asyncio.create_task(ch.read()) work: an operation has the methods of a coroutine.
 Coroutine.register(_native.Operation)
@@ -305,7 +305,7 @@ class _PoisonLeft(Exception):
 
 
 @_weft.process
-async def _telling(awaitable: Awaitable[Any]) -> Any:
+async def _mark_poison(awaitable: Awaitable[Any]) -> Any:
     try:
         return await awaitable
     except PoisonException as poison:
@@ -317,7 +317,7 @@ def _native_of(proc: Any) -> Any:
         raise BadUse(f"Parallel of {proc!r}: it takes coroutines and what else can be awaited")
     if isinstance(proc, _Process):
         return proc.begin()
-    return _telling(proc).named(getattr(proc, "__name__", type(proc).__name__))
+    return _mark_poison(proc).named(getattr(proc, "__name__", type(proc).__name__))
 
 
 async def Parallel(*procs: Any) -> list[Any]:
@@ -343,7 +343,7 @@ async def Sequence(*procs: Any) -> list[Any]:
     return [await p for p in procs]
 
 
-async def _awaited(awaitable: Awaitable[Any]) -> Any:
+async def _as_coroutine(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
 
@@ -359,7 +359,7 @@ def Spawn(proc: Any, track_ref: bool = True) -> asyncio.Task[Any]:
         RuntimeError: no loop is running.
     """
     task = asyncio.get_running_loop().create_task(
-        proc if asyncio.iscoroutine(proc) else _awaited(proc)
+        proc if asyncio.iscoroutine(proc) else _as_coroutine(proc)
     )
     if track_ref:
         _spawned.add(task)

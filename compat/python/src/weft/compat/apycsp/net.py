@@ -70,7 +70,7 @@ def create_registered_channel(name: str) -> Channel:
     return chan
 
 
-def _parted(host_port: str) -> tuple[str, int]:
+def _host_and_port(host_port: str) -> tuple[str, int]:
     host, _, port = str(host_port).rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 65536):
         raise BadUse(f"an address must be 'PORT' or 'HOST:PORT', not {host_port!r}")
@@ -136,14 +136,14 @@ class _Connection:
                     if future is not None and not future.done():
                         future.set_result(request)
                     continue
-                self._began(request)
+                self._begin_request(request)
         # the connection was reset, or the text is not JSON of this form
         except (OSError, ValueError, TypeError) as error:
             why = f"the connection with the other program failed: {error}"
         finally:
             self.close(why)
 
-    def _began(self, request: dict[str, Any]) -> None:
+    def _begin_request(self, request: dict[str, Any]) -> None:
         number = request.get("msgno")
         if not isinstance(number, int) or (number in self._asked and request.get("op") != "cancel"):
             raise ValueError(
@@ -159,7 +159,7 @@ class _Connection:
     async def _serve(self, request: dict[str, Any]) -> None:
         answer: dict[str, Any] = {"ack": request.get("msgno"), "ret": None, "exc": None}
         try:
-            answer["ret"] = await self._done(request)
+            answer["ret"] = await self._perform(request)
             line = _packed(answer)
         except PoisonException:
             line = _packed({**answer, "exc": POISON})
@@ -169,8 +169,8 @@ class _Connection:
             self._writer.write(line)
             await self._writer.drain()
 
-    async def _done(self, request: dict[str, Any]) -> Any:
-        """Takes an answer: returns the result, or raises its exception."""
+    async def _perform(self, request: dict[str, Any]) -> Any:
+        """Performs a request of the other program; returns the result, or raises its exception."""
         op, name = request.get("op"), request.get("name")
         if op == "ping":
             return "ack"
@@ -223,7 +223,7 @@ async def start_server(host_port: str = PORT) -> asyncio.Server:
     Raises:
         OSError: the port is in use. BadUse: `host_port` is not an address.
     """
-    host, port = _parted(host_port)
+    host, port = _host_and_port(host_port)
 
     async def came(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = _Connection(reader, writer, serves=True)
@@ -246,7 +246,7 @@ async def setup_client(
     Raises:
         OSError: no program listens at that address. BadUse: `host_port` is not an address.
     """
-    host, port = _parted(host_port)
+    host, port = _host_and_port(host_port)
     reader, writer = await asyncio.open_connection(host, port, limit=LONGEST)
     connection = _Connection(reader, writer, can_serve)
     _connections.append(connection)

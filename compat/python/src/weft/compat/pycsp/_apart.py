@@ -147,16 +147,16 @@ class _FarChannel(Channel):
         self._line.ask("poison", self._number)
 
 
-def _taken(value: Any, line: Asking, known: dict[int, ChannelEnd]) -> Any:
+def _received(value: Any, line: Asking, known: dict[int, ChannelEnd]) -> Any:
     if isinstance(value, _Lent):
         if value.number not in known:
             of = _FarChannel(value, line)
             known[value.number] = ChannelEndRead(of) if value.side == READ else ChannelEndWrite(of)
         return known[value.number]
     if type(value) in (list, tuple):
-        return type(value)([_taken(v, line, known) for v in value])
+        return type(value)([_received(v, line, known) for v in value])
     if type(value) is dict:
-        return {_taken(k, line, known): _taken(v, line, known) for k, v in value.items()}
+        return {_received(k, line, known): _received(v, line, known) for k, v in value.items()}
     return value
 
 
@@ -177,6 +177,8 @@ def _there(
 
     line, known = Asking(asked, answers), {}  # type: ignore[var-annotated]
     p = parallel.Process(
-        _pickling.load_function(function), *_taken(args, line, known), **_taken(kwargs, line, known)
+        _pickling.load_function(function),
+        *_received(args, line, known),
+        **_received(kwargs, line, known),
     )
     return _processes._body(p)

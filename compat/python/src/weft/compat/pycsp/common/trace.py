@@ -105,18 +105,18 @@ def process(func: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-
     return made
 
 
-def _of(plist: Any) -> list[dict[str, Any]]:
+def _described(plist: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for p in plist:
         if isinstance(p, list | tuple):
-            found.extend(_of(p))
+            found.extend(_described(p))
         elif isinstance(p, BaseProcess):
             found.append({"func_name": p.name, "process_id": p.id})
     return found
 
 
-def _composed(name: str, plist: Any) -> Any:
-    about = {"processes": _of(plist), "process_id": _pycsp.current_process_id()}
+def _run_traced(name: str, plist: Any) -> Any:
+    about = {"processes": _described(plist), "process_id": _pycsp.current_process_id()}
     sendTrace({**about, "type": f"BlockOn{name}"})
     result = _names[name](*plist)
     sendTrace({**about, "type": f"Done{name}"})
@@ -125,17 +125,19 @@ def _composed(name: str, plist: Any) -> Any:
 
 def Parallel(*plist: Any) -> Any:
     """Runs processes by the current module's Parallel, and traces its beginning and end."""
-    return _composed("Parallel", plist)
+    return _run_traced("Parallel", plist)
 
 
 def Sequence(*plist: Any) -> Any:
     """Runs processes by the current module's Sequence, and traces its beginning and end."""
-    return _composed("Sequence", plist)
+    return _run_traced("Sequence", plist)
 
 
 def Spawn(*plist: Any) -> None:
     """Starts processes by the current module's Spawn, and traces the start."""
-    sendTrace({"type": "Spawn", "processes": _of(plist), "process_id": _pycsp.current_process_id()})
+    sendTrace(
+        {"type": "Spawn", "processes": _described(plist), "process_id": _pycsp.current_process_id()}
+    )
     _names["Spawn"](*plist)
 
 
