@@ -41,7 +41,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="one short round: does everything run? (figures not for comparing)",
+        help="one short round, to check that everything runs (its figures are not comparable)",
     )
     parser.add_argument(
         "--runs", type=int, metavar="N", help="rounds, in place of the number in targets.toml"

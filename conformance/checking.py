@@ -315,14 +315,16 @@ def main() -> int:
         description="The reduced search against all schedules and the model."
     )
     p.add_argument("seeds", help="such as 0-2000")
-    p.add_argument("--features", help="those of the networks (else the groups in turn)")
+    p.add_argument("--features", help="features of the networks (default: the groups in turn)")
     p.add_argument("--size", type=int, default=3)
     p.add_argument("--time", choices=("quiet", "any"), default="quiet")
     p.add_argument("--most", type=int, default=20_000)
     p.add_argument("--seconds", type=float, default=8.0)
     p.add_argument("--model", action="store_true")
-    p.add_argument("--ways", action="store_true", help="the other searches too, and replays")
-    p.add_argument("--for", type=float, dest="ends", help="ends after so many seconds")
+    p.add_argument(
+        "--ways", action="store_true", help="compare the other searches too, and replays"
+    )
+    p.add_argument("--for", type=float, dest="ends", help="end after this many seconds")
     a = p.parse_args()
     return compare_all(
         a.seeds,

@@ -91,7 +91,7 @@ def main() -> int:
     p.add_argument("seeds", help="such as 0-2000")
     p.add_argument("--size", type=int, default=3)
     p.add_argument("--most", type=int, default=20_000)
-    p.add_argument("--for", type=float, dest="ends", help="ends after so many seconds")
+    p.add_argument("--for", type=float, dest="ends", help="end after this many seconds")
     a = p.parse_args()
     with CheckedTwin(a.program) as twin:
         return compare_all(

@@ -465,7 +465,7 @@ def table(a: str, b: str, buffered: bool) -> bool:
 def main() -> int:
     p = argparse.ArgumentParser(description="The table of what commutes, on the model.")
     p.add_argument("--depth", type=int, default=1)
-    p.add_argument("--sample", type=int, default=0, help="so many states of each beginning")
+    p.add_argument("--sample", type=int, default=0, help="number of states of each beginning")
     p.add_argument("--seed", type=int, default=0)
     a = p.parse_args()
     looked = look(table, a.depth, a.sample, a.seed)

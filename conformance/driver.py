@@ -198,7 +198,7 @@ def from_lines(text: str) -> Net:
 def _process_from(lines: list[list[str]]) -> dict[str, Any]:
     word, number, *ends = lines.pop(0)
     if word != "process":
-        raise ValueError(f"a process was expected, not {word!r}")
+        raise ValueError(f"expected a process, got {word!r}")
     parsed = [int(e[1:]) if e[0] == "s" else [int(e[1:-1]), e[-1]] for e in ends]
     return {"id": int(number), "ends": parsed, "body": _body_from(lines)[0]}
 
@@ -374,10 +374,12 @@ def main() -> int:
         "--seconds",
         type=float,
         default=float("inf"),
-        help="begin no network after so many seconds: passed + failed tells how many of the seeds there were",
+        help="begin no network after this many seconds: passed + failed is the number of networks run",
     )
     args.add_argument(
-        "--first", action="store_true", help="stop at the first that fails, without shrinking it"
+        "--first",
+        action="store_true",
+        help="stop at the first failing network, without shrinking it",
     )
     args.add_argument(
         "--shape",
@@ -386,9 +388,14 @@ def main() -> int:
         help="any statements (default), or selects whose guards retire while they go on",
     )
     args.add_argument(
-        "--grain", default="", choices=["", "atomic", "cores"], help="of model and program"
+        "--grain",
+        default="",
+        choices=["", "atomic", "cores"],
+        help="the grain of model and program",
     )
-    args.add_argument("--clock", default="", choices=["", "virtual", "real"], help="of program")
+    args.add_argument(
+        "--clock", default="", choices=["", "virtual", "real"], help="the clock of program"
+    )
     args.add_argument(
         "--without",
         default="",

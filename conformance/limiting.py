@@ -98,7 +98,7 @@ class Limiting(Judge):
     def _move(self, p: Proc, t: int) -> None:
         """Moves the innermost limit to the time `t`."""
         if p.limits[-1:] in ((), ("met",)):
-            raise BadUse("reschedule of a limit that is not there, or whose request was met")
+            raise BadUse("reschedule of a limit that does not exist, or whose request was met")
         self._disarm(p)
         self._set_state(p, len(p.limits) - 1, "open")
         self._set(p, self.now + t)

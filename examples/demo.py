@@ -167,7 +167,7 @@ def main(size: int, out: Path, as_json: bool, files: tuple[Path, ...]) -> None:
         }
         print(json.dumps(summary))
     if not same:
-        raise JobFailed("the backends did not find the same")
+        raise JobFailed("the backends gave different results")
 
 
 if __name__ == "__main__":

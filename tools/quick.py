@@ -441,9 +441,7 @@ def main() -> int:
     parser.add_argument(
         "-k", dest="only", default="", metavar="CASE", help="only tests whose name contains CASE"
     )
-    parser.add_argument(
-        "--list", action="store_true", help="say what would be run, and run nothing"
-    )
+    parser.add_argument("--list", action="store_true", help="list the tests without running them")
     parser.add_argument("--measure", action="store_true", help="time three edits (above)")
     parser.add_argument("--json", action="store_true", help="--list and --measure: as JSON")
     options = parser.parse_args()

@@ -52,7 +52,7 @@ def choose_cpus(available: Sequence[int], count: int) -> list[int]:
     Raises RunError if there are too few.
     """
     if len(available) < count:
-        raise RunError(f"needs {count} CPUs, this machine lets us use {len(available)}")
+        raise RunError(f"needs {count} CPUs, this machine allows {len(available)}")
     return sorted(available)[-count:]
 
 
@@ -100,7 +100,7 @@ def available() -> int:
     for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
-    raise RunError("the system does not say how much memory is available")
+    raise RunError("the system does not report how much memory is available")
 
 
 def _answer(child: subprocess.Popen[str], timeout: float, spare: int) -> tuple[str, str]:
@@ -187,7 +187,7 @@ def parse(output: str) -> dict[str, list[float]]:
             or not numbers
             or not all(0 < number < float("inf") for number in numbers)
         ):
-            raise RunError(f"printed a line that is no sample: {line[:80]!r}")
+            raise RunError(f"printed a line that is not a sample: {line[:80]!r}")
         values.setdefault(measure, []).extend(numbers)
     if not values:
         raise RunError("printed no samples")

@@ -201,7 +201,7 @@ def _check_measured(where: str, candidates: list[str], figure: Target | Headline
         )
     for side, name in (("top", figure.top), ("bottom", figure.bottom)):
         if name is not None and name not in candidates:
-            raise DefinitionError(f"{where}: {side} = {name!r} is no candidate of this bench")
+            raise DefinitionError(f"{where}: {side} = {name!r} is not a candidate of this bench")
 
 
 def _checked_entries(
@@ -251,7 +251,7 @@ def _inherited(name: str, table: dict[str, Any], tables: dict[str, Any]) -> dict
     other = tables.get(table["like"], {})
     if "candidate" not in other:
         raise DefinitionError(
-            f"bench.{name}: like = {table['like']!r} is no bench that has candidates of its own"
+            f"bench.{name}: like = {table['like']!r} must be a bench with candidates of its own"
         )
     return other | {key: value for key, value in table.items() if key != "like"}
 

@@ -207,7 +207,7 @@ class Cpus(unittest.TestCase):
         self.assertEqual(runner.choose_cpus([3, 0, 2], 2), [2, 3])
 
     def test_too_few_is_said(self):
-        with self.assertRaisesRegex(runner.RunError, "needs 2 CPUs, this machine lets us use 1"):
+        with self.assertRaisesRegex(runner.RunError, "needs 2 CPUs, this machine allows 1"):
             runner.choose_cpus([0], 2)
 
 

@@ -326,7 +326,10 @@ class Expansion(Folder):
 
     def test_a_bench_like_none(self):
         for other in ("nowhere", "x-two"):
-            with self.subTest(other), self.assertRaisesRegex(targets.DefinitionError, "no bench"):
+            with (
+                self.subTest(other),
+                self.assertRaisesRegex(targets.DefinitionError, "must be a bench"),
+            ):
                 self.load(f'[bench.x-two]\nlike = "{other}"\n')
 
 
@@ -571,7 +574,7 @@ class Refused(Folder):
         text = bench_text(
             "x", [candidate("a")], 'name = "r"\ntop = "a"\nbottom = "zz"\nby = "min"\nreach = {}'
         )
-        self.refuse("target r: bottom = 'zz' is no candidate", text)
+        self.refuse("target r: bottom = 'zz' is not a candidate", text)
 
     def test_an_unknown_measure(self):
         text = bench_text(
@@ -662,7 +665,7 @@ class OneEach(Folder):
         self.assertEqual([(t.name, t.top) for t in bench.targets], [("40 ÷ a", "ready 40")])
 
     def test_a_number_without_its_candidate(self):
-        with self.assertRaisesRegex(targets.DefinitionError, "'ready 3' is no candidate"):
+        with self.assertRaisesRegex(targets.DefinitionError, "'ready 3' is not a candidate"):
             self.of("[2, 40]", "[2, 3]")
 
     def test_a_number_twice(self):

@@ -110,7 +110,7 @@ def secured():
     type=click.Choice(("butler", "ordered", "greedy")),
     default="butler",
     show_default=True,
-    help="Who may take what.",
+    help="The order in which forks are taken.",
 )
 @click.option(
     "--guests",
@@ -120,7 +120,11 @@ def secured():
     help="Philosophers, and forks.",
 )
 @click.option(
-    "--meals", type=click.IntRange(min=1), default=100, show_default=True, help="Meals each eats."
+    "--meals",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Meals of each philosopher.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."

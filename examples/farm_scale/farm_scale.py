@@ -225,12 +225,16 @@ some, time = click.IntRange(1, 10**5), click.IntRange(1, 10**6)
 
 
 @click.command(epilog="Choose the backend with: weft run farm_scale.py --on BACKEND [OPTIONS]")
-@option("--hosts", type=some, multiple=True, default=HOSTS, help="How many; once for each farm.")
-@option("--homes", type=some, default=10, help="Of the tree, below the top one.")
-@option("--jobs", type=some, default=50, help="For each host.")
-@option("--work", type=time, default=100, help="Of a job, in ms.")
-@option("--service", type=time, default=SERVICE_US, help="Of a request, in µs.")
-@option("--delay", type=click.IntRange(0, 10**6), default=100, help="Of the way to a home, in µs.")
+@option(
+    "--hosts", type=some, multiple=True, default=HOSTS, help="Hosts of a farm; once for each farm."
+)
+@option("--homes", type=some, default=10, help="Homes below the top home of the tree.")
+@option("--jobs", type=some, default=50, help="Jobs for each host.")
+@option("--work", type=time, default=100, help="Time of a job, in ms.")
+@option("--service", type=time, default=SERVICE_US, help="Time of a request at its home, in µs.")
+@option(
+    "--delay", type=click.IntRange(0, 10**6), default=100, help="Time of the way to a home, in µs."
+)
 @option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="The plot to write.")
 @option("--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end.")
 def main(hosts, homes, jobs, work, service, delay, svg, as_json):

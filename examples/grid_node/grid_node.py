@@ -183,22 +183,32 @@ def observe(folder, seconds, seed, clock, slow_every):
     epilog="Choose the backend with: weft run grid_node.py --on coroutines|greenlets|threads [these options]"
 )
 @click.option(
-    "--seconds", type=click.FloatRange(min=1), default=20.0, show_default=True, help="Of frames."
+    "--seconds",
+    type=click.FloatRange(min=1),
+    default=20.0,
+    show_default=True,
+    help="Length of the run.",
 )
 @click.option(
     "--clock", type=click.Choice(["virtual", "steady"]), default="virtual", show_default=True
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the noise.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the noise.")
 @click.option(
-    "--folder", type=Path, default=Path("out/grid_node"), show_default=True, help="For the inputs."
+    "--folder",
+    type=Path,
+    default=Path("out/grid_node"),
+    show_default=True,
+    help="Folder of the inputs.",
 )
-@click.option("--out", type=Path, default=None, help="Picture; grid_node.png in the folder.")
+@click.option(
+    "--out", type=Path, default=None, help="Picture; default: grid_node.png in the folder."
+)
 @click.option(
     "--slow-every",
     type=click.IntRange(min=1),
     default=25,
     show_default=True,
-    help="Answers of the model, of which one is late.",
+    help="One answer of the model in this many is late.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."

@@ -92,7 +92,7 @@ async def show(progress, bar, task):
     type=click.IntRange(min=1),
     default=JOBS,
     show_default=True,
-    help="Pieces the work is cut into.",
+    help="Pieces into which the work is cut.",
 )
 @click.option(
     "--workers",

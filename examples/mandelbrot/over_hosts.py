@@ -83,14 +83,22 @@ def who(picture, drawn):
 
 
 @click.command()
-@click.option("--hosts", type=click.IntRange(min=1), help="Wait for so many hosts, and draw there.")
-@click.option("--join", "server", metavar="URL", help="Default: what weft net up has noted.")
+@click.option(
+    "--hosts", type=click.IntRange(min=1), help="Wait for this many hosts, and draw there."
+)
+@click.option("--join", "server", metavar="URL", help="Default: the server noted by weft net up.")
 @click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True)
 @click.option("--size", type=click.IntRange(min=1), default=1000, show_default=True)
 @click.option("--jobs", type=click.IntRange(min=1), default=100, show_default=True)
 @click.option("--iterations", type=click.IntRange(min=1), default=5000, show_default=True)
 @click.option("--out", default="out/mandelbrot.png", show_default=True, help="The picture.")
-@click.option("--who", "by", default="out/who.png", show_default=True, help="Which host drew what.")
+@click.option(
+    "--who",
+    "by",
+    default="out/who.png",
+    show_default=True,
+    help="The picture of which host drew what.",
+)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."
 )

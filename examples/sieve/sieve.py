@@ -61,7 +61,7 @@ async def sieve(wanted):
     type=click.IntRange(min=1),
     default=100,
     show_default=True,
-    help="How many.",
+    help="Primes to find.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."

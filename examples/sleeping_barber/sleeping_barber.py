@@ -68,10 +68,14 @@ def small():
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="In the waiting room.",
+    help="Chairs in the waiting room.",
 )
 @click.option(
-    "--customers", type=click.IntRange(min=0), default=20, show_default=True, help="Who come."
+    "--customers",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="Customers who come.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
 def main(chairs, customers, as_json):

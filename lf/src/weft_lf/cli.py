@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     build = commands.add_parser("build", help="compile: C in src-gen/, the program in bin/")
     run = commands.add_parser(
-        "run", help="compile for the host and run; what follows FILE goes to the program"
+        "run", help="compile for the host and run; arguments after FILE go to the program"
     )
     check = commands.add_parser("check", help="report errors and warnings, compile nothing")
     graph = commands.add_parser("graph", help="draw the reactors, as an SVG (graphviz) or a page")
@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
         "--no-bodies",
         dest="bodies",
         action="store_false",
-        help="leave the C of the bodies unread: quicker",
+        help="do not check the C of the bodies (quicker)",
     )
     graph.add_argument(
         "-o", "--output", type=Path, help="the file to write, .svg or .dot (default: FILE.svg)"
@@ -134,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
         "--limit",
         type=float,
         metavar="SECONDS",
-        help="stop a program then; one without a timeout may run on (default: 300 s for all)",
+        help="stop a program after this time; one without a timeout may run on (default: 300 s for all)",
     )
     test.add_argument("-j", "--jobs", type=int, default=2, help="how many at a time (default: 2)")
     test.add_argument("--list", type=Path, help="a file that lists the tests to run")

@@ -79,7 +79,7 @@ def path_of(uri: str) -> Path:
 def text_of(given: Message) -> str:
     text = given["text"]
     if not isinstance(text, str):
-        raise TypeError(f"{text!r} is no text")
+        raise TypeError(f"expected text, got {text!r}")
     return text
 
 
@@ -514,7 +514,7 @@ def parsed(body: bytes) -> Message:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"a message is no JSON: {error}") from None
+        raise Unreadable(f"a message is not JSON: {error}") from None
     if not isinstance(found, dict):
         wrong = Unreadable("a message is no object")
         wrong.code = NO_REQUEST

@@ -314,7 +314,7 @@ async def _mark_poison(awaitable: Awaitable[Any]) -> Any:
 
 def _native_of(proc: Any) -> Any:
     if not inspect.isawaitable(proc):
-        raise BadUse(f"Parallel of {proc!r}: it takes coroutines and what else can be awaited")
+        raise BadUse(f"Parallel takes coroutines and other awaitables, not {proc!r}")
     if isinstance(proc, _Process):
         return proc.begin()
     return _mark_poison(proc).named(getattr(proc, "__name__", type(proc).__name__))

@@ -209,7 +209,7 @@ def _packed(message: dict[str, Any]) -> bytes:
     try:
         line = json.dumps(message).encode() + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadUse(f"what goes to another program is JSON's: {error}") from None
+        raise BadUse(f"a value for another program must be JSON: {error}") from None
     if len(line) >= LONGEST:
         raise BadUse(f"a message has at most {LONGEST} bytes, not {len(line)}")
     return line
