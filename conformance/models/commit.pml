@@ -39,7 +39,7 @@
 #define OUT 2
 
 byte word[NP];
-byte dir[6];                         /* process * NC + channel: IN, OUT */
+byte dir[6];                         /* the guard's direction, IN or OUT, at process * NC + channel */
 bool queued[6];                      /* a node stands in the channel's waiting queue */
 bool locked[NC];                     /* the channels' locks */
 byte partner[NP] = NONE;
@@ -64,8 +64,8 @@ inline claim_peer(y, c) {
     od
 }
 
-/* Claims both words, the lower one first. Afterwards: won, or i_am_gone, or neither (the peer was
- * gone). */
+/* Claims both words, the lower one first. Afterwards `won` or `i_am_gone` is true, or neither (the
+ * peer was gone). */
 inline claim_both(y, c) {
 #if MUT == 2
     lo = me; hi = y;
@@ -174,7 +174,7 @@ done:
     acquire(1); queued[NODE(me, 1)] = false; release(1);
 
     if
-    :: word[me] == CANCELLED -> assert(partner[me] == NONE)            /* withdrawn whole (6.2) */
+    :: word[me] == CANCELLED -> assert(partner[me] == NONE)            /* the withdrawal is complete (6.2) */
     :: else ->
         c = word[me] - DONE;
         assert(word[me] >= DONE && partner[me] != NONE && partner[partner[me]] == me);

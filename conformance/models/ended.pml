@@ -31,16 +31,17 @@
 #define VALUE 4
 
 byte word = IDLE;
-byte keepers = 0;    /* KeptChoice */
+byte keepers = 0;    /* counts guards that keep the select open (KeptChoice) */
 bool queued[N];      /* the select's node is in the waiting queue of channel i */
-bool silent[N];      /* found retired by the select's owner */
-bool gone[N];        /* the writers of channel i are gone */
+bool silent[N];      /* the select's owner found channel i retired */
+bool gone[N];        /* the writers of channel i have closed */
 bool offered[N];     /* a writer waits at channel i */
 bool taken[N];
 byte decided = 0;    /* how often the word was claimed */
-bool asked = false;  /* a cancellation */
+bool asked = false;  /* the select has been cancelled */
 
-/* Called with the lock of a channel, or without: true if it claims the word. */
+/* Sets `won` to whether it claims the word. It may be called with or without the lock of a channel.
+ * */
 inline claim(to, won) {
   won = false;
   if

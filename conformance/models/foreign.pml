@@ -38,7 +38,7 @@ chan readers = [NR] of { byte };   /* the waiting queue of readers; undecided re
                                       places */
 chan writers = [NW] of { byte };   /* the waiting queue of writers */
 byte slot[NR];                     /* the value that a reader was handed */
-bool notified[NR];                 /* is this reader undecided? */
+bool notified[NR];                 /* whether this reader is undecided */
 byte undecided;                    /* how many readers are undecided */
 bool declined;                     /* an undecided reader has withdrawn, and no value was taken
                                       since */
@@ -53,7 +53,7 @@ inline give(r, w) {                /* the writer's value becomes the reader's */
     d_step { slot[r] = w + 1; completed[w] = true; declined = false }
 }
 
-/* k: how many entries of the queue have been examined; these then stand at its end, in their order
+/* k counts the examined entries of the queue; these then stand at its end, in their order
  * */
 inline move_on() {
     d_step {
@@ -89,7 +89,7 @@ proctype Foreign(byte me) {
 come:
     atomic {
         if
-        :: len(writers) > (declined -> 0 : undecided) ->   /* it arrives, and a value is there */
+        :: len(writers) > (declined -> 0 : undecided) ->   /* the reader arrives, and a value is available */
             writers?w;
             taken[w]++; completed[w] = true; declined = false; w = 0;
             move_on();
@@ -105,8 +105,8 @@ endsleep:
         :: cancelled[me] = true
         fi;
         break
-    :: atomic { notified[me] && slot[me] == NOTHING ->     /* the reader runs, and takes the
-                                                              value */
+    :: atomic { notified[me] && slot[me] == NOTHING ->     /* the reader runs, and takes the value
+                                                              */
         decide(me);
         if
         :: nempty(writers) ->
@@ -170,9 +170,9 @@ init {
 #ifndef AGAIN
 end:
     timeout ->
-    assert(empty(readers) || empty(writers));                        /* the queue has moved on:
-                                                                        no reader waits for a
-                                                                        value that is there */
-    assert(taken[0] == completed[0] && taken[1] == completed[1])     /* nothing lost, nothing doubled */
+    assert(empty(readers) || empty(writers));                        /* the queue has moved on: no
+                                                                        reader waits while a value
+                                                                        is available */
+    assert(taken[0] == completed[0] && taken[1] == completed[1])     /* no value is lost or doubled */
 #endif
 }

@@ -39,13 +39,13 @@ mtype = { ARRIVE, WITHDRAW, ENROL, RESIGN, RETIRE, DONE, WITHDRAWN, CHOSEN, DIED
 chan up[NP] = [3] of { mtype };
 chan down[NP] = [3] of { mtype };
 
-bool cut, known;                     /* 1 is killed; its home has noticed */
-bool given_back;                     /* 1's share, at the home */
+bool cut, known;                     /* 1 is killed; the home has noticed that */
+bool given_back;                     /* 1's share has arrived at the home */
 bool party[NP];                      /* which spaces are parties, as each space itself sees it:
                                         from the return of enrol() until resign() */
-bool inside[NP];                     /* its arrival has begun and is not over, as its own space
-                                        sees it */
-bool go;                             /* what 2 tells 4 */
+bool inside[NP];                     /* the party's arrival has begun and is not over, as its own
+                                        space sees it */
+bool go;                             /* 2 tells 4 to begin */
 bool finished[NP];
 byte served;                         /* values in the channel of 3's choice */
 
@@ -130,7 +130,7 @@ end:
 proctype Server() { if :: served = 1 :: true fi }
 proctype Cutter() { if :: cut = true :: true fi }
 
-/* If all parties are there, they go on. */
+/* If all parties have arrived, they go on. */
 inline complete() {
     if
     :: enrolled > 0 && !died && line[1] + line[2] + line[3] + line[4] >= enrolled ->
@@ -182,8 +182,8 @@ end:
                 if :: MUT == 113 || (MUT == 121 && p == 3) :: else -> line[p] = 0 fi;
                 if :: p == 3 && MUT != 120 -> offered = false :: else fi;
                 if :: MUT == 112 && p == 2 :: else -> down[p]!WITHDRAWN fi
-            :: else                                        /* the withdrawal has crossed the
-                                                              answer */
+            :: else                                        /* the withdrawal has crossed the answer
+                                                              */
             fi
         :: p != 0 && k == ENROL ->
             if :: died -> down[p]!DIED :: else -> enrolled++; down[p]!DONE fi

@@ -81,9 +81,8 @@ proctype B() {
 
 active proctype Home() {
     byte v, n, a_waits, b_waits;
-    byte used;                     /* slots with a value, as the home counts */
-    byte lent;                     /* credits that A has, and credits and PUTs that are on their
-                                      way */
+    byte used;                     /* the slots with a value, by the home's count */
+    byte lent;                     /* A's credits, and credits and PUTs under way */
     bool lending, wanted, recalled, b_has;
     mtype k;
 #define FREE (CAP - used - lent)

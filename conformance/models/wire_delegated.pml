@@ -24,7 +24,7 @@
 #endif
 #define NP 3                       /* 0 writes, 1 and 2 read; 1 may withdraw */
 #if FAULT == 1
-#define ROUNDS 1                   /* operations of each; a value is the number of its write */
+#define ROUNDS 1                   /* the number of operations of each party; a value is the number of its write */
 #else
 #define ROUNDS 2
 #endif
@@ -42,7 +42,7 @@ byte taken[ROUNDS + 1];
 bool lost_reader;                  /* a reader's session was cut */
 bool ended;                        /* the writer's end is closed, or the channel poisoned */
 bool poisoned;
-byte offer[NP];                    /* at the home: the operation that is open */
+byte offer[NP];                    /* kept at the home: the open operation */
 bool settled[NP];                  /* the home knows of the end of the session */
 
 inline to_home(k) { if :: !cut[me] -> up[me]!k, op :: else fi }

@@ -23,17 +23,17 @@
 #define NS 3
 #define MOVES 2
 
-#define OLDER 8                                         /* beside the token: space 0's key is there too */
+#define OLDER 8                                         /* flag in the token: space 0's key is sent along */
 
 mtype = { END, ADOPT, ADOPTED, DROPPED, RETIRE, DIED, DEAD, SURE, TELL }
 typedef Links { chan to[NS] = [6] of { mtype, byte } };
 Links link[NS];                                         /* link[a].to[b] */
-chan to_home[NS] = [6] of { mtype, byte, byte };        /* kind, token, the sender of the end */
+chan to_home[NS] = [6] of { mtype, byte, byte };        /* the fields: kind, token, the sender of the end */
 chan from_home[NS] = [6] of { mtype, byte, byte };
 bool alive[NS], holds[NS], bit_[NS], sure[NS];
 byte got_by[NS], got_from[NS];                          /* for the end that it has adopted and is not sure of: the token, and its last holder */
 byte transit[NS * (MOVES + 1)];                         /* [space * (MOVES+1) + token]: 1 + receiver of an end not yet confirmed */
-byte coming[NS];                                        /* ends on their way to a space */
+byte coming[NS];                                        /* the number of ends under way to a space */
 byte moves, kills, leaves;
 bool gone_, died, killed, left[NS];
 
@@ -154,7 +154,7 @@ got:    atomic {
     od
 }
 
-inline look() {                                         /* after each change of a bit */
+inline look() {                                         /* Checks the end after each change of a bit. */
     if
     :: !bit_[0] && !bit_[1] && !bit_[2] && !gone_ ->
         gone_ = true;
@@ -180,7 +180,7 @@ endhome:
         :: k == ADOPT ->
             known = bit_[from];
             if
-            :: gone_ || !(known || (t >= OLDER && bit_[0])) ->           /* a dead end; the space's own share goes, if it has one */
+            :: gone_ || !(known || (t >= OLDER && bit_[0])) ->           /* a dead end; the space's own share, if it has one, is released */
                 assert(killed || left[s]);              /* a space that left had closed the end, and the end's sender knew that first */
                 if
                 :: alive[s] && holds[s] -> holds[s] = false; let_go(s, RETIRE)

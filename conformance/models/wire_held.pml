@@ -30,8 +30,8 @@ chan up[3] = [4] of { mtype, byte };     /* 0 writes, 1 and 2 read */
 chan down[3] = [4] of { mtype, byte };
 
 bool cut[3];                        /* reader 1 may be cut */
-bool known;                         /* the home knows */
-byte used[NV + 1];                  /* blocks that ended in good order */
+bool known;                         /* the home knows of the cut */
+byte used[NV + 1];                  /* how many blocks with this value ended normally */
 byte inside[3];                     /* the value that a reader has in its block */
 bool told[NV + 1];
 bool giving = true;                 /* reader 1 may give a value back, once */
@@ -72,7 +72,7 @@ active proctype Home() {
     byte v, p, o;
     mtype k;
     byte line[2];                   /* waiting values: the first is the next to be read */
-    byte out[3];                    /* the value that is out with a reader */
+    byte out[3];                    /* the value that a reader has */
     bool wants[3];
     bool back;                      /* a value that came back has not yet been read again */
     byte last_new;
@@ -109,8 +109,8 @@ end:
         p = (wants[1] -> 1 : 2);
         if :: wants[1] && wants[2] -> if :: p = 1 :: p = 2 fi :: else fi;
         wants[p] = false; v = line[0]; line[0] = line[1]; line[1] = 0; out[p] = v;
-        assert(!(back && v > last_new));            /* no value that was never read goes before
-                                                       one that came back */
+        assert(!(back && v > last_new));            /* a returned value precedes values that were
+                                                       never read */
         if :: v > last_new -> last_new = v :: else -> back = false fi;
         if :: cut[p] :: else -> down[p]!DONE, v fi;
         if :: MUT == 101 -> down[0]!DONE, v :: else fi }

@@ -74,25 +74,26 @@
 #define LINK(a, b) link[(a) * N + (b)]
 
 mtype = { OFFER, DONE, RETIRE, ADOPT, ADOPTED };
-chan link[N * N] = [4] of { mtype, byte, byte };    /* a kind of end; of DONE: the kind that
-                                                       comes with it, NOWHERE: none */
-byte sent[N * N], taken[N * N];          /* frames, by LINK; of `taken` the receiver comes first */
+chan link[N * N] = [4] of { mtype, byte, byte };    /* the fields: type, kind of end, and for DONE
+                                                       the kind of the end that comes along, or
+                                                       NOWHERE */
+byte sent[N * N], taken[N * N];          /* counts of frames by LINK; in `taken` the receiver comes first */
 
-byte waits[N];                           /* of a process: the kind of end at which it waits, or
+byte waits[N];                           /* by process: the kind of end at which it waits, or
                                             NOWHERE */
 byte left[N];
-byte hold[N];                            /* the kinds of ends that it has */
-byte far[N];                             /* of a space: the ends that it has of other spaces'
-                                            channels */
-byte under[N];                           /* of these: the ends under way to another space, or in
-                                            a value */
-byte lent[KINDS];                        /* at the home: the spaces that have an end */
-byte loc[KINDS];                         /* at the home: how many ends it has itself */
-byte line[KINDS];                        /* at the home: the spaces whose process waits */
-byte passed[N];                          /* values, of a channel */
+byte hold[N];                            /* by process: the kinds of ends that it has */
+byte far[N];                             /* by space: the ends that it has of other spaces' channels
+                                            */
+byte under[N];                           /* of the ends in `far`: those under way to another space,
+                                            or in a value */
+byte lent[KINDS];                        /* kept at the home: the spaces that have an end */
+byte loc[KINDS];                         /* kept at the home: the number of ends that the home itself has */
+byte line[KINDS];                        /* kept at the home: the spaces whose process waits */
+byte passed[N];                          /* by channel: how many values have passed */
 
-byte named;                              /* processes */
-byte i, j, k;                            /* of atomic steps */
+byte named;                              /* the set of named processes */
+byte i, j, k;                            /* counters within atomic steps */
 
 inline queue(from_, to_, what_, kind_, more_) {
     sent[(from_) * N + (to_)]++;
@@ -113,7 +114,7 @@ inline answer(p_, kind_, more_) {
     :: else -> queue(AT(kind_), p_, DONE, kind_, more_)
     fi
 }
-/* No end of this kind is left: parties that wait on the other side learn of that. */
+/* Called when no end of this kind is left: parties that wait on the other side learn of that. */
 inline ended(kind_) {
     if
     :: loc[kind_] == 0 && lent[kind_] == 0 ->
@@ -130,7 +131,7 @@ inline sends(kind_) {
     :: else                              /* the end is 0's until ADOPTED has come */
     fi
 }
-/* At the home: process p comes to a kind of end. */
+/* Handles, at the home, the arrival of process p at a kind of end. */
 inline comes(p_, kind_) {
     line[kind_] = line[kind_] | BIT(p_);
     for (i : 0 .. N - 1) {
@@ -234,7 +235,7 @@ endwait:
 byte asked;
 byte at_[N], holds_[N], figure[N], far_[N], under_[N], lent_[KINDS], loc_[KINDS], sent_[N * N], taken_[N * N];
 byte was_at[N], was_figure[N], was_sent[N * N];
-byte good;                               /* stuck in each round so far, and nothing has moved */
+byte good;                               /* the processes stuck in each round so far, while nothing has moved */
 byte going, opens, before;               /* processes that may go on; channels at which an
                                             unknown party may be */
 
@@ -249,7 +250,7 @@ inline moment(s) {
     for (i : 0 .. KINDS - 1) { if :: AT(i) == s -> lent_[i] = lent[i]; loc_[i] = loc[i] :: else fi }
     i = 0
 }
-/* Channels with an end that no known process holds. */
+/* Finds the channels with an end that no known process holds. */
 inline look_for_unknown() {
     opens = 0;
     for (i : 0 .. KINDS - 1) {
@@ -377,7 +378,7 @@ look:
     fi
 }
 
-/* Process p has an end of this kind. */
+/* Records that process p has an end of this kind. */
 inline has(p_, kind_) {
     hold[p_] = hold[p_] | BIT(kind_);
     if
@@ -391,7 +392,7 @@ init {
         for (i : 0 .. N - 1) { waits[i] = NOWHERE }
         i = 0;
         left[0] = L0; left[1] = L1; left[2] = L2;
-        do                               /* a process with fewer steps goes on for good, and does
+        do                               /* a process with fewer steps runs for ever, and does
                                             nothing */
         :: left[0] > 0 -> left[0]--
         :: left[1] > 0 -> left[1]--

@@ -27,7 +27,7 @@ chan up = [3] of { mtype };         /* the writer's session */
 chan down = [3] of { mtype };
 chan to_reader = [1] of { mtype };
 
-bool cut, known;                    /* the writer's session; the home knows */
+bool cut, known;                    /* the writer's session is cut; the home knows that */
 bool made, got, died, reading;
 mtype told = NONE;
 

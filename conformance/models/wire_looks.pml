@@ -49,7 +49,7 @@
 #define MINE(h) ((h) == 0 -> 5 : 2)     /* the channels of a home */
 #if CASE == 2
 #define NP 2
-#define ALL 3                           /* the guards of each */
+#define ALL 3                           /* the guards of each place */
 #define OFF 0                           /* the guards that are off */
 #else
 #define NP 1
@@ -63,7 +63,7 @@
 #endif
 #endif
 #define KIND(p) ((p) == 0 -> KIND0 : KIND1)
-/* Does place p write to guard g? */
+/* Whether place p writes to guard g. */
 #if CASE == 1
 #define WRITES(p, g) false
 #elif CASE == 2
@@ -84,18 +84,18 @@ chan down[NP * 2] = [8] of { mtype, byte };
 bool cut;                               /* the session of home 1 */
 
 bool offered[NP * 2];                   /* kept at the homes */
-byte watch[NP], told[NP];               /* guards: watched; reported as silent */
+byte watch[NP], told[NP];               /* the guards that are watched, and those reported as silent */
 byte line[NP * 2];                      /* guards that stand in the waiting queue */
-bool plain[N];                          /* a process of the home's own waits there */
-byte come[N];                           /* how many more may come */
+bool plain[N];                          /* a process of the home's own waits at the channel */
+byte come[N];                           /* how many more of these processes may come */
 bool may_leave[N], may_retire[N], retired[N];
 
 mtype state[NP];                        /* kept at the places */
 bool fired[NP], stopped[NP];
 bool there[N];                          /* a party has waited there since before the choice began */
-bool ended[N];                          /* it had retired before that */
-bool asked_off[N];                      /* for a guard that is off: its channel had retired when
-                                           the home heard of it */
+bool ended[N];                          /* the channel had retired before the choice began */
+bool asked_off[N];                      /* for a guard that is off: the channel had retired when the
+                                           home learned of the guard */
 
 /* Sets the party that p could meet at g: NP is a process of the home's own, NP + 1 means none. */
 inline partner(p, g) {
@@ -130,7 +130,7 @@ inline hint(writers, g) {
         fi
     }
 }
-/* Must p, which is queued, wait for another choice? */
+/* Sets whether p, which is queued, must wait for another choice. */
 inline held(p) {
     hold = false;
 #if NP == 2
@@ -162,7 +162,7 @@ inline meet(p, g) {
     if
     :: who == NP -> plain[g] = false
     :: who < NP ->
-        assert(!(KIND(p) == LOOKS && KIND(who) == LOOKS));  /* rule 5.7: neither waits */
+        assert(!(KIND(p) == LOOKS && KIND(who) == LOOKS));  /* rule 5.7: neither of the two waits */
         down[S(who, h)]!DONE, g; drop(who)
     fi;
     down[S(p, h)]!DONE, g; drop(p); free_held()
@@ -223,7 +223,7 @@ endloop:
             fi
         :: k == WITHDRAW -> if :: line[S(p, h)] != 0 -> leave(p) :: else fi
         :: k == GONE -> drop(p); free_held()
-        :: k == TRY && !offered[S(p, h)]                    /* it crossed the DONE */
+        :: k == TRY && !offered[S(p, h)]                    /* the TRY has crossed the DONE */
         fi;
         p = 0; o = 0; y = 0; z = 0; v = 0; g = 0; who = 0; m = 0; hold = false; k = OFFER }
     :: atomic { between > 0 -> p = between - 1; between = 0; leave(p); p = 0; who = 0 }
@@ -233,8 +233,8 @@ endloop:
         :: (MINE(h) & 2) && come[1] > 0 && !plain[1] && !retired[1] -> g = 1
         :: (MINE(h) & 4) && come[2] > 0 && !plain[2] && !retired[2] -> g = 2
         fi;
-        come[g]--; plain[g] = true; hint(WRITES(0, g), g);  /* with one place nobody stays in the
-                                                               queue */
+        come[g]--; plain[g] = true; hint(WRITES(0, g), g);  /* with one place, no process stays in
+                                                               the queue */
         g = 0; z = 0 }
 #ifdef LEAVES
     :: atomic {                                             /* another party meets that process */
@@ -244,7 +244,7 @@ endloop:
         fi;
         may_leave[g] = false; plain[g] = false; there[g] = false; g = 0 }
 #endif
-    :: atomic {                                             /* its other side is closed */
+    :: atomic {                                             /* the other side of the channel is closed */
         if
         :: (MINE(h) & 1) && may_retire[0] && !plain[0] -> g = 0
         :: (MINE(h) & 2) && may_retire[1] && (!plain[1] || CASE == 3) -> g = 1
@@ -308,7 +308,7 @@ inline go_on() {
 proctype Party(byte me) {
     byte g, h, o, asked, from, trying = 2, quiet;
     mtype k;
-    bool knows[2];                          /* homes to which it has offered */
+    bool knows[2];                          /* the homes to which the place has offered */
     bool ready[2], late, unwanted, fell, lost;
     atomic {
         for (g : 0 .. N - 1) { there[g] = plain[g]; ended[g] = retired[g] };
@@ -417,7 +417,7 @@ end:
         assert(state[p] != DIED);                           /* 5.11: the lost home had only
                                                                guards that are off */
         /* 5.9: a timer that has come ends the choice, even if another choice has stopped; a choice
-         * that only looks waits for nobody except a choice that is held (5.10) */
+         * that never waits is delayed only by a choice that is held (5.10) */
         assert(!(fired[p] && (state[p] == WAITS || state[p] == TRIES)) || stopped[p]);
         assert(!(KIND(p) == LOOKS && (state[p] == WAITS || state[p] == TRIES)) || stopped[0] || stopped[NP - 1]);
         assert(state[p] != TRIES || stopped[0] || stopped[NP - 1]);
@@ -429,7 +429,7 @@ end:
             assert(!(state[p] == NOTHING && there[g] && !(OFF & BIT(g))));
         }
 #else
-        assert(!(state[0] == WAITS && state[1] == WAITS));  /* they could meet */
+        assert(!(state[0] == WAITS && state[1] == WAITS));  /* the two choices could meet */
 #endif
     }
 #if CASE >= 3

@@ -52,8 +52,8 @@ end:
         up!CLOSE, 0 }
     :: atomic { down?DONE, n -> assert(waits); waits = false; over = v; v++ }
     :: atomic { down?ENDED, n -> assert(waits); waits = false; ended = true }
-    :: atomic { down?CREDIT, n ->         /* n: the last OFFER that the home had heard of; here
-                                             the value that it carried */
+    :: atomic { down?CREDIT, n ->         /* n: the last OFFER that had reached the home; here the
+                                             value in that OFFER */
         if
         :: closed
         :: !closed && (MUT == 157 || !waits || n >= v) -> assert(!a_credit); a_credit = true
@@ -78,7 +78,7 @@ byte a_waits, last;
     r_waits = false; promised = false; r_leaves = false }
 #define MAY_LEND (lends && !lent && r_waits && !r_leaves && !b_is && !b_waits && !a_waits && !poisoned && !gone)
 
-/* The lending is over: R waits as before, or leaves, or learns how the channel has ended. */
+/* Ends the lending: R waits as before, or leaves, or learns how the channel has ended. */
 inline free_it() {
     lent = false; recalled = false; promised = false;
     if
@@ -125,7 +125,7 @@ end:
             fi;
             lends = false; gone = true; r_waits = r_waits && b_is
         fi }
-    /* R */
+    /* the reader R */
     :: atomic { !r_waits && !poisoned && !(gone && !b_is) && (read < WRITES || b_waits || left > 0) ->
         if
         :: a_waits -> HAS(a_waits); a_waits = 0; down!DONE, 0; lends = lends || !b_is

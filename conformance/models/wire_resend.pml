@@ -47,8 +47,7 @@ inline acknowledged(n) {
     fi;
     assert(base <= next && next - base <= WINDOW);
     if
-    :: base > 0 && base <= N -> assert(taken[base - 1])         /* the packet is not kept any
-                                                                   more */
+    :: base > 0 && base <= N -> assert(taken[base - 1])         /* the packet is no longer kept */
     :: else
     fi
 }

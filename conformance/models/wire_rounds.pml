@@ -59,24 +59,24 @@
 #define BIT(p) (1 << (p))
 
 mtype = { DATA, HELLO, ASK, SAID, TELL };
-chan link[9] = [7] of { mtype, byte, byte, bool };  /* round; whose answers; have all answered? */
+chan link[9] = [7] of { mtype, byte, byte, bool };  /* the fields: type, round, whose answers, whether all have answered */
 
 /* Runs: 0 of program 0; 1 and 2 of program 1; 3 of program 2. */
 #define OWNER(r) ((r + 1) / 2)
 bool busy[4], struck[4];             /* struck: Deadlock is thrown in it */
 
-byte sent[9], taken[9];              /* frames, by LINK; in `taken` the receiver comes first */
-bool linked[9];                      /* does the first have a session with the second? */
-bool open[9];                        /* has it the other's HELLO? */
+byte sent[9], taken[9];              /* counts of frames by LINK; in `taken` the receiver comes first */
+bool linked[9];                      /* whether the first has a session with the second */
+bool open[9];                        /* whether the first has the other's HELLO */
 bool point;                          /* 1's meeting point is open */
 bool killed;
 byte frames = FRAMES, wakes = WAKES;
 
 typedef Answer { bool waits; byte sent[3]; byte taken[3]; bool has[3] };
-Answer said[6];                      /* of program p in the round of parity k: k * 3 + p */
+Answer said[6];                      /* the answer of program p in the round of parity k is at k * 3 + p */
 
-byte want, found, whose;             /* 0's look: the round that it wants; the round that is
-                                        over; whose answers came */
+byte want, found, whose;             /* 0's look: the round that it wants; the round that is over;
+                                        the programs whose answers came */
 bool whole, still_between;
 bool heard_tell[3];
 byte i, j;                           /* counters within atomic steps */
@@ -131,7 +131,7 @@ inline tell(teller, by_) {
     fi
 }
 
-/* The runs of all programs, and what comes from outside. */
+/* Plays the runs of all programs, and events from outside. */
 active proctype World() {
     byte r, q;
     bool spared, stays;              /* 2 is not killed; the meeting point stays open */
@@ -179,8 +179,8 @@ proctype Program(byte me) {
     mtype kind;
     byte from = NOBODY, round, mask;
     bool all;
-    byte asker = NOBODY, awaited, got, known;  /* the answers that it gathers; the latest round
-                                                  that it knows of */
+    byte asker = NOBODY, awaited, got, known;  /* the answers that the program gathers; the latest
+                                                  round that it knows of */
     bool gathered = true, complete;
     bool waits;
 end:
@@ -283,7 +283,7 @@ finish:
     goto end
 }
 
-/* For program 0: what follows from the answers of the round of parity k. */
+/* Draws program 0's conclusion from the answers of the round of parity k. */
 inline stands_still(parity, it_is) {
     it_is = whole;
     for (i : 0 .. 2) {

@@ -38,19 +38,19 @@
 #define SPACES 2                    /* receivers, 0 and 1 */
 #define NONE 9
 
-/* Frames: segment, value, was the descriptor passed. */
+/* The fields of a frame: segment, value, whether the descriptor was passed. */
 chan to0 = [3] of { byte, byte, bool };
 chan to1 = [4] of { byte, byte, bool };
 #define N(s, r) ((s) * SPACES + (r))
 #define HAS(s, r) (mapped[N(s, r)] || leaving[N(s, r)])
 
 byte shares[SEGS], bytes[SEGS];     /* the count in the head, and the bytes behind the head */
-bool named[4];                      /* by segment and receiver: the head's names */
-bool mapped[4], leaving[4];         /* the receiver's lists: known, or no longer to be known */
+bool named[4];                      /* by segment and receiver: whether the head contains the name */
+bool mapped[4], leaving[4];         /* the receiver's lists: known segments, and those to be forgotten */
 bool dead[SPACES];
 byte sent;
 
-/* Called by a space that has a share itself: takes a share for r, then looks for r's name, then
+/* Called by a space that itself has a share: takes a share for r, then looks up r's name, then
  * sends the frame. If the session has ended, the frame goes nowhere, and the share is not given
  * back. */
 inline lend(s, v, r) {
@@ -95,8 +95,8 @@ active proctype Maker() {
     sent = v - 1
 }
 
-/* One view at a time. A space lets go of a segment between two values, as when its list is full: 0
- * twice, 1 once. */
+/* A receiver has one view at a time. It lets go of a segment between two values, as when its list
+ * is full: receiver 0 twice, 1 once. */
 proctype Receiver(byte me; chan in) {
     byte s, v, at;
     byte let_go;

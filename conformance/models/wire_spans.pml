@@ -69,23 +69,23 @@ bool dead[NH];
 
 byte offered[LINK];             /* at the home: the operation, 0 if none */
 bool watch[LINK], line[LINK];
-bool plain[NH];                 /* a plain party of the other side waits: of role prole */
+bool plain[NH];                 /* a plain party of the other side, with role `prole`, waits */
 byte prole[NH];
-byte plains;                    /* that may still come */
+byte plains;                    /* how many plain parties may still come */
 bool retired[NH], poisoned[NH];
 byte taken[NH];                 /* meetings at this home's channel, as the home saw them */
 
-mtype state[NP];                /* what the place knows */
+mtype state[NP];                /* the outcome that the place knows */
 byte op[NP], trying[NP], last[NP];
-byte tries[NP];                 /* of this operation: two choices that only hint at each other go
-                                   on for ever */
+byte tries[NP];                 /* how often this operation was tried: two choices that only hint at
+                                   each other would go on for ever */
 bool faulty, told_not[NP];
-byte wrote[NP], sure[NP], notsure[NP];   /* of p's values: taken; told as taken; told in doubt */
+byte wrote[NP], sure[NP], notsure[NP];   /* the numbers of p's values that were taken, reported as taken, and reported in doubt */
 
 inline tell(p, h, k) { if :: !cut[AT(p, h)] -> down[AT(p, h)]!k, offered[AT(p, h)] :: else fi }
 inline met(p, h) { if :: role[AT(p, h)] == WR -> wrote[p]++ :: else fi }
 
-/* The party that is queued for p. who: NP is the plain one, NP + 1 nobody. */
+/* Sets `who` to the party that is queued for p: NP is the plain one, NP + 1 means none. */
 inline partner(p, h) {
     who = NP + 1;
     for (z : 0 .. NP - 1) {
@@ -116,7 +116,7 @@ inline hint(r, h) {
         fi
     }
 }
-/* Must p, which is queued, wait for another choice? */
+/* Sets whether p, which is queued, must wait for another choice. */
 inline held(p, h) {
     hold = false;
     for (z : 0 .. NP - 1) {
@@ -248,7 +248,7 @@ inline outcome(what, h) {                /* the operation is over */
     fi
 }
 
-/* Home h, which is the next to be tried. */
+/* Asks home h, which is the next to be tried. */
 inline ask(h) {
     ready[h] = false; trying[me] = h;
     if
@@ -260,7 +260,7 @@ inline ask(h) {
 
 proctype Party(byte me) {
     byte g, h, o, asked, start;
-    bool told[NH], late[NH];             /* homes: offered to; offered to as they were asked */
+    bool told[NH], late[NH];             /* the homes that were offered to, and those that were offered to as they were asked */
     mtype k;
     bool ready[NH], silent[NH], lost, wants, may_withdraw = (FAULT == 3);
     do
@@ -273,7 +273,7 @@ proctype Party(byte me) {
             if
             :: role[AT(me, g)] != NONE && cut[AT(me, g)] -> lost = true
             :: role[AT(me, g)] != NONE && !cut[AT(me, g)] && !LATE -> told[g] = true; up[AT(me, g)]!OFFER, op[me]
-            :: role[AT(me, g)] != NONE && !cut[AT(me, g)]  /* when it is asked */
+            :: role[AT(me, g)] != NONE && !cut[AT(me, g)]  /* the offer follows when the home is asked */
             :: else
             fi
         };
@@ -381,7 +381,7 @@ over:
         wants = false; trying[me] = NH; g = 0; h = 0; k = OFFER; o = 0;
 #if FAULT == 0 && (TOPO == 1 || TOPO == 5)
 #ifdef ALL
-        /* Every party was there from the start: the first round keeps the priority, and the second
+        /* Every party waited from the start: the first round keeps the priority, and the second
          * takes the other one (rules 5.2, 5.4). */
         assert(op[me] != 1 || last[me] == 0);
         assert(op[me] != 2 || last[me] == 1);

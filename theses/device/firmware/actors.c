@@ -19,7 +19,7 @@ static weft_actor motor_actor, main_actor, button_actor, console_actor;
 static motor stepper;
 static command order;
 static uint32_t
-    aiming; /* set by core 0 to ask for a mark; the motor answers by clearing this flag and posting
+    aiming; /* set by core 0 to request a mark; the motor answers by clearing this flag and posting
              * let_go */
 static uint32_t mark_position;
 static enum state state;
