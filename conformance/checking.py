@@ -83,7 +83,7 @@ class Searched:
     complete: bool
     kinds: set[str]
     #: An outcome that the replay of its schedule does not show; "" if there is none, or if no
-    # replay was asked for.
+    # replay was requested.
     lost: str = ""
 
 

@@ -27,8 +27,8 @@ class Choosing:
     gone: frozenset[int]  # processes that have ended and released their ends (7.11)
 
     def ready(self, op: Op, i: int) -> bool:
-        """Returns whether guard i could commit now, by itself. This does not cover skips and
-        expired timers (5.7), nor the end of the whole select (`ended_by`).
+        """Returns whether guard i alone could commit now. This does not cover skips and expired
+        timers (5.7), nor the end of the whole select (`ended_by`).
         """
         g = op.guards[i]
         if not g.pre:

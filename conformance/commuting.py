@@ -7,8 +7,8 @@ search without this entry would miss an outcome.
 
     python -m conformance.commuting [--depth 2] [--sample N]
 
-This file contains its own copy of the rules for what a step touches. The originals are in
-python/native/checking/choices.cpp and cpp/src/check/record.cpp.
+This file contains its own copy of the rules that determine what a step touches. The originals are
+in python/native/checking/choices.cpp and cpp/src/check/record.cpp.
 """
 
 from __future__ import annotations

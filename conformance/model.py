@@ -377,7 +377,7 @@ class World(Passing):
         side = side_of(op.guards[i])
         if c.ended(side) != "Retired":
             self._fail(op, i, c)
-        # The guard is ready by itself, or as a part of the end of the whole select.
+        # The guard is ready alone, or as a part of the end of the whole select.
         elif op.guards[i].ends:
             self._decide(op, ("Retired", any_of((i, *self.ended_by(op)))))
         else:

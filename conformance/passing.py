@@ -49,7 +49,7 @@ class Passing(Choosing):
 
     def _depart(self, value: Any) -> Any:
         """Takes the value from its writer. If it is an end, it moves (2.4): the sender's end is
-        closed, and a new end, which nobody holds yet, is on its way.
+        closed, and a new end, which no process holds yet, is on its way.
         """
         if isinstance(value, tuple) and value[0] == "end":
             old = self.ends[value[1]]

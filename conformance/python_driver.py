@@ -85,7 +85,7 @@ class ApartDriver:
         try:
             requests.write(json.dumps(net) + "\n")
             requests.flush()
-            # The server gives up by itself after `seconds`. If it has not answered after twice that
+            # The server itself gives up after `seconds`. If it has not answered after twice that
             # time, it is dead.
             if select.select([replies], [], [], 2 * self.seconds + 5)[0]:
                 line = replies.readline()

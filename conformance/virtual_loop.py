@@ -8,7 +8,7 @@ jumps to the loop's earliest timer.
 
 Invariants
 - The time is a whole number of ns, and `time()` is that number in seconds, so that a time that was
-  computed from `time()` gives the same number again. `virtual_time` tells Weft that the timers of
+  computed from `time()` gives the same number again. `virtual_time` informs Weft that the timers of
   this loop's tasks follow this time (rule 13.7).
 - `calls` counts the calls under way in the loop's threads, `processes` the processes on threads of
   their own; while there are any, the time stands still.

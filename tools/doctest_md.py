@@ -26,7 +26,7 @@ These options are for blocks in C++:
                                   (tools/single.py) in place of <weft/…>, which is parsed once
 
 All blocks of a file share one scratch folder, in which they run unless `in=root` is given.
-`timeout=SECONDS` replaces the default of 280. Blocks whose info string says neither `run` nor
+`timeout=SECONDS` replaces the default of 280. Blocks whose info string contains neither `run` nor
 `save` are ignored.
 
 Invariants

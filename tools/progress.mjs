@@ -1,5 +1,5 @@
 /**
- * A reporter for node --test that tells each test as it begins and ends to the file that
+ * A reporter for node --test that writes the beginning and the end of each test to the file that
  * $WEFT_PROGRESS names (progress.py), and writes
  * nothing else:  node --test --test-reporter=tap --test-reporter-destination=stdout --test-reporter=…/tools/progress.mjs
  * --test-reporter-destination=stderr

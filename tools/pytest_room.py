@@ -12,10 +12,10 @@ pytest.mark.together), whose fixtures take long. There are as many lanes as CPUs
 WEFT_LANES=1, or an option such as -x, makes it one. The output of all lanes but the first is shown
 at the end, and each lane has temporary files of its own.
 
-If only a few tests failed, one lane runs them once more, one after the other, when all lanes have
-ended. A test that then passes failed by chance, or because the machine was busy. The test counts as
-passed. The room names it, and `./run test` names it again at its end, because such a test must be
-mended. Nothing is run again if more than SOME tests failed, or if a lane died.
+If only a few tests failed, one lane runs them once more, one by one, when all lanes have ended. A
+test that then passes failed by chance, or because the machine was busy. The test counts as passed.
+The room names it, and `./run test` names it again at its end, because such a test must be fixed.
+Nothing is run again if more than SOME tests failed, or if a lane died.
 
 Tests marked `soak` (`@pytest.mark.soak`, or a parameter with `marks=pytest.mark.soak`) repeat
 others, or take long for what they prove. They are left out, and counted, unless WEFT_SOAK is set,

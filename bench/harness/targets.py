@@ -207,8 +207,8 @@ def _check_measured(where: str, candidates: list[str], figure: Target | Headline
 def _checked_entries(
     where: str, table: dict[str, Any], required: dict[str, Any], optional: dict[str, Any]
 ) -> dict[str, Any]:
-    """Checks that all required entries of a table are there, that none is unknown, and that each
-    has its type. Returns the entries.
+    """Checks that no required entry of a table is missing, that none is unknown, and that each has
+    its type. Returns the entries.
     """
     for key in required:
         if key not in table:

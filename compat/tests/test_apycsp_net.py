@@ -197,7 +197,7 @@ def test_a_client_that_goes_takes_its_operations_along(served):
         with pytest.raises(ConnectionError):
             await silent.read()
         again = await net.setup_client(served.address)
-        while served.waiting():  # the server learns soon that the client has gone
+        while served.waiting():  # the server soon learns that the client has disconnected
             await again.send_recv_cmd("ping")
 
     run(main())

@@ -1,4 +1,4 @@
-"""The listings of the PyCSP paper and its examples, written anew, over weft.compat: each on threads
+"""The listings of the PyCSP paper and its examples, rewritten, over weft.compat: each on threads
 and on greenlets.
 
 compat/docs/pycsp.md ("What runs") lists the programs that these tests represent.
@@ -232,7 +232,7 @@ def hits(seed: int, throws: int) -> int:
 
 
 def test_monte_carlo_pi(p: Any) -> None:
-    """Workers send what they have counted and retire; the sum equals that of a single program."""
+    """Workers send their counts and retire; the sum equals that of a single program."""
     throws, seeds = 500, range(8)
     results = p.Channel()
 

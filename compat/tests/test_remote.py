@@ -1,5 +1,5 @@
 """weft.compat.pycsp: channels of another program that are found by their address (as in pycsp's
-remotetest, written anew)."""
+remotetest, rewritten)."""
 
 from __future__ import annotations
 

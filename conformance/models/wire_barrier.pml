@@ -6,7 +6,7 @@
  *   1  arrives once or twice, then resigns and gives its share back. It may be killed at any step,
  *   also after that; then frames under way are lost or not, and the home notices later.
  *   2  arrives once, and may withdraw its arrival and arrive again. Then it enrols 4 in its own
- *   name, tells 4 by another way, and resigns.
+ *   name, notifies 4 by other means, and resigns.
  *   3  arrives twice, each time in a choice with a channel of the same home. A writer may serve the
  *   choice instead, once; then 3 arrives again. It also arrives again if, once, it has withdrawn
  *   its choice and learned that neither has happened.

@@ -14,7 +14,7 @@
  * CASE 1: one place reads from all three; writers wait from the start or arrive later, and with
  * LEAVES they leave again (others meet them); channel 2 may retire.
  * CASE 2: two places that cross: 0 writes to 0 and reads from 1, 1 the other way; with STOP the
- * second may stop for good at any step.
+ * second may stop for ever at any step.
  * CASE 3: one place writes to 0 and reads from 2, where no partner comes; its output to 1 is off.
  * So the choice is over once 0 has retired, if 1 had retired when the choice began. 0 and 1 may
  * retire at any step; a reader may come at 0, one may wait at 1; with CUT the session with home 1

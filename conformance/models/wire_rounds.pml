@@ -5,10 +5,10 @@
  * goes on queues frames, wakes the other run of its program, or comes to rest. A received frame
  * wakes a run of the receiver, or none.
  *   0 ──ASK──► a program that gets it first gives its state, asks its other sessions ──all have SAID, or are gone──► SAID ──► 0
- *              one that does not wait asks nobody; who gets it again: SAID, empty
+ *              a program that does not wait asks none; on a repeated ASK: SAID, empty
  *   0: a round in which all wait and nothing is under way ──a second one: the same, and nothing has moved──► TELL to all
  *
- * What a program answers is kept in `said`, by round; a SAID has the set of the programs whose
+ * The answers of a program are kept in `said`, by round; a SAID has the set of the programs whose
  * answers it brings. A program looks at all its runs at one moment, in which it takes in no frame.
  * Program 0 may look once at any moment, and looks when nothing moves any more: in the code the
  * last program to come to rest looks then.
@@ -26,13 +26,13 @@
  * was not asked does not count. 125: frames of rounds move the counters. 126: a program that is
  * asked again does not answer. 127: a program that is asked asks no others. 128: an open meeting
  * point does not count as outside. 129: a session that is still opening does not count. 130: TELL
- * strikes running processes. 131: the answer of a program that has gone is awaited. 132: a second
+ * strikes running processes. 131: the answer of a program that has ended is awaited. 132: a second
  * round is mistaken for the first. 133: a running program reports that it waits.
  *
- * Checked: when a deadlock is told, there was a moment between its rounds at which no run could go
- * on, no frame was under way and no program could join; and this still holds, unless a program was
- * killed since. TELL strikes only waiting runs. A deadlock that exists in the end is reported; no
- * other deadlock is ever reported.
+ * Checked: when a deadlock is reported, there was a moment between its rounds at which no run could
+ * go on, no frame was under way and no program could join; and this still holds, unless a program
+ * was killed since. TELL strikes only waiting runs. A deadlock that exists in the end is reported;
+ * no other deadlock is ever reported.
  *
  * Not modelled: several programs that ask at once (each gathers its own answers), and a program
  * that loses patience: an answer to an earlier round is recognised by its number and ignored.

@@ -51,8 +51,8 @@ bool dead[SPACES];
 byte sent;
 
 /* Called by a space that itself has a share: takes a share for r, then looks up r's name, then
- * sends the frame. If the session has ended, the frame goes nowhere, and the share is not given
- * back. */
+ * sends the frame. If the session has ended, the frame is dropped, and the share is not returned.
+ * */
 inline lend(s, v, r) {
     shares[s] = (MUT == 96 -> shares[s] : shares[s] + 1);
     by_name = named[N(s, r)];

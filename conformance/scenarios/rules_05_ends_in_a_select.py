@@ -156,7 +156,7 @@ CASES = (
     ("in in", {0, 1}, {0, 1}),
     ("out out", {0}, WAITS),  # a dispatcher has a worker left
     ("out out", {0, 1}, {0, 1}),
-    ("in out", {1}, {1}),  # the outputs decide alone
+    ("in out", {1}, {1}),  # only the outputs decide
     ("in out", {0}, WAITS),
     ("in out", {0, 1}, {1}),
     ("in- out", {1}, {1}),  # a full buffer
@@ -249,7 +249,7 @@ async def choose(case, mode, standing=False):
 
 
 async def finish(case):
-    """Ends a select that still waits, whatever its guards are. (A timer expires by itself.)"""
+    """Ends a select that still waits, whatever its guards are. (A timer expires without help.)"""
     for c in case.channels:
         c.poison()
     if case.barrier is not None and not case.log:

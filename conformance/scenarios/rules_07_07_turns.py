@@ -33,7 +33,7 @@ from weft import (
 )
 
 # The operating system switches between threads at any time. A scenario has the same text for
-# threads and for greenlets, so it cannot tell which of the two it runs on.
+# threads and for greenlets, so it cannot find out on which of the two it runs.
 ONE_SCHEDULER = inspect.iscoroutinefunction(settle)
 ENOUGH = 20_000 if ONE_SCHEDULER else 1 << 60
 ENDLESS = 1 << 60 if ONE_SCHEDULER else 5000

@@ -60,7 +60,7 @@ def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
 
 
 # On the first of these networks, components and the model disagreed. Each of the other networks has
-# one feature of the random networks by itself.
+# a single feature of the random networks.
 FOUND = {
     "rule 5.7: a timeout of 0 is a skip in its place": net(
         1, proc(1, ["0w"], select("priority", out(0, pre=False), within(0), {"g": "skip"}))

@@ -154,7 +154,7 @@ clz:
     bx lr
 ctz:
     rsbs r1, r0, #0
-    ands r0, r1                 /* the lowest bit alone */
+    ands r0, r1                 /* only the lowest bit */
     beq none
     highest
     mov r0, r1

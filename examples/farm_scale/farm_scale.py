@@ -97,7 +97,7 @@ async def fetch(at_top, at_home, batches, jobs, costs):
 
 @process
 async def gather(at_top, at_home, results, batches, costs, size):
-    """Sends results of a home below to the top home, `size` at once, and at the end the remaining
+    """Sends results of a home below to the top home, `size` at a time, and at the end the remaining
     ones."""
     done = []
     async for part in results:
@@ -138,7 +138,7 @@ def farm(hosts, costs, jobs, results):
 
 
 def at_once(hosts, homes):
-    """Returns how many jobs the top home gives away at once."""
+    """Returns how many jobs the top home hands out at a time."""
     return math.ceil(hosts / homes) if homes else 1
 
 

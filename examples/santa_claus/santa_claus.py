@@ -8,9 +8,9 @@
                                             santa ──answers──► the elves of the group
       elf × 10 ──queue──► porter ──door (3 elves)──►╝
 
-Santa waits for one of two things, by a choice: a barrier with all his reindeer, which goes first, or
-a group of elves at his door. The porter lets elves in by threes. Many published solutions are only
-nearly right; `weft check` proves this one for a few reindeer and elves.
+Santa waits for one of two things, by a choice: a barrier with all his reindeer, which has priority,
+or a group of elves at his door. The porter lets elves in by threes. Many published solutions are
+only nearly right; `weft check` proves this one for a few reindeer and elves.
 """
 
 from __future__ import annotations

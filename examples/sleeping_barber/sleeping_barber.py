@@ -9,7 +9,7 @@
       customer ─┼──room (so many chairs)──► barber ──shaven──► the customer
       customer ─┘
 
-The waiting room is a buffer: a customer who finds no chair free goes away. The barber sleeps in a
+The waiting room is a buffer: a customer who finds no free chair leaves. The barber sleeps in a
 read. With semaphores wake-ups are easily lost here. With a channel no wake-up can be lost, and
 `weft check` proves this for a small shop: no customer waits for ever, and all chairs are used.
 """

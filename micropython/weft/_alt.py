@@ -485,7 +485,7 @@ async def select(*guards, mode="fair", ended="silent"):
         if rots is None or len(rots) > 8:
             rots = p.x.rots = {}
         key += id(guards[0]) ^ id(guards[-1])
-        # Guards may be made anew for each select, so the key is made of the ends.
+        # A program may make new guards for each select, so the key is made of the ends.
         for g in (guards[0], guards[-1]):
             if isinstance(g, Guard):
                 key = len(guards) + sum(

@@ -197,7 +197,7 @@ def pay(self, v, e):
 
 def direct(self):
     """Returns the waiting reader that receives a written value directly, past the buffer (1.5).
-    None if no reader waits, or if it is an extended read and there is no slot for it.
+    None if no reader waits, or if that reader is an extended read without a free slot.
     """
     x = None if self.buf else self.first(False)
     if x is not None and isinstance(x, Node) and x.alt.ext and self.full():

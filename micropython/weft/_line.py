@@ -4,8 +4,8 @@
 Invariants
 - `give` takes and `input` returns bytes of the session. While the line is linked, these bytes
   belong to one start of one peer.
-- A packet is taken whole or not at all, and only if it is the next packet. After bytes that are no
-  packet, the next zero byte begins a new packet.
+- A packet is taken whole or not at all, and only if it is the next packet. After bytes that are not
+  a packet, the next zero byte begins a new packet.
 - `kept` contains the packets from number `base` on that are not acknowledged. The first `sent` of
   them have been sent since passed() last had all of them sent again.
 """

@@ -57,7 +57,7 @@ class Process:
         self.given = name
         return self
 
-    # The attributes that __getattr__ handles are no properties, because with a property in a class
+    # The attributes that __getattr__ handles are not properties, because with a property in a class
     # MicroPython searches the class at every store to a field, and a process costs twice as much.
     def __getattr__(self, what):
         if what == "done":  # not a field: at the end of a process there may be no memory for one
@@ -225,7 +225,7 @@ def ended(p, value):
 def failed(p, error):
     if p.x is None:
         raise error
-    if isinstance(error, StopIteration):  # _aio._Shell raises this, since it is no generator
+    if isinstance(error, StopIteration):  # _aio._Shell raises this, since it is not a generator
         finish(p.x, error.value, None)
     else:
         finish(p.x, None, error)
@@ -301,7 +301,7 @@ def current_process():
 
 def flatten(things, out):
     """Appends to `out` the processes in `things` and in the iterables in it; returns `out`. Raises
-    BadUse for an item that is no process."""
+    BadUse for an item that is not a process."""
     for x in things:
         if isinstance(x, Process):
             out.append(x)

@@ -1,4 +1,4 @@
-"""Errors that few programs meet. weft.errors imports this module when such an error is first
+"""Rare errors. weft.errors imports this module when such an error is first
 used."""
 
 from .errors import WeftError

@@ -43,7 +43,7 @@ class Cancelled(BaseException):
 
 
 def __getattr__(name):
-    """Loads an error that few programs meet, when the error is first named."""
+    """Loads a rarely needed error when it is first named."""
     if name == "NoResult":
         from . import _none as m
     elif name in "Deadlock Failures TimeoutError":

@@ -257,7 +257,7 @@ def own_address() -> Iterator[str]:
 
 @pytest.fixture
 def server(keys: Path, tmp_path: Path, own_address: str) -> Iterator[_net_server.Server]:
-    """Starts a server for one test alone."""
+    """Starts a server for a single test."""
     folder = tmp_path / "server"
     net.make_keys(folder, by=keys, offers=["*"])
     with _net_server.Server(folder, own_address) as started:

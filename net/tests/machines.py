@@ -64,7 +64,7 @@ class Losses:
 
     def next(self, loss: float) -> bool:
         if not loss:
-            self.left = 0  # makes the count of losses begin anew
+            self.left = 0  # restarts the count of losses
             return False
         if not self.left:
             self.left = round(1 / loss)

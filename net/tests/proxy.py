@@ -31,7 +31,7 @@ from machines import Losses
 
 NETWORK = "127.77.0"
 RESENT = 0.2  # seconds after which TCP would send lost bytes again
-TOLD = "WEFT_TEST_PROXY"  # the environment variable that tells a program "PORT MACHINE"
+TOLD = "WEFT_TEST_PROXY"  # the environment variable with "PORT MACHINE" for a program
 
 
 def through(address: str) -> str:

@@ -295,7 +295,7 @@ def test_a_choice_over_two_names(server, keys, network, cpp):  # wire 5
 
 
 def test_the_example(server, keys, build):
-    """The example runs as its page says: one program keeps values, several measure."""
+    """The example runs as its page describes: one program keeps values, several measure."""
     lab, env = str(built(build, "lab")), {**SANITIZED, "WEFT_NET": str(keys)}
     with subprocess.Popen(
         [lab, "keeps", server.url], stdout=subprocess.PIPE, text=True, env=env

@@ -90,7 +90,7 @@ def test_failures_come_back(gpu1, caller):  # wire 17.11, 17.14
 
 
 def test_what_is_not_allowed_is_refused(agent, network):  # wire 17.9
-    """The calls that are not allowed fail, and the error says what to add; the other calls go
+    """The calls that are not allowed fail, and the error names what to add; the other calls go
     on."""
     agent("gpu1", "--allow", "far_parts:plus", "--hosts", "1")
     for on, says in (
@@ -115,8 +115,8 @@ def test_what_nobody_finds(gpu1, caller):
 
 
 def test_what_cannot_go(gpu1, caller):  # wire 17.6, 17.14
-    """Of several calls that are sent together, the one whose argument or result cannot be sent
-    fails alone.
+    """Of several calls that are sent together, only the call whose argument or result cannot be
+    sent fails.
     """
     values: list[Any] = [*range(300), Point(1, 2), *range(300)]
     with Executor(on="gpu1") as pool:

@@ -125,7 +125,7 @@ def test_the_picture_comes_though_a_host_is_killed(server, keys, agent, tmp_path
     )
     assert drawing.stderr is not None
     first = drawing.stderr.readline().split()[0]
-    drawing.send_signal(signal.SIGSTOP)  # nobody takes results, so some lines remain to be drawn
+    drawing.send_signal(signal.SIGSTOP)  # no results are taken, so some lines remain to be drawn
     agents[first].kill()
     agents[first].process.wait()
     drawing.send_signal(signal.SIGCONT)

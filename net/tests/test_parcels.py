@@ -206,7 +206,7 @@ def test_folders_that_cannot_go_along(tmp_path, monkeypatch):  # wire 17.26
         says = r"is too large.*the largest that was seen is 'large', with 5,000 bytes"
         with pytest.raises(BadUse, match=says):
             _net_parcels.of_folder(top, "job", job)
-    (top / "a\udcffb").write_text("")  # a name that is no UTF-8
+    (top / "a\udcffb").write_text("")  # a name that is not UTF-8
     with pytest.raises(BadUse, match="cannot go to another machine"):
         _net_parcels.of_folder(top, "job", job)
     monkeypatch.setattr(_net_parcels, "MOST_FILES", 1)

@@ -67,8 +67,8 @@ class Pair:
             await flushed(client)
 
     async def session(self) -> tuple[Any, Any]:
-        """Opens a session. Returns the streams of the program that asked for it, and those of the
-        other program.
+        """Opens a session. Returns the streams of the program that requested the session, and those
+        of the other program.
         """
         self.streams = await self.relays[0].open(PLACES[1], self.tls[0]), await self.came
         return self.streams

@@ -97,8 +97,8 @@ IN_MESSAGES = {
     "stranger",
     "suspend",
 }
-# Names that do not tell what their variables hold. Use request, settings, text, answer, message,
-# lines or report instead.
+# Names that do not describe the contents of their variables. Use request, settings, text, answer,
+# message, lines or report instead.
 NO_NAMES = {"said"}
 SPEAKS = ("python/src/", "python/native/", "cpp/include/", "cpp/src/", "micropython/weft/")
 TEXTS = (".py", ".pyi", ".cpp", ".hpp", ".c", ".h", ".mjs", ".md", ".sh")

@@ -192,8 +192,8 @@ def module_of(file: Path) -> str:
 
 
 def imported(file: Path, known: set[str], late: bool = False) -> Iterator[str]:
-    """Yields the modules of weft that a file imports when it is imported itself, without those for
-    types alone. With `late`, also those that its functions import.
+    """Yields the modules of weft that a file imports when it is imported itself, without those that
+    serve only types. With `late`, the imports of its functions are included.
     """
 
     def look(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -84,7 +84,7 @@ def test_a_library_that_does_not_run_in_all_fails_the_task(pythons: House) -> No
     stand_in(pythons, "fake-bin/python3.12", "3.12")
     result = run(pythons, "3.10", "3.12")
     assert result.returncode == 1
-    assert result.stdout.count(" 0 failed ") == 2  # each of the two is good by itself
+    assert result.stdout.count(" 0 failed ") == 2  # each of the two passes on its own
 
 
 def test_one_python_alone_has_nobody_to_share_with(pythons: House) -> None:

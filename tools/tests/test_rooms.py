@@ -15,7 +15,7 @@ import pytest
 import tomllib
 from conftest import ROOT, House, is_gone, plain_signals
 
-# A room's child that never ends by itself. The file tells the test its pid.
+# A room's child that never ends on its own. The test reads the child's pid from the file.
 ENDLESS_CHILD = 'tail -f /dev/null >/dev/null 2>&1 & echo $! > "$PIDS"\n'
 
 
@@ -322,7 +322,7 @@ def test_a_stop_ends_the_set_up_beside_an_early_room(house: House) -> None:
     assert (process.returncode, last_line(output).endswith(" failed")) == (143, True)
     asked = house.path / "asked"
     assert not asked.exists() or asked.read_text().split() == ["late"]
-    pid = house.path / "pid"  # the process that the part has started must be gone too
+    pid = house.path / "pid"  # the process that the part has started must have ended too
     assert not pid.exists() or not (text := pid.read_text()) or is_gone(int(text))
 
 

@@ -1,7 +1,7 @@
 """Tests that every numbered rule of SEMANTICS.md is cited by a test, and that every rule that is
 cited exists.
 
-A citation is `rule 5.3` or `rules 3.1, 3.2` (M5 or R5 alone, in mcu/ and lf/) in the name, the
+A citation is `rule 5.3` or `rules 3.1, 3.2` (or just M5 or R5, in mcu/ and lf/) in the name, the
 docstring or a comment of one test, or the argument of `@scenario` and `@outermost`. A citation in
 the head of a file does not count for its tests, because it would remain when the test is removed.
 The author of a test must make sure that the test fails when the rule is broken.
@@ -26,7 +26,7 @@ CITED = re.compile(
 )
 MARKED = re.compile(r"^@(?:scenario|outermost)\(([^)]*)\)", re.MULTILINE)
 ALONE = re.compile(r"(?<![-\w])([MR]\d+)(?!\s*[+\w])")  # matches M5, but not Cortex-M0 or M0+
-BY_LETTER = ("mcu", "lf")  # the rooms in which a rule is cited by its letter and number alone
+BY_LETTER = ("mcu", "lf")  # the rooms in which a citation may be just the letter and number
 # The head of a file: all text before its first line of code.
 PYTHON_HEAD = re.compile(r'\A(?:#[^\n]*\n)*\s*""".*?"""', re.DOTALL)
 HEAD = re.compile(r"\A(?:\s+|//[^\n]*\n|#![^\n]*\n|/\*.*?\*/)*", re.DOTALL)

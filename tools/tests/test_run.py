@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, House, is_gone, plain_signals
 
-# Starts a child that never ends by itself, reports this on the fifo, and waits for the child.
+# Starts a child that never ends on its own, reports this on the fifo, and waits for the child.
 ENDLESS = """
 tail -f /dev/null & echo "$$ $!" > "$FIFO"
 wait

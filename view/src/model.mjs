@@ -8,7 +8,8 @@
 //    exactly one line, bundle or box's inside. What is not drawn is counted in `left_out`.
 //  - Processes of one name that are opened are a grid of boxes; lines lead to the grid, not to each.
 //  - Every host of a network has a frame or a box, even a host that does not answer or has left.
-//  - A drawing has at most MOST boxes of processes; a name shows at most EACH of what is below it.
+//  - A drawing has at most MOST boxes of processes; a name shows at most EACH of the names below
+//    it.
 //  - The same look and the same choices give the same drawing, in the same order.
 
 /** @import { Look, Process, Channel, Host, Name, Box, Bundle, Line, Frame, Drawing, State, Shares } from './types.d.ts' */

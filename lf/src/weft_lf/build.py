@@ -34,7 +34,7 @@ from weft_lf.target import BUILD_TYPES
 from weft_lf.ticks import check, tick_of
 
 TARGETS = ("host", "rp2040", "an521")
-# The folder in which programs look for the files that come with upstream's runtime.
+# The folder in which programs expect the files that come with upstream's runtime.
 UTILITIES = "/lib/c/reactor-c/"
 DEVICES = {  # device → the compiler that checks the bodies without a build
     "rp2040": "arm-none-eabi-gcc -mcpu=cortex-m0plus -mthumb",
@@ -81,7 +81,7 @@ class Built:
 
 def runtime() -> Path:
     """Returns the folder of weft_mcu: $WEFT_MCU if it is set, else beside this package or in the
-    checkout. Raises: LfError: weft_mcu is not there.
+    checkout. Raises: LfError: weft_mcu is missing.
     """
     given = os.environ.get("WEFT_MCU")
     here = Path(__file__).resolve()

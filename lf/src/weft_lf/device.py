@@ -98,7 +98,7 @@ def sdk_folder(why: str) -> Path:
     puts the SDK.
 
     Raises:
-        LfError: the SDK is not there.
+        LfError: the SDK is missing.
     """
     given = os.environ.get("PICO_SDK_PATH")
     here = Path(__file__).resolve()

@@ -53,7 +53,7 @@ KINDS = {  # Named.kind of places.py → the protocol's kinds: of a completion, 
 }
 UNREADABLE, NO_REQUEST, UNKNOWN, NO_SENSE = -32700, -32600, -32601, -32602
 REFUSED = -32803
-MOST_FILES = 5000  # the most files of a project that a rename looks at
+MOST_FILES = 5000  # the limit on the files of a project that a rename searches
 DRAW = ["weft.lf.graph", "weft.lf.diagram"]  # the commands that draw a program
 LONGEST = 1 << 28  # in bytes; a text of an editor is shorter
 Message = dict[str, Any]

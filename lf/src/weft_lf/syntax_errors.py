@@ -8,8 +8,8 @@ Invariants
   differs from the given one only in the statements with the earlier problems.
 - Places are those of the given text. A changed text has the same lines, and the same columns except
   behind a bracket that was inserted because it was missing (`_Work.inserted`).
-- The search for statements (`_parts`) knows no grammar. It looks at brackets and at words that
-  begin a statement, and may be wrong about a text; then fewer or more problems are reported.
+- The search for statements (`_parts`) uses no grammar. It uses brackets and words that begin a
+  statement, and may be wrong about a text; then fewer or more problems are reported.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def _parts(plain: str) -> _Parts:
 
 @dataclass
 class _Work:
-    """A text whose faulty statements are replaced one after the other."""
+    """A text whose faulty statements are replaced one by one."""
 
     text: str
     inserted: list[int] = field(default_factory=list)  # the places of brackets that were missing

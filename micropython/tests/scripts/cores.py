@@ -64,7 +64,7 @@ def told(kind, *processes):
         return "%s: %s" % (type(e).__name__, e)
 
 
-# A pipeline of three processes, two of them on core 1: the pipeline ends by itself (rules 3.1,
+# A pipeline of three processes, two of them on core 1: the pipeline ends on its own (rules 3.1,
 # 3.2), and its results come back (7.1).
 for _ in range(3):
     raw, line = core1.Channel("raw"), core1.to_main(4, "means")

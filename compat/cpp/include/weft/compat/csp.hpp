@@ -314,9 +314,9 @@ class par : public process {
   template <class I>
   par(I first, I last, detail::Here at = detail::Here::now()) : procs_(first, last), at_(at) {}
 
-  // Runs the processes. Throws what a process threw, and weft::Deadlock. A poison_exception ends
-  // its process; when all have ended, a par inside a process throws it again (the strongest), so
-  // that a par_write or par_for of a poisoned channel ends its caller.
+  // Runs the processes. Throws the exception of a process, or weft::Deadlock. A poison_exception
+  // ends its process; when all have ended, a par inside a process throws it again (the strongest),
+  // so that a par_write or par_for of a poisoned channel ends its caller.
   void run() override {
     struct Quiet {
       proc* f;

@@ -45,7 +45,7 @@ _opening = threading.Lock()
 
 def enter(backend: Any) -> None:
     """Opens a group for ordinary code. For a backend other than threads, also starts a thread
-    process in it that runs what is spawned on that backend. A second call does nothing.
+    process in it that runs the processes spawned on that backend. A second call does nothing.
 
     Raises:
         BadUse: another thread that is not a process is in a session.

@@ -37,8 +37,8 @@ class BaseProcess:
 
     Args:
         fn: the function that it runs; @process makes the function that makes the process.
-        args, kwargs: the function's arguments. An uncaught poison or retirement is passed on to the
-            ends in them, also in lists, tuples and dictionaries in them.
+        args, kwargs: the function's arguments. An uncaught poison or retirement spreads to the ends
+            in them, including those in lists, tuples and dictionaries.
     Attributes:
         return_value: the result of the function; None before the process has ended, and if poison
         or retirement has ended it.
@@ -106,8 +106,8 @@ class BaseProcess:
 
 
 def _own_ends(args: Any) -> Any:
-    """Returns a copy of `args` with a new end for every end in it, also in lists, tuples and
-    dictionaries."""
+    """Returns a copy of `args` with a new end for every end in it, including those in lists, tuples
+    and dictionaries."""
     if isinstance(args, ChannelEnd):
         return args.channel.reader() if isinstance(args, ChannelEndRead) else args.channel.writer()
     if type(args) in (list, tuple):
@@ -305,7 +305,7 @@ class Implementation:
     def multiprocess(
         self, func: Callable[..., Any] | None = None, pycsp_host: str = "", pycsp_port: int = 0
     ) -> Any:
-        """`@multiprocess`, also with `pycsp_host` and `pycsp_port`: each process runs in an
+        """`@multiprocess`, optionally with `pycsp_host` and `pycsp_port`: each process runs in an
         interpreter of its own (MultiProcess).
 
         Raises:

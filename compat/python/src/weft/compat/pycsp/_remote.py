@@ -217,7 +217,7 @@ class _Peer:
                 and channel._native.stats().buffered
                 and time.monotonic() < until
             ):
-                time.sleep(0.005)  # the other program reads, and no event tells when it is done
+                time.sleep(0.005)  # the other program reads, and no event reports when it is done
         with contextlib.suppress(ChannelEnd, BadUse):
             self._last.write([_how_ended(channel) for channel in self._found])
 
@@ -400,8 +400,8 @@ def _found(name: str, address: Address) -> tuple[_Line, int, int]:
             raise ChannelConnectException(
                 address, f"no channel {name!r} is found ({why}); wanted at"
             )
-        # As in PyCSP, the program that has the channel may not have begun, and no event tells when
-        # it does.
+        # As in PyCSP, the program that has the channel may not have started, and no event reports
+        # its start.
         time.sleep(settings.get(configuration.SOCKETS_CONNECT_RETRY_DELAY))
 
 

@@ -7,7 +7,7 @@
 Invariants
 - The session's bytes are the standard input and output of an `ssh` of the user's own, which must
   need no password. Text that the process over there prints arrives on the standard error of `ssh`,
-  and is passed on to the standard error of this program.
+  and is forwarded to the standard error of this program.
 - Values are pickled, which is safe: the user of that `ssh` may run anything there anyway.
 - An `ssh` ends when its session ends, because its input ends then.
 """
