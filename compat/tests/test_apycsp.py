@@ -50,7 +50,7 @@ def run(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
 
 @process
 async def send(values: Any, cout: Any) -> Any:
-    """Writes the values; returns the results of the writes."""
+    """Writes the values."""
     return [await cout(v) for v in values]
 
 
@@ -73,7 +73,7 @@ def test_channels_carry_and_writes_give_0(run: Any) -> None:
 
 
 def test_names_of_processes_and_channels() -> None:
-    assert (send.__name__, send.__doc__) == ("send", "Sends.")
+    assert (send.__name__, send.__doc__) == ("send", "Writes the values.")
     ch = Channel()
     assert ch.read.channel() is ch
     assert "read" not in repr(Channel("named")) and "named" in repr(Channel("named"))

@@ -51,7 +51,7 @@ def at_the_end() -> Any:
 
 @process
 def send(values: Any, cout: Any) -> Any:
-    """Writes the values; returns the results of the writes."""
+    """Writes the values."""
     return [cout(v) for v in values]
 
 
@@ -91,7 +91,7 @@ def test_compositions_nest() -> None:
 def test_processes() -> None:
     made = send([], None)
     assert isinstance(made, Process)
-    assert (send.__name__, send.__doc__, made.name) == ("send", "Sends.", "send")
+    assert (send.__name__, send.__doc__, made.name) == ("send", "Writes the values.", "send")
     assert made.run() is made  # run() runs the process in the caller's thread
     assert made.retval == []
 
