@@ -62,7 +62,7 @@ class State:
     waited: frozenset[tuple[int, int, int, bool]] = frozenset()  # pid, channel, side, ended="raise"
     # Pid → the places that the step of this process touches.
     touches: dict[int, list[Touch]] = field(default_factory=dict)
-    parked: frozenset[int] = frozenset()  # waiting selects whose touches may be weakened
+    parked: frozenset[int] = frozenset()  # waiting selects, whose touches may become weaker
 
     def clone(self) -> State:
         new = World.__new__(World)
@@ -316,9 +316,9 @@ def entries(state: State, a: int, b: int) -> set[Entry]:
 
 
 def _key(w: World) -> Any:
-    """Returns the part of a state that is compared: of an operation that is over, the outcome and
-    not the way to it; at a barrier, which processes wait and not which came first, because all go
-    on together (rule 8.1).
+    """Returns the part of a state that is compared. It contains the outcome of an operation that
+    has ended, but not how it was reached. It contains which processes wait at a barrier, but not
+    their order, because all go on together (rule 8.1).
     """
     chans, ends, barriers, _, *rest = w.world_key()
     barriers = tuple((enrolled, tuple(sorted(line))) for enrolled, line in barriers)

@@ -1,4 +1,4 @@
-"""Compares the size of the house with stored figures: `./run test` prints the result. Growth is
+"""Compares the size of the repository with stored figures: `./run test` prints the result. Growth is
 reported, but never fails anything.
 
     python3 tools/ratchet.py            prints the table

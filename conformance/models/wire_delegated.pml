@@ -113,7 +113,7 @@ inline match() {
     :: poisoned && MUT == 37 && k != POISON
     :: !poisoned && offer[0] && (offer[1] || offer[2]) ->
         r = (offer[1] -> 1 : 2);
-        assert(!settled[r]);                           /* the reader is known to be gone */
+        assert(!settled[r]);                           /* the reader is known to have ended */
         if
         :: MUT == 31 -> to_party(0, DONE, 0)
         :: else -> to_party(r, DONE, offer[0])
@@ -195,7 +195,7 @@ end:
         assert(!(told[v] == OK && !taken[v]) || lost_reader)
     }
     /* At rest: no party waits beside another that could serve it, at a channel that has ended, or
-     * at a home that is gone. */
+     * at a home that has ended. */
     assert(!(waits[0] && (waits[1] || waits[2])));
     assert(drains || !((waits[0] && !offer[0]) || (waits[1] && !offer[1]) || (waits[2] && !offer[2])));
     assert(!drains || !(waits[0] || waits[1] || waits[2]));

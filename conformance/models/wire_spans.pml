@@ -431,7 +431,7 @@ end:
         assert(sure[p] <= wrote[p]);
         for (h : 0 .. NH - 1) {
             /* no party waits beside one that it could meet, at a channel that is poisoned, or at a
-             * home that is gone */
+             * home that has ended */
             assert(!(state[p] == WAITS && plain[h] && role[AT(p, h)] == OPP(prole[h]) && !dead[h]));
             assert(!((state[p] == WAITS || state[p] == TRIES) && role[AT(p, h)] != NONE && (poisoned[h] || dead[h] || cut[AT(p, h)])));
             assert(state[p] != TRIES)

@@ -148,7 +148,7 @@ async def quiet(coro):
 
 
 async def parallel(*coros):
-    """Runs coroutines as gather() does in the thesis: a task that poison ended is quiet."""
+    """Runs coroutines as gather() does in the thesis: a poisoned task raises nothing."""
     return await asyncio.gather(*[quiet(c) for c in coros])
 
 

@@ -29,7 +29,7 @@ from weft.errors import BadUse, PeerDied, Retired
 
 @pytest.fixture
 def network(server: Any, keys: Path) -> Iterator[net.Network]:
-    """A Python program that no address reaches."""
+    """Yields the network of a Python program without an address: only the relay reaches it."""
     with net.join(server.url, keys=keys, name="python", relay="only") as joined:
         yield joined
 

@@ -1,5 +1,5 @@
-"""Tests the comparison of the house's size with stored figures: what is counted, what is reported,
-and that nothing is enforced.
+"""Tests the comparison of the repository's size with stored figures: what is counted, what is
+reported, and that nothing is enforced.
 """
 
 from __future__ import annotations

@@ -168,7 +168,8 @@ def _meaning(found: Any) -> Any:
 
 
 def meaning(text: str, file: str) -> Any:
-    """Returns the meaning of `text`. It is equal for two texts that mean the same program."""
+    """Returns the syntax tree of `text` as lists, without places. The trees of two texts are equal
+    if the texts are the same program."""
     return _meaning(parse(text, file))
 
 

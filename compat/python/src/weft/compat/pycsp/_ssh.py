@@ -2,11 +2,11 @@
 `Channel(name, connect=(host, port))` with another machine's port.
 
     SshHost.call() (_ssh_host.py) ──`ssh`──► python -m weft.compat.pycsp._node run ──► a process
-    joined()                      ──`ssh`──► … join PORT ──► the socket of a program over there
+    joined()                      ──`ssh`──► … join PORT ──► the socket of the remote program
 
 Invariants
 - The session's bytes are the standard input and output of an `ssh` of the user's own, which must
-  need no password. Text that the process over there prints arrives on the standard error of `ssh`,
+  need no password. Text that the remote process prints arrives on the standard error of `ssh`,
   and is forwarded to the standard error of this program.
 - Values are pickled, which is safe: the user of that `ssh` may run anything there anyway.
 - An `ssh` ends when its session ends, because its input ends then.
