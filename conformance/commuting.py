@@ -253,7 +253,7 @@ def _arrival(s: State, pid: int, action: Action, chosen: int | None, ready: int)
 
 
 def _ends(g: Guard) -> bool:
-    """Returns whether a silent end of the guard's channel makes a difference to the select (5.6)."""
+    """Returns whether a silent end of the guard's channel affects the select (5.6)."""
     return g.ends or g.kind == "out"
 
 

@@ -374,7 +374,7 @@ def main() -> int:
         "--seconds",
         type=float,
         default=float("inf"),
-        help="begin no network after this many seconds: passed + failed is the number of networks run",
+        help="start no network after this many seconds: passed + failed tells how many ran",
     )
     args.add_argument(
         "--first",

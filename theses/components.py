@@ -3,7 +3,7 @@ its design, and Weft.
 
     ./run thesis components              five workloads with small counts, some minutes
     ./run thesis components --full       the thesis's own counts, some hours
-    ./run thesis components --only WORD  the workloads with WORD in their names: messaging-100000, heavy
+    ./run thesis components --only WORD  workloads with WORD in the name: messaging-100000, heavy
     ./run thesis components --runs N     measured runs of each (10), not counting the first ones
     ./run thesis components --quick      the fewest messages, two runs, to see that everything runs
     ./run thesis components --write      also write the tables into theses/COMPONENTS.md

@@ -85,7 +85,7 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
             Experiment(
                 name, title, "workers", "ms", "jobs.py", 2,
                 sizes([1, 2, 3, 4, 10] if full else [1, 2, 4]),
-                # With --full a picture takes over a second, and each point is the minimum of six times.
+                # With --full a picture takes over a second; a point is the minimum of six times.
                 {
                     kind: [name, "{x}", "2" if full else samples, str(size[1] if full else size[0])]
                     for kind in KINDS

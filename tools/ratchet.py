@@ -1,5 +1,5 @@
-"""Compares the size of the repository with stored figures: `./run test` prints the result. Growth is
-reported, but never fails anything.
+"""Compares the size of the repository with stored figures: `./run test` prints the result. Growth
+is reported, but never fails anything.
 
     python3 tools/ratchet.py            prints the table
     python3 tools/ratchet.py --write    stores the present figures in tools/ratchet.json

@@ -27,7 +27,7 @@ async def says_42(ch: Any) -> None:
 
 @process
 async def collects(ch: Any, signal: Any) -> None:
-    """Collects values until the channel is poisoned, and sends them when a program requests them."""
+    """Collects values until the channel is poisoned, and sends them on request."""
     got = [value async for value in ch]
     await signal.write(got)
 

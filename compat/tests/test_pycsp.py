@@ -283,7 +283,7 @@ raise ValueError("main")
 
 
 def test_a_process_that_returns_gives_up_nothing(p: Any) -> None:
-    """In pycsp only retire() retires an end: three writers return, and a fourth continues to write."""
+    """In pycsp only retire() retires an end: three writers return, and a fourth still writes."""
     channel = p.Channel()
 
     @p.process

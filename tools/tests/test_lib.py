@@ -52,7 +52,7 @@ def calls(house: House) -> list[str]:
 
 @pytest.fixture
 def machine(house: House) -> House:
-    """Makes a house on a machine whose packages are in a file. sudo exists and needs no password."""
+    """Makes a checkout on a machine whose packages are in a file. sudo needs no password."""
     (house.path / "installed").write_text("bash\ngit\n")
     house.script("fake-bin/dpkg-query", DPKG_QUERY)
     house.script("fake-bin/apt-get", APT_GET)

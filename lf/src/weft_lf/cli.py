@@ -134,7 +134,8 @@ def _parser() -> argparse.ArgumentParser:
         "--limit",
         type=float,
         metavar="SECONDS",
-        help="stop a program after this time; one without a timeout may run on (default: 300 s for all)",
+        help="stop a program after this time, when one without a timeout may still run"
+        " (default: 300 s for all)",
     )
     test.add_argument("-j", "--jobs", type=int, default=2, help="how many at a time (default: 2)")
     test.add_argument("--list", type=Path, help="a file that lists the tests to run")
