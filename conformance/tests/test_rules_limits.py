@@ -369,7 +369,7 @@ def move_leaves_the_timer(self: Limiting, p: Proc, t: int) -> None:
 
 def move_a_met_one(self: Limiting, p: Proc, t: int) -> None:
     if p.limits[-1:] == ("met",):
-        self._become(p, len(p.limits) - 1, "open")
+        self._set_state(p, len(p.limits) - 1, "open")
     MOVE(self, p, t)
 
 
