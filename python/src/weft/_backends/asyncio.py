@@ -101,7 +101,7 @@ def _alone(loop: Any) -> bool | list[int] | None:
         True: the loop has no timer, no callback, no socket, and no task but those that wait for a
             network. If signals have handlers that may act (rule 10.3), a list of these signals is
             returned instead of True.
-        None: the loop has nothing else but callbacks that run in its next turn.
+        None: the loop has, besides those, only callbacks that run in its next turn.
         False: something else may run, or the loop does not show its timers and callbacks.
     """
     try:
@@ -178,7 +178,7 @@ class _End(asyncio.Future):  # type: ignore[type-arg]
 
 
 def _interrupted(error: BaseException | None) -> TypeGuard[BaseException]:
-    """Returns whether the exception was raised by a signal handler, that is: it is no
+    """Returns whether a signal handler raised the exception, that is, whether it is no
     cancellation.
     """
     return error is not None and not _is(error, asyncio.CancelledError)
@@ -239,8 +239,8 @@ class _Saying:
     def _stop(self, loop: Any) -> None:
         before = self._before
         if before is not None and not (loop and loop.is_running()):
-            # The loop has dropped this task, and asyncio's runner has ended. The runner would have
-            # removed its own handler, but did not find its handler in place.
+            # The loop has dropped this task, and asyncio's runner has ended. The runner has not
+            # removed its own handler, because that handler was not in place.
             before = signal.default_int_handler
         if before is not None and signal.getsignal(signal.SIGINT) == self._say:
             self._set(before, loop)
@@ -248,12 +248,12 @@ class _Saying:
         self._before = None
 
     def _set(self, handler: Any, loop: Any) -> None:
-        # raised if another thread is the main thread for Python
+        # raised if Python takes another thread for the main thread
         with contextlib.suppress(ValueError):
             signal.signal(signal.SIGINT, handler)
             if loop in _watches:
-                # The watch is set again, because Ctrl-C must be held back wherever the other
-                # signals are held back.
+                # The watch is set again, because Ctrl-C must be held back wherever other signals
+                # are held back.
                 _watches[loop] = _native._watch_signals()
 
     def _say(self, number: int, frame: Any) -> None:
@@ -313,7 +313,7 @@ async def _wait_for(
             raise
         except BaseException as error:  # a signal handler has raised the exception
             # The first such exception cancels the network, and is raised after the network has
-            # ended. A second such exception is raised at once.
+            # ended. A second one is raised at once.
             if _interrupted(cancelled):
                 guest.abandon()
                 raise
@@ -339,7 +339,7 @@ async def _leave(guest: Any, block: BaseException | None) -> bool:
         guest.abandon()
         return False
     if guest.told:
-        # A process failed, which cancelled this task. The cancellation is withdrawn here; the
+        # A failed process has cancelled this task. The cancellation is withdrawn here, and the
         # failure is raised below.
         task: Any = asyncio.current_task()
         _no_longer_owed(task)
@@ -446,7 +446,7 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
                 super().set_exception(RuntimeError("the process was left by StopIteration"))
             else:
                 super().set_exception(outcome)
-                # the process's group reports the failure, so asyncio must not
+                # the process's group reports the failure, so asyncio must not report it too
                 self._log_traceback = False
         except RuntimeError:
             pass  # the loop is closed, so nothing waits for this future any more
@@ -548,7 +548,7 @@ class TaskLimit:
         if self._task.done():
             return
         if not hasattr(self._task, "uncancel") and _is_cancelled(self._task):
-            # Python 3.10: another request is under way, and that request would be taken for Weft's
+            # in Python 3.10, another request that is under way would be taken for Weft's
             return
         self._asked = True
         self._task.cancel(_EXPIRED)

@@ -1,15 +1,12 @@
 """`@io`, and the threads on which its calls run (rule 7.9).
 
-Invariants
- 1 A thread of the pool either runs a call or is idle; a thread that has been idle for IDLE seconds
-   ends.
- 2 There are at most LIMIT threads (and one more for each start that was interrupted). Further calls
-   wait their turn, in the order in which they came.
- 3 All running calls may depend on a call that waits its turn. So while calls wait for a thread,
-   another thread watches. Whenever no call has ended for PATIENCE seconds, the watcher starts one
-   thread beyond LIMIT, which ends after one call. The watcher starts only one thread at a time,
-   because slow calls look the same: thousands of slow calls must not become thousands of threads at
-   once.
+Invariants 1 A thread of the pool either runs a call or is idle; a thread that has been idle for
+ IDLE seconds ends. 2 There are at most LIMIT threads (and one more for each start that was
+ interrupted). Further calls wait in the order in which they were made. 3 All running calls may
+ depend on a call that still waits. So while calls wait for a thread, another thread watches.
+ Whenever no call has ended for PATIENCE seconds, the watcher starts one thread beyond LIMIT, which
+ ends after one call. The watcher starts only one thread at a time, because slow calls look the
+ same: thousands of slow calls must not become thousands of threads at once.
 """
 
 from __future__ import annotations
@@ -33,9 +30,8 @@ LIMIT = 64  #: threads
 IDLE = 5.0  #: seconds
 PATIENCE = 0.05  #: seconds
 
-# The main thread may submit a call, and in the main thread a signal handler may raise between any
-# two steps. So there is no lock: each method of these queues does its work completely or not at
-# all.
+# The main thread may submit a call, and a signal handler may raise there between any two steps. So
+# no lock is used: each method of these queues takes effect completely or not at all.
 _waiting: SimpleQueue[Any] = SimpleQueue()  # the calls that wait for a thread
 _idle: SimpleQueue[None] = SimpleQueue()  # contains an item for each thread that waits for a call
 # contains an item for each thread that may still be started
@@ -44,7 +40,8 @@ for _ in range(LIMIT):
     _permits.put(None)
 _watch: SimpleQueue[None] = SimpleQueue()  # contains one permit, unless a thread watches
 _watch.put(None)
-_ended = 0  # how many calls have ended, roughly, since two threads may count at once
+# how many calls have ended; the figure is approximate, since two threads may count at once
+_ended = 0
 
 
 def workers() -> int:
@@ -94,7 +91,7 @@ def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]
             raise
         # Another thread of the pool will run the call.
     except KeyError as error:
-        # an exception that a signal handler raises within start() may become a KeyError
+        # a signal handler's exception within start() may be turned into a KeyError
         if error.__context__ is None:
             raise
         raise error.__context__ from None
@@ -116,7 +113,7 @@ def _next() -> Any:
     _took(_idle)
     if call is None:
         try:
-            return _waiting.get_nowait()  # a call that came while this thread still counted as idle
+            return _waiting.get_nowait()  # a call came while this thread still counted as idle
         except Empty:
             return None
     _man()
@@ -129,12 +126,12 @@ def _work(permits: SimpleQueue[None]) -> None:
     try:
         while (call := _next()) is not None:
             call.run()
-            del call  # so that the result of the call is not kept alive
+            del call  # otherwise the result of the call would be kept alive
             _ended += 1
     finally:
         _native._worker(False)
         permits.put(None)
-    _man()  # no thread could be started for a call that came before the permit was put back
+    _man()  # a call that came before the permit was put back has started no thread
 
 
 def _work_once(permits: SimpleQueue[None]) -> None:
@@ -167,7 +164,7 @@ def _see_to_it(watch: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         watch.put(None)
-    _man()  # no watcher was started for a call that came before this watcher had ended
+    _man()  # a call that came before this watcher ended has started no other watcher
 
 
 def _forget() -> None:

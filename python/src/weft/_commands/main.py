@@ -285,7 +285,7 @@ def lf_command(args: tuple[str, ...]) -> int:
         raise BadUse(f"weft lf needs '{error.name}': pip install 'weft-csp[lf]'") from None
     try:
         return lf_main(args)
-    except SystemExit as bad:  # argparse has printed what is wrong
+    except SystemExit as bad:  # argparse has already printed what is wrong
         return int(bad.code or 0)
 
 
@@ -431,8 +431,8 @@ def find_checkout(start: Path) -> Path | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command in `arguments` (None: those of the program), and returns the exit status
-    (see EXIT).
+    """Runs the command in `arguments` (None means the program's own arguments), and returns the
+    exit status (see EXIT).
     """
     try:
         status = weft_command.main(
@@ -450,8 +450,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _see_help(error: click.ClickException) -> str:
-    """Returns a text that follows Click's message about a mistake and says where to read what is
-    right; "" if the mistake is not one of usage.
+    """Returns a text to append to Click's message about a mistake, which says where to read about
+    the command; "" if the mistake is not one of usage.
     """
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "weft"

@@ -61,7 +61,7 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 def until_stopped(what: str, serve: Callable[[], int]) -> int:
     """Runs serve() until it returns or a signal comes. Returns the exit status. `what` names the
-    server in the message that says which signal has stopped it.
+    server in the message that names the signal.
     """
     kept = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -136,7 +136,7 @@ def _made(folder: Path) -> Path:
         has_authority = (folder / _net_keys.AUTHORITY_KEY).exists()
         net.make_keys(folder, by=folder if has_authority else None)
         click.echo(f"weft: made keys in {folder}", err=True)
-    _net_keys.Keys(folder)  # raises BadUse if the keys are not good
+    _net_keys.Keys(folder)  # raises BadUse if the keys are not valid
     return folder
 
 
@@ -163,8 +163,8 @@ def _say_up(server: _net_server.Server, folder: Path, as_json: bool) -> None:
 @click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
 @click.option("--json", "as_json", is_flag=True, help="As JSON on stdout.")
 def ls(server: str | None, keys: str | None, as_json: bool) -> int:
-    """List the names of channels: whose they are, where that program is, and which ends others
-    get; and the hosts, with what they run."""
+    """List the names of channels, with the program that each belongs to, where that program is, and
+    which ends others get; and list the hosts, with what they run."""
     try:
         with net.join(server, keys=keys, name="weft net ls") as network:
             names = network.names()
@@ -201,7 +201,7 @@ def ls(server: str | None, keys: str | None, as_json: bool) -> int:
 
 
 def _where(one: Any) -> str:
-    """Returns where a Named or a Host is reached, and how many sessions of that program use the
+    """Returns where a Named or a Host can be reached, and how many sessions of that program use the
     relay.
     """
     where = f"at {one.address}" if one.address else "by the relay"
@@ -344,7 +344,7 @@ def host(
             sys.stdout.flush()
             over = threading.Event()
             # The wait is limited because of signals: the system may deliver a signal to another
-            # thread, and that does not end a wait here.
+            # thread, which does not end a wait here.
             while not over.wait(1.0):
                 pass
             raise AssertionError("nobody sets this event")

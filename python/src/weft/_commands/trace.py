@@ -1,5 +1,5 @@
-"""`weft trace` sums a trace up, and draws it; `weft dump` asks a program that runs for its
-flight recorder's file.
+"""`weft trace` summarises a trace and draws it; `weft dump` asks a running program for the file of
+its flight recorder.
 
 Invariants: those of _commands/main.py. The events of a flight recorder's file are never all in
 memory at once, except for the picture, which contains few events.

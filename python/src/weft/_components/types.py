@@ -93,7 +93,7 @@ def _text(tp: Any, within: tuple[Any, ...]) -> str:
     try:
         plain = _PLAIN.get(tp)
     except TypeError:
-        # `tp` has no hash, as Annotated[int, {}] has none; such types are handled below
+        # `tp` is not hashable, as Annotated[int, {}] is not; such types are handled below
         plain = None
     if plain:
         return plain

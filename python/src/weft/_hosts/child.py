@@ -62,8 +62,8 @@ class _Enough(BaseException):
 
 
 def _imports() -> bool:
-    """Returns whether this code was called within an import. The caller then holds the import's
-    lock.
+    """Returns whether this code was called during an import. The caller then holds the lock of that
+    import.
     """
     frame: types.FrameType | None = sys._getframe()
     while frame is not None:
@@ -73,7 +73,7 @@ def _imports() -> bool:
     return False
 
 
-# The argument says why nothing can run here, or is None.
+# The argument is the reason why nothing can run here, or None.
 GoesOn = Callable[[BaseException | None], NoReturn]
 
 
@@ -107,7 +107,7 @@ def _compiled(path: str, backend: str | None) -> types.CodeType:
         return compile(source, path, "exec")
     from pathlib import Path
 
-    # `weft run` has compiled the main module and the modules beside it for a backend.
+    # `weft run` has compiled the main module, and the modules in its folder, for a backend.
     from weft import styles
 
     styles.Beside(Path(path).parent, backend).__enter__()
@@ -186,7 +186,7 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
             raise
 
     def end() -> None:
-        if os.getpid() != here:  # in the child of a fork
+        if os.getpid() != here:  # this is the child of a fork
             return
         _at_work.at_work(1)
         me = _native.current_process()
@@ -224,8 +224,8 @@ _shown = ""  # the name of this OS process, as the system shows it
 
 
 def _show_name(name: str) -> None:
-    """Makes `top` and `ps` show the name of what runs in this OS process, as they do for threads
-    (rule 14.13).
+    """Makes `top` and `ps` show the name of the process that runs in this OS process, as they do
+    for threads (rule 14.13).
     """
     global _shown
     if name != _shown:
@@ -343,7 +343,7 @@ def _serve(
             answer(
                 lambda v, f: result.write((_user_values.apart("its result", v), f)), value, failure
             )
-    finally:  # the caller must not wait any more, whatever has happened here
+    finally:  # whatever has happened here, the caller must not wait any longer
         _let_go(result)
 
 
@@ -507,9 +507,9 @@ def _serve_beside(
 
 
 def _see_ends_off() -> None:
-    """Waits for two kinds of ends. Until the home of an end that was sent on has confirmed the
-    move, the end would die with this OS process. The sender of an end that has come here must learn
-    what was done to the end (WIRE.md 7.4).
+    """Waits until two kinds of ends are settled. An end that was sent on would die with this OS
+    process before its home has confirmed the move. The sender of an end that has arrived here must
+    learn what was done to the end (WIRE.md 7.4).
     """
     until = time.monotonic() + AFTERLIFE
     while _native._ends_under_way() > 0 and time.monotonic() < until:
@@ -549,7 +549,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
             if ours is None:  # this call was cancelled before it was sent to this OS process
                 for name in packed:
                     end = link.take(name)
-                    # A Barrier is released when it is freed.
+                    # A Barrier is released when it is freed, so it needs no call here.
                     if not isinstance(end, _native.Barrier):
                         end.retire()
                     del end

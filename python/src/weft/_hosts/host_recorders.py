@@ -26,7 +26,7 @@ from weft._watching import watchdog as _watchdog
 
 __all__ = ["KINDS", "There"]
 
-BLOCK = 256  #: how many records are sent at once
+BLOCK = 256  #: how many records are sent at a time
 
 
 class There(abc.ABC):
@@ -88,7 +88,7 @@ class There(abc.ABC):
 
 
 def _named(process: Any) -> dict[str, Any]:
-    """Returns the name of a process for the parent, in the form that receive() reads."""
+    """Returns the fields that name a process for the parent, in the form that receive() reads."""
     return _call_names.name_for_parent(process.path, _call_names.call_of(process))
 
 
@@ -215,8 +215,8 @@ class _Partial(There, _deadlocks._IdleCheck):
         self._idled = True
 
     def send(self) -> None:
-        """Sends the records, and whether an executor has fallen idle since the last call. That fact
-        is not sent as soon as it happens.
+        """Sends the records, and whether an executor has become idle since the last call. That fact
+        is sent here and not as soon as it happens.
         """
         with self._lock:
             if self._idled:
@@ -237,8 +237,8 @@ class _Partial(There, _deadlocks._IdleCheck):
                 self.note(record)
             self.send()
         else:
-            # This call raises the deadlock in the network in this OS process, and the network
-            # passes the error on to its caller.
+            # This call raises the deadlock in the network of this OS process, which passes the
+            # error on to its caller.
             super()._found([_deadlocks.stuck_from(r)._replace(pid=None) for r in records], ids)
 
 

@@ -89,7 +89,7 @@ def _tell_all() -> None:
 
 
 def join(member: _members.Member, begun_with: Wanted) -> None:
-    """Makes a host a member. `begun_with` is the list that was sent to the host when it started."""
+    """Makes a host a member. `begun_with` is the list that the host received when it started."""
     with _lock:
         member.follows = set(begun_with[1])
         wanted = settings()
@@ -128,8 +128,8 @@ def receive(member: _members.Member, piece: Any) -> None:
 
 
 def _handed(f: Callable[..., None], *args: Any) -> None:
-    """Calls f, and reports an exception of f, because an exception of an observer must not reach
-    the observed process (rule 14.2).
+    """Calls f. An exception of f is reported, because it must not reach the observed process (rule
+    14.2).
     """
     try:
         f(*args)
@@ -142,7 +142,7 @@ def _handed(f: Callable[..., None], *args: Any) -> None:
 
 def follow(wanted: Wanted) -> bool:
     """Begins the observations that the parent wants, and ends those that it no longer wants.
-    Returns true, which is the answer to the parent: this is done, or the list was out of date.
+    Returns true as the answer to the parent: this is done, or the list was out of date.
     """
     global _last_number, _source
     with _lock:
@@ -206,12 +206,12 @@ def _send_now_and_then(over: threading.Event) -> None:
     while not over.wait(pause):
         since = time.monotonic()
         tell()
-        # The pause grows if many channels make tell() slow.
+        # If sending takes long, because there are many channels, the pause grows.
         pause = max(PERIOD, 9 * (time.monotonic() - since))
 
 
 def _forget() -> None:
-    """Resets the module in the child of a fork: it observes nothing, and has no hosts."""
+    """Resets the module in the child of a fork, which observes nothing and has no hosts."""
     global _lock, _last_number, _ticker
     _lock, _last_number, _ticker = threading.RLock(), 0, None
     _following.clear()
