@@ -49,7 +49,7 @@ SPREAD = (
 )
 
 
-@pytest.hookimpl(tryfirst=True)  # before tools/pytest_room.py, which looks at the marks
+@pytest.hookimpl(tryfirst=True)  # must run before tools/pytest_room.py, which reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.name.removeprefix("test_").startswith(SPREAD):
@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class _Done:
-    """An awaitable for an operation that has blocked and is over."""
+    """An awaitable for an operation that has blocked and is already over."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -130,9 +130,9 @@ def b(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture(autouse=True, scope="module")
 def _what_was_there_before() -> None:
-    """Freezes the objects that exist before a file's first test: they belong to no test, so the
-    collector need not visit them after each test. (Without this, the remains of earlier files cost
-    45 ms for each of the last tests.)
+    """Freezes the objects that exist before a file's first test. They belong to no test, so the
+    collector need not visit them after each test. (Otherwise the remains of earlier files cost 45
+    ms for each of the last tests.)
     """
     gc.collect()
     gc.freeze()

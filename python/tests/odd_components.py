@@ -86,7 +86,8 @@ def component_argument(_: World, odd: Odd) -> Any:
 def component_that_is_loaded(_: World, odd: Odd) -> Any:
     import weft.native
 
-    if odd.base not in ("str", "bytes"):  # for a str or bytes load() would make a file of that name
+    # from a str or bytes load() would make a file of that name
+    if odd.base not in ("str", "bytes"):
         return weft.native.load(make(odd))
     return None
 

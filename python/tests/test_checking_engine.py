@@ -459,7 +459,7 @@ def test_a_wrong_entry_of_the_relation_misses_outcomes() -> None:
 
 
 def test_many_processes_are_no_livelock() -> None:
-    """Rules 17.5, 17.7: the bound of steps grows with the number of processes. A run that is too
+    """Rules 17.5, 17.7: the bound on steps grows with the number of processes. A run that is too
     large to be analysed cuts the reduced search.
     """
 
@@ -501,7 +501,7 @@ def _lossy(how: str, guards: int) -> tuple[Any, ...]:
 @pytest.mark.parametrize("guards", [1, 2])
 @pytest.mark.parametrize("how", ["drop_oldest", "drop_newest"])
 def test_a_select_at_a_buffer_that_drops_values_does_not_commute(how: str, guards: int) -> None:
-    """Rule 17.7. A read before the write saves the value that the write would drop."""
+    """Rule 17.7: a read before the write saves the value that the write would drop."""
     outcomes = [
         {outcome.value for outcome in searched(partial(_lossy, how, guards), search)[1]}
         for search in ("all", "reduced")
@@ -522,15 +522,15 @@ def _crowd() -> None:
 
 
 def test_arrivals_at_a_barrier_with_fewer_parties_than_processes_do_not_commute() -> None:
-    """Rules 8.1, 17.7. Only if the process that arrives twice arrives in the first phase can all go
-    on."""
+    """Rules 8.1, 17.7: all processes can go on only if the process that arrives twice arrives in
+    the first phase."""
     search, outcomes = searched(_crowd)
     assert search.complete and {outcome.kind for outcome in outcomes} == {"ok", "deadlock"}
 
 
 def _drained(through_select: bool) -> str:
-    """Runs two readers. The one that takes the last value ends the channel, and then no end of the
-    channel can be made.
+    """Runs two readers. The reader that takes the last value ends the channel; after that no end of
+    the channel can be made.
     """
     c, signal = coroutines.Channel("c", capacity=1), coroutines.Channel("told")
     first, second = coroutines.Channel("first"), coroutines.Channel("second")

@@ -58,9 +58,8 @@ async def _keeps_what_comes_and_reads(b, r, other):
 
 
 def test_who_has_received_an_end_holds_it(b):  # rules 2.4, 10.2
-    """A process holds an end that it has received even if it does not use the end. In an earlier
-    version the report said that no known process holds the end, and left the process out of the
-    knot.
+    """A process holds an end that it has received even if it does not use it. In an earlier version
+    the report said that no known process held the end, and left the process out of the knot.
     """
     c, d, e = (b.weft.Channel(n) for n in "cde")
     with pytest.raises(Deadlock) as caught:

@@ -51,7 +51,7 @@ def two() -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def the_hosts_are_up(two: Hosts) -> None:
-    """Fixes the order of the fixtures, so that nobody_is_left counts the hosts that stay."""
+    """Fixes the order of the fixtures, so that nobody_is_left also counts the hosts that stay."""
 
 
 def stop(pid: int) -> None:
@@ -72,7 +72,7 @@ def line_of(text: str) -> int:
 @th.process
 def tells_once_they_are_stuck(out: Any, found: list[Any]) -> None:
     until = time.monotonic() + BOUND
-    # On a busy machine a host may be silent for longer than it is waited for.
+    # On a busy machine a host may be silent for longer than deadlocks() waits.
     while (not (there_is := deadlocks()) or there_is.silent) and time.monotonic() < until:
         pass
     found.append(there_is)

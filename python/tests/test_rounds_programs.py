@@ -186,7 +186,7 @@ def test_a_program_that_answers_no_rounds_may_do_anything(
     found = looked_at(3, monkeypatch, late.set)
 
     def writes() -> None:
-        # The thread counts as Weft's own, so it does not prevent the report of the deadlock.
+        # The thread counts as a helper thread, so it does not prevent the report of the deadlock.
         _helper_threads.ours()
         late.wait(280)
         kept.pop().write("late")
