@@ -1,7 +1,7 @@
 // The gate. On free-threaded builds of CPython, which have no interpreter lock (GIL), the gate does
 // what the GIL does elsewhere for the extension.
 //
-//   Python ──method, slot, finaliser, callback: gated<f>──► Gate: inside ──OutsideGate: code of the user──► outside ──back──► inside
+//   Python ──method, slot, finaliser, callback: gated<f>──► Gate: inside ──OutsideGate: user code──► outside ──back──► inside
 //
 // The gate is one critical section of CPython's, over an object that no other code knows. So
 // whatever makes a thread release its critical sections opens the gate too, as it would release the

@@ -179,7 +179,7 @@ def test_nothing_is_there_before_somebody_looks(home: Path, tmp_path: Path) -> N
 
 
 def test_looking_changes_no_outcome(home: Path, tmp_path: Path) -> None:
-    """Rule 14.2: a deadlock is declared while somebody looks."""
+    """Rule 14.2: a deadlock is declared even while a visitor looks."""
     text = """
         import sys
         from weft import Channel, io, process, run

@@ -83,7 +83,7 @@ def test_an_edited_helper_is_never_the_old_one(folder):
 
 
 def test_what_is_looked_at(folder, monkeypatch):
-    """Rule 9.6. Files that nobody edits are not read again; functions without a file are not stale."""
+    """Rule 9.6: unedited files are not read again, and functions without a file are not stale."""
     monkeypatch.setattr(_sources, "SETTLED", -1e9)
     jobs = importlib.import_module("job_edited")
     edits = _edits.Edits()

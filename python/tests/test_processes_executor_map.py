@@ -263,7 +263,7 @@ def test_the_bar_ends_when_its_reader_leaves_or_its_inputs_fail(
     with pytest.raises(KeyError, match="no more"):
         pool.map(abs, inputs(), progress="always")
     assert bars() == []
-    pool.map(abs, [1, 2, 3], progress="always")  # nobody reads the results
+    pool.map(abs, [1, 2, 3], progress="always")  # no code reads the results
     for thread in bars():
         thread.join()
 

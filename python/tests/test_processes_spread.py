@@ -153,7 +153,7 @@ def test_choices_over_channels_of_one_home_and_of_two(two: Hosts) -> None:
     }
 
 
-# --- nobody is accused ----------------------------------------------------------------------------
+# --- no process is accused ------------------------------------------------------------------------
 
 
 def nobody_while(*network: Any, until: Callable[[], Any]) -> list[Any]:
@@ -222,7 +222,7 @@ def test_not_if_an_end_is_in_a_buffer(two: Hosts) -> None:
 
 
 def test_nobody_in_a_network_that_goes_on(two: Hosts) -> None:
-    """Rule 14.3: most of the processes wait at any moment, and none waits for ever."""
+    """Rule 14.3: most of the processes wait at any moment, and none waits forever."""
     n, done = 300, Channel("done")
     ring = [Channel(f"ring {i}", capacity=i % 3) for i in range(4)]
 

@@ -153,8 +153,8 @@ def test_those_of_two_os_processes_and_of_this_one(two: Hosts) -> None:
 
 
 def test_an_os_process_that_does_not_answer_is_named(two: Hosts) -> None:
-    """Rule 14.7: an OS process that is stopped is named as silent, and nobody waits for its answer
-    for ever."""
+    """Rule 14.7: a stopped OS process is named as silent, and no process waits forever for its
+    answer."""
     with Hosts(1) as hosts:
         pid = run(targets.who.on(hosts)())
         stop(pid)

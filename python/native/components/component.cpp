@@ -158,7 +158,7 @@ PyObject* f_open(PyObject*, PyObject* path) {
   Owned processes(PyList_New(0));
   for (const auto& process : loaded->processes) append(processes, declared(process));
   const Owned capsule(processes ? PyCapsule_New(loaded.get(), kCapsule, nullptr) : nullptr);
-  // released because the library stays loaded for ever
+  // released because the library stays loaded forever
   if (capsule) static_cast<void>(loaded.release());
   return capsule ? Py_BuildValue("OsssO", capsule.get(), c->name, or_empty(c->doc),
                                  or_empty(c->compiler), processes.get())

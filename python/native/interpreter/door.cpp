@@ -95,7 +95,7 @@ PyObject* called(PyObject* f, PyObject* a, PyObject* b) noexcept {
   PyObject* const args[] = {a, b};
   try {
     return PyObject_Vectorcall(f, args, b ? 2 : a ? 1 : 0, nullptr);
-  } catch (abi::__forced_unwind&) {  // The thread stays here for ever, as in take_lock().
+  } catch (abi::__forced_unwind&) {  // The thread stays here forever, as in take_lock().
     for (;;) pause();
   }
 }
@@ -108,7 +108,7 @@ PyGILState_STATE enter_interpreter() {
       for (;;) pause();
     }
     return PyGILState_Ensure();
-  } catch (abi::__forced_unwind&) {  // The thread stays here for ever, as in take_lock().
+  } catch (abi::__forced_unwind&) {  // The thread stays here forever, as in take_lock().
     for (;;) pause();
   }
 }

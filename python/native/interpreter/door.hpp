@@ -3,7 +3,7 @@
 // lock.
 //
 //   runs ──give_up_lock()──► without ──take_lock()──► at the door ──one of the few──► asks CPython ──► runs
-//                                └──the interpreter ends──► stays where it is, for ever
+//                                └──the interpreter ends──► stays where it is, forever
 //
 // In CPython every thread that waits for the lock wakes at each switch interval (5 ms), to ask the
 // holder for the lock. A few such threads do no harm. When a thousand wait, because they were
@@ -12,7 +12,7 @@
 // Invariants
 //  1 A thread at the door does not have the lock, and a thread with the lock never waits at the
 //    door. So no two threads wait for each other.
-//  2 A thread that the ending interpreter stops while the thread asks stays where it is for ever.
+//  2 A thread that the ending interpreter stops while the thread asks stays where it is forever.
 //    The place of the thread is free for the next thread, which is stopped too.
 //  3 Without an interpreter lock there is no crowd: a thread waits only for its own state. In such
 //    builds close_door() waits for the threads that are entering, since the states of threads are

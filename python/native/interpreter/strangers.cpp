@@ -48,7 +48,7 @@ namespace {
 // GIL.
 std::map<PyThreadState*, runtime::Run*> own_threads;
 std::set<PyThreadState*> helpers;  // threads of the package's own Python modules
-// Stands for the run of a worker whose call nobody waits for any more; that worker is not idle.
+// Stands for the run of a worker whose call is no longer waited for; that worker is not idle.
 runtime::Run* of_the_users() noexcept {
   static char nobody;
   return reinterpret_cast<runtime::Run*>(&nobody);

@@ -11,7 +11,7 @@
 //     │                           └──close_it(), collected, forsaken: leave_it()──► done
 //     └──collected: RuntimeWarning, it was never awaited
 //
-//   deciding: code of the user runs within begin() or go_on(). No other code may step it.
+//   deciding: user code runs within begin() or go_on(). No other code may step it.
 //   gives_way: many operations have completed at once, so that others run now (rule 7.7). The
 //   operation cannot be cancelled in this state, unless it is a yield of the program's own
 //   (only_yields()).

@@ -25,7 +25,7 @@ namespace {
 
 struct WhyObject {
   PyObject_HEAD PyObject* above;  // a str: the path of the process that started this one
-  const char* function;           // the name of its function, kept for ever
+  const char* function;           // the name of its function, kept forever
   // The code in which the exception that ended the process was raised; or the place itself, as a
   // str; or null if the place is not known.
   PyObject* code;

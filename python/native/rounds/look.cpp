@@ -48,7 +48,7 @@ namespace {
 // The states of a process, in the order of STATES in weft/_watching/look.py.
 enum Now : std::uint8_t { runs, due, reads, writes, either, timed, barrier, children, io, kStates };
 
-PyObject* cr_running = nullptr;  // Coroutine.cr_running; kept for ever
+PyObject* cr_running = nullptr;  // Coroutine.cr_running; kept forever
 
 bool runs_now(const ProcessObject* o) noexcept {
   if (!o || o->native_code || o->kind == Kind::thread || o->kind == Kind::pooled) return true;

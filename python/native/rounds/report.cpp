@@ -244,7 +244,7 @@ PyObject* get(PyObject* descriptor, PyObject* o) {
   return Py_TYPE(descriptor)->tp_descr_get(descriptor, o, reinterpret_cast<PyObject*>(Py_TYPE(o)));
 }
 PyObject* descriptor_of(const char* name) {
-  return PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), name);  // kept for ever
+  return PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), name);  // kept forever
 }
 
 // Follows the chain of awaited coroutines to the frame that began the operation.

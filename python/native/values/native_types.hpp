@@ -5,7 +5,7 @@
 // component's memory is a buffer for Python while a view of it lives. A Python array that a
 // component gives back waits in a queue for a thread that has the GIL.
 //
-// Invariant: a type, once parsed, is kept for ever, so the same text always gives the same object.
+// Invariant: a type, once parsed, is kept forever, so the same text always gives the same object.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -17,7 +17,7 @@
 
 namespace weft::py {
 
-// The type of a native channel. It is parsed from its text (component_abi.h), and kept for ever.
+// The type of a native channel. It is parsed from its text (component_abi.h), and kept forever.
 class NativeType;
 
 // Returns the type with this text; null, with an exception, if the text names no type.

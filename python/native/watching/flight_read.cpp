@@ -309,7 +309,7 @@ PyObject* f_path(PyObject*, PyObject* o) {
                        hs.release());
 }
 
-// --- one after the other -------------------------------------------------------------------------
+// --- the events, in order ------------------------------------------------------------------------
 
 PyObject* f_rewind(PyObject*, PyObject* o) {
   Files* const files = files_in(o);

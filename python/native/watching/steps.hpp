@@ -1,4 +1,4 @@
-// Records the steps of processes, for a watchdog that looks at them (observe.cpp).
+// Records the steps of processes, for a watchdog that checks them (observe.cpp).
 #pragma once
 #include "value.hpp"
 
@@ -8,7 +8,7 @@ struct ProcessObject;
 struct PyRun;
 
 // Written under the GIL; also read without it.
-extern prim::atomic<bool> steps_are_watched;  // whether a watchdog looks at the steps of schedulers
+extern prim::atomic<bool> steps_are_watched;  // whether a watchdog checks the steps of schedulers
 inline bool stepping() noexcept { return steps_are_watched.load(std::memory_order_relaxed); }
 
 // The step of a thread of the pool, which runs without the GIL (component_pool.cpp). The thread

@@ -70,7 +70,7 @@ class Feed final : public wire::LinkBase {
 
   // Called on the loop's thread, whose transport does not read meanwhile. Reads from the socket,
   // and sends the answers, as long as all input is whole pieces. Returns True if that succeeded;
-  // False if the loop must look at the socket; otherwise the bytes that TLS has decrypted up to the
+  // False if the loop must check the socket; otherwise the bytes that TLS has decrypted up to the
   // next turn: the caller must parse those, and then ask TLS again.
   PyObject* turn();
 

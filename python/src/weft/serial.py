@@ -123,7 +123,7 @@ class Board:
 
 def _again(baud: int) -> int:
     """Returns the time in ms after which a packet that was not acknowledged is sent again. It is at
-    least the time in which a window of packets goes out and is acknowledged.
+    least the time in which a window of packets is sent and acknowledged.
     """
     return max(200, 2_000_000 * 10 // max(baud, 1) if baud else 200)
 

@@ -182,7 +182,7 @@ def run(
         trace: a file to which all events are written (:func:`tracing`).
         watchdog: seconds after which a process that has not returned to its scheduler is named
             (:func:`watchdog`).
-        partial: "warn" or "raise" when processes are stuck for ever while others go on
+        partial: "warn" or "raise" when processes are stuck forever while others go on
             (:func:`watching_deadlocks`).
     Raises:
         What failed in the network (several failures: an ExceptionGroup); for exactly one process

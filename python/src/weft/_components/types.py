@@ -34,7 +34,7 @@ _DEEPEST = 30
 
 _classes: dict[str, type] = {}
 _made: set[type] = set()  # the classes among _classes that this module made
-_lock = threading.RLock()  # guards _classes and _made; no code of the program runs under it
+_lock = threading.RLock()  # protects _classes and _made; no code of the program runs under it
 
 
 def field_names(cls: type) -> tuple[str, ...] | None:

@@ -107,7 +107,7 @@ class Member:
         self.away: dict[str, Any] = {}  # call → the process here that waits for it
         self.output: Any = None  # reads the reports of the host: see _hosts/child_output.py
         self.follows: set[Any] = set()  # the observations of which the host knows
-        self.closing = False  # whether the Hosts of this host have let go of it
+        self.closing = False  # whether the Hosts of this host has released it
         # Set if this program has started the host: `kill` kills the host, `reap` takes the host's
         # status once it has ended.
         self.kill: Callable[[], object] | None = None

@@ -52,7 +52,7 @@ from weft.errors import BadUse, Cancelled, ChannelEnd
 
 __all__ = ["main", "run_call", "taken"]
 
-_parent_gone = False  # whether the parent has let go of this OS process
+_parent_gone = False  # whether the parent has released this OS process
 _LONGEST_TEXT = 1000  # the longest part of a text that is sent, in characters
 AFTERLIFE = 2.0  # seconds that this OS process has to end once its parent is gone
 
@@ -149,8 +149,8 @@ def _import_main(name: str | None, path: str | None, backend: str | None, goes_o
 
 
 def _obey(orders: Any, process: Any) -> None:
-    """Waits, on a thread of its own while a call runs, until the call is cancelled or the parent
-    has let go of this OS process. In both cases, cancels the call's process.
+    """Waits on a separate thread, while a call runs, until the call is cancelled or the parent has
+    released this OS process. In both cases, cancels the call's process.
     """
     _helper_threads.ours()
     show = _observers.hide()
@@ -534,7 +534,7 @@ def _leave(prepared: dict[str, Any], error: BaseException | None) -> NoReturn:
 
 
 def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException | None) -> None:
-    """Serves the parent until the parent lets go of this OS process, or is gone. `wrong` is the
+    """Serves the parent until the parent releases this OS process, or is gone. `wrong` is the
     reason why nothing can run here, or None.
 
     Raises:
@@ -568,7 +568,8 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
                 )
             )
             calls[-1].start()
-    except ChannelEnd:  # the parent let go of this OS process, is gone, or sent something unusable
+    # the parent has released this OS process, is gone, or has sent unusable data
+    except ChannelEnd:
         pass
     refused = _refused(link)
     for call in calls:
@@ -586,7 +587,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
 
 
 def main(descriptor: int, preparation: int, asked: int, records: int, shared: bool | None) -> None:
-    """Serves the parent at the other end of the link, until the parent lets go of this OS process.
+    """Serves the parent at the other end of the link, until the parent releases this OS process.
 
     Args:
         descriptor: the socket of the link.

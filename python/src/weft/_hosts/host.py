@@ -8,7 +8,7 @@ and notices its death.
             ──the process ends──► call() raises Cancelled
         the child dies: the session ends ──► ProcessDied
 
-Everything goes through channels of the wire. The child ends when its parent ends or lets go of it.
+Everything goes through channels of the wire. The child ends when its parent ends or releases it.
 
 Invariant: the ends of a call are handed over before the child is told of the call. If the call is
 then not sent, the child is told to release those ends.
@@ -71,7 +71,7 @@ class Setting(NamedTuple):
     """The settings in which a host differs from its parent."""
 
     preload: tuple[str, ...] = ()  #: modules that the host imports first
-    initializer: Any = None  #: called in the host before any other code of the user
+    initializer: Any = None  #: called in the host before any other user code
     initargs: tuple[Any, ...] = ()
     affinity: frozenset[int] | None = None  #: the CPUs on which the host may run
     memory_limit: int | None = None  #: bytes of address space

@@ -6,8 +6,8 @@
           after its last call
 
 Invariants (of `_lock`)
-- A place has at most one host for new calls. A host that was replaced is let go of, by the thread
-  of its last call, when that call ends.
+- A place has at most one host for new calls. A host that was replaced is released when its last
+  call ends, by the thread of that call.
 - A host's `running` counts the calls that were promised to it; a place's `coming` counts the calls
   that wait for its next host.
 - A host is started without the lock, since the user's code runs then (rule 12.1). The one thread

@@ -98,7 +98,7 @@ def join(member: _members.Member, begun_with: Wanted) -> None:
 
 
 def has_gone(member: _members.Member) -> None:
-    """Reports that a host has died, unless it was let go of, or that it does not answer. By then
+    """Reports that a host has died, unless it was released, or that it does not answer. By then
     everything that it has sent has arrived.
     """
     if not member.closing:

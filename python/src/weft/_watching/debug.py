@@ -24,9 +24,9 @@ Invariants
   OS process, or a component) is never under way here, since no receiver would report its arrival.
 - Processes, channels, ends, functions, classes and modules inside an object are compared by
   identity.
-- Making a fingerprint runs code of the user, and dropping the last reference to an object may run
-  such code: neither is done under a lock (rule 12.1). `_lock` protects only `_under_way`. State
-  that belongs to one process is changed only by that process's thread.
+- Making a fingerprint runs user code, and dropping the last reference to an object may run such
+  code: neither is done under a lock (rule 12.1). `_lock` protects only `_under_way`. State that
+  belongs to one process is changed only by that process's thread.
 """
 
 from __future__ import annotations

@@ -274,7 +274,8 @@ class Recorded:
             ),
         )
 
-    # --- one after the other ----------------------------------------------------------------------
+    # --- the events, in order
+    # -------------------------------------------------------------------------
 
     def events(self) -> Iterator[Event]:
         """Yields all events in the order of their times. Only one such iterator may be read at a

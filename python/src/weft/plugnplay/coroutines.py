@@ -164,7 +164,7 @@ async def select_if(
 
 @process
 async def generate(out: Writer[Any], value: Any) -> None:
-    """Writes `value` for ever."""
+    """Writes `value` forever."""
     while True:
         await out.write(value)
 
@@ -187,7 +187,7 @@ async def from_iterable(out: Writer[Any], values: Iterable[Any]) -> None:
 
 @process
 async def black_hole(source: Reader[Any]) -> None:
-    """Reads for ever."""
+    """Reads forever."""
     async for _ in source:
         pass
 

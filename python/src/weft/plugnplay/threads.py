@@ -156,7 +156,7 @@ def select_if(
 
 @process
 def generate(out: Writer[Any], value: Any) -> None:
-    """Writes `value` for ever."""
+    """Writes `value` forever."""
     while True:
         out.write(value)
 
@@ -179,7 +179,7 @@ def from_iterable(out: Writer[Any], values: Iterable[Any]) -> None:
 
 @process
 def black_hole(source: Reader[Any]) -> None:
-    """Reads for ever."""
+    """Reads forever."""
     for _ in source:
         pass
 
