@@ -129,7 +129,7 @@ def b(request: pytest.FixtureRequest) -> Backend:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _what_was_there_before() -> None:
+def _freeze_earlier_objects() -> None:
     """Freezes the objects that exist before a file's first test. They belong to no test, so the
     collector need not visit them after each test. (Otherwise the remains of earlier files cost 45
     ms for each of the last tests.)
@@ -139,7 +139,7 @@ def _what_was_there_before() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left() -> Generator[None, None, None]:
+def _collect_garbage() -> Generator[None, None, None]:
     """Runs the garbage collector after each test, so that a warning about an object that was never
     awaited or started belongs to that test.
     """

@@ -15,9 +15,11 @@ extended read holds its value, whoever cancels it (1.6), and a network waits as 
 lives that may hold its ends (10.3). So such a program is woken, and then made to release its
 objects:
 
-    HANG seconds without progress: SIGUSR1 wakes it, no more. It goes on or ends: FAILED, it had
-      missed something. GRACE seconds later: SIGUSR2 makes it release all its objects. It ends: it
-      waited, and rightly; it is counted separately. HANG seconds later: FAILED, it hangs.
+    HANG seconds without progress: SIGUSR1 wakes it, no more.
+      It goes on or ends: FAILED, it had missed something.
+      GRACE seconds later: SIGUSR2 makes it release all its objects.
+        It ends: it waited, and rightly; it is counted separately.
+        HANG seconds later: FAILED, it hangs.
 """
 
 from __future__ import annotations
@@ -186,7 +188,9 @@ def start(
         given += ["--only", ",".join(map(str, sorted(only)))]
     env = {**os.environ, "FUZZ_TRACE": "1" if trace else "0", "PYTHONHASHSEED": "0"}
 
-    def deaf() -> None:  # a child ignores both signals until its first program sets handlers
+    def ignores_signals() -> (
+        None
+    ):  # a child ignores both signals until its first program sets handlers
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)
 
@@ -197,7 +201,7 @@ def start(
         text=True,
         errors="replace",
         env=env,
-        preexec_fn=deaf,
+        preexec_fn=ignores_signals,
     )
 
 

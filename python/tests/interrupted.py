@@ -46,7 +46,7 @@ BARE = {  # function → the name that was loaded last before the call
     "ChildOutput.open": "pipe",
     "_file": "MFD_CLOEXEC",
     "_over_memory": "fileno",
-    "_served": "connect_to_new_process",
+    "_begin_by_server": "connect_to_new_process",
     "_OfServer.__init__": "RESUME",
     "Host.join": "detach",
     "Hosts.__exit__": "RESUME",

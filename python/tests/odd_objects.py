@@ -118,18 +118,18 @@ holders: list[Any] = []
 
 
 @th.process
-def _says(out: Any) -> None:
+def _writes_one(out: Any) -> None:
     out.write(1)
 
 
 @co.process
-async def _hears(inp: Any) -> int:
+async def _reads_one(inp: Any) -> int:
     return int(await inp.read())
 
 
 def _by_threads() -> Any:
     c = th.Channel()
-    return th.Parallel(_says(c.writer()), _hears(c.reader()))
+    return th.Parallel(_writes_one(c.writer()), _reads_one(c.reader()))
 
 
 def _by_a_buffer() -> Any:
@@ -142,7 +142,7 @@ def _by_a_buffer() -> Any:
 def _by_greenlets() -> Any:
     c = th.Channel()
     hears = gr.process(lambda inp: inp.read())
-    return th.run(hears(c.reader()), _says(c.writer()))
+    return th.run(hears(c.reader()), _writes_one(c.writer()))
 
 
 def _by_a_block() -> Any:

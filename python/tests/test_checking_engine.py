@@ -476,7 +476,7 @@ def test_many_processes_are_no_livelock() -> None:
     assert not search.complete and search.cut == {"size"}
 
 
-def _lossy(how: str, guards: int) -> tuple[Any, ...]:
+def _reads_two_of_lossy_buffer(how: str, guards: int) -> tuple[Any, ...]:
     """Runs a reader and a writer at a full buffer that drops values, each with `guards` guards.
     Returns the two values that were read; ("ended",) if the channel ended before that.
     """
@@ -503,13 +503,16 @@ def _lossy(how: str, guards: int) -> tuple[Any, ...]:
 def test_a_select_at_a_buffer_that_drops_values_does_not_commute(how: str, guards: int) -> None:
     """Rule 17.7: a read before the write saves the value that the write would drop."""
     outcomes = [
-        {outcome.value for outcome in searched(partial(_lossy, how, guards), search)[1]}
+        {
+            outcome.value
+            for outcome in searched(partial(_reads_two_of_lossy_buffer, how, guards), search)[1]
+        }
         for search in ("all", "reduced")
     ]
     assert outcomes[0] == outcomes[1] and len(outcomes[0]) > 2
 
 
-def _crowd() -> None:
+def _more_processes_than_parties() -> None:
     """Runs three processes, which arrive four times in all at a barrier of two parties."""
     barrier = coroutines.Barrier(2)
 
@@ -524,7 +527,7 @@ def _crowd() -> None:
 def test_arrivals_at_a_barrier_with_fewer_parties_than_processes_do_not_commute() -> None:
     """Rules 8.1, 17.7: all processes can go on only if the process that arrives twice arrives in
     the first phase."""
-    search, outcomes = searched(_crowd)
+    search, outcomes = searched(_more_processes_than_parties)
     assert search.complete and {outcome.kind for outcome in outcomes} == {"ok", "deadlock"}
 
 

@@ -51,7 +51,7 @@ async def _reads_and_holds(b, r, held):
     assert held
 
 
-async def _keeps_what_comes_and_reads(b, r, other):
+async def _keeps_received_end_and_reads(b, r, other):
     kept = await b.op(r.read())
     await b.op(other.read())
     assert kept
@@ -66,9 +66,9 @@ def test_who_has_received_an_end_holds_it(b):  # rules 2.4, 10.2
         b.run(
             b.process(_reads_and_holds)(c.reader(), e.writer()),
             b.process(send)(d.writer(), c.writer()),
-            b.process(_keeps_what_comes_and_reads)(d.reader(), e.reader()),
+            b.process(_keeps_received_end_and_reads)(d.reader(), e.reader()),
         )
-    one, other = "main/_keeps_what_comes_and_reads", "main/_reads_and_holds"
+    one, other = "main/_keeps_received_end_and_reads", "main/_reads_and_holds"
     assert caught.value.knot == [one, other]
     assert f"{other} waits for {one}\n" in caught.value.report + "\n"
 

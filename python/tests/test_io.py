@@ -266,7 +266,9 @@ def small_pool(monkeypatch):
 
 def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(small_pool, monkeypatch):
     watched = threading.Event()
-    monkeypatch.setattr(_io, "_see_to_it", lambda watch: watched.wait(280) and watch.put(None))
+    monkeypatch.setattr(
+        _io, "_help_waiting_calls", lambda watch: watched.wait(280) and watch.put(None)
+    )
     running, most = [], []
     lock = threading.Lock()
     full = threading.Event()

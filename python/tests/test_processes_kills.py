@@ -136,7 +136,9 @@ def inputs(place: Any, pid: int, pick: random.Random) -> None:
         assert mine == [parity + 2 * i for i in range(len(mine))]
 
 
-def _divided(worker: Any, capacity: Any, place: Any, pid: int, pick: random.Random) -> None:
+def _offers_to_two_readers(
+    worker: Any, capacity: Any, place: Any, pid: int, pick: random.Random
+) -> None:
     """The worker gives each value to one of two readers: no value is lost or doubled, and each
     reader reads its values in order."""
     a, b, c = Channel("a"), Channel("b"), Channel("c", capacity=capacity(pick))
@@ -155,7 +157,7 @@ def _divided(worker: Any, capacity: Any, place: Any, pid: int, pick: random.Rand
 
 
 def outputs(place: Any, pid: int, pick: random.Random) -> None:
-    _divided(targets_kills.offer, lambda _: 0, place, pid, pick)
+    _offers_to_two_readers(targets_kills.offer, lambda _: 0, place, pid, pick)
 
 
 def large(place: Any, pid: int, pick: random.Random) -> None:
@@ -189,7 +191,7 @@ def holding(place: Any, pid: int, pick: random.Random) -> None:
 
 def making(place: Any, pid: int, pick: random.Random) -> None:
     """WIRE.md 4.8: between the commit and the value a reader waits for the value."""
-    _divided(targets_kills.make, lambda pick: pick.choice((0, 2)), place, pid, pick)
+    _offers_to_two_readers(targets_kills.make, lambda pick: pick.choice((0, 2)), place, pid, pick)
 
 
 @th.process

@@ -84,7 +84,7 @@ def _pids(inp: Any) -> int:
     return pid
 
 
-def _has_it_go_on(pid: int) -> None:
+def _continue_once_stopped(pid: int) -> None:
     """Continues the process once it has stopped. An earlier signal would be lost, and the process
     would stay stopped forever."""
     # The OS process was cancelled first, and has ended.
@@ -103,7 +103,7 @@ def test_a_limit_of_time_does_not_wait_for_a_writer_that_is_stopped() -> None:  
             with pytest.raises(TimeoutError), th.timeout(0.05):
                 inp.read()
         finally:
-            _has_it_go_on(pid)
+            _continue_once_stopped(pid)
         return inp.read()
 
     stops = targets.stops_itself(go.reader(), c.writer())
@@ -117,7 +117,7 @@ def test_a_choice_does_not_wait_for_it_either() -> None:  # rule 5.7
     async def reads(inp: Any) -> Any:
         pid, *_ = [await inp.read() for _ in range(3)]
         which, _ = await co.select(inp, co.after(0.05))
-        _has_it_go_on(pid)
+        _continue_once_stopped(pid)
         return which, await inp.read()
 
     stops = targets.stops_itself(go.reader(), c.writer())
@@ -150,7 +150,7 @@ def test_a_reader_that_is_cancelled_waits_for_the_writers_program_alone() -> Non
         while not pids:
             pass
         left.wait(0.2)  # a reader that is cancelled before it waits leaves at once
-        _has_it_go_on(pids[0])
+        _continue_once_stopped(pids[0])
 
     thread = threading.Thread(target=goes_on)
     thread.start()

@@ -104,7 +104,7 @@ def test_a_deadlock_is_told_in_both_with_names_and_lines_of_both(beside: Any) ->
 def test_it_is_the_same_if_the_other_program_finds_it(
     beside: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_rounds, "_look_beyond", lambda ring: False)
+    monkeypatch.setattr(_rounds, "_ask_beyond_hosts", lambda ring: False)
     other = beside("passes")
     with pytest.raises(Deadlock) as caught:
         Parallel(targets_stuck.pass_on_here(other.b.reader(), other.a.writer()))
@@ -118,7 +118,7 @@ def test_the_ends_that_go_with_who_has_told_come_too_late(
     """The other program reports the deadlock and ends, and its ends are gone before this program
     has acted on the report.
     """
-    monkeypatch.setattr(_rounds, "_look_beyond", lambda ring: False)
+    monkeypatch.setattr(_rounds, "_ask_beyond_hosts", lambda ring: False)
     other = beside("passes")
     declare = _rounds._declare
 

@@ -1,9 +1,11 @@
 // Native components (rules 16): libraries whose processes run without the GIL, on their own threads
 // or on the pool.
-//   component.cpp loads a library, reads its declarations, and makes a call of one of its processes
-//   component_calls.cpp a call that runs: the table of functions through which it uses channels,
+//
+//   component.cpp         loads a library, reads its declarations, and makes a call of one of its
+//                         processes
+//   component_calls.cpp   a call that runs: the table of functions through which it uses channels,
 //                         time and its run (component_calls.hpp says which files define them)
-//   component_abroad.cpp the same functions at channels with ends in other OS processes
+//   component_abroad.cpp  the same functions at channels with ends in other OS processes
 #pragma once
 #include <deque>
 #include <unordered_map>

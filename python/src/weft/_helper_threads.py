@@ -30,7 +30,7 @@ def not_ours(thread: int | None = None) -> None:
     _ours.discard(thread or threading.get_ident())
 
 
-class _Helps:
+class _HelperMark:
     """Marks a thread as a helper thread. The object is local to the thread, so it is freed when the
     thread ends.
     """
@@ -53,7 +53,7 @@ def helps() -> None:
     """Records that the calling thread is a helper thread, and wakes no run (rule 10.3), until it
     ends.
     """
-    _local.helps = _Helps()
+    _local.helps = _HelperMark()
 
 
 def strangers() -> bool:

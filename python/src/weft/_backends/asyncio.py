@@ -82,7 +82,7 @@ def _go_on(future: Any) -> None:
         loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
 
 
-def _is_look(handle: Any) -> bool:
+def _is_standstill_check(handle: Any) -> bool:
     """Returns whether a callback is the check for a standstill (rule 10.6), which wakes no
     process.
     """
@@ -106,7 +106,10 @@ def _alone(loop: Any) -> bool | list[int] | None:
     """
     try:
         handlers = handlers_of(loop)
-        if any(not handle.cancelled() and not _is_look(handle) for handle in loop._scheduled):
+        if any(
+            not handle.cancelled() and not _is_standstill_check(handle)
+            for handle in loop._scheduled
+        ):
             return False
         ours = {loop._ssock.fileno(), _links[loop].fileno()}
         if set(loop._selector.get_map()) - ours:
@@ -141,7 +144,7 @@ def _owe() -> None:
     if task is not None:
         _owing[task] = None
         _native._asyncio_owing(len(_owing))
-        asyncio.get_running_loop().call_soon(_pay, task)
+        asyncio.get_running_loop().call_soon(_cancel_if_owed, task)
 
 
 def _no_longer_owed(task: Any) -> bool:
@@ -153,7 +156,7 @@ def _no_longer_owed(task: Any) -> bool:
     return True
 
 
-def _pay(task: Any) -> None:
+def _cancel_if_owed(task: Any) -> None:
     if _no_longer_owed(task) and _wanted(task):
         task.cancel()
         if hasattr(task, "uncancel"):
@@ -227,12 +230,12 @@ class _Saying:
             return
         self._waiting.discard(wait)
         if threading.current_thread() is threading.main_thread():
-            self._tidy(loop)
+            self._stop_if_unused(loop)
         else:
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._tidy, loop)
+                loop.call_soon_threadsafe(self._stop_if_unused, loop)
 
-    def _tidy(self, loop: Any) -> None:
+    def _stop_if_unused(self, loop: Any) -> None:
         if not self._waiting:
             self._stop(loop)
 

@@ -1,12 +1,15 @@
 """`@io`, and the threads on which its calls run (rule 7.9).
 
-Invariants 1 A thread of the pool either runs a call or is idle; a thread that has been idle for
- IDLE seconds ends. 2 There are at most LIMIT threads (and one more for each start that was
- interrupted). Further calls wait in the order in which they were made. 3 All running calls may
- depend on a call that still waits. So while calls wait for a thread, another thread watches.
- Whenever no call has ended for PATIENCE seconds, the watcher starts one thread beyond LIMIT, which
- ends after one call. The watcher starts only one thread at a time, because slow calls look the
- same: thousands of slow calls must not become thousands of threads at once.
+Invariants
+ 1 A thread of the pool either runs a call or is idle; a thread that has been idle for IDLE seconds
+   ends.
+ 2 There are at most LIMIT threads (and one more for each start that was interrupted). Further calls
+   wait in the order in which they were made.
+ 3 All running calls may depend on a call that still waits. So while calls wait for a thread,
+   another thread watches. Whenever no call has ended for PATIENCE seconds, the watcher starts one
+   thread beyond LIMIT, which ends after one call. The watcher starts only one thread at a time,
+   because slow calls look the same: thousands of slow calls must not become thousands of threads at
+   once.
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ def workers() -> int:
     return LIMIT - _permits.qsize()
 
 
-def _took(one: SimpleQueue[None]) -> bool:
+def _took_item(one: SimpleQueue[None]) -> bool:
     try:
         one.get_nowait()
     except Empty:
@@ -59,20 +62,20 @@ def _took(one: SimpleQueue[None]) -> bool:
 
 def _submit(call: Any) -> None:
     _waiting.put(call)
-    _man()
+    _add_thread_if_needed()
 
 
-def _man() -> None:
+def _add_thread_if_needed() -> None:
     """Starts a thread if more calls wait than threads are idle. At the limit, starts the watcher.
 
     A thread calls this function after it has added a call, and after it has stopped being idle. So
     if two threads make such changes at once, at least one of them sees both changes.
     """
     if _waiting.qsize() > _idle.qsize():
-        if _took(_permits):
+        if _took_item(_permits):
             _start(_work, _permits)
-        elif _took(_watch):
-            _start(_see_to_it, _watch)
+        elif _took_item(_watch):
+            _start(_help_waiting_calls, _watch)
 
 
 def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]) -> None:
@@ -110,13 +113,13 @@ def _next() -> Any:
         call = _waiting.get(timeout=IDLE)
     except Empty:
         call = None
-    _took(_idle)
+    _took_item(_idle)
     if call is None:
         try:
             return _waiting.get_nowait()  # a call came while this thread still counted as idle
         except Empty:
             return None
-    _man()
+    _add_thread_if_needed()
     return call
 
 
@@ -131,7 +134,7 @@ def _work(permits: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         permits.put(None)
-    _man()  # a call that came before the permit was put back has started no thread
+    _add_thread_if_needed()  # a call that came before the permit was put back has started no thread
 
 
 def _work_once(permits: SimpleQueue[None]) -> None:
@@ -150,7 +153,7 @@ def _work_once(permits: SimpleQueue[None]) -> None:
         permits.put(None)
 
 
-def _see_to_it(watch: SimpleQueue[None]) -> None:
+def _help_waiting_calls(watch: SimpleQueue[None]) -> None:
     """Starts further threads as long as calls wait for a thread and no running call ends (invariant
     3).
     """
@@ -164,7 +167,7 @@ def _see_to_it(watch: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         watch.put(None)
-    _man()  # a call that came before this watcher ended has started no other watcher
+    _add_thread_if_needed()  # a call that came before this watcher ended has started no other watcher
 
 
 def _forget() -> None:

@@ -118,7 +118,7 @@ def up(keys: str | None, address: str, as_json: bool) -> int:
         with _net_server.Server(_made(folder), address, beside) as server:
             try:
                 file.write_text(server.url + "\n", encoding="utf-8")
-                _say_up(server, folder, as_json)
+                _report_up(server, folder, as_json)
                 status = server.wait()
             finally:
                 file.unlink(missing_ok=True)
@@ -140,7 +140,7 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def _say_up(server: _net_server.Server, folder: Path, as_json: bool) -> None:
+def _report_up(server: _net_server.Server, folder: Path, as_json: bool) -> None:
     if as_json:
         report = {
             "server": server.url,

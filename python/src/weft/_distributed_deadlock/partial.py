@@ -146,17 +146,17 @@ class Spaces:
         self._callers = {node: caller for caller, node in self.callees.items() if node is not None}
         for s in spaces:
             for process, place, writes, _ in s.held:
-                self._hold(s, process, place, writes)
+                self._add_holder(s, process, place, writes)
             for facts in s.facts:
                 waiters, places = _deadlocks.parsed(facts)
                 # A process that other processes wait for counts as a holder of an end.
                 for place, at in places.items():
                     for process in at.writers:
-                        self._hold(s, process, place, True)
+                        self._add_holder(s, process, place, True)
                 self.waiters.update(((s.incarnation, w.id), w) for w in waiters)
                 self.facts += [(s, w, places) for w in waiters]
 
-    def _hold(self, s: Any, process: int, place: int, writes: bool) -> None:
+    def _add_holder(self, s: Any, process: int, place: int, writes: bool) -> None:
         of = self.holders.setdefault((self.key(s, place), writes), set())
         of.add((s.incarnation, process))
 
@@ -276,13 +276,13 @@ class Round(Spaces):
                 call = number["call", callee]
                 facts += [("waits_at", me, call), ("holds", number[callee], call)]
             else:
-                facts += [(self._waits_how(*place), me, number[place[0]]) for place in w.places]
+                facts += [(self._kind_of_wait(*place), me, number[place[0]]) for place in w.places]
         for (key, _), nodes in self.holders.items():
             facts += [("holds", number[node], number[key]) for node in nodes]
         going_on = set(_native._going_on(facts))
         return {node for node in self.waits if number[node] not in going_on}
 
-    def _waits_how(self, key: _Key, writes: bool) -> str:
+    def _kind_of_wait(self, key: _Key, writes: bool) -> str:
         if key in self._barriers:
             return "waits_at_barrier"
         unknown = key in self._open or not self.holders.get((key, not writes))

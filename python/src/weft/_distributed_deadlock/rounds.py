@@ -568,7 +568,7 @@ def _look(ring: socket.socket) -> None:
 
                     _knots.tell(second)
                     break
-            elif _answers and all(s.waits for s in first) and _look_beyond(ring):
+            elif _answers and all(s.waits for s in first) and _ask_beyond_hosts(ring):
                 break
     if again:
         _ring(b"!")
@@ -610,11 +610,11 @@ def _read_bell(ring: socket.socket) -> bool:
     if not rung:
         raise EOFError
     if b"?" in rung:
-        _hear_programs()
+        _hear_other_programs()
     return b"!" in rung
 
 
-def _hear_programs() -> tuple[int, bytes, bool] | None:
+def _hear_other_programs() -> tuple[int, bytes, bool] | None:
     """Answers the questions of other programs, and carries out the deadlocks that they have
     announced. Returns the result of this program's own round, if it is over."""
     questions, found, verdicts = _native._rounds_news()
@@ -627,7 +627,7 @@ def _hear_programs() -> tuple[int, bytes, bool] | None:
     return found
 
 
-def _look_beyond(ring: socket.socket) -> bool:
+def _ask_beyond_hosts(ring: socket.socket) -> bool:
     """Asks all programs twice, and declares a deadlock if nothing has moved. Returns False if there
     is no deadlock, or none yet."""
     first, whole = _ask_programs(ring)
@@ -647,11 +647,11 @@ def _ask_programs(ring: socket.socket) -> tuple[bytes, bool]:
     _answer_program(me, number)
     until = time.monotonic() + PATIENCE
     stands = False
-    found = _hear_programs()
+    found = _hear_other_programs()
     while (found is None or found[0] != number) and (rest := until - time.monotonic()) > 0:
         if readable([ring], rest):
             stands = b"!" in ring.recv(4096) or stands
-            found = _hear_programs()
+            found = _hear_other_programs()
     if stands:
         _ring(b"!")
     return found[1:] if found is not None and found[0] == number else (b"", False)

@@ -57,7 +57,7 @@ _LONGEST_TEXT = 1000  # the longest part of a text that is sent, in characters
 AFTERLIFE = 2.0  # seconds that this OS process has to end once its parent is gone
 
 
-class _Enough(BaseException):
+class _ReachedRun(BaseException):
     """Raised when a module that the main module imports has reached a run(…)."""
 
 
@@ -91,7 +91,7 @@ def _in_place_of_run(goes_on: GoesOn) -> Callable[[BaseException | None], None]:
             _shared.at_run = None
             # code that imports the same module later would wait for the lock of this import
             if _imports():
-                raise _Enough
+                raise _ReachedRun
             _native._close_limits()  # a timeout around the run is meant for the parent only
             goes_on(why)
         elif why is None:
@@ -142,7 +142,7 @@ def _import_main(name: str | None, path: str | None, backend: str | None, goes_o
     _shared.at_run = _in_place_of_run(goes_on)
     try:
         exec(code, module.__dict__)
-    except _Enough:
+    except _ReachedRun:
         pass
     finally:
         _shared.at_run = None
@@ -506,7 +506,7 @@ def _serve_beside(
         _rounds.standing()
 
 
-def _see_ends_off() -> None:
+def _await_moved_ends() -> None:
     """Waits until two kinds of ends are settled. An end that was sent on would die with this OS
     process before its home has confirmed the move. The sender of an end that has arrived here must
     learn what was done to the end (WIRE.md 7.4).
@@ -574,7 +574,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
     refused = _refused(link)
     for call in calls:
         call.join()
-    _see_ends_off()
+    _await_moved_ends()
     _remote_observers.tell()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):

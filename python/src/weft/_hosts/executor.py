@@ -84,7 +84,7 @@ class _Calls:
             self._together = object()
         futures = deque(self.submit(fn, *args) for args in zip(*iterables, strict=False))
         made = _in_order(futures, until, take)
-        return made if ordered else _as_they_come(set(futures), until, take)
+        return made if ordered else _in_order_of_ends(set(futures), until, take)
 
 
 def _in_order(
@@ -107,7 +107,7 @@ def _in_order(
             future.cancel()
 
 
-def _as_they_come(
+def _in_order_of_ends(
     futures: set[Future[Any]],
     until: float | None,
     take: Callable[[Future[Any], float | None], Any],

@@ -91,7 +91,7 @@ def _preparation(setting: Setting) -> dict[str, Any]:
 
     initializer = None
     if setting.initializer is not None:
-        initializer = _pickling.dump_call(setting.initializer, setting.initargs, {}, _no_end)
+        initializer = _pickling.dump_call(setting.initializer, setting.initargs, {}, _refuse_end)
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     path = getattr(main, "__file__", None)
@@ -125,7 +125,7 @@ def _killed_for_memory() -> int:
     return 0
 
 
-def _no_end(end: Any) -> str:
+def _refuse_end(end: Any) -> str:
     raise BadUse(
         f"{end!r} can be passed to a host as an argument of a process, not of the initializer"
     )

@@ -402,7 +402,7 @@ class State(abc.ABC):
     def _grow(self) -> bool:
         """Begins one more feeder. Returns false if no more feeders are allowed."""
         if len(self.feeders) >= self.workers:
-            self._see_to_all()
+            self._launch_all()
             return False
         feeder = self.feeder()
         try:
@@ -415,7 +415,7 @@ class State(abc.ABC):
         finally:
             feeder.give_up()
 
-    def _see_to_all(self) -> None:
+    def _launch_all(self) -> None:
         """Gives a thread to each feeder without one. The code that added such a feeder may have
         been interrupted, by the handler that calls this, before it gave the feeder a thread.
         """
@@ -491,7 +491,7 @@ class State(abc.ABC):
         """Waits for all feeders. When a callback calls it on the thread of a feeder, waits neither
         for that feeder nor for a feeder that is itself in join().
         """
-        self._see_to_all()
+        self._launch_all()
         for feeder in self.feeders.copy():
             feeder.join()
 

@@ -40,7 +40,7 @@ from weft._distributed_deadlock import rounds as _rounds
 from weft._watching import observers as _observers
 
 if TYPE_CHECKING:
-    from weft._hosts.host_recorders import There
+    from weft._hosts.host_recorders import HostObserver
 
 __all__ = ["follow", "join", "receive", "settings", "source", "tell"]
 
@@ -52,7 +52,7 @@ Source = tuple[int, int]  #: an OS process: its pid, and the time at which its o
 
 _lock = threading.RLock()  # held while lists are sent to hosts; guards the variables below
 _last_number = 0  # the number of the last list that this host has received
-_following: dict[_observers.Key, There] = {}
+_following: dict[_observers.Key, HostObserver] = {}
 # When this event is set, the thread that sends records regularly ends.
 _ticker: threading.Event | None = None
 _source: Source = (0, 0)
@@ -103,7 +103,7 @@ def has_gone(member: _members.Member) -> None:
     """
     if not member.closing:
         for one in list(_observers.known.values()):
-            _handed(one._host_ended, member.pid)
+            _call_reporting(one._host_ended, member.pid)
 
 
 _observers.tell_others = _tell_all
@@ -119,15 +119,15 @@ def receive(member: _members.Member, piece: Any) -> None:
     if one is None:
         return
     if records is None:
-        _handed(one._host_ended, source[0])
+        _call_reporting(one._host_ended, source[0])
         return
     for record in records:
         for named in (record, *record.get("others", ())):
             _call_names.name_here(member, named)
-    _handed(one._add_records, source, records)
+    _call_reporting(one._add_records, source, records)
 
 
-def _handed(f: Callable[..., None], *args: Any) -> None:
+def _call_reporting(f: Callable[..., None], *args: Any) -> None:
     """Calls f. An exception of f is reported, because it must not reach the observed process (rule
     14.2).
     """

@@ -233,15 +233,15 @@ class _OfServer(Child):
         super().__init__(forkserver.read_signed(self._pid_pipe))
 
     def _until_it_ends(self) -> None:
-        self._has_told(None)
+        self._has_reported(None)
 
-    def _has_told(self, milliseconds: int | None) -> bool:
+    def _has_reported(self, milliseconds: int | None) -> bool:
         poll = select.poll()  # select() accepts no descriptor above 1,023
         poll.register(self._pid_pipe, select.POLLIN)
         return bool(poll.poll(milliseconds))
 
     def _look(self) -> int | None:
-        if self.status is None and self._has_told(0):
+        if self.status is None and self._has_reported(0):
             try:
                 self.status = forkserver.read_signed(self._pid_pipe)
             except EOFError:  # the server was killed
@@ -269,7 +269,7 @@ class Begin:
             handed = Handed(*those)
             os.dup2(output, 1)
             os.close(output)
-        _dress(errors)
+        _redirect_streams(errors)
         os.environ.clear()
         os.environ.update(environment)
         _other_numbers()
@@ -277,7 +277,7 @@ class Begin:
         return 0
 
 
-def _dress(errors: int) -> None:
+def _redirect_streams(errors: int) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -320,7 +320,7 @@ def _put_back(was: dict[str, str | None]) -> None:
             os.environ[k] = v
 
 
-def _served(
+def _begin_by_server(
     handed: Handed, errors: int, shared: bool, preload: tuple[str, ...], environment: dict[str, str]
 ) -> Child:
     what = Begin(None, -1, shared, environment)
@@ -419,7 +419,7 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
     try:
         for fd in unwanted:
             os.close(fd)
-        _dress(errors)
+        _redirect_streams(errors)
         os.environ.update(environment)
         _other_numbers()
         from weft._hosts import child as _child
@@ -531,7 +531,7 @@ def begin(
     if getattr(sys, "frozen", False):
         return _frozen(handed, errors, shared, environment)
     if way == "forkserver":
-        return _served(handed, errors, shared, preload, environment)
+        return _begin_by_server(handed, errors, shared, preload, environment)
     path = list(filter(None, sys.path))
     # With -I or -E Python ignores PYTHONPATH.
     finds = f"import sys; sys.path[:0] = {path!r}; " if sys.flags.ignore_environment else ""

@@ -220,7 +220,7 @@ class Supervisor:
         member = _lives.Member(path, position, self._node)
         self._node.enter(member)
         try:
-            value = self._live_on(member, function, args, keywords)
+            value = self._run_attempts(member, function, args, keywords)
         except BaseException as error:
             if member.state != "given up":
                 self._tell(member, "ended", error=error)
@@ -230,7 +230,7 @@ class Supervisor:
         self._tell(member, "ended")
         return value
 
-    def _live_on(
+    def _run_attempts(
         self, member: _lives.Member, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Any:
         while True:

@@ -462,12 +462,12 @@ class Agent:
         """Leaves the network. Running calls are cancelled; those that still run some seconds later
         are killed."""
         with contextlib.suppress(BadUse):
-            self._network._call(self._shut())
+            self._network._call(self._stop_listening())
         self._network.close()  # callers' sessions end, which cancels the calls that run for them
         self._end_hosts()
         self._folder.remove()
 
-    async def _shut(self) -> None:
+    async def _stop_listening(self) -> None:
         self._server.cancel()
 
     def _end_hosts(self) -> None:

@@ -71,14 +71,14 @@ class _Looking(selectors.DefaultSelector):
             if timeout is None or timeout > 0:
                 ms = -1 if timeout is None else math.ceil(timeout * 1000)
                 _native._wait_for(self.fileno(), ms)
-            if not quickly or self._epoll is None or not self._went_on():
+            if not quickly or self._epoll is None or not self._passed_bytes_on():
                 return super().select(0)
             if until is not None:
                 timeout = until - time.monotonic()
                 if timeout <= 0:  # the loop has callbacks to run
                     return []
 
-    def _went_on(self) -> bool:
+    def _passed_bytes_on(self) -> bool:
         """Passes on the bytes that have come for sessions. Returns whether there was no other
         work."""
         events = self._epoll.poll(0)

@@ -209,7 +209,7 @@ class Meeting:
             task.cancel()
         offers = list(self._offers.values())
         for offer in offers:
-            self._had(offer)
+            self._end_offer(offer)
         if self._server is not None:
             self._server.close()
         if self._nats is not None and self._nats.is_connected:
@@ -231,18 +231,18 @@ class Meeting:
 
     # --- the home's side --------------------------------------------------------------------------
 
-    def _has(self, offer: Offer) -> None:
+    def _begin_offer(self, offer: Offer) -> None:
         """Records that a program may now come for the offer, which may wake a run here (17.16)."""
         self._offers[offer.name] = offer
         _net_loop.outside(True)
 
-    def _had(self, offer: Offer) -> None:
+    def _end_offer(self, offer: Offer) -> None:
         """Records that no program will come for the offer any more. A second call does nothing."""
         if self._offers.get(offer.name) is offer:
             del self._offers[offer.name]
             _net_loop.outside(False)
             if offer.hears is not None:
-                self._start(self._deaf(offer.hears))
+                self._start(self._unsubscribe(offer.hears))
 
     async def _hear(self, offer: Offer) -> None:
         """Makes the server report this entry and later ones to _wrote(), unless it already does."""
@@ -268,7 +268,7 @@ class Meeting:
             await js.add_consumer(f"KV_{BUCKET}", consumer)
             offer.is_heard = True
 
-    async def _deaf(self, subscription: Any) -> None:
+    async def _unsubscribe(self, subscription: Any) -> None:
         with contextlib.suppress(*_LOST):
             await subscription.unsubscribe()
 
@@ -292,7 +292,7 @@ class Meeting:
             raise BadUse(f"{name!r} is offered by this program already: withdraw it first")
         offer = Offer(name, channel, readers, writers)
         offer.agent = agent
-        self._has(offer)
+        self._begin_offer(offer)
         try:
             await self._connected(BACK)
             _net_steps.at("home.offer")
@@ -300,10 +300,10 @@ class Meeting:
             _net_steps.at("home.offered")
             self._start(self._hear(offer))
         except js_errors.KeyWrongLastSequenceError:
-            self._had(offer)
-            raise BadUse(f"the name {name!r} is taken{await self._by_whom(name)}") from None
+            self._end_offer(offer)
+            raise BadUse(f"the name {name!r} is taken{await self._taken_by(name)}") from None
         except _LOST as error:
-            self._had(offer)
+            self._end_offer(offer)
             raise BadUse(
                 f"the name {name!r} could not be written at {self.url} ({error or type(error).__name__}): is the server up?"
             ) from None
@@ -322,7 +322,7 @@ class Meeting:
             ):
                 self._renew_soon(offer)
 
-    async def _by_whom(self, name: str) -> str:
+    async def _taken_by(self, name: str) -> str:
         with contextlib.suppress(*_LOST, BadUse):
             entry = _net_entries.of((await (await self._names()).get(name)).value or b"", name)
             return (
@@ -406,8 +406,8 @@ class Meeting:
             if not offer.is_heard:  # the server came back without the bucket
                 self._start(self._hear(offer))
         except js_errors.KeyWrongLastSequenceError:  # the name was taken over by another home
-            self._had(offer)
-            taken = f"is taken{await self._by_whom(offer.name)}"
+            self._end_offer(offer)
+            taken = f"is taken{await self._taken_by(offer.name)}"
             _logger.warning("%r, which this program has offered, %s", offer.name, taken)
         except js_errors.NotFoundError:  # the server has lost the bucket
             self._bucket = None
@@ -418,7 +418,7 @@ class Meeting:
         offer = self._offers.get(name)
         if offer is None:
             raise BadUse(f"{name!r} is not offered by this program (any more)")
-        self._had(offer)
+        self._end_offer(offer)
         with contextlib.suppress(*_LOST):
             await self._let_go(offer)
 

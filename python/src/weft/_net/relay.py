@@ -357,7 +357,7 @@ class Way(Tls):
             self._sending += len(data)
             self._relay.send(self, data)
         if self._line.lost is not None:
-            self._lose(ConnectionResetError(self._line.lost))
+            self._end_and_report(ConnectionResetError(self._line.lost))
             return
         if self.full and len(self._out) < LOW:
             self._is_full(False)
@@ -388,7 +388,7 @@ class Way(Tls):
     def _tick(self) -> None:
         self._timer = None
         if not self._line.linked and self._loop.time() > self._begun + MEET:
-            self._lose(TimeoutError("the peer says nothing"))
+            self._end_and_report(TimeoutError("the peer says nothing"))
             return
         self._line.passed(self._now())
         self._pump()
@@ -415,9 +415,9 @@ class Way(Tls):
             self._pump()
 
     def abort(self) -> None:
-        self._lose(None)
+        self._end_and_report(None)
 
-    def _lose(self, error: OSError | None) -> None:
+    def _end_and_report(self, error: OSError | None) -> None:
         """Ends the connection, and reports that to the other side if possible."""
         if not self._over:
             self._relay.send(self, b"")

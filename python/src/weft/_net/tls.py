@@ -364,7 +364,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         self._number = -1  # the socket's descriptor, while other threads may send
         self._large = False  # whether the incoming bytes are best read in large parts
         super().__init__(tls, on_connection is not None, on_connection, limit)
-        self._gives_up = self._loop.call_later(patience, self._impatient)
+        self._gives_up = self._loop.call_later(patience, self._end_slow_hand_shake)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -384,7 +384,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             found = self._raw.get_extra_info(name)
         return default if found is None else found
 
-    def _impatient(self) -> None:
+    def _end_slow_hand_shake(self) -> None:
         if self._shakes:
             self._error = self._error or TimeoutError("there was no hand-shake")
             self.abort()

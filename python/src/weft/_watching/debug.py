@@ -204,7 +204,7 @@ class Debug:
             self._commit(key, operation, target, detail)
         elif what == "raise":
             for sent in self._writing.pop(key, ()):
-                self._not_sent(sent)
+                self._remove_under_way(sent)
             self._refresh(key)
         elif what in ("end", "left"):
             self._compare(key, "before the end of its process")
@@ -244,14 +244,14 @@ class Debug:
                 continue
             sent = _Sent(value, digest, self._sender(process), channel)
             if not _native._by_copy(channel):
-                self._goes(sent)
+                self._add_under_way(sent)
             made.append(sent)
         if operation == "select":
             self._writing[key] = made
         elif made and made[0] is not None:
             self._writing[key] = [made[0]]
 
-    def _goes(self, sent: _Sent) -> None:
+    def _add_under_way(self, sent: _Sent) -> None:
         where = id(sent.channel), id(sent.value)
         dropped = []  # these objects are freed after the lock is released
         with self._lock:
@@ -271,7 +271,7 @@ class Debug:
             dropped = [self._under_way.pop(where) for where in those]
         del dropped  # the objects are freed here, without the lock
 
-    def _not_sent(self, sent: _Sent | None) -> None:
+    def _remove_under_way(self, sent: _Sent | None) -> None:
         if sent is None:
             return
         where = (id(sent.channel), id(sent.value))
@@ -291,7 +291,7 @@ class Debug:
             kind, end, *_ = target[guard]
             for i, sent in enumerate(written):
                 if i != guard:
-                    self._not_sent(sent)
+                    self._remove_under_way(sent)
             written = written[guard : guard + 1]
             if kind == "input":
                 self._taken(end.channel, received)

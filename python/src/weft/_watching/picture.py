@@ -79,7 +79,7 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
     """
     shown: list[dict[str, Any]] = []
     left_out = 0
-    for event in _seen_at_work(list(events)):
+    for event in _with_a_lane(list(events)):
         if len(shown) < MOST_EVENTS:
             shown.append(event)
         else:
@@ -107,7 +107,7 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
     )
 
 
-def _seen_at_work(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _with_a_lane(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Leaves out the processes that only wait in this OS process for a process that runs in another
     one. That other process has its own lane.
     """

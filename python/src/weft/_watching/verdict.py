@@ -148,7 +148,7 @@ def _groups(nodes: Iterable[Node]) -> list[_Group]:
     return groups
 
 
-def _press(groups: list[_Group]) -> None:
+def _set_pressure(groups: list[_Group]) -> None:
     """Sets `before` and `behind` of each group: how long its neighbours wait for it."""
     readers: dict[str, list[_Group]] = defaultdict(list)
     writers: dict[str, list[_Group]] = defaultdict(list)
@@ -170,7 +170,7 @@ def verdict(nodes: Iterable[Node]) -> Verdict:
     if not nodes:
         return Verdict("nothing", (), "nothing runs here")
     groups = _groups(nodes)
-    _press(groups)
+    _set_pressure(groups)
     # A process that sleeps and for which no other process waits is not a bottleneck: it may be a
     # clock.
     heavy = [
