@@ -242,7 +242,7 @@ def _ends(inp: Any) -> str:
 
 
 def test_there_and_back() -> None:
-    """An end that comes home in a value is an end of the same channel, and is counted as one."""
+    """An end that comes home in a value is an end of the same channel, and counts as one."""
     a, b, other = Channel("a"), Channel("b"), Channel("other")
 
     @th.process

@@ -1,4 +1,4 @@
-"""`process * n` and `Channel() * n` make several processes or channels alike, as in PyCSP."""
+"""`process * n` and `Channel() * n` make several equal processes or channels, as in PyCSP."""
 
 from __future__ import annotations
 

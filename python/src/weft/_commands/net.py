@@ -367,9 +367,9 @@ def host(
 def keys_command(
     folder: str, by: str | None, name: str | None, offers: tuple[str, ...], as_json: bool
 ) -> int:
-    """Make FOLDER with keys for another machine, of the same authority. Bring it there as you would
-    a password. Programs with these keys may come to any channel, but offer only the names that
-    --offers says: so nobody can take the name of another.
+    """Make FOLDER with keys for another machine, of the same authority. Copy it there as carefully
+    as a password. Programs with these keys may come to any channel, but offer only the names that
+    --offers says: so no program can take another's name.
 
     \b
     Examples:

@@ -633,7 +633,8 @@ def top_command(
     most: int,
     keys: str | None,
 ) -> int:
-    """Show the network of a program that runs: who is busy, who waits for whom, and the bottleneck.
+    """Show the network of a program that runs: which processes are busy, which wait for which, and
+    the bottleneck.
 
     PROGRAM is the number of an OS process, or a word of its command line. It is not needed if only
     one program runs. It may be a network, nats://HOST:PORT: then what its hosts run is shown.
@@ -677,7 +678,8 @@ def top_command(
 def graph_command(
     backend: str | None, kind: str | None, output: str | None, file: str, args: tuple[str, ...]
 ) -> int:
-    """Run the program FILE, and draw its network: who hands values to whom, by which channel.
+    """Run the program FILE, and draw its network: which process passes values to which, by which
+    channel.
 
     FILE may be a trace (OUT of weft run --trace or --flight). It may also name a program that runs,
     by its number or a word, as for weft top. In both cases nothing is run.
