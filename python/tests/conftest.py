@@ -29,7 +29,7 @@ from weft._watching import observers as _observers
 # This makes modules of tools/ importable, however pytest was started.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
 
-import component_header  # noqa: E402
+import component_header
 
 MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenlets": greenlets}
 
