@@ -2,7 +2,7 @@
 signature and its docstring.
 
     .venv/bin/python tools/reference.py            writes the page
-    .venv/bin/python tools/reference.py --check    exit status 1 if the page is not what would be written
+    .venv/bin/python tools/reference.py --check    exit status 1 if the page is out of date
 
 Examples are programs of the pages, which are tested there (EXAMPLES).
 Signatures are those of the stubs (`coroutines.pyi`, which shows what is awaited), or of the module

@@ -47,11 +47,11 @@ RELATIVE = re.compile(r"\]\((?!https?://|mailto:|#)([^)]*)\)")
 
 
 class Wrong(Exception):
-    """Raised when a part of the wheel does not work. The text names it."""
+    """Raised when a part of the wheel does not work. The text names the part."""
 
 
 def links_that_lead_nowhere(metadata: str) -> list[str]:
-    """Returns the links in a wheel's description that would need the repository."""
+    """Returns the links in a wheel's description that lead to files of the repository."""
     return RELATIVE.findall(str(Parser().parsestr(metadata).get_payload()))
 
 

@@ -178,7 +178,7 @@ def report(targets: Targets, results: Mapping[str, Result]) -> str:
     work on Weft, and has a page of its own (`asked`).
     """
     commits = sorted({result["commit"] for result in results.values()})
-    out = [WRITTEN, "# Results", "", *_opening(targets, results)]
+    out = [WRITTEN, "# Results", "", *_headline_lines(targets, results)]
     out += [
         "Measured at "
         + (
@@ -224,7 +224,7 @@ paper](../theses/PYCSP.md), and [a thesis on compiled components](../theses/COMP
 """
 
 
-def _opening(targets: Targets, results: Mapping[str, Result]) -> list[str]:
+def _headline_lines(targets: Targets, results: Mapping[str, Result]) -> list[str]:
     """Returns the picture, and the figures that most readers want, in words."""
     rows = headline.lines(targets, results)
     if not rows:
@@ -304,12 +304,12 @@ def _section(bench: Bench, result: Result) -> list[str]:
         "",
         f"Commit: {result['commit']}.",
         "",
-        "Machine: " + _flat(result["machine"]) + ".",
+        "Machine: " + _joined_items(result["machine"]) + ".",
         "",
-        "Versions: " + _flat(result["versions"]) + ".",
+        "Versions: " + _joined_items(result["versions"]) + ".",
     ]
     return out
 
 
-def _flat(table_: Mapping[str, Any]) -> str:
+def _joined_items(table_: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in table_.items() if value is not None)

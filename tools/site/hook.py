@@ -1,10 +1,10 @@
-"""Tells MkDocs about this checkout: its pages and pictures are in the rooms, and are brought in
+"""Tells MkDocs about this checkout: its pages and pictures are in the rooms, and are added
 under their own paths.
 
 Invariants
-- Every page and picture that git knows is part of the site, except those that belong to a test or
-  were built. home.md is the first page, and README.md is the tour.
-- A link to a file that is no page (a source, a folder) leads into the repository if its address is
+- Every page and picture that git knows is part of the site, except those that belong to a test or that
+  a build made. home.md is the first page, and README.md is the tour.
+- A link to a file that is not a page (a source, a folder) leads into the repository if its address is
   known. Otherwise the link becomes the path of the file, as code: the site has no sources.
 - Code blocks lose the words for the tests (`run`, `save`, `file=…`).
 - The first page has no program and no figure of its own: `<!-- code: PAGE LANGUAGE -->` takes the
