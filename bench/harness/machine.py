@@ -86,7 +86,14 @@ def commit(root: Path) -> str:
     if found is None or not re.fullmatch(r"[0-9a-f]+", found):
         return "unknown"
     # The pages of results do not count: they are written while benches run.
-    pages = ("bench/RESULTS.md", "bench/TARGETS.md", "bench/plots", "bench/results", "theses/*.md", "theses/plots")
+    pages = (
+        "bench/RESULTS.md",
+        "bench/TARGETS.md",
+        "bench/plots",
+        "bench/results",
+        "theses/*.md",
+        "theses/plots",
+    )
     others = ["--", ".", *(f":!{page}" for page in pages)]
     changed = _first_line(["git", "-C", str(root), "status", "--porcelain", "-uno", *others])
     return found + (" and changes" if changed else "")
