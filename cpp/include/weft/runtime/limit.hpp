@@ -49,7 +49,8 @@ class Limit final : public core::Waker {
   // Limits what `p`, the process that runs here, does from now on. `deadline` is in ns of the clock
   // of p's run. If it is prim::forever, there is no limit; if it has passed, the request comes at
   // once.
-  void open(ProcessBase& p, std::int64_t deadline);
+  // If `again` is set, the limit asks at each operation, once its time has come.
+  void open(ProcessBase& p, std::int64_t deadline, bool again = false);
   bool is_open() const noexcept { return process_ != nullptr; }
   bool of(const ProcessBase& p) const noexcept { return process_ == &p; }
   // Returns whether this is the innermost limit of p.
