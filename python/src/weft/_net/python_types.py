@@ -248,14 +248,14 @@ def _made_datetime(*parts: Any) -> Any:
     *numbers, fold, zone = parts
     if len(numbers) != 7:
         raise ValueError("parts are missing")
-    return datetime.datetime(*numbers, tzinfo=zone, fold=fold)
+    return datetime.datetime(*numbers, zone, fold=fold)
 
 
 def _made_time(*parts: Any) -> Any:
     *numbers, fold, zone = parts
     if len(numbers) != 4:
         raise ValueError("parts are missing")
-    return datetime.time(*numbers, tzinfo=zone, fold=fold)
+    return datetime.time(*numbers, zone, fold=fold)
 
 
 def _made_path(kind: Any) -> Callable[[str], Any]:
