@@ -348,9 +348,9 @@ TEST_CASE("rule 7.18: a Timeout that asks again") {
     {
       const weft::Timeout limit = weft::Timeout::until(2 * kSecond, true);
       CHECK_THROWS_AS(co_await weft::sleep(5s), weft::TimedOut);
-      CHECK_THROWS_AS(co_await weft::yield_(), weft::TimedOut);
+      CHECK_THROWS_AS(co_await weft::yield(), weft::TimedOut);
     }
-    co_await weft::yield_();
+    co_await weft::yield();
     CHECK(weft::now() == 2 * kSecond);
   };
   weft::run(virtually, p());
