@@ -421,7 +421,7 @@ def test_hosts_by_the_url_of_their_network(gpu1, keys, monkeypatch):  # wire 17.
             assert pool.submit(parts.plus, (1,), (2, {3})).result(HEARD) == (1, 2, {3})
         assert th.run(parts.add.on(hosts)(1, 2)) == 3
     with pytest.raises(BadUse, match="has left the network"):
-        hosts.names  # noqa: B018
+        th.run(parts.add.on(hosts)(1, 2))
     hosts.close()
 
 
