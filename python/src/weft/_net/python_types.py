@@ -248,14 +248,16 @@ def _made_datetime(*parts: Any) -> Any:
     *numbers, fold, zone = parts
     if len(numbers) != 7:
         raise ValueError("parts are missing")
-    return datetime.datetime(*numbers, zone, fold=fold)
+    make: Any = datetime.datetime
+    return make(*numbers, zone, fold=fold)
 
 
 def _made_time(*parts: Any) -> Any:
     *numbers, fold, zone = parts
     if len(numbers) != 4:
         raise ValueError("parts are missing")
-    return datetime.time(*numbers, zone, fold=fold)
+    make: Any = datetime.time
+    return make(*numbers, zone, fold=fold)
 
 
 def _made_path(kind: Any) -> Callable[[str], Any]:
