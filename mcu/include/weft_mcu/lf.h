@@ -204,6 +204,8 @@ typedef struct { pthread_cond_t cond; lf_mutex_t *mutex; } lf_cond_t;
 #define lf_thread_create(thread, fn, arg) pthread_create((thread), 0, (fn), (arg))
 #define lf_thread_join(thread, result) pthread_join((thread), (result))
 #define lf_thread_self() pthread_self()
+/* Upstream's number of a program that is no federate. */
+static inline uint16_t lf_fed_id(void) { return UINT16_MAX; }
 int lf_thread_id(void); /* numbers count from 0, in the order in which threads ask for theirs */
 /* The owner may lock a mutex again, as upstream. */
 static inline int lf_mutex_init(lf_mutex_t *m) {
