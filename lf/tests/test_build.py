@@ -272,7 +272,10 @@ def test_the_runner(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[
     write("target C\nmain reactor { timer t(0, 1 msec) reaction(t) {= =} }\n", "suite/Endless.lf")
     (endless,) = results(folder, ["Endless"], way=Way(limit=0.2, bounded=True))
     assert endless.stopped and endless.passed
-    write("target C { timeout: 1 hour }\nmain reactor { timer t(0, 1 msec) }\n", "suite/Endless.lf")
+    write(
+        "target C { timeout: 1 hour }\nmain reactor { timer t(0, 1 msec) reaction(t) {= =} }\n",
+        "suite/Endless.lf",
+    )
     (long,) = results(folder, ["Endless"], way=Way(limit=0.2, bounded=True))
     assert long.stopped and long.passed
     (folder / "Endless.lf").unlink()
