@@ -250,6 +250,7 @@ def _do(given: argparse.Namespace) -> int:
     if given.command == "oracle":
         return _oracle(model)
     from weft_lf.build import Wanted, build
+    from weft_lf.device import refuse_to_run
 
     if given.command == "build":
         wanted = Wanted(
@@ -267,6 +268,7 @@ def _do(given: argparse.Namespace) -> int:
         _tell(built.warnings)
         print(built.program or built.source)
         return 0
+    refuse_to_run(model)
     wanted = Wanted("host", given.trace, table=given.table, clean=given.clean, quiet=given.quiet)
     built = build(model, wanted)
     _tell(built.warnings)
