@@ -94,7 +94,8 @@ static void weft_rx_record_piece(char letter, const uint8_t *content, size_t siz
   uint8_t head[] = {(uint8_t)letter, (uint8_t)size, (uint8_t)(size >> 8), (uint8_t)(size >> 16),
                     (uint8_t)(size >> 24)};
   FILE *file = weft_rx_record.file;
-  if (fwrite(head, 1, sizeof head, file) == sizeof head && fwrite(content, 1, size, file) == size)
+  if (fwrite(head, 1, sizeof head, file) == sizeof head &&
+      (!size || fwrite(content, 1, size, file) == size))
     return;
   fprintf(stderr, "weft: the trace %s is cut off: %s\n", WEFT_RX_RECORD_FILE, strerror(errno));
   fclose(file);
