@@ -33,7 +33,7 @@ AN521 = (
 )
 
 
-QUIET = "-Wno-all -Wno-extra"  # only the warnings that the compiler gives unasked
+QUIET = "-Wno-all -Wno-extra"  # only the warnings that the compiler gives by default
 CMAKE_TYPES = {
     "debug": "Debug",
     "release": "Release",
@@ -114,7 +114,7 @@ def sdk_folder(why: str, root: Path) -> Path:
     where templates have it as a submodule, or the folder where `./run setup mcu` puts the SDK.
 
     Raises:
-        LfError: the SDK is not there.
+        LfError: the SDK is missing.
     """
     given = os.environ.get("PICO_SDK_PATH")
     here = Path(__file__).resolve()
