@@ -530,13 +530,6 @@ PyMethodDef component_calls_functions[] = {
 
 using namespace calls;
 
-NativeCall::NativeCall() = default;
-NativeCall::~NativeCall() {
-  for (EndObject* e : ends) Py_DECREF(reinterpret_cast<PyObject*>(e));
-  for (BarrierObject* b : barriers) Py_DECREF(reinterpret_cast<PyObject*>(b));
-  for (weft_argument& a : arguments) drop_native(a.value);
-}
-
 void task_waiter_comes() {
   task_waiters.fetch_add(1, std::memory_order_seq_cst);
   const auto busy = [](Call* c) { return c->in_core.load(std::memory_order_seq_cst); };
