@@ -196,7 +196,7 @@ Task<> left(Ints in, std::string by) {
 }
 // Two processes that take two keys in opposite orders, as in checked_programs.py.
 Task<> key(Ints take, Ints back) {
-  while (co_await take.next()) co_await back.read();
+  while (auto taken = co_await take.next()) co_await back.read();
 }
 Task<> takes_both(Out first, Out second, Out first_back, Out second_back) {
   co_await first.write(0);
