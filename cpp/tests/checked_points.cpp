@@ -87,7 +87,6 @@ TEST_CASE("rule 17.2: points of selects") {
         weft::run(writes(a.writer()), writes(b.writer()),
                   weft::thread([a = a.reader(), b = b.reader()] {
                     weft::select(a, b)();
-                    weft::Alternative both(weft::Mode::fair, a, weft::in(b));
                     weft::select(a, b)();
                   }));
       },
@@ -96,7 +95,6 @@ TEST_CASE("rule 17.2: points of selects") {
         weft::run(writes(a.writer()), writes(b.writer()),
                   [](Reader<int> a, Reader<int> b) -> Process {
                     co_await weft::select(a, b);
-                    weft::Alternative both(weft::Mode::fair, a, weft::in(b));
                     co_await weft::select(a, b);
                   }(a.reader(), b.reader()));
       });

@@ -34,6 +34,11 @@ async def reads(r: Any) -> list[Any]:
     return [x async for x in r]
 
 
+@co.process
+async def retires(r: Any) -> None:
+    r.retire()
+
+
 def outcomes(function: Any, **options: Any) -> tuple[set[Any], int]:
     """Returns the different values of all schedules, and how many schedules were run."""
     one = engine.Search(function, engine.Options(search="reduced", **options))
@@ -211,11 +216,18 @@ def test_a_value_that_nobody_takes_stays_with_the_component() -> None:
             writes(-go, 1), tasks().keeps(+go, -out, -log), retires(gone), reads(+log)
         )[3]  # fmt: skip
 
-    @co.process
-    async def retires(r: Any) -> None:
-        r.retire()
-
     assert outcomes(network)[0] == {"['3 and 3']"}
+
+
+def test_a_value_that_a_component_leaves_in_a_buffer_is_lost() -> None:
+    """Rule 17.5. The call of the component lets go of its channels when it ends."""
+
+    def network() -> None:
+        a, b = co.Channel("a"), co.Channel("b", capacity=1)
+        co.run(writes(-a, 1), tasks().ints(+a, -b), retires(+b))
+
+    report = weft.check(network, **QUICK)
+    assert report.kind == "lost values" and "b" in report.what, report.text
 
 
 def test_a_component_that_is_not_the_same_twice_is_noticed() -> None:
