@@ -361,6 +361,10 @@ BarrierEngine* barrier_at(Call& c, std::uint32_t number, const char* verb, bool 
   return nullptr;
 }
 
+core::SyncObject& place_of_barrier(Call& c, std::uint32_t number) noexcept {
+  return c.barriers[number]->core;
+}
+
 namespace {
 
 weft_status sync(weft_process* p, std::uint32_t number, weft_place at) {

@@ -84,6 +84,8 @@ bool may_wait(Call& c, const char* verb);
 // Return the end or the barrier for an operation; null for bad use.
 EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb);
 BarrierEngine* barrier_at(Call& c, std::uint32_t number, const char* verb, bool sync = false);
+// Returns the place of a barrier that the process has.
+core::SyncObject& place_of_barrier(Call& c, std::uint32_t number) noexcept;
 void go_to(Call& c, weft_place at) noexcept;
 // Move values between the component and a slot.
 weft_status taken(Call& c, std::uint32_t end, PyObject* o, weft_value* to);

@@ -14,12 +14,12 @@
 #include <utility>
 
 #include "checking/points.hpp"
-#include "choice/barrier.hpp"
 #include "components/component.hpp"
 #include "components/component_calls.hpp"
 #include "components/components.hpp"
 #include "interpreter/pending.hpp"
 #include "processes/life.hpp"
+#include "values/native_types.hpp"
 #include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {
@@ -67,7 +67,7 @@ weft_status begin_plainly(Call& c, const Checked::Asked& a) {
       checking->arrives(c.process, place_at(c.ends[a.number]->channel->core), Access::write);
       return start_write(handle_of(c), a.number, a.value, a.at);
     case Checked::Kind::sync:
-      checking->arrives(c.process, place_at(c.barriers[a.number]->core), Access::join);
+      checking->arrives(c.process, place_at(place_of_barrier(c, a.number)), Access::join);
       return start_sync(handle_of(c), a.number, a.at);
     default: return start_select(handle_of(c), a.guards, a.number, a.fair, a.chosen, a.at);
   }
@@ -126,7 +126,7 @@ weft_status checked_poison(weft_process* p, std::uint32_t end, std::uint32_t str
 }
 void touch_barrier(Call& c, std::uint32_t number) noexcept {
   if (number < c.barriers.size())
-    checking->touches(place_at(c.barriers[number]->core), Access::all);
+    checking->touches(place_at(place_of_barrier(c, number)), Access::all);
 }
 weft_status checked_enrol(weft_process* p, std::uint32_t number) {
   touch_barrier(call_of(p), number);
