@@ -1,4 +1,4 @@
-"""Channels between OS processes, as a look sees them (rule 14.10): answers that are made up."""
+"""Channels between OS processes, as a look sees them (rule 14.10). The answers are made up."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def _answer(*processes: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_which_channels_lead_from_one_os_process_to_another() -> None:
-    """`a` leads from 1 to 2. Each of both has a channel `b` of its own. Only 1 has `c`."""
+    """`a` leads from 1 to 2. Each of the two has its own channel `b`. Only 1 has `c`."""
     one = _answer(_process([["a1", True], ["b1", True], ["b1", False], ["c1", True]]))
     two = _answer(_process([["a2", False], ["b2", True], ["b2", False]]))
     assert _far_ends.in_many({1: one, 2: two}) == {"a"}
-    # A channel whose both sides are in one OS process, and one side in another, too.
+    # A channel that has both sides in one OS process, and one side in another as well.
     both = _answer(_process([["a2", False], ["a2", True]]))
     assert _far_ends.in_many({1: one, 2: both}) == {"a"}
 
@@ -54,13 +54,14 @@ def test_where_an_os_process_is_calm_each_moment_counts() -> None:
     assert [(one["now"], one["share"]) for one in answer["processes"]] == [
         ("reads", {"runs": 0.2, "reads": 0.8}),
         ("runs", {"writes": 1.0}),
-        ("runs", {"due": 1.0}),  # nobody knows at which of its two ends it waited
+        ("runs", {"due": 1.0}),  # it is not known at which of its two ends it waited
     ]
     assert answer["channels"]["c1"]["reading"] == 0.8
 
 
 def test_whoever_was_let_go_on_is_due() -> None:
-    """So is a coroutine, which waits for its scheduler, and a thread that did more than wait."""
+    """So is a coroutine, which waits for its scheduler, and a thread that has done more than
+    wait."""
     for more in (
         {"kind": "coroutine"},
         {"for": 0.5},

@@ -1,10 +1,10 @@
-"""What the answers of several OS processes to a look tell of channels between them: which channels
-are one, and which threads wait at an end whose channel is elsewhere.
+"""Finds out, from the answers of several OS processes to a look, about channels between them: which
+channels are one, and which threads wait at an end whose channel is elsewhere.
 
-A sample (python/native/rounds/look.cpp) sees of such a thread that its operation is not in the line
-of any channel here, and takes it for one that was let go on and has not run yet ("due"). But such a
-thread runs within moments, unless others keep the interpreter's lock: one that was due in every
-sample of an interval, and did nothing before, waits.
+A sample (python/native/rounds/look.cpp) finds the operation of such a thread in no waiting queue
+here. It takes the thread for one that was woken and has not run yet ("due"). But such a thread runs
+within moments, unless others keep the interpreter's lock. So a thread that was due in every sample
+of an interval, and did nothing before, waits.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ _AT = re.compile(r"(?:extended )?(read|write) '(.*)' at ")
 
 
 def in_many(answers: dict[int, dict[str, Any]]) -> set[str]:
-    """Returns the names of the channels that lead from one of these OS processes to another: those
-    of which several have an end. If each of them has both a reader and a writer of that name, then
-    each has a channel of its own, for instance within a function that runs in all of them.
+    """Returns the names of the channels that lead from one of these OS processes to another, which
+    are those of which several have an end. If each of them has both a reader and a writer of that
+    name, then each has a channel of its own, for instance within a function that runs in all of
+    them.
     """
     sides: dict[str, dict[int, set[bool]]] = {}
     for pid, answer in answers.items():
@@ -37,9 +38,9 @@ def in_many(answers: dict[int, dict[str, Any]]) -> set[str]:
 
 
 def count_as_waits(answer: dict[str, Any]) -> None:
-    """Counts such threads in the answer of an OS process to a look as waiting, and so at their
+    """In the answer of an OS process to a look, counts such threads as waiting, also at their
     channels. If the OS process is known to compute less than half of the time (the answers of hosts
-    tell it), no thread that was let go on waits for the interpreter's lock: each moment in which one
+    tell that), no woken thread waits for the interpreter's lock: then each sample in which a thread
     was due counts.
     """
     calm = (cpu := answer.get("os", {}).get("cpu")) is not None and cpu < 0.5
@@ -50,7 +51,7 @@ def count_as_waits(answer: dict[str, Any]) -> None:
             continue
         at = _AT.match(one["does"]) if one["now"] == "due" else None
         whole = at and share["due"] == 1.0 and one["for"] > 0.9 * answer["seconds"]
-        # the sides of its ends at channels of which nobody here holds the other side
+        # the sides of its ends at channels whose other side no process here holds
         far = {writes for key, writes in one["holds"] if (key, not writes) not in held}
         if not (whole or (calm and (at or len(far) == 1))):
             continue
