@@ -29,7 +29,7 @@ def test_the_tutorial_as_it_stands(tmp_path: Path) -> None:
     would."""
     text = (HERE.parent / "README.md").read_text()
     programs = [b for b in re.findall(r"```lf\n(.*?)```", text, re.S) if "main reactor" in b]
-    last = {"Blink": "on at 2000 ms", "Pipeline": "38"}
+    last = {"Blink": "on at 2000 ms", "Pipeline": "38", "Slow": ""}
     for block in programs:
         name = re.search(r"main reactor (\w+)", block).group(1)  # type: ignore[union-attr]
         path = tmp_path / f"{name}.lf"
@@ -39,10 +39,12 @@ def test_the_tutorial_as_it_stands(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             env={**os.environ, "PYTHONPATH": str(HERE.parent / "src")},
+            cwd=tmp_path,
         )
         assert ran.returncode == 0, ran.stderr
-        assert ran.stdout.splitlines()[-1] == last.pop(name)
+        assert (ran.stdout.splitlines() or [""])[-1] == last.pop(name)
     assert not last
+    assert (tmp_path / "Slow.flight").exists()
 
 
 def test_where_things_go(write: Write, tmp_path: Path) -> None:
@@ -272,6 +274,12 @@ def test_the_runner(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[
     write("target C\nmain reactor { timer t(0, 1 msec) reaction(t) {= =} }\n", "suite/Endless.lf")
     (endless,) = results(folder, ["Endless"], way=Way(limit=0.2, bounded=True))
     assert endless.stopped and endless.passed
+    write(
+        "target C { timeout: 1 hour }\nmain reactor { timer t(0, 1 msec) reaction(t) {= =} }\n",
+        "suite/Endless.lf",
+    )
+    (long,) = results(folder, ["Endless"], way=Way(limit=0.2, bounded=True))
+    assert long.stopped and long.passed
     (folder / "Endless.lf").unlink()
     found = {r.path.stem: r for r in results(folder)}
     assert {name for name, r in found.items() if r.passed} == {"Good"}

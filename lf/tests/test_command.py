@@ -264,10 +264,12 @@ def test_options_without_effect_are_warnings(
     write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write("target C\nmain reactor { reaction(startup) {= char *c = 1; (void)c; =} }\n")
-    options = ["-s", "GEDF_NP", "--tracing", "--single-threaded"]
+    options = ["-s", "GEDF_NP", "--print-statistics", "--single-threaded"]
     assert cli.main(["build", *options, str(path)]) == 0
     told = capsys.readouterr().err
-    assert "'--scheduler' has no effect here" in told and "'--tracing' has no effect" in told
+    assert (
+        "'--scheduler' has no effect here" in told and "'--print-statistics' has no effect" in told
+    )
     assert "makes pointer from integer" in told
     assert cli.main(["build", "--quiet", str(path)]) == 0
     assert capsys.readouterr().err == ""

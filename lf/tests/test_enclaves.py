@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Write, model, run
+from test_random import agree
 
 from weft_lf.build import Wanted, build
 from weft_lf.conform import by_reactor
@@ -308,3 +309,42 @@ def test_large_programs(write: Write) -> None:
     assert "#define WEFT_RX_TABLE\n" in text and "#define WEFT_RX_REACTIONS 1350" in text
     assert build(model(path), Wanted(quick=True)).program is not None
     assert len(run(path)[1]) == 900 * 7
+
+
+CHAIN = """target C { timeout: 6 msec, fast: true, workers: 2 }
+reactor Leaf(id: int = 0) {
+  input i: int
+  output o: int
+  timer t(0, 2 msec)
+  state s: int = 1
+  reaction(i, t) -> o {=
+    self->s = self->s * 3 + (i->is_present ? i->value + 1 : 7);
+    lf_set(o, self->s);
+    printf("%d %d\\n", self->id, self->s);
+  =}
+}
+reactor Box(id: int = 0) {
+  input i: int
+  output o: int
+  in = new Leaf(id = id)
+  i -> in.i after 1 msec
+  in.o -> o
+}
+main reactor {
+  x = new Box(id = 1)
+  y = new Box(id = 2)
+  x.o -> x.i after 1 msec
+  y.o -> y.i after 1 msec
+}
+"""
+
+
+def test_a_delay_that_leads_to_a_delay(write: Write) -> None:
+    """R20: a channel between two delays, which no reaction reads, belongs to the enclave of the
+    delay before it."""
+    path = write(CHAIN)
+    made = model(path)
+    found = enclaves(made, False)
+    assert found.count == 2
+    assert all(found.sends[delay] == found.arrives[delay] for delay in made.delays)
+    assert agree(path) == 8

@@ -11,7 +11,7 @@ from conftest import Write, model
 from weft_lf import build as building
 from weft_lf import cli
 from weft_lf.build import Wanted, build
-from weft_lf.device import why_sdk
+from weft_lf.device import sdk_folder, why_sdk
 from weft_lf.errors import LfError
 
 OWN = """target C {{ {config} }}
@@ -155,3 +155,25 @@ def test_what_only_federations_have(write: Write) -> None:
         "'clock-sync' has no effect here",
         "'coordination' has no effect here",
     ]
+
+
+def test_what_needs_a_board_does_not_run_here(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = program(write, 'platform: { name: rp2040, board: "pico" }')
+    assert cli.main(["run", str(path)]) == 1
+    told = capsys.readouterr().err
+    assert "runs on a board, not on this machine: it names a board" in told
+    assert f"weft lf build {path.name} --target rp2040" in told
+
+
+def test_the_sdk_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A submodule of the project comes before the SDK of a checkout, and after $PICO_SDK_PATH."""
+    other, own = tmp_path / "other", tmp_path / "project" / "pico-sdk"
+    for place in (other, own):
+        place.mkdir(parents=True)
+        (place / "pico_sdk_init.cmake").write_text("")
+    monkeypatch.delenv("PICO_SDK_PATH", raising=False)
+    assert sdk_folder("", own.parent) == own
+    monkeypatch.setenv("PICO_SDK_PATH", str(other))
+    assert sdk_folder("", own.parent) == other

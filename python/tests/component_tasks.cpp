@@ -194,6 +194,33 @@ Task<> left(Ints in, std::string by) {
   if (by == "no end of its") throw Retired(99);
   co_await in.read();
 }
+// Two processes that take two keys in opposite orders, as in checked_programs.py.
+Task<> key(Ints take, Ints back) {
+  while (auto taken = co_await take.next()) co_await back.read();
+}
+Task<> takes_both(Out first, Out second, Out first_back, Out second_back) {
+  co_await first.write(0);
+  co_await second.write(0);
+  co_await first_back.write(0);
+  co_await second_back.write(0);
+}
+Task<> takes_later(Ints go, Out first, Out second, Out first_back, Out second_back) {
+  co_await go.read();
+  co_await takes_both(std::move(first), std::move(second), std::move(first_back),
+                      std::move(second_back));
+}
+// Enrols one more party than there is, which resigns when `go` gives a value.
+Task<> holds_up(Barrier barrier, Ints go) {
+  barrier.enrol();
+  co_await go.read();
+  barrier.resign();
+}
+// A value that changes from call to call, as a program's static data may.
+Task<> counts_calls(Ints in, Out a, Out b) {
+  static std::int64_t calls = 0;
+  co_await in.read();
+  co_await (++calls % 2 ? a : b).write(1);
+}
 
 }  // namespace
 
@@ -218,4 +245,18 @@ WEFT_COMPONENT(tasks, "Coroutines, for tests.") {
   component.process<&spins>("spins").argument("out").argument("path");
   component.process<&pid>("pid").argument("out");
   component.process<&left>("left").argument("source").argument("by");
+  component.process<&key>("key").argument("take").argument("back");
+  component.process<&takes_both>("takes_both")
+      .argument("first")
+      .argument("second")
+      .argument("first_back")
+      .argument("second_back");
+  component.process<&takes_later>("takes_later")
+      .argument("go")
+      .argument("first")
+      .argument("second")
+      .argument("first_back")
+      .argument("second_back");
+  component.process<&holds_up>("holds_up").argument("barrier").argument("go");
+  component.process<&counts_calls>("counts_calls").argument("source").argument("a").argument("b");
 }

@@ -247,20 +247,29 @@ def test_what_cannot_be_checked(function: Any, kind: str) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("component", "name"), [(basics, "scale"), (tasks, "ints")], ids=["function", "coroutine"]
+    ("component", "name", "given", "where"),
+    [
+        (basics, "scale", {"factor": 2.0}, "on a thread of its own"),
+        (tasks, "ints", {"on": "thread"}, "on a thread of its own"),
+        (tasks, "ints", {"on": "process"}, "in another OS process"),
+    ],
+    ids=["function", "coroutine", "far coroutine"],
 )
-def test_a_process_of_a_native_component_is_refused_by_name(component: Any, name: str) -> None:
-    """Rule 17.9. A component's coroutine would go on beside the check, on a thread of the pool."""
+def test_a_thread_of_a_native_component_is_refused_by_name(
+    component: Any, name: str, given: dict[str, Any], where: str
+) -> None:
+    """Rule 17.9. A check cannot stop the thread of a component."""
     made = getattr(component(), name)
 
     def network() -> None:
         a, b = threads.Channel("a"), threads.Channel("b")
-        native = made(a.reader(), b.writer(), *([2.0] if name == "scale" else []))
+        native = made(a.reader(), b.writer(), **given)
         threads.run(source(a.writer(), [1.0]), native, collect(b.reader()))
 
     report = weft.check(network, **QUICK)
     assert report.kind == "refused", report.text
-    assert f"makes {name}, a process of a native component" in report.what
+    assert f"makes {name}, a process of a native component {where}" in report.what
+    assert "write it as a coroutine" in report.what
     assert "test_checking.py:" in report.what
 
 

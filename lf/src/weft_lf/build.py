@@ -12,7 +12,6 @@ Invariants
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -29,6 +28,7 @@ from weft_lf.braces import unmatched
 from weft_lf.device import QUIET, CMake, Image, quoted, uses_sdk
 from weft_lf.emit import Options, emit
 from weft_lf.errors import NOWHERE, LfError, Problem, Span, fail
+from weft_lf.kept import cache, keep
 from weft_lf.model import Model
 from weft_lf.target import BUILD_TYPES
 from weft_lf.ticks import check, tick_of
@@ -40,7 +40,6 @@ DEVICES = {  # device → the compiler that checks the bodies without a build
     "rp2040": "arm-none-eabi-gcc -mcpu=cortex-m0plus -mthumb",
     "an521": "arm-none-eabi-gcc -mcpu=cortex-m33 -mthumb -ffreestanding",
 }
-FILES = 200  # how many files of one kind the cache keeps
 Run = Callable[[list[str], Path], None]
 
 
@@ -333,7 +332,7 @@ def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
     else:
         output = _check_syntax(command, *texts)
         if kept is not None:
-            keep(kept, output)
+            keep(kept, output.encode())
     return diagnostics.problems(model, output)
 
 
@@ -347,30 +346,6 @@ def _check_syntax(command: list[str], text: str, shared: str) -> str:
             return run_tool([*command, f"-I{place}", str(place / "program.c")], place)
         except Refused as error:
             return error.output
-
-
-def cache(kind: str, key: str) -> Path | None:
-    """Returns a file of the user's cache; None if there can be none. Of each kind, the FILES newest
-    files stay.
-    """
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft" / kind
-    try:
-        root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError:
-        return None
-    return root / key
-
-
-def keep(path: Path, text: str) -> None:
-    """Writes a file of the cache, whole or not at all, and removes the oldest files beyond
-    FILES."""
-    with contextlib.suppress(OSError):
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as f:
-            f.write(text)
-        Path(f.name).replace(path)
-        kept = sorted(path.parent.iterdir(), key=lambda p: p.stat().st_mtime_ns)
-        for old in kept[:-FILES]:
-            old.unlink()
 
 
 def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted, run: Run) -> Path:

@@ -29,10 +29,11 @@ def model_of(path: Path, given: argparse.Namespace | None = None) -> Model:
     """Returns the model of a program. Options of the command line override properties of its target
     block.
     """
+    from weft_lf import kept
     from weft_lf.elaborate import elaborate
     from weft_lf.load import load
 
-    program = load(path)
+    program = load(path, parse=kept.parse)
     program.warnings += lfc.configure(program.config, given)
     return elaborate(program)
 
@@ -250,6 +251,7 @@ def _do(given: argparse.Namespace) -> int:
     if given.command == "oracle":
         return _oracle(model)
     from weft_lf.build import Wanted, build
+    from weft_lf.device import refuse_to_run
 
     if given.command == "build":
         wanted = Wanted(
@@ -267,6 +269,7 @@ def _do(given: argparse.Namespace) -> int:
         _print_problems(built.warnings)
         print(built.program or built.source)
         return 0
+    refuse_to_run(model)
     wanted = Wanted("host", given.trace, table=given.table, clean=given.clean, quiet=given.quiet)
     built = build(model, wanted)
     _print_problems(built.warnings)

@@ -10,8 +10,9 @@ Invariants
 - A test writes only to a temporary folder of its own; the folder of tests is only read.
 - Each test is printed as it ends, with its path.
 - A test that has not ended at the limit is stopped. The test has failed, with one exception: if the
-  limit is the caller's, a program whose text names no `timeout` may run on, and is reported as
-  stopped.
+  limit is the caller's, a program without a `timeout`, or with one that is not shorter than the
+  limit, may run on, and is reported as stopped.
+- A program for a device is built for it, and does not run; it is reported as stopped too.
 - The tier of a test follows from the features that its text uses; lf/README.md has the list.
 """
 
@@ -28,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft_lf.build import Wanted, build
+from weft_lf.build import Wanted, build, target_of
 from weft_lf.elaborate import elaborate
 from weft_lf.errors import LfError, rendered
 from weft_lf.load import load
@@ -59,7 +60,7 @@ class Result:
     text: str = ""
     folder: Path = Path()
     built: bool = True
-    stopped: bool = False  # whether the test ran on at the limit, and its text names no timeout
+    stopped: bool = False  # whether the test ran on at the limit, and may do so, or cannot run here
 
 
 @dataclass
@@ -141,14 +142,17 @@ def run_one(path: Path, project: Path, root: Path, place: Path, way: Way) -> Res
     expected = [line[len(MARK) :] for line in text.splitlines() if line.startswith(MARK)]
     if path.with_suffix(".trace").exists():
         expected = path.with_suffix(".trace").read_text().splitlines()
-    target = "" if way.build else "host"
     try:
-        built = build(elaborate(load(here)), Wanted(target, trace=bool(expected)))
+        model = elaborate(load(here))
+        device = target_of(model, "") != "host"
+        built = build(model, Wanted("", trace=bool(expected)))
     except LfError as error:
         errors = "\n".join(rendered(p) for p in error.problems)
         return Result(path, tier, False, errors[-3000:], built=False)
     if way.build or built.program is None:  # None means that the program asks for no compilation.
         return Result(path, tier, True)
+    if device:
+        return Result(path, tier, True, stopped=True)
     traced = place / "trace"
     traced.unlink(missing_ok=True)
     try:
@@ -161,7 +165,8 @@ def run_one(path: Path, project: Path, root: Path, place: Path, way: Way) -> Res
             env={**os.environ, "WEFT_RX_TRACE": str(traced)} if expected else None,
         )
     except subprocess.TimeoutExpired:
-        ends = not way.bounded or re.search(r"\btimeout\s*:", text) is not None
+        timeout = model.program.config.timeout
+        ends = not way.bounded or (timeout is not None and timeout < way.limit * 1e9)
         return Result(path, tier, not ends, f"no end in {way.limit:g} s", stopped=not ends)
     output = ran.stdout.decode(errors="replace")
     if ran.returncode:

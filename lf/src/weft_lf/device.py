@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weft_lf import tree
-from weft_lf.errors import NOWHERE, LfError, Problem
+from weft_lf.errors import NOWHERE, LfError, Problem, Span
 from weft_lf.model import Model
 from weft_lf.target import BUILD_TYPES
 
@@ -89,27 +89,45 @@ def why_sdk(model: Model) -> str:
     return ""
 
 
+def refuse_to_run(model: Model) -> None:
+    """Raises an LfError if the program is for a board, and nothing but the pico-sdk can build it."""
+    config = model.program.config
+    if not config.board and not sdk_libraries(model):
+        return
+    path = model.program.path
+    why = "it names a board" if config.board else why_sdk(model)
+    raise LfError(
+        Problem(
+            Span(str(path)),
+            f"this program runs on a board, not on this machine: {why}",
+            f"weft lf build {path.name} --target rp2040 makes {path.stem}.uf2 for the board",
+        )
+    )
+
+
 def uses_sdk(model: Model) -> bool:
     return bool(why_sdk(model))
 
 
-def sdk_folder(why: str) -> Path:
-    """Returns the folder of the pico-sdk: $PICO_SDK_PATH, or the folder where `./run setup mcu`
-    puts the SDK.
+def sdk_folder(why: str, root: Path) -> Path:
+    """Returns the folder of the pico-sdk: $PICO_SDK_PATH, or `pico-sdk` in the project (`root`),
+    where templates have it as a submodule, or the folder where `./run setup mcu` puts the SDK.
 
     Raises:
         LfError: the SDK is missing.
     """
     given = os.environ.get("PICO_SDK_PATH")
     here = Path(__file__).resolve()
-    for place in [Path(given)] if given else [p / ".build" / "pico-sdk" for p in here.parents]:
+    own = [root / "pico-sdk", *(p / ".build" / "pico-sdk" for p in here.parents)]
+    for place in [Path(given)] if given else own:
         if (place / "pico_sdk_init.cmake").exists():
             return place
     raise LfError(
         Problem(
             NOWHERE,
             f"the program needs the pico-sdk, which is not found: {why}",
-            "set PICO_SDK_PATH to its folder; in a checkout ./run setup mcu fetches it",
+            "put it into pico-sdk/ of the project (git submodule update --init), or set "
+            "PICO_SDK_PATH to its folder; in a checkout ./run setup mcu fetches it",
         )
     )
 
@@ -180,7 +198,7 @@ class Image:
                 if board
                 else []
             ),
-            f"include({sdk_folder(why_sdk(self.model))}/pico_sdk_init.cmake)",
+            f"include({sdk_folder(why_sdk(self.model), self.root)}/pico_sdk_init.cmake)",
             f"project({name} C CXX ASM)",
             "set(CMAKE_C_STANDARD 11)",
             "pico_sdk_init()",

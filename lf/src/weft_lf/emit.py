@@ -103,7 +103,7 @@ class Emitter(Emission):
         fills.arrays["weft_rx_triggers"].size = self.list_size
         if self.workers > 1:
             self.levels()
-        if self.options.trace:
+        if self.options.trace or self.model.program.config.tracing:
             self.names()
 
     def reaction(self, one: ReactionOf) -> None:
@@ -419,6 +419,7 @@ class Emitter(Emission):
             "WEFT_RX_TOKENS": events * 2 + 8 if tokens else 0,
             "WEFT_RX_MODES": int(bool(layout.modes)),
             "WEFT_RX_TRACE": int(self.options.trace),
+            "WEFT_RX_RECORDS": int(config.tracing),
             "NUMBER_OF_WORKERS": config.threads,
             "WEFT_RX_WORKERS": self.workers if self.workers > 1 else 0,
             "WEFT_RX_ENCLAVES": layout.enclaves.count if layout.enclaves.count > 1 else 0,
@@ -430,6 +431,9 @@ class Emitter(Emission):
             for name, value in found.items()
             if (value or name == "LOG_LEVEL") and name not in config.definitions
         ]
+        if config.tracing:
+            root = config.trace_file or self.model.program.name
+            lines.append(f'#define WEFT_RX_RECORD_FILE "{root}.flight"')
         return lines if static else [*lines, "#define WEFT_RX_TABLE"]
 
     def types(self) -> tuple[list[str], list[str], list[str]]:

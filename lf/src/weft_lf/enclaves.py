@@ -180,6 +180,20 @@ def _packed(weights: dict[Hashable, int], most: int) -> dict[Hashable, int]:
     return place
 
 
+def _carried(model: Model, part: dict[Hashable, int], groups: _Groups) -> None:
+    """Puts each channel that no reaction reads or writes into the enclave of the delay that it
+    comes from: the channel may lead to another delay, which sends in that enclave."""
+    found = True
+    while found:
+        found = False
+        for delay in model.delays:
+            source = groups.find(driver(delay.source))
+            for sink in map(groups.find, delay.sinks):
+                if source in part and sink not in part:
+                    part[sink] = part[source]
+                    found = True
+
+
 def _split(model: Model, part: dict[Hashable, int], groups: _Groups) -> None:
     """Splits each Delay that has sinks in several enclaves into one Delay for each enclave."""
     found: list[Delay] = []
@@ -248,6 +262,7 @@ def enclaves(model: Model, device: bool) -> Enclaves:
     for reaction in model.reactions:
         order.setdefault(part[groups.find(reaction.instance)], len(order))
     part = {group: order[number] for group, number in part.items()}
+    _carried(model, part, groups)
     _split(model, part, groups)
     found = Enclaves(len(order))
     for made in model.instances:

@@ -29,7 +29,6 @@ REFUSED = {  # option → (its letter, whether a value follows, what to do)
 }
 UNUSED = {  # option → (its letter, whether a value follows)
     "--scheduler": ("-s", True),
-    "--tracing": ("", False),
     "--print-statistics": ("", False),
     "--no-source-mapping": ("", False),
 }
@@ -72,6 +71,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "-q", "--quiet", action="store_true", help="leave out the warnings of the C compiler"
+    )
+    command.add_argument(
+        "--tracing",
+        action="store_true",
+        default=None,
+        help="the program writes a trace, NAME.flight, for weft trace",
     )
     # The checks of upstream's `--lint` are always made, so this option changes nothing.
     command.add_argument("-l", "--lint", action="store_true", help=argparse.SUPPRESS)
@@ -182,6 +187,9 @@ def configure(config: Config, given: argparse.Namespace | None) -> list[Problem]
     for name in ("workers", "single_threaded", "build_type", "logging", "compiler"):
         if getattr(given, name, None) is not None:
             setattr(config, name, getattr(given, name))
+    if getattr(given, "tracing", None):
+        config.tracing = True
+        config.given.setdefault("tracing", NOWHERE)
     if getattr(given, "workers", None) is not None:
         config.single_threaded = False
     return [

@@ -12,7 +12,7 @@ Invariants
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from weft_lf.errors import LfError, Problem, Span, fail
 from weft_lf.target import Config, configured
 from weft_lf.tree import File, Reactor
 
+Parse = Callable[[str, str], File]  # of a text, and the name of its file
 NO_MAIN = "this file has no main reactor"
 LONGEST = 10_000_000  # the limit on the characters of a file: a file such as /dev/zero never ends
 
@@ -50,8 +51,10 @@ class Program:
 
 
 class _Loader:
-    def __init__(self, opened: Mapping[Path, str] | None = None) -> None:
-        self.opened = opened or {}
+    def __init__(
+        self, opened: Mapping[Path, str] | None = None, parse: Parse = parser.parse
+    ) -> None:
+        self.opened, self.parse = opened or {}, parse
         self.files: dict[Path, Loaded] = {}
         self.order: list[Loaded] = []
         self.open: list[Path] = []
@@ -70,7 +73,7 @@ class _Loader:
         if text is None:
             text = self.opened[path] if path in self.opened else self.read(path, asked)
         try:
-            parsed = parser.parse(text, str(path))
+            parsed = self.parse(text, str(path))
         except LfError as error:
             self.problems += error.problems
             return None
@@ -183,18 +186,24 @@ def parts(
     return loader.load(path, None), loader.problems
 
 
-def load(path: Path, text: str | None = None, opened: Mapping[Path, str] | None = None) -> Program:
+def load(
+    path: Path,
+    text: str | None = None,
+    opened: Mapping[Path, str] | None = None,
+    parse: Parse = parser.parse,
+) -> Program:
     """Returns the program whose main file is `path`.
 
     Args:
         path: the main file.
         text: the contents of the main file, if they are not to be read from `path`.
         opened: the contents of files that are not to be read, by their resolved paths.
+        parse: parses a file; kept.parse() does so more quickly if the file has not changed.
 
     Raises:
         LfError: the program has errors; the exception lists those of all files.
     """
-    loader = _Loader(opened)
+    loader = _Loader(opened, parse)
     main_file = loader.load(path, None, text)
     if main_file is None:
         raise LfError(loader.problems)

@@ -12,6 +12,7 @@ Invariants
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass, field
 
 from weft_lf import tree
@@ -38,6 +39,7 @@ TAKEN = [
     "platform",
     "cflags",
     "no-compile",
+    "tracing",
 ]
 REFUSED = {
     "docker": "run the built program in a container of your own",
@@ -48,6 +50,7 @@ ELSEWHERE = {
     "cmake-init-include": (("an521",), "no CMake builds for an521; take it out"),
     "cmake-args": (("an521",), "no CMake builds for an521; take it out"),
     "compiler": (("rp2040", "an521"), "the device's compiler is arm-none-eabi-gcc; take it out"),
+    "tracing": (("rp2040", "an521"), "a board has a recorder of its own: mcu/FLIGHT.md"),
     "board": (("host", "an521"), "only the pico-sdk knows boards; take it out"),
 }
 UNUSED = [
@@ -59,6 +62,7 @@ UNUSED = [
     "coordination-options",
     "tracing-federated",
     "dnet",
+    "edition",
     "export-dependency-graph",
     "export-to-yaml",
     "external-runtime-path",
@@ -69,11 +73,12 @@ UNUSED = [
     "runtime-version",
     "rust-include",
     "scheduler",
-    "tracing",
+    "trace-plugin",
     "tracing-plugin",
     "verify",
     "compile-verbose",
     "single-file-project",
+    "sst",
     "cargo-dependencies",
     "cargo-features",
     "hierarchical-bin",
@@ -119,6 +124,8 @@ class Config:
     compiler: str = ""
     board: str = ""  # its name in the pico-sdk; after a colon, the kind of stdio: uart or usb
     no_compile: bool = False
+    tracing: bool = False
+    trace_file: str = ""  # the trace's file without its ending; empty: the program's name
     given: dict[str, Span] = field(default_factory=dict)  # property of ELSEWHERE → its place
     span: Span = NOWHERE
     timeout_span: Span = NOWHERE
@@ -274,6 +281,8 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
         config.no_compile = _bool(value)
     elif name in ("cflags", "flags"):
         config.c_flags += [t for text, _ in _texts(value) for t in text.split()]
+    elif name == "tracing":
+        _tracing(config, pair)
     elif name == "compile-definitions":
         config.definitions.update(_definitions(value))
     elif name == "platform":
@@ -288,6 +297,23 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
         hint = f"did you mean '{near[0]}'?" if near else "lf/README.md lists the properties"
         raise fail(pair.span, f"there is no target property '{pair.name}'", hint)
     return []
+
+
+def _tracing(config: Config, pair: tree.Pair) -> None:
+    """Takes `tracing`: true, false, or the options of a trace, which ask for one."""
+    config.tracing = True
+    if isinstance(pair.value, tree.Pairs):
+        for option in pair.value.pairs:
+            if option.name.lower() != "trace-file-name":
+                text = f"there is no option '{option.name}' of a trace"
+                raise fail(option.span, text, 'write tracing: { trace-file-name: "NAME" }')
+            config.trace_file = _text(option.value)
+            if not re.fullmatch(r'[^"\\\x00-\x1f]+', config.trace_file):
+                raise fail(option.value.span, "this is no name of a file")
+    else:
+        config.tracing = _bool(pair.value)
+    if config.tracing:
+        config.given["tracing"] = pair.span
 
 
 def _workers(value: tree.Value) -> int:

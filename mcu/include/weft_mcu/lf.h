@@ -204,6 +204,8 @@ typedef struct { pthread_cond_t cond; lf_mutex_t *mutex; } lf_cond_t;
 #define lf_thread_create(thread, fn, arg) pthread_create((thread), 0, (fn), (arg))
 #define lf_thread_join(thread, result) pthread_join((thread), (result))
 #define lf_thread_self() pthread_self()
+/* Upstream's number of a program that is no federate. */
+static inline uint16_t lf_fed_id(void) { return UINT16_MAX; }
 int lf_thread_id(void); /* numbers count from 0, in the order in which threads ask for theirs */
 /* The owner may lock a mutex again, as upstream. */
 static inline int lf_mutex_init(lf_mutex_t *m) {
@@ -239,11 +241,18 @@ void lf_critical_section_exit_(void);
 #define lf_critical_section_exit(...) lf_critical_section_exit_()
 #define LF_CRITICAL_SECTION_ENTER(...) lf_critical_section_enter_()
 #define LF_CRITICAL_SECTION_EXIT(...) lf_critical_section_exit_()
-/* Events of the user's own in a trace are accepted and dropped, as upstream does without
- * tracing. */
+/* Events of the user's own in a trace. Without tracing they are dropped, as upstream does. */
 #define register_user_trace_event(self, text) ((void)(self), (void)(text), 1)
+#if WEFT_RX_RECORDS
+void weft_rx_record_event(const char *text);
+void weft_rx_record_value(const char *text, long long value);
+#define tracepoint_user_event(self, text) ((void)(self), weft_rx_record_event(text))
+#define tracepoint_user_value(self, text, value) \
+  ((void)(self), weft_rx_record_value((text), (long long)(value)))
+#else
 #define tracepoint_user_event(self, text) ((void)(self), (void)(text))
 #define tracepoint_user_value(self, text, value) ((void)(self), (void)(text), (void)(value))
+#endif
 
 /* ---- ports, actions, tokens, modes: in the program's file ------------------------------------ */
 #if WEFT_LF_PROGRAM

@@ -24,6 +24,9 @@ int weft_rx_run(const weft_rx_options *options) {
 #if WEFT_RX_TRACE
   weft_rx_trace_open();
 #endif
+#if WEFT_RX_RECORDS
+  weft_rx_record_open();
+#endif
   uint64_t start = weft_rx_clock64();
 #if WEFT_RX_ENCLAVES > 1
   weft_rx_run_enclaves(start, options);
@@ -65,6 +68,9 @@ int weft_rx_run(const weft_rx_options *options) {
 #endif
 #if WEFT_RX_TRACE
   weft_rx_trace_close();
+#endif
+#if WEFT_RX_RECORDS
+  weft_rx_record_close();
 #endif
 #endif
   return 0;

@@ -54,7 +54,8 @@ int Checker::here() const noexcept {
 int Checker::number_in(core::Waker* w) const noexcept {
   const auto by = w->ops->run;
   return by == services->coroutine_run || by == services->greenlet_run ||
-                 by == services->greenlet_start || by == services->ordinary_code_run
+                 by == services->greenlet_start || by == services->ordinary_code_run ||
+                 by == services->component_run
              ? number(static_cast<ProcessBase*>(w))
              : kNone;
 }
@@ -157,13 +158,13 @@ void Checker::arrives(ProcessBase* p, const void* place, Access how) noexcept {
   else
     run.record.forget_woken();
 }
-int Checker::selects(ProcessBase* p, Choice& choice, std::uint32_t from,
+int Checker::selects(ProcessBase* p, const SeenSelect& select, std::uint32_t from,
                      std::uint64_t key) noexcept {
   const int n = number(p);
   if (n == kNone) return -1;
   of(n).arrival = {nullptr, Access::all, true, true};
   run.record.at(n).limited = p->is(core::NodeFlags::limited);
-  return of(n).choice.begins(choice, from, key);
+  return of(n).choice.begins(select, from, key);
 }
 
 bool Checker::begun(ProcessBase* p, Begun how) noexcept {

@@ -32,9 +32,9 @@ class CheckedChoice final : public CheckedSelect {
  public:
   explicit CheckedChoice(Checker& engine) noexcept;
   // Returns the ready guard that the choice must take, or -1.
-  int begins(Choice&, std::uint32_t from, std::uint64_t key);
+  int begins(const SeenSelect&, std::uint32_t from, std::uint64_t key);
   const void* begun(Begun, Access& how);
-  int committed() const noexcept override;
+  int committed() const noexcept override { return select_.committed(select_.of); }
   void forget() noexcept {
     CheckedSelect::forget();
     waits_since_.clear();
@@ -45,7 +45,7 @@ class CheckedChoice final : public CheckedSelect {
   void takes_by_priority();
 
   Checker& engine_;
-  Choice* choice_ = nullptr;
+  SeenSelect select_{};
   // For a select with priorities, in a fair order: the step at which each guard was first passed
   // over although it was ready. 0 means that at the last select the guard was not ready, or was
   // taken.
@@ -72,7 +72,8 @@ class Checker final : public Points, public Deciding<Checker> {
   void ended(ProcessObject*, const void* group) noexcept override;
   bool pauses(ProcessBase*, const void* operation, bool yields) noexcept override;
   void arrives(ProcessBase*, const void* place, Access) noexcept override;
-  int selects(ProcessBase*, Choice&, std::uint32_t from, std::uint64_t key) noexcept override;
+  int selects(ProcessBase*, const SeenSelect&, std::uint32_t from,
+              std::uint64_t key) noexcept override;
   bool begun(ProcessBase*, Begun) noexcept override;
   void stops(ProcessBase*) noexcept override;
   void in_ordinary_code(ProcessBase*, runtime::Run*) noexcept override;

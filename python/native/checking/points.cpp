@@ -2,6 +2,7 @@
 // the engine (points.hpp).
 #include "checking/points.hpp"
 
+#include "components/components.hpp"
 #include "processes/block_thread.hpp"
 #include "processes/caller.hpp"
 #include "processes/greenlet.hpp"
@@ -43,6 +44,7 @@ const Services services{
     &greenlet_run,
     &greenlet_start,
     &block_thread_run,
+    &checked_component_run,
     &wait_op,
     [](runtime::Run& r) { r.cancel_everybody(); },
     [](runtime::Run& r) { return r.any_timer(); },

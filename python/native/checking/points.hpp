@@ -23,9 +23,24 @@
 
 namespace weft::py {
 
-class Choice;
 using weft::checking::Access;
 using weft::checking::Begun;
+
+// A select that begins, as a check sees it. The pointers are valid while the select lasts.
+struct SeenSelect {
+  core::Guard* guards;
+  std::uint32_t count;
+  Mode mode;
+  // Whether the select takes one of several guards, all at places of this OS process, and no
+  // standing choice takes it.
+  bool chooses;
+  const void* of;  // what the two functions are called with
+  // Returns the guard that the select has taken when it began; a negative number if it has parked.
+  int (*chosen)(const void* of) noexcept;
+  // Returns the guard to which a select that had parked has committed; a negative number if a time
+  // or a cancellation decided it.
+  int (*committed)(const void* of) noexcept;
+};
 
 class Points {
  public:
@@ -44,7 +59,8 @@ class Points {
   virtual void arrives(ProcessBase*, const void* place, Access) noexcept = 0;
   // Called when a select begins, and examines its guards from `from` on. Returns the guard that it
   // must take, or -1.
-  virtual int selects(ProcessBase*, Choice&, std::uint32_t from, std::uint64_t key) noexcept = 0;
+  virtual int selects(ProcessBase*, const SeenSelect&, std::uint32_t from,
+                      std::uint64_t key) noexcept = 0;
   // Called when the operation has begun. Returns true if the operation is over and another process
   // goes first: then the outcome of the operation must be kept.
   virtual bool begun(ProcessBase*, Begun) noexcept = 0;
@@ -94,7 +110,7 @@ extern Checking checking;
 
 // The services that the engine may use.
 struct Services {
-  static constexpr unsigned kVersion = 3;
+  static constexpr unsigned kVersion = 4;
   static constexpr const char* kCapsule = "weft._native._checking";
   unsigned version;
   void (*install)(Points*, runtime::Chooser*);  // null means that nothing is checked any longer
@@ -104,6 +120,7 @@ struct Services {
   void (*greenlet_run)(core::Waker*);
   void (*greenlet_start)(core::Waker*);
   void (*ordinary_code_run)(core::Waker*);
+  void (*component_run)(core::Waker*);
   const runtime::OpKind* waits_for_group;
   void (*cancel)(runtime::Run&);
   bool (*any_timer)(runtime::Run&);

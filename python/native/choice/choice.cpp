@@ -507,7 +507,18 @@ void Choice::begins_checked(ProcessBase* me, SelectMemory* memory) {
   const std::uint32_t from = memory && n_ > 1 ? memory->of(key_)
                              : select_        ? select_->next_start()
                                               : 0;
-  const int taken = checking->selects(me, *this, from, key_);
+  const auto committed = [](const void* of) noexcept {
+    const Choice& c = *static_cast<const Choice*>(of);
+    return c.standing_ ? c.standing_->committed_to() : c.select_->committed_to();
+  };
+  const SeenSelect seen{guards_.get(),
+                        n_,
+                        mode_,
+                        n_ > 1 && !far_ && !standing_,
+                        this,
+                        [](const void* of) noexcept { return static_cast<const Choice*>(of)->chosen_; },
+                        committed};
+  const int taken = checking->selects(me, seen, from, key_);
   if (taken < 0) return;
   if (memory)
     memory->of(key_) = static_cast<std::uint32_t>(taken);

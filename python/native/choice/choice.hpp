@@ -25,8 +25,6 @@ struct LetGo {
 
 struct Spec;  // a guard in the form in which the program gave it (choice.cpp)
 class Choice {
-  friend class CheckedChoice;  // checking/choices.cpp
-
  public:
   static constexpr int parked = core::Select::parked;
   static constexpr int cancelled = -3;

@@ -68,13 +68,15 @@ struct NativeCall {
     weft_status (*finish)(NativeCall&) = nullptr;
     Value slot;
     std::uint32_t end = 0;
-    int at_once = 0;  // the guard chosen by a select that gives way
     weft_value* value = nullptr;
     weft_guard* guards = nullptr;
     std::uint32_t* chosen = nullptr;
     Choosing* choosing = nullptr;
     Told told;
   } begun;
+  // While the program is checked; otherwise null (component_checked.cpp).
+  struct Checked;
+  std::unique_ptr<Checked> checked;
   // The choices, by their numbers of guards. They are kept, because a report may examine a choice
   // that is over.
   std::deque<std::unique_ptr<Choosing>> choosing;

@@ -361,6 +361,10 @@ BarrierEngine* barrier_at(Call& c, std::uint32_t number, const char* verb, bool 
   return nullptr;
 }
 
+core::SyncObject& place_of_barrier(Call& c, std::uint32_t number) noexcept {
+  return c.barriers[number]->core;
+}
+
 namespace {
 
 weft_status sync(weft_process* p, std::uint32_t number, weft_place at) {
@@ -529,13 +533,6 @@ PyMethodDef component_calls_functions[] = {
 }  // namespace calls
 
 using namespace calls;
-
-NativeCall::NativeCall() = default;
-NativeCall::~NativeCall() {
-  for (EndObject* e : ends) Py_DECREF(reinterpret_cast<PyObject*>(e));
-  for (BarrierObject* b : barriers) Py_DECREF(reinterpret_cast<PyObject*>(b));
-  for (weft_argument& a : arguments) drop_native(a.value);
-}
 
 void task_waiter_comes() {
   task_waiters.fetch_add(1, std::memory_order_seq_cst);

@@ -3,6 +3,7 @@
 //   component_calls.cpp   the table of functions; operations of a thread, which waits in them
 //   component_select.cpp  choice, on a thread and on the pool
 //   component_pool.cpp    operations of a coroutine, which are begun and finished; its threads
+//   component_checked.cpp the operations of a coroutine in a check
 //   component_observe.cpp what is reported of operations to observers
 #pragma once
 #include <memory>
@@ -26,7 +27,18 @@ struct NativeCall::Choosing {
   bool armed = false;
   bool told = false;               // whether the beginning of the select was reported to observers
   std::uint32_t* start = nullptr;  // the guard at which the next select over these guards begins
+  int at_once = 0;                 // what the beginning of the select has returned
 };
+
+// Makes the process a member of the group, and its call one that has begun. `ops` says how the
+// process is run.
+NativeCall& join_group(runtime::Group& g, ProcessObject* p, const runtime::ProcessOps& ops);
+// Resumes the coroutine, with this table of functions. Returns WEFT_PENDING if it waits, or how it
+// has ended.
+weft_status resume(NativeCall& c, const weft_api& api, weft_failure& f);
+// Called with the GIL when the coroutine has ended. Returns the outcome as Python sees it: the
+// result, or null with the exception.
+PyObject* call_over(NativeCall& c, weft_status s, weft_failure& f);
 
 namespace calls {
 
@@ -72,6 +84,8 @@ bool may_wait(Call& c, const char* verb);
 // Return the end or the barrier for an operation; null for bad use.
 EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb);
 BarrierEngine* barrier_at(Call& c, std::uint32_t number, const char* verb, bool sync = false);
+// Returns the place of a barrier that the process has.
+core::SyncObject& place_of_barrier(Call& c, std::uint32_t number) noexcept;
 void go_to(Call& c, weft_place at) noexcept;
 // Moves values between the component and a slot.
 weft_status taken(Call& c, std::uint32_t end, PyObject* o, weft_value* to);
@@ -123,6 +137,14 @@ weft_status start_read(weft_process* p, std::uint32_t end, weft_value* to, weft_
 weft_status start_write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at);
 weft_status start_sync(weft_process* p, std::uint32_t barrier, weft_place at);
 weft_status finish(weft_process* p);
+// --- component_checked.cpp
+//
+void start_checked(runtime::Group& g, ProcessObject* p);
+// Called when a select of a process that is checked begins. Returns the guard at which the select
+// looks first.
+std::uint32_t begins_checked(Call& c, Call::Choosing& x, Mode mode, std::uint64_t key,
+                             std::uint32_t from) noexcept;
+
 // Reports that an operation at this channel cannot begin on the pool, since that channel has ends
 // in other OS processes.
 weft_status wired_on_the_pool(Call& c, const char* verb, const ChannelObject* channel);

@@ -21,6 +21,7 @@
 #include <sched.h>
 
 #include "channels/marks.hpp"
+#include "checking/points.hpp"
 #include "choice/watch.hpp"
 #include "components/component.hpp"
 #include "components/component_calls.hpp"
@@ -99,10 +100,6 @@ unsigned cpus() noexcept {
   return std::clamp(known ? CPU_COUNT(&set) : 1, 1, 64);
 }
 
-void forget_call(Call& c) noexcept {
-  running_calls.erase(std::find(running_calls.begin(), running_calls.end(), &c));
-}
-
 // Ends a process, with the GIL. The last process of a thread ends the thread too.
 void end_pooled(ProcessObject* p, PyObject* result) {
   PoolThread& t = *p->pool;
@@ -167,6 +164,24 @@ PoolThread* pool_thread(runtime::Run& run, const char* process) {
 
 }  // namespace
 
+weft_status resume(NativeCall& c, const weft_api& api, weft_failure& f) {
+  try {
+    return c.info->step(&api, reinterpret_cast<weft_process*>(&c), c.arguments.data(), &f,
+                        &c.frame);
+  } catch (abi::__forced_unwind&) {
+    weft::detail::thread_needed(*c.process);
+  }
+}
+
+PyObject* call_over(NativeCall& c, weft_status s, weft_failure& f) {
+  running_calls.erase(std::find(running_calls.begin(), running_calls.end(), &c));
+  release_lent();
+  run_deferred();
+  PyObject* const r = conclude(c, s, f);
+  c.process = nullptr;
+  return r;
+}
+
 void pooled_run(core::Waker* w) {
   ProcessObject* const p = object_of_pooled(*static_cast<ProcessBase*>(w));
   runtime::Context& here = *runtime::this_context;
@@ -178,20 +193,11 @@ void pooled_run(core::Waker* w) {
   WatchedStep& watched = p->pool->step;
   if (stepping()) [[unlikely]]
     watched.begin(p);
-  weft_status s;
-  try {
-    s = c.info->step(&table, reinterpret_cast<weft_process*>(&c), c.arguments.data(), &f, &c.frame);
-  } catch (abi::__forced_unwind&) {
-    weft::detail::thread_needed(p->base);
-  }
+  const weft_status s = resume(c, table, f);
   watched.end();
   if (s != WEFT_PENDING) {
     const With lock;
-    forget_call(c);
-    release_lent();
-    run_deferred();
-    PyObject* const r = conclude(c, s, f);
-    c.process = nullptr;
+    PyObject* const r = call_over(c, s, f);
     here.running = nullptr;  // operations that finalisers begin after this point belong to no
                              // process
     end_pooled(p, r);
@@ -204,21 +210,15 @@ void each_pooled_step(PyRun& run, void (*f)(const WatchedStep&, void*), void* to
   for (const PoolThread* t : run.pool) f(t->step, to);
 }
 
-void start_pooled(runtime::Group& g, ProcessObject* p) {
+NativeCall& join_group(runtime::Group& g, ProcessObject* p, const runtime::ProcessOps& ops) {
   Call& c = native_call(PyTuple_GET_ITEM(p->body, 0));
-  PoolThread* const t = pool_thread(g.run, p->base.function);
-  PyObject* const why_none = t ? nullptr : take_exception();
-  if (t) {
-    p->pool = t;
-    ++t->live;
-  }
   c.started = true;
   c.process = &p->base;
   c.run = &g.run;
   p->native = &c;
   p->native_code = 1;
   go_to(c, {c.info->file, c.info->line});
-  p->base.ops = t ? &t->ops_here(pooled_ops) : &pooled_ops;
+  p->base.ops = &ops;
   g.add(p->base);
   for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i) {
     Engine& core = p->held[i]->channel->core;
@@ -226,15 +226,30 @@ void start_pooled(runtime::Group& g, ProcessObject* p) {
         p->base.id;
   }
   if (p->watch()) name_watch(p);
+  if (checking) [[unlikely]]
+    checking->starts(p);
   if (observing()) [[unlikely]]
     observe_start(p);
+  for (const EndObject* e : c.ends)
+    if (is_wired(e->channel)) c.abroad.store(true, std::memory_order_relaxed);
+  return c;
+}
+
+void start_pooled(runtime::Group& g, ProcessObject* p) {
+  if (checking) [[unlikely]]
+    return start_checked(g, p);
+  PoolThread* const t = pool_thread(g.run, p->base.function);
+  PyObject* const why_none = t ? nullptr : take_exception();
+  if (t) {
+    p->pool = t;
+    ++t->live;
+  }
+  Call& c = join_group(g, p, t ? t->ops_here(pooled_ops) : pooled_ops);
   if (!t) {
     restore_exception(why_none);
     end_process(p, p->base, nullptr);
     return;
   }
-  for (const EndObject* e : c.ends)
-    if (is_wired(e->channel)) c.abroad.store(true, std::memory_order_relaxed);
   running_calls.push_back(&c);
   Py_INCREF(reinterpret_cast<PyObject*>(p));
   t->post(&p->base);

@@ -222,6 +222,8 @@ Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
     return nullptr;
   }
   x->start = &c.starts[key];
+  if (c.checked) [[unlikely]]
+    *x->start = begins_checked(c, *x, fair ? Mode::fair : Mode::priority, key, *x->start);
   x->select.emplace(x->guards.get(), n, fair ? Mode::fair : Mode::priority, c.process, *x->start);
   core::Select& s = *x->select;
   runtime::Run* const run = c.run;
@@ -231,6 +233,7 @@ Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
   if (c.abroad.load(std::memory_order_relaxed) && (*far = wired_among(c, guards, n))) return x;
   i = s.scan([run]() noexcept { return run->now(); });
   if (i == core::Select::none) i = s.enrol();
+  x->at_once = i;
   return x;
 }
 
@@ -309,7 +312,6 @@ weft_status start_select(weft_process* p, weft_guard* guards, std::uint32_t n, s
   c.begun.guards = guards;
   c.begun.chosen = chosen;
   c.begun.choosing = x;
-  c.begun.at_once = i;
   c.begun.finish = &finish_select;
   if (i != core::Select::parked) return WEFT_PENDING;
   arm(c, *x);
@@ -319,7 +321,7 @@ weft_status start_select(weft_process* p, weft_guard* guards, std::uint32_t n, s
 }
 weft_status finish_select(Call& c) {
   Call::Choosing& x = *c.begun.choosing;
-  const int i = c.begun.at_once;
+  const int i = x.at_once;
   return end(c, x, c.begun.guards, c.begun.chosen, i == core::Select::parked ? woken(c, x) : i);
 }
 

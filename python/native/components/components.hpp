@@ -17,7 +17,11 @@ void go_abroad(const ChannelObject* c);
 // Runs a process on the pool; the address of this function also marks the wakers of processes on
 // the pool.
 void pooled_run(core::Waker* w);
-inline bool is_pooled(const ProcessBase& p) noexcept { return p.ops->run == &pooled_run; }
+// Runs a coroutine of a component in a check, on the scheduler of the check.
+void checked_component_run(core::Waker* w);
+inline bool is_pooled(const ProcessBase& p) noexcept {
+  return p.ops->run == &pooled_run || p.ops->run == &checked_component_run;
+}
 
 // Returns whether the thread runs a component, which itself reports its place in its source. Needs
 // the GIL.

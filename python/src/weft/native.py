@@ -300,8 +300,8 @@ def _cpu(cpu: object) -> int:
     return cpu
 
 
-# A check replaces this function (weft._checking).
-def _made(name: str, capsule: Any, number: int, given: tuple[Any, ...], cpu: Any) -> Any:
+# A check replaces this function (weft._checking): it refuses a process that is not on the pool.
+def _made(name: str, on: Any, capsule: Any, number: int, given: tuple[Any, ...], cpu: Any) -> Any:
     return _native._component_call(capsule, number, given, cpu)
 
 
@@ -331,7 +331,7 @@ def _factory(
         if on == "pool" and cpu is not None:
             raise BadUse(f"{name}(cpu={cpu!r}): on the pool it shares its thread; say on='thread'")
         given = tuple(values)
-        here = _made(name, capsule, number, given, _cpu(cpu))
+        here = _made(name, on, capsule, number, given, _cpu(cpu))
         ends = [v for v, p in zip(values, parameters, strict=True) if p[1] in (_READER, _WRITER)]
         if on == "pool":
             return _native.ProcessFunction(here, name, _POOL)(*ends)

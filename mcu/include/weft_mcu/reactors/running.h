@@ -5,6 +5,7 @@
 #define WEFT_RX_RUNNING_H
 #include "weft_mcu/flight.h"
 #include "weft_mcu/reactors/modes.h"
+#include "weft_mcu/reactors/records.h"
 #include "weft_mcu/reactors/tokens.h"
 
 /* ---- the current tag ------------------------------------------------------------------------- */
@@ -42,7 +43,7 @@ static _Thread_local bool weft_rx_missed;
 static bool weft_rx_missed_on[WEFT_CORES];
 #define weft_rx_missed weft_rx_missed_on[weft_core()]
 #endif
-void weft_rx_told_missed(void) { weft_rx_missed = true; }
+static void weft_rx_trace_missed(void) { weft_rx_missed = true; }
 #ifndef WEFT_RX_TRACE_HOOK
 #include <stdio.h>
 static FILE *weft_rx_trace_file;
@@ -69,8 +70,14 @@ static void weft_rx_trace(weft_rx_env *env, unsigned number) {
                      weft_rx_names[number], weft_rx_missed);
 }
 #else
-void weft_rx_told_missed(void) {}
+static void weft_rx_trace_missed(void) {}
 #endif
+void weft_rx_told_missed(void) {
+  weft_rx_trace_missed();
+#if WEFT_RX_RECORDS
+  weft_rx_record_event("deadline missed");
+#endif
+}
 
 /* ---- running --------------------------------------------------------------------------------- */
 /* Call reaction r. `step` is the unit of r: bytes of the table, or reactions. */
@@ -79,7 +86,7 @@ WEFT_INLINE void weft_rx_call_by(weft_rx_env *env, unsigned r, unsigned step) {
   WEFT_RX_TABLE weft_rx_reaction *reaction =
       step == 1 ? own + r
                 : (WEFT_RX_TABLE weft_rx_reaction *)(const void *)((const uint8_t *)own + r);
-#if WEFT_RX_MODES || WEFT_RX_TRACE
+#if WEFT_RX_MODES || WEFT_RX_TRACE || WEFT_RX_RECORDS
   unsigned number = (unsigned)(reaction - weft_rx_reactions);
 #endif
 #if WEFT_RX_MODES
@@ -91,9 +98,15 @@ WEFT_INLINE void weft_rx_call_by(weft_rx_env *env, unsigned r, unsigned step) {
 #if WEFT_RX_TRACE
   weft_rx_missed = false;
 #endif
+#if WEFT_RX_RECORDS
+  weft_rx_record_begins(env, number);
+#endif
   weft_flight_note(reaction, 0, WEFT_FLIGHT_BEGINS);
   reaction->fn(reaction->self);
   weft_flight_note(reaction, 0, WEFT_FLIGHT_RETURNS);
+#if WEFT_RX_RECORDS
+  weft_rx_record_returns(number);
+#endif
 #if WEFT_RX_TRACE
   weft_rx_trace(env, number);
 #endif

@@ -67,6 +67,12 @@ void *memset(void *, int, size_t);
 #ifndef WEFT_RX_TRACE
 #define WEFT_RX_TRACE 0
 #endif
+#ifndef WEFT_RX_RECORDS
+#define WEFT_RX_RECORDS 0
+#endif
+#if WEFT_RX_RECORDS && !WEFT_RX_HOST
+#error "weft: only a host writes a file of what the reactions do (WEFT_RX_RECORDS)"
+#endif
 #ifndef WEFT_RX_TABLE
 #define WEFT_RX_TABLE const
 #define WEFT_RX_WIRED 0

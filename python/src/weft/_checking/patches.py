@@ -295,13 +295,15 @@ class World:
     def _of_native(self, module: Any) -> Iterator[tuple[tuple[Any, str], Any]]:
         old = module._made
 
-        def made(name: str, *args: Any) -> Any:
-            if self.here:
+        def made(name: str, on: Any, *args: Any) -> Any:
+            if self.here and on != "pool":
+                where = "on a thread of its own" if on == "thread" else "in another OS process"
                 raise self.refuse(
-                    f"makes {name}, a process of a native component, whose threads a check cannot stop",
-                    "put a process in Python in its place",
+                    f"makes {name}, a process of a native component {where}, which a check cannot stop",
+                    "write it as a coroutine (weft/component_tasks.hpp), which runs on the pool unless told otherwise, "
+                    "or put a process in Python in its place",
                 )
-            return old(name, *args)
+            return old(name, on, *args)
 
         yield (module, "_made"), made
 
