@@ -187,6 +187,23 @@ def test_programs_of_two_hosts_with_one_pid() -> None:
     assert len({one.pid for one in programs}) == 3 and programs[0].pid == 1
 
 
+def test_how_a_process_ended_and_a_buffer_that_drops_values(tmp_path: Path) -> None:
+    """rule 14.19: there are no hand-overs at a channel whose full buffer drops values"""
+    for drops, arrows in ((0, 1), (1 << 25, 0)):
+        (tmp_path / "b").write_bytes(
+            board(
+                event(10, SRC, OVER, WRITE, A, BUFFERED | drops),
+                event(20, DST, OVER, READ, A, BUFFERED | drops),
+                event(30, SRC, END, 3),
+                event(40, DST, END, 4),
+            )
+        )
+        recorded = _flight_read.Recorded([tmp_path / "b"])
+        hows = [x["how"] for x in recorded.lines() if x["e"] == "end"]
+        assert hows == ["Cancelled", "failed"]
+        assert b"".join(_perfetto.packets(recorded)).count(b"takes") == arrows
+
+
 @pytest.mark.parametrize("rest", [b"", b"R\xff\xff\xff\x7fxx", b"T\1\0\0\0x", b"R\7\0\0\0abcdefg"])
 def test_bytes_that_are_cut_off_or_damaged_are_read_up_to_there(
     tmp_path: Path, rest: bytes
