@@ -1,18 +1,10 @@
 """What the answers of several OS processes to a look tell of channels between them: which channels
-are one, and which threads wait at an end whose channel is elsewhere.
-
-A sample (python/native/rounds/look.cpp) sees of such a thread that its operation is not in the line
-of any channel here, and takes it for one that was let go on and has not run yet ("due"). But such a
-thread runs within moments, unless others keep the interpreter's lock: one that was due in every
-sample of an interval, and did nothing before, waits.
+are one.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any
-
-_AT = re.compile(r"(?:extended )?(read|write) '(.*)' at ")
 
 
 def in_many(answers: dict[int, dict[str, Any]]) -> set[str]:
@@ -34,34 +26,3 @@ def in_many(answers: dict[int, dict[str, Any]]) -> set[str]:
         for name, held in sides.items()
         if len(held) > 1 and any(len(each) < 2 for each in held.values())
     }
-
-
-def count_as_waits(answer: dict[str, Any]) -> None:
-    """Counts such threads in the answer of an OS process to a look as waiting, and so at their
-    channels. If the OS process is known to compute less than half of the time (the answers of hosts
-    tell it), no thread that was let go on waits for the interpreter's lock: each moment in which one
-    was due counts.
-    """
-    calm = (cpu := answer.get("os", {}).get("cpu")) is not None and cpu < 0.5
-    held = {(key, writes) for one in answer["processes"] for key, writes in one["holds"]}
-    for one in answer["processes"]:
-        share = one["share"]
-        if one["kind"] != "thread" or "due" not in share:
-            continue
-        at = _AT.match(one["does"]) if one["now"] == "due" else None
-        whole = at and share["due"] == 1.0 and one["for"] > 0.9 * answer["seconds"]
-        # the sides of its ends at channels of which nobody here holds the other side
-        far = {writes for key, writes in one["holds"] if (key, not writes) not in held}
-        if not (whole or (calm and (at or len(far) == 1))):
-            continue
-        writing = at[1] == "write" if at else far.pop()
-        state, side = ("writes", "writing") if writing else ("reads", "reading")
-        share[state] = share.get(state, 0.0) + share.pop("due")
-        if at is None:
-            continue
-        one["now"] = state
-        for key, writes in one["holds"]:
-            channel = answer["channels"].get(key)
-            if channel is not None and channel["name"] == at[2] and writes == writing:
-                one["waits"].append([key, writes])
-                channel[side] = max(channel[side], share[state])

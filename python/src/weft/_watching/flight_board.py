@@ -145,6 +145,7 @@ class _Place:
     drops: bool = False
     read: int = 0
     written: int = 0
+    sides: int = 0  #: 1: values were read there; 2: values were written; 3: both
 
 
 class _Writer:
@@ -205,6 +206,8 @@ class _Writer:
             if status or op not in _READS + _WRITES:
                 continue
             writes = op in _WRITES
+            if kind != _WAITS:
+                place.sides |= 2 if writes else 1
             if kind == _OVER:
                 met[thing, writes] = met.get((thing, writes), 0) + 1
             elif kind == _GOES_ON:
@@ -244,7 +247,9 @@ class _Writer:
             place = self._place(thing)
             if thing not in places:
                 places[thing] = len(places)
-                flags = _DROPS if place.drops or (self._cut and place.buffered) else 0
+                # How many values have passed is not known at a buffer, nor at an end of a link.
+                unknown = self._cut and (place.buffered or place.sides != 3)
+                flags = _DROPS if place.drops or unknown else 0
                 numbers = (place.number, flags, place.read, place.written)
                 out.extend(b"\x81" + b"".join(map(varint, numbers)) + text(place.name))
             return varint(places[thing] + 1)
