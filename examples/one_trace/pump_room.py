@@ -13,9 +13,11 @@ that of the board, and those of the hosts.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -53,22 +55,34 @@ def show(verdicts):
     return list(verdicts)
 
 
-def port(device):
-    """Returns the board's serial port. An emulated board has a socket in its place."""
-    if not Path(device).is_socket():
-        return device
-    line = socket.socket(socket.AF_UNIX)
-    line.connect(device)
-    return line
+@contextlib.contextmanager
+def port(device, emulated, folder):
+    """Yields the board's serial port; of an emulated board a socket."""
+    if not emulated:
+        yield device
+        return
+    at = folder / "board.sock"
+    at.unlink(missing_ok=True)
+    command = [HERE.parents[1] / "emulator/bin/weft-rp2040", "run", emulated, "--uart-socket", at]
+    with subprocess.Popen([*command, "--uart-delay", "--no-uart"], stdout=subprocess.DEVNULL) as it:
+        try:
+            while not at.is_socket():
+                if it.poll() is not None:
+                    raise click.ClickException("the emulator has not started")
+                time.sleep(0.02)
+            with socket.socket(socket.AF_UNIX) as line:
+                line.connect(str(at))
+                yield line
+        finally:
+            it.terminate()
 
 
-def run_room(board, cellar, n):
-    """Starts all processes, and returns the verdicts."""
+def run_room(board, smooth, cellar, n):
+    """Runs all processes, and returns the verdicts."""
     names = ["numbers", "answers", "samples", "means", "levels", "verdicts"]
     c = {name: Channel(name) for name in names}
     board.give("numbers", c["numbers"].reader())
     board.give("answers", c["answers"].writer())
-    smooth = weft.native.load(HERE / "smooth.cpp").smooth
     return run(
         show(c["verdicts"].reader()),
         dial(c["numbers"].writer(), n),
@@ -80,22 +94,26 @@ def run_room(board, cellar, n):
 
 
 @click.command()
-@click.option(
-    "--device", required=True, help="The serial port of the board, or an emulator's socket."
-)
+@click.option("--device", help="The serial port of the board.")
+@click.option("--emulate", help="The board's program, to run in the emulator.", metavar="ELF")
 @click.option("--join", "url", required=True, help="The address of the network's server.")
 @click.option("--keys", required=True, help="The folder with this program's keys.")
 @click.option("--samples", default=8, show_default=True, help="How many numbers go round.")
 @click.option("--folder", default="out", show_default=True, type=click.Path(path_type=Path))
-def main(device, url, keys, samples, folder):
+def main(device, emulate, url, keys, samples, folder):
+    if bool(device) == bool(emulate):
+        raise click.UsageError("give either --device or --emulate")
     folder.mkdir(parents=True, exist_ok=True)
-    with (
-        net.join(url, keys=keys, name="pump-room") as network,
-        serial.connect(port(device), baud=19200, lease=20.0) as board,
-    ):
-        with flight(folder / "program.flight"):
-            verdicts = run_room(board, network.host("cellar"), samples)
-        board.flight(folder / "board.flight", patience=60.0)
+    smooth = weft.native.load(HERE / "smooth.cpp").smooth
+    with net.join(url, keys=keys, name="pump-room") as network:
+        cellar = network.host("cellar")
+        with (
+            port(device, emulate, folder) as line,
+            serial.connect(line, baud=19200, lease=20.0) as board,
+        ):
+            with flight(folder / "program.flight"):
+                verdicts = run_room(board, smooth, cellar, samples)
+            board.flight(folder / "board.flight", patience=60.0)
     dump = [sys.executable, "-m", "weft.cli", "dump", url, "--keys", keys, "-o", str(folder)]
     subprocess.run(dump, check=True)
     print(" ".join(verdicts))

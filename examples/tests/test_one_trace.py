@@ -3,14 +3,12 @@ classes read it (rules M24, 14.14, 14.17)."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,33 +35,18 @@ def weft(*args: object) -> subprocess.CompletedProcess[str]:
     return done
 
 
-@contextlib.contextmanager
-def board(folder: Path) -> Iterator[Path]:
-    """Yields the socket that is the serial port of an emulated RP2040 with mcu/csp/examples/pc_recorded.cpp."""
-    make = ["make", "-s", "-C", ROOT / "mcu", "-f", "csp/csp.mk", "FLIGHT=256", "pc_recorded"]
-    subprocess.run(make, check=True)
-    path = folder / "uart.sock"
-    command = [ROOT / "emulator/bin/weft-rp2040", "run", ELF]
-    command += ["--uart-socket", path, "--uart-delay", "--no-uart"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as emulator:
-        while not path.is_socket():
-            assert emulator.poll() is None
-        try:
-            yield path
-        finally:
-            emulator.terminate()
-
-
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Runs the network, and returns the folder of its files and what `weft trace` says of them."""
     folder = tmp_path_factory.mktemp("traced")
+    make = ["make", "-s", "-C", ROOT / "mcu", "-f", "csp/csp.mk", "FLIGHT=256", "pc_recorded"]
+    subprocess.run(make, check=True)
     keys = net.make_keys(folder / "keys")
     net.make_keys(folder / "server", by=keys, offers=["*"])
     (runtime := folder / "runtime").mkdir(mode=0o700)
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "WEFT_FLIGHT": f"256K:{folder}"}
     environment.pop("WEFT_INSPECT", None)
-    with Server(folder / "server", "127.0.0.1:0") as server, board(folder) as device:
+    with Server(folder / "server", "127.0.0.1:0") as server:
         host = [sys.executable, "-m", "weft.cli", "host", "--join", server.url, "--keys", str(keys)]
         host += ["--name", "cellar", "--hosts", "1", "--allow", "judge:judge", "--json"]
         with subprocess.Popen(
@@ -71,7 +54,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         ) as agent:
             assert agent.stdout and json.loads(agent.stdout.readline())
             try:
-                program = [sys.executable, FOLDER / "pump_room.py", "--device", device]
+                program = [sys.executable, FOLDER / "pump_room.py", "--emulate", ELF]
                 program += ["--join", server.url, "--keys", keys, "--samples", str(SAMPLES)]
                 done = subprocess.run(
                     [*program, "--folder", folder / "out"],
