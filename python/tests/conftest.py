@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 import shutil
 import sys
 import tempfile
@@ -22,10 +23,13 @@ import pytest
 from loops import RUNNERS, Runner
 
 from weft import coroutines, greenlets, threads
+from weft._components.build import FLAGS, OPTIMISED, include_dir
 from weft._watching import observers as _observers
 
 # This makes modules of tools/ importable, however pytest was started.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+
+import component_header  # noqa: E402
 
 MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenlets": greenlets}
 
@@ -54,6 +58,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.name.removeprefix("test_").startswith(SPREAD):
             item.add_marker("spread")
+    if any("native" in item.path.name for item in items):
+        header = component_header.compiler(Path(include_dir()), [*FLAGS, *OPTIMISED])
+        if header and "CXX" not in os.environ:
+            os.environ["CXX"] = header  # for this OS process, and for those that tests start
 
 
 class _Done:

@@ -23,7 +23,8 @@ from weft.errors import BadUse
 
 __all__ = ["build", "cache_dir", "cmake_dir", "include_dir"]
 
-_FLAGS = ("-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-DWEFT_PLACE_COMPONENT")
+FLAGS = ("-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-DWEFT_PLACE_COMPONENT")
+OPTIMISED = ("-O2", "-DNDEBUG")
 # With these flags an exception records where it was thrown: weft/component_stack.hpp.
 _DEBUG = ("-O0", "-g", "-DWEFT_COMPONENT_STACKS", "-Wl,--wrap=__cxa_throw")
 
@@ -106,8 +107,8 @@ def build(
         raise BadUse(f"build: there is no file {path}; give the C++ source of a component")
     if isinstance(flags, str):
         raise BadUse(f"build: flags must be a list of options, as [{flags!r}]")
-    kind = _DEBUG if debug else ("-O2", "-DNDEBUG")
-    front = [*compiler(), *_FLAGS, *kind, *flags, f"-I{include_dir()}"]
+    kind = _DEBUG if debug else OPTIMISED
+    front = [*compiler(), *FLAGS, *kind, *flags, f"-I{include_dir()}"]
     version = _run([*compiler(), "--version"], path)
     seen = _run([*front, "-E", str(path)], path)
     content = hashlib.sha256(b"\0".join([version, " ".join(front).encode(), seen])).hexdigest()

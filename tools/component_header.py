@@ -1,0 +1,60 @@
+"""<weft/component.hpp>, parsed once for the tests that build components.
+
+    component_header.compiler() ──► "g++ -I.build/tests/component-HASH", for $CXX
+
+More than two thirds of the time in which g++ compiles a small component is the parsing of this
+header. g++ takes the precompiled header of a folder that -I names, if its flags are the same; for
+other flags it passes the precompiled header over, and parses the header itself.
+
+Invariants
+- Only the standard library is used: tests of several rooms import this file.
+- The folder's name has a hash of all that decides what is in it: Weft's headers, the compiler, the
+  flags. The folder gets this name once the precompiled header is whole.
+- One OS process compiles the header; others wait for that one (flock).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent.parent / ".build" / "tests"
+
+
+def compiler(include: Path, flags: Sequence[str]) -> str | None:
+    """Returns g++ and the flag that lets it find the precompiled header, as a value for $CXX.
+
+    Args:
+        include: the folder of Weft's headers.
+        flags: the flags with which the components are compiled.
+
+    Returns None if there is no g++, or it does not compile the header.
+    """
+    if not shutil.which("g++"):
+        return None
+    found = hashlib.sha256(subprocess.run(["g++", "--version"], capture_output=True).stdout)
+    found.update(repr((include, flags)).encode())
+    for file in sorted(include.glob("**/*.h*")):
+        found.update(str(file.relative_to(include)).encode())
+        found.update(file.read_bytes())
+    made = FOLDER / f"component-{found.hexdigest()[:16]}"
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "component.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            for old in FOLDER.glob("component-*"):
+                shutil.rmtree(old)
+            new = FOLDER / "component.new"
+            shutil.rmtree(new, ignore_errors=True)
+            (new / "weft").mkdir(parents=True)
+            # -xc++-header: without it, -shared makes g++ link
+            command = ["g++", "-x", "c++-header", *flags, f"-I{include}"]
+            header, parsed = include / "weft/component.hpp", new / "weft/component.hpp.gch"
+            if subprocess.run([*command, header, "-o", parsed], capture_output=True).returncode:
+                return None
+            new.rename(made)
+    return f"g++ -I{made}"
