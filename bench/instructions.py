@@ -6,7 +6,7 @@ the program of the bench, as BEFORE contains it, is run under callgrind at two s
 headers and the package of BEFORE, then with those of AFTER. The difference of the two counts,
 divided by the difference in operations, is the count of one operation: start and end cancel out. A
 count does not depend on the load of the machine. It repeats to a tenth of a per cent; with threads
-to some per cent, since it is chance which of them sleeps.
+to some per cent, because chance decides which of them sleeps.
 
 Prints one line of a table for every case as soon as it is counted. Needs valgrind and g++. Exit
 status: 0; 1 when a case is worse than before by more than 3 %, or does not run; 2 for bad usage.
@@ -30,8 +30,8 @@ from pathlib import Path
 ALLOWED = 1.03  # the agreed limit for a change that should cost nothing
 FLAGS = ["-std=c++20", "-O2", "-DNDEBUG", "-pthread"]  # the same as in bench/CMakeLists.txt
 TIMEOUT = 900.0
-# The program runs without the cyclic collector: whether the collector would run once more, over all
-# objects, is a matter of chance.
+# The program runs without the cyclic collector: otherwise chance would decide whether the collector
+# runs once more over all objects.
 WITHOUT_COLLECTOR = """
 import gc, runpy, sys
 gc.disable()
@@ -49,7 +49,7 @@ class Case:
     arguments: str  # the arguments of the program, with {} in place of the size
     sizes: tuple[int, int]
     operations: Callable[[int], int]
-    module: str = ""  # WEFT_BENCH_MODULE; if it is given, the program runs by itself, not by on.py
+    module: str = ""  # WEFT_BENCH_MODULE; if it is given, the program runs without on.py
 
     def argv(self, size: int) -> list[str]:
         return self.arguments.format(size).split()
@@ -142,7 +142,7 @@ class Checkout:
     """One of the two checkouts: compiles programs with its own headers, and runs them under
     callgrind.
 
-    A program is looked for in the folders `programs`, in this order.
+    The folders `programs` are searched for a program in this order.
     """
 
     def __init__(self, root: Path, programs: list[Path], work: Path) -> None:

@@ -1,4 +1,4 @@
-"""./run bench: measure Weft beside its peers.
+"""./run bench: measures Weft beside its peers.
 
 Exit status: 0 if all was measured, whether its target (its *reach*) is met or not, and even if a
 peer is not on this machine; 1 if a program failed, hung or did not build, or with --check if a
@@ -41,7 +41,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="one short round: does everything run? (figures not for comparing)",
+        help="one short round, to check that everything runs (its figures are not comparable)",
     )
     parser.add_argument(
         "--runs", type=int, metavar="N", help="rounds, in place of the number in targets.toml"

@@ -5,8 +5,9 @@ operation takes effect at some instant between its `call` and its `ret`; the che
 instants at which the model does the same.
 
 Sound: the history of a correct runtime is never flagged. The search follows every step that the
-model allows, in every order, and flags only when it has seen all of them. When it runs out of its
-budget, the verdict is `unknown`, which is not a failure. Strong: the whole observable behaviour is
+model allows, in every order, and flags a history only when it has tried all of them. When it runs
+out of its budget, the verdict is `unknown`, which is not a failure. Strong: the whole observable
+behaviour is
 compared: every outcome of every operation with its value, guard, exception and the exception's
 attributes, virtual times, results of groups, dropped counts, the deadlock's report. So no run of
 the model explains a lost, doubled or reordered value, an early end, a wrong exception or an
@@ -14,7 +15,7 @@ impossible choice. Such a history is flagged, with the record that no run explai
 
   grain "atomic"  one scheduler: an operation starts at its `call` record, before any other record.
                   These choices are open: which ready guard a select takes (checked for fairness and
-                  priority, 5.4), and when ends are let go, timers fire and cancellations arrive.
+                  priority, 5.4), and when ends are released, timers fire and cancellations arrive.
                   yield_ is checked (7.7).
   grain "cores"   threads: an operation starts at any moment after its `call`; a select looks at
                   its guards one by one. Fairness, priority and yield_ are not judged: between cores
@@ -50,7 +51,7 @@ class Verdict(NamedTuple):
 
 
 def audit(history: list[Record]) -> Verdict:
-    """Makes the checks that need no model, so that their messages are simple: the form of the
+    """Makes the checks that need no model, and so can give simple messages: the form of the
     records, values that no process wrote, values that were read twice.
     """
     open_call: dict[int, str] = {}
@@ -182,16 +183,15 @@ def check(
                     loud.append(s)
             else:
                 silent.append(s)
-        ways = silent + loud  # the last way of `ways` is tried first
+        ways = silent + loud  # the last entry of `ways` is tried first
         for k, s in enumerate(ways, 1):
-            # The last way changes the state itself and not a copy, because the state is not used
-            # again.
+            # The last entry changes the state in place: nothing uses the state afterwards.
             new = sim if k == len(ways) else sim.clone()
             made = new.apply(s)
             if made is not None:
                 if not matches(made, record):
                     if h == furthest:
-                        offers = f"the model would say {_say(made)}"
+                        offers = f"the model would say {_in_words(made)}"
                     continue
                 state = (new, h + 1)
             else:
@@ -211,14 +211,14 @@ def check(
                 seen.add(mark)
                 todo.append(state)
     at = min(furthest, len(records) - 1)
-    why = f"record {at} has no explanation: {_say(records[at])}"
+    why = f"record {at} has no explanation: {_in_words(records[at])}"
     if furthest == len(records):
         why = "the history has no explanation at its end"
     return Verdict(False, why + (f"; {offers}" if offers else ""), furthest, len(seen))
 
 
 def _promises(records: list[Record]) -> list[dict[int, list[Any]]]:
-    """Returns, for each position in the records, the outcome of each process's next `ret`."""
+    """Returns, for each position in the records, the outcome in each process's next `ret`."""
     table: list[dict[int, list[Any]]] = [{} for _ in records]
     current: dict[int, list[Any]] = {}
     for k in range(len(records) - 1, -1, -1):
@@ -257,7 +257,7 @@ def _keeps(sim: Sim, promised: dict[int, list[Any]]) -> bool:
     return True
 
 
-def _say(r: Record) -> str:
+def _in_words(r: Record) -> str:
     who = f"process {r['p']}" if "p" in r else "the run"
     if r["e"] == "call":
         return f"{who} calls {' '.join(map(str, r['op']))}"

@@ -6,10 +6,10 @@ schedules with those of all schedules, and with the model's.
     python -m conformance.checking 0-2000 --model --ways   # the soak
 
 An outcome is the observations of each process, and how it ended; the sets of outcomes are compared.
-A network with more schedules than the N of --most has no set of all outcomes, and is counted apart.
-With --ways the other searches are compared too: none of them may find an outcome that neither the
-search of all schedules nor the model finds; and the schedule of each outcome is replayed, by names
-and by numbers.
+A network with more schedules than the N of --most has no set of all outcomes, and is counted
+separately. With --ways the other searches are compared too: none of them may find an outcome that
+neither the search of all schedules nor the model finds; and the schedule of each outcome is
+replayed, by names and by numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 from . import explore, networks
 from .explore import frozen
 
-#: The features of the random networks, unless others are asked for.
+#: The features of the random networks, unless the caller names others.
 FEATURES = frozenset({"select", "output guards", "buffer", "retire", "try", "priority", "ends"})
 #: Groups of features, for the slice of the tests and for the soak.
 Group = tuple[str, frozenset[str]]  # when times come, and the features of a network
@@ -83,7 +83,7 @@ class Searched:
     complete: bool
     kinds: set[str]
     #: An outcome that the replay of its schedule does not show; "" if there is none, or if no
-    # replay was asked for.
+    # replay was requested.
     lost: str = ""
 
 
@@ -160,7 +160,7 @@ def modelled(net: dict[str, Any], limit: int = 300_000) -> set[Outcome]:
 
 
 def _ended_well(outcomes: set[Outcome]) -> set[Outcome]:
-    """Returns these outcomes; of a run that did not end well only how the run ended."""
+    """Returns these outcomes, each reduced to how the run ended if it did not end well."""
     return {x if ("run", ("ok",)) in x else dict(x)["run"] for x in outcomes}
 
 
@@ -169,9 +169,9 @@ class Compared:
     """The comparison of one network."""
 
     seed: int
-    all: Searched | None = None  # None if the network has too many schedules
+    all: Searched | None = None  # None: too many schedules
     reduced: Searched | None = None
-    # None if the model was not asked for, or if it has too many states.
+    # None if the caller did not request the model, or if it has too many states.
     model: set[Outcome] | None = None
     ways: list[tuple[str, Searched]] = field(default_factory=list)  # the other searches
 
@@ -272,11 +272,11 @@ def compare_all(
     one: Callable[[int, Group], Compared],
     ways: bool,
 ) -> int:
-    """Compares the searches of one network after the other, and prints what came of it. Returns the
+    """Compares the searches of one network after the other, and prints the results. Returns the
     exit status.
 
     Args:
-        seeds: the first and the last but one, such as 0-2000.
+        seeds: the first and the last but one, as in 0-2000.
         ends: after how many seconds no further network is begun; None for no limit.
         group: returns the times and features of a seed's network.
         one: compares the searches of that network.
@@ -315,14 +315,16 @@ def main() -> int:
         description="The reduced search against all schedules and the model."
     )
     p.add_argument("seeds", help="such as 0-2000")
-    p.add_argument("--features", help="those of the networks (else the groups in turn)")
+    p.add_argument("--features", help="features of the networks (default: the groups in turn)")
     p.add_argument("--size", type=int, default=3)
     p.add_argument("--time", choices=("quiet", "any"), default="quiet")
     p.add_argument("--most", type=int, default=20_000)
     p.add_argument("--seconds", type=float, default=8.0)
     p.add_argument("--model", action="store_true")
-    p.add_argument("--ways", action="store_true", help="the other searches too, and replays")
-    p.add_argument("--for", type=float, dest="ends", help="ends after so many seconds")
+    p.add_argument(
+        "--ways", action="store_true", help="compare the other searches too, and replays"
+    )
+    p.add_argument("--for", type=float, dest="ends", help="end after this many seconds")
     a = p.parse_args()
     return compare_all(
         a.seeds,

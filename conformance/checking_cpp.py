@@ -4,7 +4,7 @@ networks, as checking.py does for Python.
     python -m conformance.checking_cpp PROGRAM SEEDS [--size N] [--most N] [--for SECONDS]
 
 PROGRAM is cpp/tests/twin/checked.cpp, compiled with WEFT_CHECKED=1. A network with more schedules
-than the N of --most has no set of all outcomes, and is counted apart.
+than the N of --most has no set of all outcomes, and is counted separately.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def main() -> int:
     p.add_argument("seeds", help="such as 0-2000")
     p.add_argument("--size", type=int, default=3)
     p.add_argument("--most", type=int, default=20_000)
-    p.add_argument("--for", type=float, dest="ends", help="ends after so many seconds")
+    p.add_argument("--for", type=float, dest="ends", help="end after this many seconds")
     a = p.parse_args()
     with CheckedTwin(a.program) as twin:
         return compare_all(

@@ -1,4 +1,4 @@
-"""Answers which guards of an operation are ready, and when a select is over (rules 5.4 to 5.7).
+"""Determines which guards of an operation are ready, and when a select is over (rules 5.4 to 5.7).
 
     off (5.2)     never ready, decides nothing; may hold a select open (5.6)
     open ──▶ ready: a partner, a value, a slot, an end other than retirement
@@ -24,11 +24,11 @@ class Choosing:
     barriers: list[Barrier]
     ops: dict[int, Op]
     now: float
-    gone: frozenset[int]  # processes that have ended and have let go of their ends (7.11)
+    gone: frozenset[int]  # processes that have ended and released their ends (7.11)
 
     def ready(self, op: Op, i: int) -> bool:
-        """Returns whether guard i could commit now, by itself. This does not cover skips and
-        expired timers (5.7), nor the end of the whole select (`ended_by`).
+        """Returns whether guard i alone could commit now. This does not cover skips and expired
+        timers (5.7), nor the end of the whole select (`ended_by`).
         """
         g = op.guards[i]
         if not g.pre:
@@ -116,7 +116,7 @@ class Choosing:
 
     def choices(self, op: Op) -> list[int]:
         """Returns the guards to which the operation may commit at once, in one atomic step (5.4,
-        5.7); empty if it must wait.
+        5.7). The list is empty if the operation must wait.
         """
         idle = list(self.idle_guards(op))
         hot = [i for i in range(len(op.guards)) if self.ready(op, i)]

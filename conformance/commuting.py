@@ -1,14 +1,14 @@
 """Tests the table of the steps that commute in `weft check`, entry by entry, on the model.
 
-The module does two steps of two processes in both orders in every small state of the model. If the
-two orders differ, some entry of the table (cpp/include/weft/check/access.hpp) must report that the
-steps conflict. An entry is needed if for some pair no other entry reports the conflict: a search
-without this entry would miss an outcome.
+The module performs two steps of two processes in both orders in every small state of the model. If
+the two orders differ, some entry of the table (cpp/include/weft/check/access.hpp) must report that
+the steps conflict. An entry is needed if for some pair no other entry reports the conflict: a
+search without this entry would miss an outcome.
 
     python -m conformance.commuting [--depth 2] [--sample N]
 
-This file contains its own copy of the rules for what a step touches. The originals are in
-python/native/checking/choices.cpp and cpp/src/check/record.cpp.
+This file contains its own copy of the rules that determine what a step touches. The originals are
+in python/native/checking/choices.cpp and cpp/src/check/record.cpp.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ Entry = tuple[str, str, bool]
 
 
 class Action(NamedTuple):
-    """What a process does in one step."""
+    """One step of a process."""
 
     name: str
     what: str  # read, write, select, close, die, poison, make, sync, enrol, resign
     guards: tuple[Guard, ...] = ()
-    on: int = 0  # the channel, or for a close the end
+    on: int = 0  # the channel, or the end that a close is for
     side: int = READ  # the side at which `make` makes an end
 
 
@@ -62,7 +62,7 @@ class State:
     waited: frozenset[tuple[int, int, int, bool]] = frozenset()  # pid, channel, side, ended="raise"
     # Pid → the places that the step of this process touches.
     touches: dict[int, list[Touch]] = field(default_factory=dict)
-    parked: frozenset[int] = frozenset()  # selects that wait, and whose partner may be weakened
+    parked: frozenset[int] = frozenset()  # waiting selects, whose touches may become weaker
 
     def clone(self) -> State:
         new = World.__new__(World)
@@ -253,9 +253,7 @@ def _arrival(s: State, pid: int, action: Action, chosen: int | None, ready: int)
 
 
 def _ends(g: Guard) -> bool:
-    """Returns whether the quiet end of the guard's channel makes a difference to the select
-    (5.6).
-    """
+    """Returns whether a silent end of the guard's channel affects the select (5.6)."""
     return g.ends or g.kind == "out"
 
 
@@ -318,9 +316,9 @@ def entries(state: State, a: int, b: int) -> set[Entry]:
 
 
 def _key(w: World) -> Any:
-    """Returns the part of a state that is compared: of an operation that is over, the outcome and
-    not the way to it; at a barrier, which processes wait and not which came first, because all go
-    on together (rule 8.1).
+    """Returns the part of a state that is compared. It contains the outcome of an operation that
+    has ended, but not how it was reached. It contains which processes wait at a barrier, but not
+    their order, because all go on together (rule 8.1).
     """
     chans, ends, barriers, _, *rest = w.world_key()
     barriers = tuple((enrolled, tuple(sorted(line))) for enrolled, line in barriers)
@@ -467,7 +465,7 @@ def table(a: str, b: str, buffered: bool) -> bool:
 def main() -> int:
     p = argparse.ArgumentParser(description="The table of what commutes, on the model.")
     p.add_argument("--depth", type=int, default=1)
-    p.add_argument("--sample", type=int, default=0, help="so many states of each beginning")
+    p.add_argument("--sample", type=int, default=0, help="number of states of each beginning")
     p.add_argument("--seed", type=int, default=0)
     a = p.parse_args()
     looked = look(table, a.depth, a.sample, a.seed)

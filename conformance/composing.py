@@ -1,5 +1,5 @@
 """Composition in a running network (rule 7): processes are made with their ends, are started and
-cancelled, and leave.
+cancelled, and end.
 
   make ─_start▶ ready … its body is over ─_leave▶ finishing ─_finish (drops one end a step)▶ ended
   a request: _doom ─▶ doomed ─(a step)▶ _request_cancel (limiting.py)
@@ -36,7 +36,7 @@ class Composing(Limiting):
 
     def _make_all(self, procs: list[dict[str, Any]], parent: int, maker: Proc) -> Outcome | None:
         """Makes process objects with their ends, all or none (2.5). Returns None, or the outcome
-        (name, (), strength) that asking for an end raises.
+        (name, (), strength) that making an end raises.
         """
         planned: list[tuple[dict[str, Any], tuple[int, ...]]] = []
         fresh: list[int] = []
@@ -114,8 +114,8 @@ class Composing(Limiting):
         return {"p": p.pid, "e": "end", "out": out}
 
     def _leave(self, p: Proc, exc: tuple | None) -> None:
-        """Lets a process leave (2.3, 4.3, 4.6, 7.7): the poison comes first, then the ends go, then
-        the group learns of it.
+        """Ends a process (2.3, 4.3, 4.6, 7.7): poison spreads first, then the ends are released,
+        then the group is informed.
         """
         ran = p.st != "new" and p.started
         p.exc = exc

@@ -8,9 +8,9 @@ in C++, that reads the network as lines and prints its history as JSON lines) an
 line format.
 
     python -m conformance.driver --on model --seeds 0:1000
-    python -m conformance.driver --on coroutines --seed 17          one network, shown
+    python -m conformance.driver --on coroutines --seed 17          shows one network
     python -m conformance.driver --on 'program:build/twin --threads' --seeds 0:200
-    python -m conformance.driver --twin                             be a twin, over the model
+    python -m conformance.driver --twin                             acts as a twin, over the model
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Driver(Protocol):
 
     def run(self, net: Net, seed: int) -> list[Record]:
         """Runs the network and returns its history. `seed` seeds every random choice of the runtime
-        that can be seeded. If the runtime breaks or hangs, run() still returns, with the records
-        made so far.
+        that can be seeded. If the runtime breaks or hangs, run() still returns the records made so
+        far.
         """
 
 
@@ -198,7 +198,7 @@ def from_lines(text: str) -> Net:
 def _process_from(lines: list[list[str]]) -> dict[str, Any]:
     word, number, *ends = lines.pop(0)
     if word != "process":
-        raise ValueError(f"a process was expected, not {word!r}")
+        raise ValueError(f"expected a process, got {word!r}")
     parsed = [int(e[1:]) if e[0] == "s" else [int(e[1:-1]), e[-1]] for e in ends]
     return {"id": int(number), "ends": parsed, "body": _body_from(lines)[0]}
 
@@ -290,10 +290,10 @@ def conform(
     seconds: float = float("inf"),
     first: bool = False,
 ) -> tuple[int, int, int]:
-    """Runs the networks of one of the SHAPES for these `seeds`; shrinks and shows those that fail.
-    Returns (passed, failed, undecided).
+    """Runs the networks of one of the SHAPES for these `seeds`; shrinks and shows the networks that
+    fail. Returns (passed, failed, undecided).
 
-    No new network is begun once `seconds` have passed. If `first` is true, the loop ends with
+    No further network is started once `seconds` have passed. If `first` is true, the loop ends with
     the first network that fails, and does not shrink it.
     """
     passed = failed = unknown = 0
@@ -374,10 +374,12 @@ def main() -> int:
         "--seconds",
         type=float,
         default=float("inf"),
-        help="begin no network after so many seconds: passed + failed tells how many of the seeds there were",
+        help="start no network after this many seconds: passed + failed tells how many ran",
     )
     args.add_argument(
-        "--first", action="store_true", help="stop at the first that fails, without shrinking it"
+        "--first",
+        action="store_true",
+        help="stop at the first failing network, without shrinking it",
     )
     args.add_argument(
         "--shape",
@@ -386,9 +388,14 @@ def main() -> int:
         help="any statements (default), or selects whose guards retire while they go on",
     )
     args.add_argument(
-        "--grain", default="", choices=["", "atomic", "cores"], help="of model and program"
+        "--grain",
+        default="",
+        choices=["", "atomic", "cores"],
+        help="the grain of model and program",
     )
-    args.add_argument("--clock", default="", choices=["", "virtual", "real"], help="of program")
+    args.add_argument(
+        "--clock", default="", choices=["", "virtual", "real"], help="the clock of program"
+    )
     args.add_argument(
         "--without",
         default="",

@@ -1,5 +1,5 @@
-"""Two ways to run a network under the model: once with a seeded scheduler, or in all ways, to find
-all its outcomes.
+"""Runs a network under the model, either once with a seeded scheduler, or under every schedule, to
+find all its outcomes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .interp import Record, Sim
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
     """Turns the garbage collector off for a search. States contain no cycles, so each state is
-    freed with its last reference. The collector would only walk through all waiting states again
-    and again.
+    freed with its last reference. The collector would only traverse all pending states again and
+    again.
     """
     was = gc.isenabled()
     gc.disable()
@@ -98,8 +98,7 @@ def outcomes(
             arrive = [s for s in steps if s[0] == "arrive"]
             steps = [s for s in arrive if s[1] == arrive[0][1]] if arrive else steps
         for k, step in enumerate(steps, 1):
-            # The last step changes the state itself and not a copy, because the state is not used
-            # again.
+            # The last step changes the state in place: nothing uses the state afterwards.
             new = sim if k == len(steps) else sim.clone()
             record = new.apply(step)
             if check:

@@ -30,8 +30,8 @@ from .python_play import Play
 from .python_player import drive, drive_awaiting
 from .task_driver import UNIT
 
-# The operations that a process cannot do from another OS process, and why. A process that needs one
-# of these runs in this OS process.
+# The operations that a process cannot perform from another OS process, and why. A process that
+# needs one of these runs in this OS process.
 STAYS: dict[str, str] = {
     "a fresh end": "the home hands out the ends of a channel: what runs elsewhere has those that it was given",
     "a barrier beside more": "its home alone decides such a choice (WIRE.md 4.10): no guard that is off, none with `ends`",
@@ -41,11 +41,11 @@ STAYS: dict[str, str] = {
 
 
 def asks_for(proc: dict[str, Any], top: bool = True) -> set[str]:
-    """Returns the operations in STAYS that a process needs, or a process that it starts."""
+    """Returns the operations in STAYS that a process, or a process that it starts, needs."""
     found = (
         {"a fresh end"} if not top and any(not isinstance(e, int) for e in proc["ends"]) else set()
     )
-    return found | {what for s in _statements(proc["body"]) for what in _asked(s)}
+    return found | {what for s in _statements(proc["body"]) for what in _needs_of(s)}
 
 
 def _statements(body: list[Any]) -> Iterator[list[Any]]:
@@ -61,7 +61,7 @@ def _statements(body: list[Any]) -> Iterator[list[Any]]:
 ENDS = ("retire", "poison", "die")
 
 
-def _asked(s: list[Any]) -> set[str]:
+def _needs_of(s: list[Any]) -> set[str]:
     kind = s[0]
     if kind in ("par", "seq", "spawn"):
         return {what for p in (s[1] if kind != "spawn" else [s[1]]) for what in asks_for(p, False)}
@@ -128,8 +128,8 @@ class Away:
         else:
             self.hosts = Hosts(2)
         self.file = tempfile.NamedTemporaryFile(suffix=".history")  # noqa: SIM115 – as long as this lives
-        # This channel has no reader. Its writers come and go. It is immune, so a process that ends
-        # by poison does not poison it.
+        # This channel has no reader, and processes write to it all the time. It is immune, so a
+        # process that ends by poison does not poison it.
         self.tick = Channel("tick", capacity=1, overflow="drop_oldest", immunity=255)
         self.kept = self.tick.writer()
         self.went = 0  # how many processes have run elsewhere so far
@@ -162,7 +162,7 @@ class Away:
 KINDS = ("threads", "greenlets", "coroutines")
 
 
-def _there(
+def _play_in_host(
     path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], kind: str
 ) -> tuple[Any, Journal]:
     class There(Play):
@@ -171,13 +171,13 @@ def _there(
 
         def has_arrived(self, done: Any, awaits: bool) -> Any:
             """Waits until the frame of an operation has arrived. When the operation returns, its
-            frame is still on its way to the home (WIRE.md 15); a write that is sent after it
+            frame may still be on its way to the home (WIRE.md 15); a write that is sent after it
             completes only after the frame has arrived.
             """
             return awaited() if awaits else waited()
 
         def written(self, done: Any, awaits: bool) -> Any:
-            """Waits until the value of a write has arrived: a write on credit is over before that
+            """Waits until the value of a write has arrived: a write on credit returns before that
             (WIRE.md 6.3).
             """
             if not proc["buffers"]:
@@ -193,7 +193,7 @@ def _there(
             tick.write(None)
         except (
             Cancelled
-            # A request to cancel must stay until the operation that follows, since none of these
+            # A request to cancel must stay pending until the next operation, since none of these
             # operations is a point of cancellation.
         ):
             tick.write(None)
@@ -217,7 +217,7 @@ def _there(
 
 @process
 def played(path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], *ends: Any) -> Any:
-    play, journal = _there(path, proc, tick, barriers, "threads")
+    play, journal = _play_in_host(path, proc, tick, barriers, "threads")
     try:
         return drive(play, proc, ends)
     finally:
@@ -228,7 +228,7 @@ def played(path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], *end
 async def played_awaiting(
     path: str, proc: dict[str, Any], tick: Any, barriers: list[Any], *ends: Any
 ) -> Any:
-    play, journal = _there(path, proc, tick, barriers, "coroutines")
+    play, journal = _play_in_host(path, proc, tick, barriers, "coroutines")
     try:
         return await drive_awaiting(play, proc, ends)
     finally:

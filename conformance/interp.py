@@ -7,7 +7,7 @@ could happen next; `Sim.apply(step)` does one step and returns the record that i
 schedule of a recorded history) drive `Sim`.
 
 Two grains. `atomic` (one scheduler): an operation arrives in one step. `cores` (threads): a select
-looks at its guards one by one, in any order, with steps of other processes in between, because no
+examines its guards one by one, in any order, with steps of other processes in between, because no
 lock covers two channels.
 
 Two clocks. `virtual` (8.6). `real`: an armed timer may go off at any moment.
@@ -203,7 +203,7 @@ class Sim(Composing):
             finally:
                 self.ops.pop(p.pid, None)
             if asked and self.grain == "atomic":
-                # on threads the request may come just after the operation has looked for one
+                # on threads the request may come just after the operation has checked for requests
                 return
         else:
             op = self.ops[p.pid]
@@ -221,7 +221,7 @@ class Sim(Composing):
             i for i, g in enumerate(op.guards) if i not in op.seen and g.pre and g.kind not in timed
         ]
         idle = list(self.idle_guards(op))
-        if op.mode == "priority" and idle:  # 5.7: guards after a skip are never chosen
+        if op.mode == "priority" and idle:  # 5.7: no guard after a skip is ever chosen
             idle = self.idle_in_turn(op)
             if op.guards[idle[0]].kind == "skip":
                 unseen = [i for i in unseen if i < idle[0]]
@@ -309,7 +309,7 @@ class Sim(Composing):
                 elif kind == "iter":
                     at, turns = extra
                     s = self.code.bodies[at[0]][at[1]]
-                    if len(s) > 3 and turns >= s[3]:  # the loop breaks after this number of turns
+                    if len(s) > 3 and turns >= s[3]:  # the loop ends after this number of turns
                         p.frames = rest
                         continue
                     p.frames = (
@@ -407,16 +407,16 @@ class Sim(Composing):
 
     @staticmethod
     def _end_of(p: Proc, pid: int, pre: bool = True) -> Guard:
-        """Returns the end of a process as a guard (7.11). Asking for one's own end is bad use, even
-        if the guard is off.
+        """Returns the end of a process as a guard (7.11). It is bad use if the process names
+        itself, even if the guard is off.
         """
         if pid == p.pid:
             raise BadUse("the end of the process itself")
         return Guard("ended", pid, pre=pre)
 
     def _watches(self, p: Proc, op: Op) -> None:
-        """Makes a process that asks for the end of another process a watcher of that process
-        (7.11).
+        """Registers a process that waits for the end of another process as a watcher of that
+        process (7.11).
         """
         for g in op.guards:
             if g.kind == "ended" and g.on in self.procs:
@@ -512,7 +512,7 @@ class Sim(Composing):
                     self._request_from_elsewhere(q)
                 else:
                     self._request_cancel(q)
-        # 7.7: yield_ lets only those processes run first that are certainly runnable
+        # 7.7: yield_ gives precedence only to processes that are certainly runnable
         elif kind == "yield" and self.fairness:
             p.yielding = tuple(
                 q.pid
@@ -582,9 +582,9 @@ class Sim(Composing):
         else:
             if self_iter or kind == "leave":
                 p.frames = p.frames[:-1]
-            # Whether the process has met the end in an operation (3.5). If a composition raises the
-            # end, the process has not: the end came up when a new end was asked for, by this
-            # composition or by one inside it (2.5).
+            # Whether the process met the end in an operation (3.5). It did not if a composition
+            # raises the end: then the end was raised when this composition, or one inside it, made
+            # a new end (2.5).
             met = kind not in ("par", "seq", "spawn") or name == "Cancelled"
             p.exc = (name, out[2] if len(out) > 2 else 0, met)
             self._unwind(p)

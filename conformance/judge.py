@@ -41,10 +41,9 @@ class Judge(World):
                 op = self.ops[p.pid]
                 for_whom: set[int] = set()
                 # A held writer (1.6) waits at its channel for all holders of the other side: no
-                # record tells which of the holders keeps it waiting.
+                # record shows which of the holders keeps it waiting.
                 held = op.guards[op.out[1] : op.out[1] + 1] if op.state == "held" and op.out else ()
-                # A guard that is off takes no part (5.2). No party can come for a silent guard
-                # (5.6).
+                # A guard that is off takes no part (5.2). A silent guard can get no partner (5.6).
                 waits = [g for i, g in enumerate(op.guards) if g.pre and i not in op.silent]
                 for g in waits if op.state == "waiting" else held:
                     if g.kind in ("in", "out"):
@@ -83,7 +82,7 @@ class Judge(World):
         return sorted(c for c in closures if len(c) == least)
 
     def _deadlock(self) -> None:
-        # without this check a process that was cancelled because of the deadlock would wait again
+        # without this, a process that the deadlock cancelled would wait again
         if self.dead is None:
             blocked = tuple(p for p in self.blocked() if self.procs[p].st == "parked")
             self.dead = (blocked, tuple(self.knots()))

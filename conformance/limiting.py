@@ -53,7 +53,7 @@ class Limiting(Judge):
     def _request_from_elsewhere(self, p: Proc) -> None:
         """Handles a request by a process on another thread (6.1). The operation of the asked
         process may commit before its scheduler learns of the request. An operation that begins
-        meets the request.
+        afterwards meets the request.
         """
         if p.st in ("new", "finishing", "ended"):
             self._request_cancel(p)
@@ -86,7 +86,7 @@ class Limiting(Judge):
             return
         del self.timers[which]
         p = self.procs[pid]
-        self._become(p, ~i, "asked")
+        self._set_state(p, ~i, "asked")
         self._pursue(p)
 
     # --------------------------------------------------------------------- the limits of a process
@@ -96,11 +96,11 @@ class Limiting(Judge):
         self._set(p, t if how == "deadline" else self.now + t)
 
     def _move(self, p: Proc, t: int) -> None:
-        """Gives the innermost limit another time."""
+        """Moves the innermost limit to the time `t`."""
         if p.limits[-1:] in ((), ("met",)):
-            raise BadUse("reschedule of a limit that is not there, or whose request was met")
+            raise BadUse("reschedule of a limit that does not exist, or whose request was met")
         self._disarm(p)
-        self._become(p, len(p.limits) - 1, "open")
+        self._set_state(p, len(p.limits) - 1, "open")
         self._set(p, self.now + t)
 
     def _close(self, p: Proc, how: str) -> Outcome:
@@ -117,7 +117,7 @@ class Limiting(Judge):
     def _set(self, p: Proc, at: int) -> None:
         place = len(p.limits) - 1
         if at <= self.now:
-            self._become(p, place, "asked")
+            self._set_state(p, place, "asked")
         else:
             self.arm(at, p.pid, ~place)
 
@@ -126,5 +126,5 @@ class Limiting(Judge):
         self.timers = [t for t in self.timers if t[1:] != mine]
 
     @staticmethod
-    def _become(p: Proc, place: int, state: str) -> None:
+    def _set_state(p: Proc, place: int, state: str) -> None:
         p.limits = (*p.limits[:place], state, *p.limits[place + 1 :])

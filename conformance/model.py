@@ -1,4 +1,4 @@
-"""The rules of SEMANTICS.md Part I as one small, slow, obvious state machine.
+"""Implements the rules of SEMANTICS.md Part I as one small, slow, obvious state machine.
 
 A `World` holds channels, ends, barriers, timers and the operations in progress. It knows nothing of
 programs: `interp.py` gives it processes, `checker.py` compares it with the history of a runtime.
@@ -102,7 +102,7 @@ class World(Passing):
             return -1, c.ended(side)
         if (
             c.made[side] and not c.live[side]
-        ):  # a side whose last end is gone stays gone, since a new end could reach nobody
+        ):  # a side whose last end is closed stays closed: a new end could reach no process
             return -1, "PeerDied" if c.died[side] else "Retired"
         self.ends.append(End(chan, side))
         c.made[side] += 1
@@ -114,8 +114,8 @@ class World(Passing):
         self.ends[end] = e._replace(holders=(*e.holders, pid))
 
     def let_go(self, end: int, pid: int) -> None:
-        """Makes a finished process let go of an end (2.3). The end is closed when its last holder
-        lets go.
+        """Makes a finished process release an end (2.3). The end is closed when its last holder
+        releases it.
         """
         e = self.ends[end]
         if pid in e.holders:
@@ -125,7 +125,7 @@ class World(Passing):
                 self.close(end, "let go by the last process that held it")
 
     def close(self, end: int, how: str, died: bool = False) -> None:
-        """Closes an end (2.2, 4.5). To close a closed end changes nothing."""
+        """Closes an end (2.2, 4.5). Closing a closed end changes nothing."""
         e = self.ends[end]
         if e.how:
             return
@@ -294,7 +294,7 @@ class World(Passing):
             self._settle()
 
     def has_gone(self, pid: int) -> None:
-        """Called when a process has ended: makes the operations go on that wait for its end
+        """Called when a process has ended: completes the operations that wait for its end
         (7.11)."""
         self.gone |= {pid}
         for op in list(self.ops.values()):
@@ -331,7 +331,7 @@ class World(Passing):
         ][:1]
 
     def fire(self, which: int = 0) -> None:
-        """Lets a timer go off; under virtual time it is one that is `due`."""
+        """Lets a timer go off. Under virtual time, only a timer that is `due` may go off."""
         _, pid, i = self.timers[which]
         self._decide(self.ops[pid], ("ok", i))
         self._settle()
@@ -347,7 +347,7 @@ class World(Passing):
 
     def _decide(self, op: Op, out: Outcome) -> None:
         """Decides the outcome: the operation leaves every waiting queue (5.10), and the channels
-        that the operation has left are looked at again (3.2).
+        that the operation has left are checked again (3.2).
         """
         op.state, op.out = "done", out
         for g in op.guards:
@@ -377,7 +377,7 @@ class World(Passing):
         side = side_of(op.guards[i])
         if c.ended(side) != "Retired":
             self._fail(op, i, c)
-        # The guard is ready by itself, or as a part of the end of the whole select.
+        # The guard is ready alone, or as a part of the end of the whole select.
         elif op.guards[i].ends:
             self._decide(op, ("Retired", any_of((i, *self.ended_by(op)))))
         else:

@@ -28,9 +28,9 @@ from .python_player import Network, Player, _Stop
 
 HERE = Path(__file__).resolve().parent
 MOST_ENDS, BARRIERS = 4, 2
-# The operations that a process of a component cannot do, and why: a process that needs one of these
-# is played in Python. (Such a process has no mobile ends either, because a native channel carries
-# none.)
+# The operations that a process of a component cannot perform, and why. A process that needs one of
+# these is played in Python. (Such a process has no mobile ends either, because a native channel
+# carries none.)
 STAYS: dict[str, str] = {
     "another process": "a component makes no processes of the host's, cancels none and awaits no end",
     "a limit": "a component has timers, and no blocks with a limit",
@@ -51,19 +51,19 @@ def asks_for(proc: dict[str, Any]) -> set[str]:
     found = {"an end of its maker"} if any(isinstance(e, int) for e in proc["ends"]) else set()
     if len(proc["ends"]) > MOST_ENDS:
         found.add("too much")
-    return found | _asked(proc["body"])
+    return found | _needs_of(proc["body"])
 
 
-def _asked(body: list[Any]) -> set[str]:
+def _needs_of(body: list[Any]) -> set[str]:
     found: set[str] = set()
     for s in body:
         kind = s[0]
         if kind in _ASKS:
             found.add(_ASKS[kind])
         elif kind in ("loop", "iter", "ext"):
-            found |= _asked(s[2])
+            found |= _needs_of(s[2])
         elif kind == "try":
-            found |= _asked(s[1]) | _asked(s[3])
+            found |= _needs_of(s[1]) | _needs_of(s[3])
         elif kind == "select":
             found |= {"another process" for g in s[2] if g["g"] == "ended"}
             found |= {"too much" for g in s[2] if g.get("b", 0) >= BARRIERS}
@@ -233,7 +233,7 @@ def _words(op: Op) -> str:
 
 
 def _value(word: Any) -> Any:
-    """Returns the value of a word. For a function, returns the value that the function would make,
+    """Returns the value of a word. For a function this is the value that the function would make,
     because C++ calls a function of its own.
     """
     return word.value if callable(word) else word
@@ -287,5 +287,5 @@ def results(returned: set[int], processes: list[dict[str, Any]], got: Any) -> li
 
 
 def forget() -> None:
-    """Forgets the processes of a network that is over."""
+    """Drops the references to the processes of a network that is over."""
     _playing.clear()

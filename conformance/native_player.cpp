@@ -95,7 +95,7 @@ class Player {
       Writer<std::string> w = writer(words);
       w.write(word<std::string>(words));
     } else if (op == "retire")
-      reader(words).retire();  // an end is retired and poisoned alike on either side
+      reader(words).retire();  // either side retires and poisons an end in the same way
     else if (op == "poison") {
       Reader<std::string> r = reader(words);
       r.poison(static_cast<std::uint8_t>(word<int>(words)));

@@ -1,8 +1,8 @@
-"""The parts of the model's world: guards, operations, ends, channels, barriers. Each class knows
-only itself.
+"""The parts of the model's world: guards, operations, ends, channels, barriers. No class uses
+another one.
 
 All of them are plain values. The classes whose objects change have `clone` and `key`, for searches.
-`model.World` does what happens between them.
+`model.World` performs the steps that involve several of them.
 
 Invariants: a closed end keeps how it was closed (`End.how`). A channel counts all ends that it ever
 had (2.5), and its open ends. The waiting queue of a barrier has only parties of the current phase.

@@ -48,8 +48,8 @@ class Passing(Choosing):
         self._decide(op, ("ok", i, value))
 
     def _depart(self, value: Any) -> Any:
-        """Lets the value leave its writer. If it is an end, it moves (2.4): the sender's end is
-        closed, and a new end, which nobody holds yet, is on its way.
+        """Takes the value from its writer. If it is an end, it moves (2.4): the sender's end is
+        closed, and a new end, which no process holds yet, is on its way.
         """
         if isinstance(value, tuple) and value[0] == "end":
             old = self.ends[value[1]]

@@ -52,13 +52,13 @@ class Proc:
         self.st = "new"
         self.frames: tuple = ()  # a stack of (kind, body number, next statement, extra)
         self.cancel = self.doomed = self.started = False
-        self.unheard = False  # whether its scheduler has not yet learnt of a request (6.1)
+        self.unheard = False  # whether a request has not yet reached its scheduler (6.1)
         # the states of the limits on the blocks that the process is in (7.12): open, asked, met
         self.limits: tuple[str, ...] = ()
         self.by = -1  # which of `limits` asked for its last Cancelled; -1: a request from outside
-        self.passed = False  # whether it has passed its request to end on to its group
-        self.watchers: tuple[int, ...] = ()  # the processes that asked for its end (7.11)
-        self.excused = False  # whether it has failed, and only its watchers learn of that (7.11)
+        self.passed = False  # whether its group has received its request to end
+        self.watchers: tuple[int, ...] = ()  # the processes that wait for its end (7.11)
+        self.excused = False  # whether it has failed, which only its watchers learn (7.11)
         self.n = 0  # the number of values made so far
         self.todo: tuple = ()
         # the exception that unwinds the process or left it: (name, strength, met)
@@ -74,7 +74,7 @@ class Proc:
 
     def clone(self) -> Proc:
         new = Proc.__new__(Proc)
-        # A search copies processes more often than it does anything else.
+        # Copying processes is the most frequent work of a search.
         new.__dict__.update(self.__dict__)
         return new
 

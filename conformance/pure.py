@@ -18,8 +18,8 @@ from .scenarios import collect
 
 BACKENDS = ("coroutines", "threads")
 
-# MicroPython's package lacks most of these features too. But on CPython it is known which process
-# holds an end, also without finalisers.
+# MicroPython's package lacks most of these features too. But on CPython the package knows which
+# process holds an end, even without finalisers.
 LACKS = {
     "finalisers": "an end that is merely dropped is not noticed: no class of the pure package has a finaliser",
     "line numbers": _LACKS["line numbers"],

@@ -64,8 +64,7 @@ class ApartDriver:
         self.name, self.features, self.seconds = backend, features, seconds
         self.grain, self.clock = grain_of(backend), clock_of(backend)
         self.server: subprocess.Popen[str] | None = None
-        # How many processes of this driver's networks have run in other OS processes or in a
-        # component.
+        # How many processes of this driver's networks ran in other OS processes or in a component.
         self.away = 0
 
     def run(self, net: Net, seed: int) -> list[Record]:
@@ -86,7 +85,7 @@ class ApartDriver:
         try:
             requests.write(json.dumps(net) + "\n")
             requests.flush()
-            # The server gives up by itself after `seconds`. If it has not answered after twice that
+            # The server itself gives up after `seconds`. If it has not answered after twice that
             # time, it is dead.
             if select.select([replies], [], [], 2 * self.seconds + 5)[0]:
                 line = replies.readline()

@@ -102,8 +102,8 @@ class Names:
     # choice
     def guard(self, g: dict[str, Any], end: Any, value: Any, there: Any) -> Any:
         """Returns the guard that `g` describes. `value` is the value that an output guard sends, or
-        the function that makes the value. `there` is an object that is a guard by itself (a
-        barrier, the end of a process).
+        the function that makes the value. `there` is an object that is itself a guard (a barrier,
+        the end of a process).
         """
         m, kind = self.m, g["g"]
         how = {"ended": "raise"} if g.get("ends") else {}

@@ -152,7 +152,7 @@ class Play:
         return native_driver.results(self.returned, processes, got) if self.native else got
 
     def goes(self, proc: dict[str, Any]) -> bool:
-        """Returns whether a process runs in another OS process."""
+        """Returns whether the process will run in another OS process."""
         if self.away is None or not self.names_of(proc["id"]).away:
             return False
         return bool(self.away.takes(self.net, proc))

@@ -200,8 +200,8 @@ class Player:
         return self.play.has_arrived(done, self.names.awaits)
 
     def compose(self, how: Callable[..., Any], processes: list[Any]) -> Any:
-        # The list is not kept in a variable: then the traceback of a failure would keep alive a
-        # process that was never started, together with its ends.
+        # The list is not kept in a variable: otherwise the traceback of a failure would keep alive
+        # a process that was never started, together with its ends.
         try:
             composed = how(*[self.play.make(p, self.slots) for p in processes])
         except BaseException:
@@ -219,8 +219,8 @@ class Player:
             raise
 
     def forget(self, processes: list[Any]) -> None:
-        """Forgets processes after a failure: some may never have been started, and nothing must
-        keep them alive.
+        """Drops references to processes after a failure: nothing must keep alive those that were
+        never started.
         """
         for p in processes if self.play.made is not None else ():
             self.play.made.pop(p["id"], None)

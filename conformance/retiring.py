@@ -57,8 +57,8 @@ class _Retiring(Maker):
         return [["yield"]] if self.has("yield", 0.2) else []
 
     def leaving(self, sides: list[Side]) -> list[Any]:
-        """Returns how a process leaves: mostly it just ends; sometimes it retires or poisons an end
-        first and stays for a while.
+        """Returns the statements by which a process ends: usually none; sometimes it first retires
+        or poisons an end and stays for a while.
         """
         slot = int(self.rng.random() * len(sides))
         if self.has("retire", 0.2):

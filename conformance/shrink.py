@@ -21,7 +21,7 @@ Path = tuple
 
 
 def candidates(net: Net) -> Iterator[Net]:
-    """Yields smaller networks, the boldest cuts first."""
+    """Yields smaller networks, beginning with the largest cuts."""
     spots = list(_lists(net["main"]["body"], ("main", "body")))
     for path, items, what in sorted(spots, key=lambda s: len(s[0])):
         least = 1 if what in ("guards", "procs") else 0

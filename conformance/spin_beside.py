@@ -5,8 +5,8 @@ Python for Weft and in Promela for Spin.
 
 The two count different things: Spin stores states, and visits each once; Weft runs the program
 itself, stores nothing, and counts the runs that stand for all orders. Spin reads a model, so its
-seconds are those of `spin -a`, of the compiler, and of the search, each by itself. The seconds of
-Weft are those of `weft.check`. Both have to find the deadlock of the greedy philosophers, and to
+seconds are those of `spin -a`, of the compiler, and of the search, counted separately. The seconds
+of Weft are those of `weft.check`. Both have to find the deadlock of the greedy philosophers, and to
 prove that the other programs have none.
 """
 

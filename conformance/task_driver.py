@@ -44,7 +44,7 @@ class Composition:
 
 
 class Desk:
-    """Keeps the requests of a task to its process."""
+    """Holds the requests of a task to its process."""
 
     def __init__(self) -> None:
         self.process: Any = None  # the process object, or None if the process has not begun
@@ -73,7 +73,7 @@ class Desk:
             try:
                 await asyncio.wait({answer})
             except asyncio.CancelledError:
-                # The cancellation is left over from the previous operation (6.3): it now applies to
+                # The cancellation is pending from the previous operation (6.3) and now applies to
                 # the composition.
                 self.process.cancel()
         value, error = answer.result()

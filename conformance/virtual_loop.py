@@ -8,10 +8,10 @@ jumps to the loop's earliest timer.
 
 Invariants
 - The time is a whole number of ns, and `time()` is that number in seconds, so that a time that was
-  computed from `time()` gives the same number again. `virtual_time` tells Weft that the timers of
+  computed from `time()` gives the same number again. `virtual_time` informs Weft that the timers of
   this loop's tasks follow this time (rule 13.7).
-- `calls` counts the calls under way in the loop's threads, `processes` those on threads of their
-  own; while there are any, the time stands still.
+- `calls` counts the calls under way in the loop's threads, `processes` the processes on threads of
+  their own; while there are any, the time stands still.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(main: Coroutine[Any, Any, Any]) -> Any:
-    """Runs `main` as a task of a loop of its own, and returns its result. Then the loop is closed,
-    with everything that is left on it.
+    """Runs `main` as a task of a loop of its own, and returns its result. Then closes the loop,
+    with everything that is still on it.
 
     Raises:
         Stuck: nothing on the loop can ever run again. An exception of `main` propagates.

@@ -86,8 +86,8 @@ WITNESSES: dict[Entry, Witness] = {
 }
 # fmt: on
 
-#: Barriers, selects, ends of processes, time and cancellation are places of their own, and no
-#: buffers. Of the accesses, only `join`, `look` and `all` occur at these places, and `join` only at
+#: Barriers, selects, ends of processes, time and cancellation are places too, and none of them is a
+#: buffer. Of the accesses, only `join`, `look` and `all` occur at these places, and `join` only at
 #: barriers.
 _ELSEWHERE = ("join", "look")
 NOWHERE: set[Entry] = {

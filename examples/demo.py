@@ -2,12 +2,12 @@
 one picture.
 
 Each job is an example, run as a user would run it (`weft run --on BACKEND …`) in a process of its
-own; it reports in the line of JSON that it prints last.
+own; its last line of output is its report, as JSON.
 
 Invariants
-- Every backend must find the same: the same words as a plain counter, and the same picture to the
-  last bit. If not, the exit status is 1.
-- stdout belongs to `--json`, if it is given: everything that people read then goes to stderr.
+- Every backend must give the same results: the same words as a plain counter, and the same picture
+  to the last bit. Otherwise the exit status is 1.
+- stdout belongs to `--json`, if it is given: all text for people then goes to stderr.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class JobFailed(click.ClickException):
 
 
 def run_example(name: str, backend: str, *arguments: str) -> dict[str, Any]:
-    """Runs an example and returns what it reports, with the seconds that its whole process took.
+    """Runs an example and returns its report, with the seconds that its whole OS process took.
 
     Raises:
         JobFailed: the exit status is not 0.
@@ -167,7 +167,7 @@ def main(size: int, out: Path, as_json: bool, files: tuple[Path, ...]) -> None:
         }
         print(json.dumps(summary))
     if not same:
-        raise JobFailed("the backends did not find the same")
+        raise JobFailed("the backends gave different results")
 
 
 if __name__ == "__main__":

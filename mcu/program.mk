@@ -2,9 +2,9 @@
 #   PROGRAM = hello
 #   SOURCES = hello.c
 #   include weft/mcu/program.mk
-# `make` builds build/rp2040/hello.uf2 (and .elf, .bin); DEBUG=1, FLASH=1, STATS=1 and FLIGHT=256 work as
-# in Makefile, whose rules are used, and each has a folder of its own. CFLAGS is yours: include paths,
-# warnings. Paths must not contain spaces.
+# `make` builds build/rp2040/hello.uf2 (and .elf, .bin); DEBUG=1, FLASH=1, STATS=1 and FLIGHT=256
+# work as in Makefile, whose rules are used, and each has a folder of its own. CFLAGS is for your
+# own options: include paths, warnings. Paths must not contain spaces.
 SOURCES ?= $(PROGRAM).c
 OUT ?= build/$(VARIETY)
 WEFT_MCU := $(dir $(lastword $(MAKEFILE_LIST)))

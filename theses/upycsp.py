@@ -185,8 +185,8 @@ def limited(stack: int) -> int:
         env=tiers.environment("pure"),
         capture_output=True,
         text=True,
-        # If there is no room left, libc cannot end the threads either; the figure has been printed
-        # by then.
+        # Without memory, libc cannot end the threads either; but the figure has already been
+        # printed.
         check=False,
     )
     assert "threads" in done.stdout, done.stderr

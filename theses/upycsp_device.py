@@ -1,9 +1,9 @@
-"""The thesis's own programs, by its names: upycsp_device.py MODULE EXPERIMENT SAMPLES PER, on
-MicroPython and on CPython alike. The program prints `ns V V …`, a figure for each sample.
+"""Runs the thesis's own programs, under their names: upycsp_device.py MODULE EXPERIMENT SAMPLES
+PER, on MicroPython and on CPython alike. The program prints `ns V V …`, a figure for each sample.
 
 MODULE: apycsp or pycsp_locks, of weft.compat. EXPERIMENT: sequential, parallel (CommsTime's delta;
 an operation is a communication), select CxW or with CxW (StressedAlt; an operation is a choice from
-C channels with W writers each), one word: select5x2."""
+C channels with W writers each), written as one word: select5x2."""
 
 import gc
 import sys

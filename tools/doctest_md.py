@@ -26,7 +26,7 @@ These options are for blocks in C++:
                                   (tools/single.py) in place of <weft/…>, which is parsed once
 
 All blocks of a file share one scratch folder, in which they run unless `in=root` is given.
-`timeout=SECONDS` replaces the default of 280. Blocks whose info string says neither `run` nor
+`timeout=SECONDS` replaces the default of 280. Blocks whose info string contains neither `run` nor
 `save` are ignored.
 
 Invariants
@@ -57,7 +57,7 @@ OPTIONS = {"file", "exit", "timeout", "in"}
 
 
 class BadBlock(Exception):
-    """Raised if an info string asks for something unknown. The text names it."""
+    """Raised if an info string contains an unknown option. The text names the option."""
 
 
 @dataclass
@@ -156,7 +156,7 @@ def matches(expected: str, actual: str) -> bool:
 
 def run_bounded(command: list[str], cwd: Path, timeout: float) -> tuple[int | None, str, str]:
     """Runs a command. Returns its exit status (None if it ran out of time), stdout and stderr.
-    Nothing of the command's process group outlives this function.
+    No process of the command's process group outlives this function.
     """
     python = Path(sys.executable).parent
     env = {**os.environ, "PATH": f"{python}:{os.environ.get('PATH', '')}", "WEFT_ROOT": str(ROOT)}
@@ -194,7 +194,7 @@ class Made:
     """The things that are made once for all C++ blocks.
 
     Attributes: before, after: the compiler's arguments before and after a block. single: whether
-    blocks include the one header. wrong: what could not be made, and why.
+    blocks include the one header. wrong: the things that could not be made, and why.
     """
 
     before: tuple[str, ...] = ()
@@ -244,8 +244,8 @@ def commands_of(block: Block, scratch: Path, made: Made) -> list[list[str]]:
 
 
 def check(block: Block, scratch: Path, made: Made) -> str | None:
-    """Runs one block. Returns None if all is well, else what is wrong and what the block
-    printed.
+    """Runs one block. Returns None if the block passes, otherwise the fault and the output of the
+    block.
     """
     cwd = ROOT if block.at_root else scratch
     if made.before and block.language == "cpp" and "#include <weft/" not in block.code:

@@ -3,10 +3,9 @@
 # packages that are missing.
 #
 # Invariants
-# - Nothing here writes to stdout: that belongs to the task (its last line may be read by a
-#   program).
-# - Every function may be called twice; the second call finds its work done and is quick.
-# - Only what is missing is installed, and it is named before it is installed.
+# - Nothing here writes to stdout, which belongs to the task (a program may read its last line).
+# - Every function may be called twice; the second call finds the work done and is quick.
+# - Only missing packages are installed, and they are named before they are installed.
 # - A stamp is written after its work succeeded, never before; it holds a hash of the key for which
 #   the work was done.
 # - `step`, `retry` and `stamped` run their command in a tested context, where bash ignores `set
@@ -32,7 +31,7 @@ hash_of() { sha256sum | cut -d' ' -f1; }
 
 # --- steps ----------------------------------------------------------------------------------------
 
-# Shows that a step is alive: at a terminal on one line that changes, elsewhere by a line now and
+# Shows that a step is alive: on a terminal by one line that changes, elsewhere by a line now and
 # then.
 _ticker() { # _ticker WHAT LOG
   local seconds=0 last width
@@ -109,7 +108,7 @@ tree_hash() {
 }
 
 # take_lock: allows one set-up or build of this checkout at a time. The lock is held until the task
-# ends, and is shared with what the task calls.
+# ends, and is shared with the programs that the task calls.
 take_lock() {
   [[ -n ${WEFT_LOCKED:-} ]] && return 0
   mkdir -p "$ROOT/.build"
@@ -163,8 +162,8 @@ need_apt() {
   retry _apt_install "${missing[@]}" || die "could not install ${missing[*]}; is the network there? Then run the same again."
 }
 
-# need_command COMMAND PACKAGE…: installs the packages unless the command is there, wherever it came
-# from.
+# need_command COMMAND PACKAGE…: installs the packages unless the command exists, whatever its
+# origin.
 need_command() {
   have "$1" || need_apt "${@:2}"
 }
@@ -228,7 +227,7 @@ _need_other() { # _need_other STAMP KEY DIR WHAT COMMAND…
 
 # need_deb SUITE PACKAGE TREE DIR: puts a folder of a package from another suite of Debian than this
 # machine's into DIR. The package is only unpacked: nothing on the machine changes. need_debs does
-# so for whole packages, need_deb_source for a package's source, with Debian's patches.
+# the same for whole packages, need_deb_source for a package's source, with Debian's patches.
 need_deb() { _need_other "deb-$2" "$1 $2 $3 $4" "$4" "$2 of Debian $1" _fetch_deb "$@"; }
 need_debs() { _need_other "debs-$3" "$*" "$2" "${*:3} of Debian $1" _fetch_debs "$@"; } # SUITE DIR PACKAGE…
 need_deb_source() {                                                                    # SUITE PACKAGE DIR
@@ -238,9 +237,9 @@ need_deb_source() {                                                             
 
 # --- Python, node, Go -----------------------------------------------------------------------------
 
-# Asking an interpreter takes far longer than everything else here, so the answers of python3 are
-# kept: its version, and where its Python.h is or should be. It is asked again when another python3
-# comes first on PATH, or when Python.h is a new file.
+# Starting an interpreter takes far longer than everything else here, so the answers of python3 are
+# cached: its version, and where its Python.h is or should be. It is started again when another
+# python3 comes first on PATH, or when Python.h is a new file.
 _ask_python() {
   local python kept=$STAMPS/python
   python=$(command -v python3)
@@ -264,7 +263,7 @@ need_python() {
     die "$(command -v python3) is Python $PYTHON_MAJOR.$PYTHON_MINOR; this needs Python 3.$minor or later"
 }
 
-# need_python_headers: makes sure that there is a Python.h of the python3 in use.
+# need_python_headers: makes sure that the python3 in use has a Python.h.
 need_python_headers() {
   need_python 10
   [[ -f $PYTHON_HEADER ]] && return 0
@@ -272,8 +271,8 @@ need_python_headers() {
   [[ -f $PYTHON_HEADER ]] || die "$PYTHON_HEADER is missing: install the development files of $(command -v python3)"
 }
 
-# need_venv: makes the virtual environment .venv/, again if its Python is gone (its link leads
-# nowhere).
+# need_venv: makes the virtual environment .venv/, and makes it again if its Python is gone (its
+# link leads nowhere).
 need_venv() {
   need_python 10
   [[ -x $VENV/bin/python && -x $VENV/bin/pip ]] && return 0
@@ -305,7 +304,7 @@ need_npm() {
     die "could not install the node packages of $1; is the network there? Then run the same again."
 }
 
-# need_go: makes sure that there is Go, for the benches' peers. If it cannot be had, prints a
+# need_go: makes sure that there is Go, for the benches' peers. If Go is not available, prints a
 # message and returns 1, but does not end the task.
 need_go() {
   [[ -x /usr/local/go/bin/go ]] && ! have go && PATH=$PATH:/usr/local/go/bin

@@ -2,15 +2,16 @@
 
     library_object.object_file() ──► .build/tests/weft-HASH.o, by c++ -O0 -g
 
-To compile the library takes longer than all that these tests do with it. So `tools/setup library`
+Compiling the library takes longer than everything else in these tests. So `tools/setup library`
 compiles it, by `python3 tools/library_object.py`, before the tests of `./run test` run. A test that
 needs other flags compiles the library itself.
 
 Invariants
 - Only the standard library is used: tests of several rooms import this file.
-- The file's name has a hash of all that decides what is in it: the sources, the compiler, the
-  flags. The file gets this name once it is whole. So a file with this name is whole and up to date.
-- One OS process compiles the library; others wait for that one (flock).
+- The file's name has a hash of everything that determines its contents: the sources, the compiler,
+  the flags. The file gets this name once it is whole. So a file with this name is whole and up to
+  date.
+- One OS process compiles the library; other OS processes wait for that one (flock).
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ def _name(compiler: list[str]) -> str:
 
 
 def object_file() -> Path:
-    """Returns the object file of cpp/src/weft.cpp, which is compiled if it is not there.
+    """Returns the object file of cpp/src/weft.cpp, which is compiled if it does not exist.
 
     Raises:
-        subprocess.CalledProcessError: the library does not compile; the compiler has said why.
+        subprocess.CalledProcessError: the library does not compile; the compiler has printed why.
     """
     compiler = _compiler()
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -72,7 +73,7 @@ def program(made: Path, *sources: Path, flags: tuple[str, ...] = ()) -> Path:
 
     Raises:
         subprocess.CalledProcessError: a source or the library does not compile, or the program does
-            not link; the compiler has said why.
+            not link; the compiler has printed why.
     """
     library = object_file()
     objects: list[Path] = []
@@ -86,6 +87,6 @@ def program(made: Path, *sources: Path, flags: tuple[str, ...] = ()) -> Path:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--check"]:  # is the object file there?
+    if sys.argv[1:] == ["--check"]:  # whether the object file exists
         sys.exit(not (FOLDER / _name(_compiler())).exists())
     object_file()

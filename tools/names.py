@@ -1,12 +1,12 @@
-"""Writes what follows from names.toml: the modules of the backends, their stubs, and weft.plugnplay
-for the backends whose operations are called.
+"""Writes the files that follow from names.toml: the modules of the backends, their stubs, and
+weft.plugnplay for the backends whose operations are called.
 
     python3 tools/names.py            writes them
-    python3 tools/names.py --check    exit status 1 if they are not what would be written
+    python3 tools/names.py --check    exit status 1 if they differ from what would be written
 
 Three things are written by hand: names.toml; the types in coroutines.pyi, below the imports; and
-plugnplay/coroutines.py. All other text follows by rule: threads and greenlets call what coroutines
-await, and differ in nothing else.
+plugnplay/coroutines.py. All other text follows by rule: the only difference is that threads and
+greenlets call the operations that coroutines await.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 PLUG_AND_PLAY = ("threads", "greenlets")
 BY = "Written by tools/names.py: do not edit."
 
-# Names that the stubs use but that programs do not use.
+# Names that the stubs use but programs do not.
 OF_TYPES = ["AwaitedBarrier", "AwaitedReader", "AwaitedWriter", "ProcessFunction"]
 
 Imports = dict[str, list[str]]  # module → names

@@ -1,5 +1,5 @@
 /**
- * A reporter for node --test that tells each test as it begins and ends to the file that
+ * A reporter for node --test that writes the beginning and the end of each test to the file that
  * $WEFT_PROGRESS names (progress.py), and writes
  * nothing else:  node --test --test-reporter=tap --test-reporter-destination=stdout --test-reporter=…/tools/progress.mjs
  * --test-reporter-destination=stderr
@@ -15,7 +15,7 @@ function say(line) {
   try {
     if (place) appendFileSync(place, `${line.replaceAll('\n', ' ')}\n`);
   } catch {
-    /* nobody listens any more */
+    /* no program listens any more */
   }
 }
 
@@ -23,7 +23,7 @@ function say(line) {
 export default async function* tell(source) {
   for await (const { type, data } of source) {
     if (!['test:dequeue', 'test:start', 'test:pass', 'test:fail'].includes(type)) continue;
-    // The file as a whole: not all versions say when it ends.
+    // The event concerns the file as a whole: not all versions report when it ends.
     if (data.file && resolve(data.name) === data.file) continue;
     const name = data.file ? `${basename(data.file)}: ${data.name}` : data.name;
     if (type === 'test:dequeue' || (type === 'test:start' && !under.has(name))) {

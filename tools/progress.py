@@ -1,4 +1,4 @@
-"""Signs of life: the reports of a room's tests while they run, and the program that listens.
+"""Signs of life: writes the reports of a room's tests while they run, and listens to them.
 
 A program that runs tests appends lines to the file that $WEFT_PROGRESS names, each line whole at
 once. Without this variable nothing is written.
@@ -8,22 +8,22 @@ once. Without this variable nothing is written.
                         or it was skipped). A second `end` for the same test replaces the first:
                         the test was run once more.
 
-A test hangs if it has been under way for STILL seconds without a word. All tests hang if nothing at
-all was said for STILL seconds, neither here nor on the output. Nothing else ends a test: budgets
-are compared, never enforced.
+A test hangs if it has been under way for STILL seconds without a report. All tests hang if there
+was no report and no output for STILL seconds. Nothing else ends a test: budgets are compared, never
+enforced.
 
     listening --watch()--> the child ended                  -> None
         |        ^
         |        +-- output, or a line of progress
-        +-- silent for too long                 -> what hangs, in words; the caller ends the child
+        +-- silent for too long                 -> words about what hangs; the caller ends the child
 
 Invariants
 - Only the standard library is used, since the rooms' runners start before anything is installed.
 - The variable is taken out of the environment when this module is imported: programs that a test
-  starts, even other runners, must not report for this one. A program that must report gets the
+  starts, even other runners, must not report to this file. A program that must report is given the
   variable again.
-- A child that watches its own children has a file of its own, and passes on what they report
-  (`prefix`): only one of them reports that a name is under way.
+- A child that watches its own children has a file of its own, and forwards their reports
+  (`prefix`): only one program reports that a name is under way.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from typing import NamedTuple
 
 VARIABLE = "WEFT_PROGRESS"
 STILL = 300.0  # seconds without a sign of life after which a test hangs
-# A listener to a runner that itself listens waits for these further seconds, since that runner
-# knows better what hangs.
+# A listener whose runner itself listens waits for these further seconds, since the runner can name
+# what hangs.
 GRACE = 30.0
-LOOK = 0.2  # seconds between two looks at the progress
+LOOK = 0.2  # seconds between two reads of the progress
 
 
 _PLACE = os.environ.pop(VARIABLE, None)
 
 
-def _say(line: str) -> None:
+def _write_line(line: str) -> None:
     if _PLACE is None:
         return
-    with contextlib.suppress(OSError):  # the listener has gone
+    with contextlib.suppress(OSError):  # the listener has ended
         file = os.open(_PLACE, os.O_WRONLY | os.O_APPEND)
         try:
             os.write(file, (" ".join(line.split("\n")) + "\n").encode(errors="replace"))
@@ -65,12 +65,12 @@ def _say(line: str) -> None:
 
 def begin(name: str) -> None:
     """Reports that the test is under way, or still alive."""
-    _say(f"begin {name}")
+    _write_line(f"begin {name}")
 
 
 def end(name: str, passed: int, failed: int) -> None:
     """Reports that the test is over."""
-    _say(f"end {passed} {failed} {name}")
+    _write_line(f"end {passed} {failed} {name}")
 
 
 class Listener:
@@ -79,8 +79,8 @@ class Listener:
     """
 
     def __init__(self, path: Path, prefix: str | None = None) -> None:
-        """`prefix`: passes the reports on to the listener of this program, with `prefix`
-        before each name. None: does not pass them on.
+        """`prefix`: forwards the reports to the listener of this program, with `prefix` before each
+        name. None: does not forward them.
         """
         self.path = path
         self.prefix = prefix
@@ -98,7 +98,7 @@ class Listener:
         path.write_bytes(b"")
 
     def look(self, now: float) -> bool:
-        """Reads the new reports. Returns whether there was anything."""
+        """Reads the new reports. Returns whether there were any."""
         with self.path.open("rb") as file:
             file.seek(self._at)
             lines = file.read()
@@ -106,10 +106,10 @@ class Listener:
         self._at += len(lines)
         self.signs += bool(lines)
         for line in lines.decode(errors="replace").splitlines():
-            self._take(line, now)
+            self._handle_line(line, now)
         return bool(lines)
 
-    def _take(self, line: str, now: float) -> None:
+    def _handle_line(self, line: str, now: float) -> None:
         if found := re.fullmatch(r"begin (.+)", line):
             self.under_way[found[1]] = now
             self._began.setdefault(found[1], now)
@@ -149,7 +149,7 @@ class Listener:
         return self.left
 
     def what_runs(self) -> str:
-        """Returns the tests under way, in words; "" if there are none."""
+        """Describes the tests under way; "" if there are none."""
         names = [
             name for _, name in sorted((heard, name) for name, heard in self.under_way.items())
         ]
@@ -164,11 +164,11 @@ def watch(
     passing: Callable[[float], None] = lambda now: None,
 ) -> str | None:
     """Listens to a child (its stdout is a pipe) and its progress. Returns None when the child ends,
-    or, in words, what hangs.
+    or a description of what hangs.
 
-    `heard` is given the output as it comes; `passing` is called now and then, with the time.
-    `still` is in seconds; None: nothing counts as a hang. A child has ended when its first process
-    has, even if another process still holds the pipe.
+    `heard` is called with each piece of output, `passing` now and then with the time. `still` is in
+    seconds; None: nothing counts as a hang. A child has ended when its first process has, even if
+    another process still holds the pipe.
     """
     assert process.stdout is not None
     pipe = process.stdout.fileno()
@@ -217,7 +217,7 @@ class Ran(NamedTuple):
     status: int
     output: str
     told: Listener  # the reports of the program
-    hung: str | None  # what hung, in words, if the program had to be ended
+    hung: str | None  # a description of what hung, if the program had to be ended
 
 
 def end_at_once(process: subprocess.Popen[bytes]) -> None:
@@ -245,9 +245,9 @@ def run(
     ended it.
 
     Args:
-        name: the program is reported as one test with this name, which is alive with each sign that
-            the program gives. The caller reports the counts.
-        prefix: what the program reports is passed on, with this before each name.
+        name: the program is reported as one test with this name; each sign of life of the program
+            counts for the test. The caller reports the counts.
+        prefix: the program's reports are forwarded, with this before each name.
         still: None is for a program that runs no test (a compiler): it is alive as long as it runs.
     """
     told_at = time.monotonic()

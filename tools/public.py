@@ -4,10 +4,11 @@ cpp/public.txt and compat/public.txt.
     python3 tools/public.py            writes them
     python3 tools/public.py --check    exit status 1, and the differences, if they are out of date
 
-Python: what the stub of weft.coroutines declares (tools/names.py makes those of threads and
-greenlets from it), and what `__all__` lists in the other modules that a program imports. C++: what
-ctags finds in namespace weft (for compat: csp), except what is private, in a namespace `detail`, or in the
-namespaces of the layers below (core, runtime, prim, checking), which a program does not name.
+Python: the declarations in the stub of weft.coroutines (tools/names.py makes those of threads and
+greenlets from it), and the names in `__all__` of the other modules that a program imports. C++: the
+names that ctags finds in namespace weft (for compat: csp), except those that are private, in a
+namespace `detail`, or in the namespaces of the layers below (core, runtime, prim, checking), which
+a program does not name.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ MODULES = (
 
 
 class Missing(Exception):
-    """Raised if a tool that makes the lists is missing. The text names it."""
+    """Raised if a tool that makes the lists is missing. The text names the tool."""
 
 
 # --- Python ---------------------------------------------------------------------------------------

@@ -12,17 +12,17 @@ pytest.mark.together), whose fixtures take long. There are as many lanes as CPUs
 WEFT_LANES=1, or an option such as -x, makes it one. The output of all lanes but the first is shown
 at the end, and each lane has temporary files of its own.
 
-If only a few tests failed, one lane runs them once more, one after the other, when all lanes have
-ended. A test that passes then failed by chance, or because the machine was busy. The test counts as
-passed. The room names it, and `./run test` names it again at its end, because such a test must be
-mended. Nothing is run again if more than SOME tests failed, or if a lane died.
+If only a few tests failed, one lane runs them once more, one by one, when all lanes have ended. A
+test that then passes failed by chance, or because the machine was busy. The test counts as passed.
+The room names it, and `./run test` names it again at its end, because such a test must be fixed.
+Nothing is run again if more than SOME tests failed, or if a lane died.
 
 Tests marked `soak` (`@pytest.mark.soak`, or a parameter with `marks=pytest.mark.soak`) repeat
-others, or take much time for what they show. They are left out, and counted, unless WEFT_SOAK is
-set, as by `./run soak`. Of a test marked `spread` each value of each parameter is in at least one
-case that runs; its other combinations count as marked `soak`. Each test is reported as it begins
-and ends (progress.py). A test that has been under way for five minutes hangs: its lane says where
-each thread is and ends; the test has failed, and tests that had passed in that lane count.
+others, or take long for what they prove. They are left out, and counted, unless WEFT_SOAK is set,
+as by `./run soak`. Of a test marked `spread` each value of each parameter is in at least one case
+that runs; its other combinations count as marked `soak`. Each test is reported as it begins and
+ends (progress.py). A test that has been under way for five minutes hangs: its lane prints where
+each thread is, and ends; the test has failed, and tests that had passed in that lane count.
 
 Invariants
 1 The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
@@ -49,8 +49,8 @@ import progress
 import pytest
 
 BUNDLE = 4  # how many tests are claimed at once
-SOME = 5  # how many failed tests are run once more; if more have failed, something is broken
-SOAK = "WEFT_SOAK"  # the variable by which tests marked `soak` run too
+SOME = 5  # how many failed tests are run once more; if more have failed, the cause is not chance
+SOAK = "WEFT_SOAK"  # if this variable is set, tests marked `soak` run too
 LANE = "WEFT_LANE"  # the variable that tells a lane where to claim bundles, and where results go
 DONE = "(the lane has ended)"  # the last line that a lane writes
 ALONE = {"-x", "--exitfirst", "--pdb", "--trace", "--collect-only", "--co", "-s", "--help", "-h"}
@@ -95,7 +95,7 @@ class Lane:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leaves out the tests marked `soak`. The first lane reports how many there are."""
+        """Leaves out the tests marked `soak`. The first lane reports their number."""
         spread(items)
         if self.only is not None:
             items[:] = [item for item in items if item.nodeid in self.only]
@@ -195,8 +195,8 @@ def run_lane(
 
 
 def await_lanes(lanes: list[subprocess.Popen[bytes]], listeners: list[progress.Listener]) -> bool:
-    """Waits until all lanes have ended, and passes on what they report. Returns whether Ctrl-C came
-    (it reaches the lanes too).
+    """Waits until all lanes have ended, and forwards their reports. Returns whether Ctrl-C came (it
+    reaches the lanes too).
     """
     interrupted = False
     while True:
@@ -222,7 +222,7 @@ class Run(NamedTuple):
 
 
 def run_lanes(count: int, arguments: list[str], only: list[str] | None = None) -> Run:
-    """Runs all tests; if `only` is given, runs just these tests."""
+    """Runs all tests, or only the tests `only`, if given."""
     passed: set[str] = set()
     failed: set[str] = set()
     whole = True
@@ -246,7 +246,7 @@ def run_lanes(count: int, arguments: list[str], only: list[str] | None = None) -
                 [sys.executable, __file__, *arguments, f"--basetemp={files[lane] / 'own'}"],
                 env={
                     **os.environ,
-                    # This variable is for a pytest that a test runs.
+                    # A pytest that a test runs uses this variable.
                     "PYTEST_DEBUG_TEMPROOT": str(files[lane]),
                     LANE: json.dumps([str(shared), str(kept[lane]), only]),
                     progress.VARIABLE: str(listeners[lane].path),
@@ -299,7 +299,7 @@ def main(arguments: list[str]) -> int:
         shared, kept, only = json.loads(given)
         lane = run_lane(arguments, Path(shared), Path(kept), only)
         for name in lane.failed:
-            lane.keep(name)  # the name may be that of an error of collection, which is no test
+            lane.keep(name)  # the name may be that of an error of collection, which is not a test
         lane.passed.discard(DONE)
         (lane.failed if lane.failed else lane.passed).add(DONE)
         lane.keep(DONE)

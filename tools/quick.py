@@ -1,10 +1,10 @@
 """Runs the few tests that a change touches, and builds no more than they need.
 
-    ./run quick                    the tests of what has changed since the last commit (if nothing has: what it changed)
+    ./run quick                    the tests of the files changed since the last commit (or in it)
     ./run quick PATH…              the tests of these files or folders; a file of tests is run itself
     ./run quick CASE               every test whose name contains CASE, in any room
     ./run quick PATH… -k CASE      the tests of PATH whose names contain CASE
-    ./run quick --list [PATH|CASE] says what would be run
+    ./run quick --list [PATH|CASE] lists the tests without running them
 
 tools/quick.toml says which tests belong to which files. They are the nearest ones, not all: before
 a change is merged, `./run test ROOM` runs the rest. The builds are made to be fast: -O0, a program
@@ -55,7 +55,7 @@ MEASURED = [
 
 
 class Refused(Exception):
-    """Raised if the command cannot be carried out. The message tells what to do."""
+    """Raised if the command cannot be carried out. The message gives the remedy."""
 
 
 def say(text: str) -> None:
@@ -98,7 +98,7 @@ def tests_of(path: str, rows: Iterable[Row]) -> list[str]:
 
 
 def expanded(test: str) -> list[str]:
-    """Returns the files for which a test of quick.toml stands."""
+    """Returns the files that a test of quick.toml stands for."""
     pattern, marks, name = test.partition("::")
     if any(c in pattern for c in "*?["):
         return sorted(str(p.relative_to(ROOT)) + marks + name for p in ROOT.glob(pattern))
@@ -167,7 +167,7 @@ def named(case: str) -> list[str]:
 
 # --- the runners of tests -----------------------------------------------------------------------
 
-Names = dict[str, list[str]]  # file → the names asked for; no names: the whole file
+Names = dict[str, list[str]]  # file → the requested names; an empty list means the whole file
 Counts = tuple[int, int]  # passed, failed
 
 
@@ -182,7 +182,7 @@ def quietly(command: list[str], **more: object) -> bool:
 
 
 def shown(command: list[str], **more: object) -> tuple[int, str]:
-    """Runs a command, shows its output as it comes, and returns status and output."""
+    """Runs a command, shows its output as it arrives, and returns status and output."""
     lines = []
     with subprocess.Popen(
         command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more
@@ -275,8 +275,8 @@ def make_editable() -> None:
 
 def by_pytest(tests: Names) -> Counts:
     rooms = tomllib.loads((ROOT / "tools" / "rooms.toml").read_text(encoding="utf-8"))["rooms"]
-    # The tests also need what their rooms need, except the package, which is installed below, and
-    # the library: the few tests that use it compile it themselves.
+    # The tests also need the parts that their rooms need, except the package, which is installed
+    # below, and the library, which the few tests that use it compile themselves.
     parts = {"python"}
     for path in tests:
         parts |= set(rooms[path.split("/tests/")[0]]["setup"]) - {"library", "weft"}
@@ -314,7 +314,7 @@ def by_node(tests: Names) -> Counts:
 
 
 def by_itself(tests: Names) -> Counts:
-    """Runs a room's own runner, which takes parts of the names of its tests."""
+    """Runs a room's own runner, which accepts parts of the names of its tests."""
     passed = failed = 0
     for path, names in tests.items():
         counts = closing(*shown([path, *names]))
@@ -388,7 +388,7 @@ def asked(words: list[str], only: str) -> list[str]:
 @contextlib.contextmanager
 def touched(path: Path) -> Iterator[None]:
     """Adds a line to the file, as an edit would, and removes it afterwards. The line is not a
-    comment: ccache would see no change.
+    comment, because ccache would see no change.
     """
     before = path.read_bytes()
     line = "assert {} > 0\n" if path.suffix == ".py" else "static_assert({}ull > 0);\n"
@@ -403,7 +403,7 @@ def measure(as_json: bool) -> int:
     figures = []
     for path, hope in MEASURED:
         tests = asked([path], "")
-        run(tests)  # builds everything that the edit below does not touch
+        run(tests)  # builds everything that the following edit does not touch
         with touched(ROOT / path):
             began = time.monotonic()
             passed, failed = run(tests)
@@ -441,9 +441,7 @@ def main() -> int:
     parser.add_argument(
         "-k", dest="only", default="", metavar="CASE", help="only tests whose name contains CASE"
     )
-    parser.add_argument(
-        "--list", action="store_true", help="say what would be run, and run nothing"
-    )
+    parser.add_argument("--list", action="store_true", help="list the tests without running them")
     parser.add_argument("--measure", action="store_true", help="time three edits (above)")
     parser.add_argument("--json", action="store_true", help="--list and --measure: as JSON")
     options = parser.parse_args()

@@ -1,11 +1,11 @@
-"""Compares the size of the house with stored figures: `./run test` prints the result. Growth is
-reported, and enforced by nothing.
+"""Compares the size of the repository with stored figures: `./run test` prints the result. Growth
+is reported, but never fails anything.
 
     python3 tools/ratchet.py            prints the table
     python3 tools/ratchet.py --write    stores the present figures in tools/ratchet.json
 
-The figures of a room are the lines of its sources, of its tests and of what a tool has written, and
-its longest source. The figures of the C++ library are the costs of parsing a file that includes
+The figures of a room are the lines of its sources, of its tests and of its generated files, and its
+longest source. The figures of the C++ library are the costs of parsing a file that includes
 <weft/weft.hpp>: lines after the preprocessor, and seconds of the CPU. Only the standard library is
 needed.
 """
@@ -132,7 +132,7 @@ def table(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
 
 
 def grown(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
-    """Returns, in words, the figures that have grown by more than SLACK."""
+    """Describes the figures that have grown by more than SLACK."""
     found = []
     for room, row in now["rooms"].items():
         was = before.get("rooms", {}).get(room)

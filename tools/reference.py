@@ -2,7 +2,7 @@
 docstring.
 
     .venv/bin/python tools/reference.py            writes the page
-    .venv/bin/python tools/reference.py --check    exit status 1 if the page is not what would be written
+    .venv/bin/python tools/reference.py --check    exit status 1 if the page is out of date
 
 Signatures are those of the stubs (`coroutines.pyi`, which shows what is awaited), or of the module
 that defines the name. Texts are the docstrings that `help()` shows in the installed package. A

@@ -1,12 +1,12 @@
-"""Runs the rooms of rooms.toml and adds up what they report: `./run test` and `./run soak`.
+"""Runs the rooms of rooms.toml and adds up their counts: `./run test` and `./run soak`.
 
 Invariants
 - Only the standard library is used (Python 3.11, for tomllib): this program runs before anything is
   installed.
 - Every room listed is accounted for: it reports its own counts, or it counts at least one failure.
 - Parts are set up one after the other, in the order of the rooms that need them. A room marked
-  `early` runs once its own parts are there, beside the set-up of the others' parts. The other rooms
-  wait for all parts, so that nothing is installed while they run.
+  `early` runs once its own parts are installed, while the parts of other rooms are set up. The
+  other rooms wait for all parts, so that nothing is installed while they run.
 - A room runs in a process group of its own. When the room ends, hangs, or this program is stopped,
   no process of that group outlives it.
 - Budgets are reported, never enforced: a busy or slow machine fails nothing. Only a hang ends a
@@ -51,7 +51,7 @@ SUMMARY = re.compile(r"(\d+) passed, (\d+) failed")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 POLITE = 3.0  # seconds between SIGTERM and SIGKILL
 EXCERPT = 20  # lines of output that are shown again at the end, above a room's first `FAIL …`
-LINGER = 2.0  # seconds in which a room's children may go after it has ended
+LINGER = 2.0  # seconds that a room's children have to end after the room has ended
 HEARTBEAT = 30.0  # seconds of silence after which a line reports that the room still works
 SOAK = 3600.0  # seconds; the soak's budget for a room that does not give one
 
@@ -105,17 +105,17 @@ class Result:
 
 
 class BadHouse(Exception):
-    """Raised if rooms.toml or the command line asks for something that does not exist. The text
-    names it."""
+    """Raised if rooms.toml or the command line names something that does not exist. The text
+    repeats the name."""
 
 
 class Stopped(Exception):
-    """Raised when SIGINT, SIGTERM or SIGHUP has come. The argument is the exit status."""
+    """Raised when SIGINT, SIGTERM or SIGHUP has arrived. The argument is the exit status."""
 
 
 class Stops:
     """Turns the signals that stop this program into Stopped. While a room is started the signals
-    are held back, so that no process of it is left behind.
+    are deferred, so that no process of the room is left behind.
     """
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class Stops:
         self.held = True
 
     def heed(self) -> None:
-        """Makes the signals raise again. A signal that was held back raises at once."""
+        """Makes the signals raise again. A deferred signal raises at once."""
         self.held = False
         if self.came is not None:
             raise Stopped(128 + self.came)
@@ -206,7 +206,7 @@ def say(text: str) -> None:
 def group_lives(group: int) -> bool:
     """Returns whether anything in the process group still runs.
 
-    A zombie does not count: in a container there may be nobody to reap it, and it holds nothing.
+    A zombie does not count: in a container it may never be reaped, and it holds no resources.
     """
     try:
         os.killpg(group, 0)
@@ -215,7 +215,7 @@ def group_lives(group: int) -> bool:
     except PermissionError:
         pass  # the process lives, but belongs to another user (sudo)
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # the process ended during the look
+        with contextlib.suppress(OSError):  # the process ended during the check
             state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
             if int(its_group) == group and state not in "ZX":
                 return True
@@ -223,7 +223,7 @@ def group_lives(group: int) -> bool:
 
 
 def wait_gone(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Returns whether the process and its whole group are gone within that time."""
+    """Returns whether the process and its whole group end within that time."""
     end = time.monotonic() + seconds
     while True:
         process.poll()
@@ -235,7 +235,7 @@ def wait_gone(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """Ends the process and all of its group, by force if it does not go when asked."""
+    """Ends the process and its whole group, by force if SIGTERM does not end them."""
     for number, patience in ((signal.SIGTERM, POLITE), (signal.SIGKILL, POLITE)):
         try:
             os.killpg(process.pid, number)
@@ -269,7 +269,7 @@ def follow(
     """Shows and keeps the room's output until the room ends, or hangs for `still` seconds; then
     ends it.
 
-    Returns the output, and what hangs, in words.
+    Returns the output, and a description of what hangs.
     """
     start = heard_at = time.monotonic()
     kept: list[str] = []
@@ -304,9 +304,7 @@ def follow(
 
 
 def judge(result: Result, output: str, status: int) -> None:
-    """Takes the counts from the room's last line, and adds a failure for anything else that is
-    wrong.
-    """
+    """Takes the counts from the room's last line, and adds a failure for any other fault."""
     lines = [line for line in COLOUR.sub("", output).splitlines() if line.strip()]
     match = SUMMARY.fullmatch(lines[-1].strip()) if lines else None
     if match:
@@ -335,8 +333,8 @@ def salvage(result: Result, output: str, listener: progress.Listener) -> None:
 
 
 def excerpt(output: str) -> list[str]:
-    """Returns the first line that begins with FAIL, and the lines above it: so a log that was cut
-    in the middle still shows what went wrong.
+    """Returns the first line that begins with FAIL, and the lines above it, so that a log that was
+    cut in the middle still shows the fault.
     """
     lines = [line for line in COLOUR.sub("", output).splitlines() if line.strip()]
     at = next((i for i, line in enumerate(lines) if line.startswith("FAIL ")), -1)

@@ -10,7 +10,7 @@ of C++CSP.
 
 The text of each header is put where the header is first included. So no header may be included
 first inside an #if that may be false where a later file needs the header. The tests compile the
-programs of cpp/README.md with weft_single.hpp, and would then fail.
+programs of cpp/README.md with weft_single.hpp, and fail in that case.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Tries a wheel in an environment that has nothing else: tools/wheel_check.py INTERPRETER WHEEL
 COMPAT FOLDER
 
-First the core is tried alone, then all extras. COMPAT is the wheel of weft-compat. FOLDER is made anew, and everything runs in it, far
-from any checkout. The exit status is 1, with what went wrong, if something does not work.
+First the core is tried alone, then all extras. COMPAT is the wheel of weft-compat. FOLDER is
+created anew, and everything runs in it, away from any checkout. If something does not work, the
+exit status is 1, and the fault is printed.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ RELATIVE = re.compile(r"\]\((?!https?://|mailto:|#)([^)]*)\)")
 
 
 class Wrong(Exception):
-    """Raised when a part of the wheel does not work. The text names it."""
+    """Raised when a part of the wheel does not work. The text names the part."""
 
 
 def links_that_lead_nowhere(metadata: str) -> list[str]:
-    """Returns the links in a wheel's description that would need the repository."""
+    """Returns the links in a wheel's description that lead to files of the repository."""
     return RELATIVE.findall(str(Parser().parsestr(metadata).get_payload()))
 
 

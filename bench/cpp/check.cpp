@@ -1,8 +1,8 @@
 // Checks a chain of five processes with 20 communications. The figures are ns a schedule.
 //
 // walk:     schedules at random.
-// analysed: the run that stands for all schedules, with the analysis of its races, again and again.
-// plain:    the network as it runs without a check, in the same program.
+// analysed: the run that represents all schedules, with the analysis of its races, repeatedly.
+// plain:    the network without a check, in the same program.
 #include <string_view>
 
 #include <weft/check.hpp>

@@ -1,9 +1,9 @@
 // The parts that Weft's native bench programs share: the library, and the two processes that
 // several of them use.
 //
-// A network closes down by itself: when the process that measures returns, its ends are closed, and
-// the processes that wait at them end quietly (rules 2.3 and 3). Therefore each of these programs
-// ends as a user's program does.
+// A network closes down on its own: when the process that measures returns, its ends are closed,
+// and the processes that wait at them end quietly (rules 2.3 and 3). Therefore each of these
+// programs ends as a user's program does.
 #pragma once
 
 #include <vector>

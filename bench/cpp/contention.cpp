@@ -3,9 +3,9 @@
 // one: a single scheduler runs all of them. two: a second scheduler, on a thread and a CPU of its
 // own, runs every other writer; both schedulers use the same channel at the same time.
 //
-// Only the network at work is measured: the reader warms up until every writer has been served, and
-// for one more stretch. A thread takes a while to start: without the warm-up, a run with few
-// samples would be over before the second scheduler takes part.
+// Only the steady state of the network is measured: the reader warms up until every writer has been
+// served, and for one more stretch. A thread takes a while to start: without the warm-up, a run
+// with few samples would be over before the second scheduler takes part.
 #include <string_view>
 #include <thread>
 

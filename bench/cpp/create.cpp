@@ -1,4 +1,4 @@
-// Measures the cost of a process: it is made, scheduled, run to its end and destroyed. Its body
+// Measures the cost of a process, which is made, scheduled, run to its end and destroyed. Its body
 // adds one to a counter.
 //
 // par: PER processes in one parallel; each: one after another, each awaited; threads: PER parallels

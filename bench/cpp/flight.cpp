@@ -1,5 +1,5 @@
 // The cost of an event of the flight recorder (rule 14.14): CommsTime on local channels, as in
-// commstime.cpp, without a recorder and with one, by turns.
+// commstime.cpp, alternately without a recorder and with one.
 //
 // In each communication one of the two parties has waited, and the recorder of C++ records only the
 // operations that waited. So a communication is one event.
@@ -39,8 +39,8 @@ void commstime(long per, std::vector<double>& ns) {
 }
 
 // Prints the ns for a communication, with the recorder ("on") and without it ("off"). "event" prints
-// one figure for a run: the minimum with the recorder less the minimum without it. Single samples
-// cannot be subtracted on a machine that changes its clock rate.
+// one figure for a run: the minimum with the recorder less the minimum without it. On a machine
+// that changes its clock rate, the difference of single samples means nothing.
 void recorded(std::string_view what, long samples, long per) {
   const char* const folder = std::getenv("TMPDIR");
   const std::string path =
@@ -58,7 +58,7 @@ void recorded(std::string_view what, long samples, long per) {
   std::printf("\n");
 }
 
-// Prints the ns that the recorder's clock alone takes, read as often as there would be events.
+// Prints the ns for the recorder's clock alone, read once for each event that there would be.
 void clock_alone(long samples, long per) {
   bench::Sampler s(samples);
   std::uint64_t sum = 0;

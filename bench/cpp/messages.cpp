@@ -4,7 +4,7 @@
 // received object goes back to the sender in the cheapest way, so that only a copy allocates
 // memory.
 //
-// memcpy: the reference, N bytes copied from one place to another, again and again.
+// memcpy: the reference, N bytes copied from one place to another, repeatedly.
 #include <array>
 #include <cstring>
 #include <memory>
@@ -89,7 +89,7 @@ bool flat(std::size_t size, long samples, long per) {
 
 void yardstick(std::size_t size, long samples, long per) {
   // The two blocks begin half a page apart, modulo the page: if both began at the same offset in a
-  // page, every load would wait for a store whose address only looks the same.
+  // page, every load would wait for a store whose address only seems the same.
   Bytes memory(2 * size + 8192, 1);
   unsigned char* const from = memory.data();
   unsigned char* const to = from + (size + 4095) / 4096 * 4096 + 2048;

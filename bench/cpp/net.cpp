@@ -4,7 +4,7 @@
 //   net int SAMPLES PER      ns a rendezvous: a write to a channel whose reader is the other
 //                            program
 //   net 1mb SAMPLES PER      ns one way of a megabyte, a vector of doubles, from before the write
-//                            to after the read, by the system's clock; the reader asks for each
+//                            to after the read, by the system's clock; the reader requests each
 //
 // Every value is checked by its reader.
 

@@ -19,7 +19,7 @@ class Placement {
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
       if (CPU_ISSET(cpu, &set)) cpus_.push_back(cpu);
   }
-  /// Pins the calling thread, the `index`-th of the program.
+  /// Pins the calling thread, which is the `index`-th thread of the program, to a CPU.
   void pin(std::size_t index) const {
     cpu_set_t set;
     CPU_ZERO(&set);

@@ -23,7 +23,7 @@ weft::Process token(weft::Writer<int, P> out, weft::Reader<int, P> in, int n, lo
     }
     if (k > 0)
       s.end(static_cast<double>(per) * n);
-    else  // the first lap, after which every process has run and the ring is complete
+    else  // after the first lap every process has run and the ring is complete
       std::printf("bytes %.1f\n", static_cast<double>(bench::resident() - before) / n);
   }
   s.print();

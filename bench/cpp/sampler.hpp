@@ -2,7 +2,7 @@
 //
 // Output on stdout: one line "ns V V …", with a figure for each sample, and, where memory is
 // measured, one line "bytes V". A program that finds a wrong value calls fail(), since the time of
-// a wrong computation means nothing.
+// a wrong computation is meaningless.
 #pragma once
 
 #include <chrono>
@@ -41,7 +41,7 @@ inline long resident() {
 }
 
 // Times stretches of `operations` operations; begin() and end() enclose one stretch. `less` is the
-// part of each operation's time, in ns, that is work and is not counted.
+// time in ns of the work in each operation, which is not counted.
 class Sampler {
  public:
   explicit Sampler(long samples) { ns_.reserve(static_cast<std::size_t>(samples)); }

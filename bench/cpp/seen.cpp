@@ -1,4 +1,4 @@
-// What a look from another OS process (rules 14.9, 14.10) costs a C++ program.
+// Measures what a look from another OS process (rules 14.9, 14.10) costs a C++ program.
 //
 //   seen HOW SAMPLES PER      PER: how many rounds of the network are one sample
 //
@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 
 Process waits(weft::Reader<int, Local> in) { co_await in.read(); }
 
-// Takes a look each second until the program that it looks at has ended.
+// Takes a look each second until the observed program has ended.
 [[noreturn]] void looks(const std::string& folder, pid_t at) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   sockaddr_un address{};
@@ -40,7 +40,7 @@ Process waits(weft::Reader<int, Local> in) { co_await in.read(); }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   while (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    std::this_thread::sleep_for(1ms);  // the first run makes the socket, and nothing tells when
+    std::this_thread::sleep_for(1ms);  // the first run makes the socket, and no event reports that
   const std::string_view ask = R"({"weft":1,"ask":"look","interval":0.1,"most":2000})";
   const char length[4] = {0, 0, 0, static_cast<char>(ask.size())};
   const auto read_all = [fd](char* to, std::size_t n) {
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   weft::run(weft::par(
       bench::prefix(c.reader(), a.writer()), bench::delta(a.reader(), b.writer(), d.writer()),
       bench::successor<Local>(b.reader(), c.writer()),
-      // The writer is the only one of the channel at which the others wait.
+      // The writer is the only one of the channel at which the other processes wait.
       bench::consumer(d.reader(), samples, per, e.writer()), bench::together(std::move(waiting))));
   if (looker > 0) {
     kill(looker, SIGKILL);

@@ -1,6 +1,6 @@
 // Choice over N channels, local or shared.
 //
-// one-shot: as `standing`, with an alternative that enrols anew for each select.
+// one-shot: as `standing`, with an alternative that enrols again for each select.
 // mixed:    an ad hoc select over N readers of channels without a waiting writer and, in their
 //           midst, one output that is always ready: the cost of checking and scanning guards of
 //           both directions.

@@ -1,14 +1,14 @@
-// Each way in which a thread may wait before it sleeps (runtime/waiting.hpp), alone: two threads
-// hand a word back and forth, or a byte over a pair of sockets.
+// Measures, in isolation, each way in which a thread may wait before it sleeps
+// (runtime/waiting.hpp): two threads hand a word back and forth, or a byte over a pair of sockets.
 //
 //   waiting WAY WORK BESIDE SAMPLES PER
 //
 // WAY: sleep (at once, on a futex), blind (spins for 20 us each time, whether or not that has
 // helped), yield (GivingWay), brief (BriefWait), spin (SpinTime); over sockets poll (sleeps at
 // once) and lookout (wire/lookout.hpp). prompt: sleep, by threads with a short slice
-// (wire/prompt.hpp). WORK: the us of work before each answer. BESIDE: the number of threads that
-// compute beside, on the CPU of the thread that measures. The program prints the ns that a round
-// trip takes beyond the work.
+// (wire/prompt.hpp). WORK: the us of work before each answer. BESIDE: the number of other threads
+// that compute on the CPU of the measuring thread. The program prints the ns that a round trip
+// takes beyond the work.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -83,7 +83,7 @@ struct Spin {
   }
 };
 
-// The two threads' sides: a word each way, or a socket each.
+// The two sides: a word for each direction, or a socket for each thread.
 template <class Way>
 class Words {
  public:

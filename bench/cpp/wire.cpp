@@ -172,7 +172,7 @@ void relay(const bench::Placement& place, long samples, long per) {
   join(other);
 }
 
-// `writers` threads of the other program write. This program reads, and is the home of the channel.
+// `writers` threads of the other program write. This program reads, and is the channel's home.
 void one_way(const bench::Placement& place, long capacity, long writers, long samples, long per) {
   const auto [here, there] = pair();
   const pid_t other = start(place, 1, [&, fd = there] {
@@ -205,7 +205,7 @@ void one_way(const bench::Placement& place, long capacity, long writers, long sa
   join(other);
 }
 
-// A megabyte of 64-bit numbers. Each call of fill() gives another sum.
+// A megabyte of 64-bit numbers. Each call of fill() gives a different sum.
 using Number = std::uint64_t;
 constexpr std::size_t kNumbers = (1 << 20) / sizeof(Number);
 void fill(std::span<Number> a, Number first) {

@@ -1,6 +1,7 @@
-"""Makes each candidate runnable: checks that everything it needs is here, and builds its program.
+"""Makes each candidate runnable: checks that everything it needs is installed, and builds its
+program.
 
-Invariants: only candidates that are asked for are built. A peer that is not on this machine is
+Invariants: only requested candidates are built. A peer that is not installed on this machine is
 Missing (it is skipped); a program that does not build is Broken (an error). Programs are built in
 .build/bench, in a folder for each compiler.
 """
@@ -38,7 +39,7 @@ BUILD_TIMEOUT = 600.0
 
 
 class Missing(Exception):
-    """The candidate cannot run here; the message names what to install."""
+    """The candidate cannot run here; the message names the package to install."""
 
 
 class Broken(Exception):
@@ -54,8 +55,8 @@ class Program:
 
 
 def need(what: str) -> None:
-    """Checks that `module:NAME`, `header:NAME` or a command is here. Raises Missing, whose message
-    names what to install.
+    """Checks that `module:NAME`, `header:NAME` or a command is installed. Raises Missing, whose
+    message names the package to install.
     """
     kind, _, name = what.rpartition(":")
     if kind == "module":
@@ -213,10 +214,11 @@ class Builder:
             lines = (done.stdout + done.stderr).strip().splitlines()
             errors = [line for line in lines if "error" in line.lower()][:3] or lines[-3:]
             raise Broken(
-                f"{' '.join(argv[:2])} failed: " + " | ".join(self._short(line) for line in errors)
+                f"{' '.join(argv[:2])} failed: "
+                + " | ".join(self._relative(line) for line in errors)
             )
 
-    def _short(self, line: str) -> str:
+    def _relative(self, line: str) -> str:
         """Returns a line of the compiler with paths relative to the checkout, since results are
         kept and shown elsewhere.
         """

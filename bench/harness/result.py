@@ -1,11 +1,11 @@
 """From samples to figures: minima, percentiles, ratios, and whether the reach is met.
 
-The p99 is the median of the p99 of each run, so that one bad moment of the machine spoils only one
+The p99 is the median of the p99 of each run, so that one bad moment of the machine affects only one
 run.
 
 The result of a bench is one JSON object, which always has the keys of SCHEMA. `null` stands for a
-figure that could not be measured; `reasons` contains the reason, by candidate or target. A bench in
-which a figure that the milestone asks for is missing has not met it.
+figure that could not be measured; `reasons` contains the reason, by candidate or target. A bench
+that lacks a figure that the milestone requires has not met the milestone.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _round(value: float) -> float:
 
 
 def check_schema(result: Mapping[str, Any]) -> list[str]:
-    """Returns a sentence for each thing that is wrong with a result object."""
+    """Returns a sentence for each fault of a result object."""
     wrong: Sequence[str] = [
         f"{key} should be {kind}, is {type(result.get(key)).__name__}"
         for key, kind in SCHEMA.items()

@@ -4,9 +4,9 @@ Invariants
 - Rounds are interleaved: A B C, A B C, …; so a slow spell of the machine affects all candidates
   alike.
 - One program runs at a time, in a process group of its own, pinned from its first instruction.
-  However the run ends (by itself, by the time-out, by Ctrl-C, for lack of memory), no process of
-  that group is left.
-- A candidate that has failed once is not run again; the others go on.
+  However the run ends (normally, by the time-out, by Ctrl-C, for lack of memory), no process of
+  that group remains.
+- A candidate that has failed once is not run again; the other candidates go on.
 
 The output of a program has lines "ns V V …", "bytes V V …" and "create V V …". Anything else on
 stdout is an error; stderr is for messages.
@@ -28,7 +28,7 @@ from pathlib import Path
 from .build import Program
 from .targets import MEASURES
 
-LOOKS = 0.25  # seconds between two checks of the memory that is left
+LOOKS = 0.25  # seconds between two checks of the available memory
 
 
 class RunError(Exception):
@@ -52,7 +52,7 @@ def choose_cpus(available: Sequence[int], count: int) -> list[int]:
     Raises RunError if there are too few.
     """
     if len(available) < count:
-        raise RunError(f"needs {count} CPUs, this machine lets us use {len(available)}")
+        raise RunError(f"needs {count} CPUs, this machine allows {len(available)}")
     return sorted(available)[-count:]
 
 
@@ -70,13 +70,13 @@ def _pinned(cpus: Sequence[int]) -> Iterator[None]:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived: the program that is running is ended, as after Ctrl-C."""
+    """SIGTERM arrived: the running program is killed, as after Ctrl-C."""
 
 
 def stopped_by(main: Callable[[], int], name: str, kept: str) -> int:
     """Runs a command and returns the exit status: that of main(); 1 after a RunError, which is
     printed; 130 after Ctrl-C and 143 after SIGTERM. Either signal ends the program that runs, and a
-    message with the text `kept` describes which results were kept.
+    message with the text `kept` tells which results were kept.
     """
 
     def terminated(*_: object) -> None:
@@ -94,13 +94,13 @@ def stopped_by(main: Callable[[], int], name: str, kept: str) -> int:
 
 
 def available() -> int:
-    """Returns how many bytes of memory programs may take before the system swaps, or ends a
+    """Returns how many bytes of memory programs may take before the system swaps, or kills a
     program.
     """
     for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
-    raise RunError("the system does not say how much memory is available")
+    raise RunError("the system does not report how much memory is available")
 
 
 def _answer(child: subprocess.Popen[str], timeout: float, spare: int) -> tuple[str, str]:
@@ -172,8 +172,8 @@ def last_words(err: str) -> str:
 
 
 def parse(output: str) -> dict[str, list[float]]:
-    """Returns the samples in a program's output. Raises RunError if there are none or if a line is
-    something else.
+    """Returns the samples in a program's output. Raises RunError if there are none, or if a line
+    contains anything else.
     """
     values: dict[str, list[float]] = {}
     for line in output.splitlines():
@@ -187,7 +187,7 @@ def parse(output: str) -> dict[str, list[float]]:
             or not numbers
             or not all(0 < number < float("inf") for number in numbers)
         ):
-            raise RunError(f"printed a line that is no sample: {line[:80]!r}")
+            raise RunError(f"printed a line that is not a sample: {line[:80]!r}")
         values.setdefault(measure, []).extend(numbers)
     if not values:
         raise RunError("printed no samples")

@@ -177,7 +177,7 @@ def report(targets: Targets, results: Mapping[str, Result]) -> str:
     figures that most readers want, then the targets, then each bench.
     """
     commits = sorted({result["commit"] for result in results.values()})
-    out = ["# Results", "", *_opening(targets, results)]
+    out = ["# Results", "", *_headline_lines(targets, results)]
     out += [
         "Measured at "
         + (
@@ -187,7 +187,7 @@ def report(targets: Targets, results: Mapping[str, Result]) -> str:
         )
         + " `./run bench --report` writes this page from the result of each bench; do not edit it.",
         "",
-        *_asked(targets, results),
+        *_target_lines(targets, results),
     ]
     for name, bench in targets.benches.items():
         if name in results:
@@ -211,7 +211,7 @@ the median. A ratio tells more than a time: times move by half between machines 
 """
 
 
-def _opening(targets: Targets, results: Mapping[str, Result]) -> list[str]:
+def _headline_lines(targets: Targets, results: Mapping[str, Result]) -> list[str]:
     """Returns the picture, and the figures that most readers want, in words."""
     rows = headline.lines(targets, results)
     if not rows:
@@ -242,7 +242,7 @@ def amount(value: float, of: str) -> str:
     return f"{number(value)} ns"
 
 
-def _asked(targets: Targets, results: Mapping[str, Result]) -> list[str]:
+def _target_lines(targets: Targets, results: Mapping[str, Result]) -> list[str]:
     """Returns the targets, and whether each is reached."""
     rows: Rows = []
     for name, bench in targets.benches.items():
@@ -287,12 +287,12 @@ def _section(bench: Bench, result: Result) -> list[str]:
         "",
         f"Commit: {result['commit']}.",
         "",
-        "Machine: " + _flat(result["machine"]) + ".",
+        "Machine: " + _joined_items(result["machine"]) + ".",
         "",
-        "Versions: " + _flat(result["versions"]) + ".",
+        "Versions: " + _joined_items(result["versions"]) + ".",
     ]
     return out
 
 
-def _flat(table_: Mapping[str, Any]) -> str:
+def _joined_items(table_: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in table_.items() if value is not None)

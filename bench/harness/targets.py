@@ -2,7 +2,7 @@
 
 Invariant: a bench that load() returns is consistent: names are unique, every target names
 candidates that exist, and every argument can be filled in. A definition that is not consistent
-raises DefinitionError, whose message tells the place.
+raises DefinitionError, whose message names the place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MEASURES = ("ns", "bytes", "create")
 
 
 class DefinitionError(Exception):
-    """targets.toml contains a definition that makes no sense; the message tells the place and the
+    """targets.toml contains a definition that makes no sense; the message names the place and the
     fault."""
 
 
@@ -91,8 +91,8 @@ class Bench:
     targets: tuple[Target, ...]
 
     def quick(self) -> Bench:
-        """Returns the same bench with a fraction of the samples, to see that everything runs; its
-        figures are not for comparing.
+        """Returns the same bench with a fraction of the samples, to check that everything runs; its
+        figures are not comparable.
         """
         fewer = tuple(
             dataclasses.replace(c, samples=max(2, c.samples // 10)) for c in self.candidates
@@ -140,7 +140,9 @@ def load(path: Path) -> Targets:
     if not isinstance(document.get("milestone"), str):
         raise DefinitionError(f'{path}: needs milestone = "…" at the top')
     tables = _benches(path, document)
-    benches = {name: _bench(name, _alike(name, table, tables)) for name, table in tables.items()}
+    benches = {
+        name: _bench(name, _inherited(name, table, tables)) for name, table in tables.items()
+    }
     if not benches:
         raise DefinitionError(f"{path}: defines no [bench.NAME]")
     headlines = tuple(_headline(benches, h) for h in document.get("headline", []))
@@ -180,7 +182,7 @@ def _benches(path: Path, document: dict[str, Any]) -> dict[str, Any]:
 def _headline(benches: dict[str, Bench], table: dict[str, Any]) -> Headline:
     where = f"headline {table.get('what', '?')}"
     texts: dict[str, type] = dict.fromkeys(("what", "bench", "top", "bottom", "by"), str)
-    headline = Headline(**_take(where, table, texts, {"of": str}))
+    headline = Headline(**_checked_entries(where, table, texts, {"of": str}))
     if headline.bench not in benches:
         raise DefinitionError(f"{where}: there is no bench {headline.bench!r}")
     candidates = [c.name for c in benches[headline.bench].candidates]
@@ -199,14 +201,14 @@ def _check_measured(where: str, candidates: list[str], figure: Target | Headline
         )
     for side, name in (("top", figure.top), ("bottom", figure.bottom)):
         if name is not None and name not in candidates:
-            raise DefinitionError(f"{where}: {side} = {name!r} is no candidate of this bench")
+            raise DefinitionError(f"{where}: {side} = {name!r} is not a candidate of this bench")
 
 
-def _take(
+def _checked_entries(
     where: str, table: dict[str, Any], required: dict[str, Any], optional: dict[str, Any]
 ) -> dict[str, Any]:
-    """Checks that all required entries of a table are there, that none is unknown, and that each
-    has its type. Returns the entries.
+    """Checks that no required entry of a table is missing, that none is unknown, and that each has
+    its type. Returns the entries.
     """
     for key in required:
         if key not in table:
@@ -222,7 +224,7 @@ def _take(
     return dict(table)
 
 
-def _one_each(where: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
+def _one_per_number(where: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns one entry for each number of an entry whose n is a list, in whose names {n} is
     replaced.
     """
@@ -240,7 +242,7 @@ def _one_each(where: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _alike(name: str, table: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+def _inherited(name: str, table: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
     """Returns the table of a bench. If the bench is `like` another bench, fields that it does not
     give are taken from the table of the other bench.
     """
@@ -249,7 +251,7 @@ def _alike(name: str, table: dict[str, Any], tables: dict[str, Any]) -> dict[str
     other = tables.get(table["like"], {})
     if "candidate" not in other:
         raise DefinitionError(
-            f"bench.{name}: like = {table['like']!r} is no bench that has candidates of its own"
+            f"bench.{name}: like = {table['like']!r} must be a bench with candidates of its own"
         )
     return other | {key: value for key, value in table.items() if key != "like"}
 
@@ -267,15 +269,17 @@ def _bench(name: str, table: dict[str, Any]) -> Bench:
     texts: dict[str, type] = {"title": str, "counts": str, "features": str}
     lists: dict[str, type] = {"candidate": list, "target": list}
     shared: dict[str, type] = {"kind": str, "source": str, "args": list, "needs": list}
-    entries = _take(where, table, {**texts, **numbers, **lists}, shared)
+    entries = _checked_entries(where, table, {**texts, **numbers, **lists}, shared)
     candidates = tuple(
         _candidate(where, what, entries, c)
         for x in entries["candidate"]
-        for c in _one_each(where, x)
+        for c in _one_per_number(where, x)
     )
     names = [c.name for c in candidates]
     targets = tuple(
-        _target(where, names, t) for x in entries["target"] for t in _one_each(where, _named(x))
+        _target(where, names, t)
+        for x in entries["target"]
+        for t in _one_per_number(where, _named(x))
     )
     for kind, list_ in (("candidate", names), ("target", [t.name for t in targets])):
         if len(set(list_)) != len(list_) or not list_:
@@ -306,7 +310,7 @@ def _candidate(where: str, what: str, bench: dict[str, Any], table: dict[str, An
         "about": str, "compiler": str, "peer": bool, "needs": list, "env": dict,
         "memory_mb": int, "cpus": int, "samples": int, "per": int, "n": int,
     }  # fmt: skip
-    entries = _take(where, table, required, optional)
+    entries = _checked_entries(where, table, required, optional)
     if entries["kind"] not in KINDS:
         raise DefinitionError(f"{where}: kind {entries['kind']!r} is none of {', '.join(KINDS)}")
     for key in ("cpus", "samples", "per"):
@@ -329,7 +333,7 @@ def _candidate(where: str, what: str, bench: dict[str, Any], table: dict[str, An
 def _target(where: str, candidates: list[str], table: dict[str, Any]) -> Target:
     where = f"{where}.target {table.get('name', '?')}"
     table = {key: value for key, value in table.items() if key != "n"}  # n has been filled in
-    entries = _take(
+    entries = _checked_entries(
         where,
         table,
         {"name": str, "top": str, "by": str, "reach": dict},

@@ -13,13 +13,13 @@ def total(array):
 
 
 def measure(four, samples, mb):
-    """Measures four(array), which returns the results of four calls total(array)."""
+    """Measures four(array), which returns the results of four calls of total(array)."""
     sampler = Sampler()
     for k in range(samples + 1):
         array = numpy.full(mb * 125_000, float(k))
         sampler.begin()
         results = list(four(array))
-        if k:  # the first four start the OS processes
+        if k:  # the first four calls start the OS processes
             sampler.end(1)
         if results != [k * array.size] * CALLS:
             fail("array_calls: a wrong sum")

@@ -1,4 +1,4 @@
-"""N hosts are started, run one call each and are closed: ns a host, the whole time ÷ N. Each host
+"""Starts N hosts, runs one call on each and closes them: ns a host, the whole time ÷ N. Each host
 is a fresh interpreter, or, with a third argument, a fork of a server that has imported this
 program.
 

@@ -1,5 +1,5 @@
-"""Work for several CPUs, the same for Weft and for the yardstick: KIND is cut into tasks, whose
-results are added up.
+"""Defines work for several CPUs, the same for Weft and for the yardstick: KIND is cut into tasks,
+whose results are added up.
 
 mandelbrot: PER lines of PER points, 200 steps, numpy; the result is the sum of the steps.
 montecarlo: PER million points for π, numpy. wordcount: PER megabytes of text made of 20,000 words;
@@ -36,8 +36,8 @@ class Work:
             import numpy
 
             self.numpy = numpy
-            # The arrays are allocated once: allocating anew is work for the kernel, and the amount
-            # depends on the thread's arena.
+            # The arrays are allocated once, because the kernel's work for a new allocation depends
+            # on the thread's arena.
             self.points, self.inside = numpy.empty((2, POINTS)), numpy.empty(POINTS, dtype=bool)
 
     def mandelbrot(self, first):
@@ -67,8 +67,8 @@ class Work:
 
 
 def wrong(kind, per, totals):
-    """Returns a description of the fault in the results of all workers, or None if no fault is
-    found."""
+    """Returns a description of the fault in the results of all workers, or None if there is
+    none."""
     if kind == "montecarlo":
         pi = 4 * sum(totals) / (len(tasks_of(kind, per)) * POINTS)
         return None if abs(pi - 3.14159) < 0.02 else f"π is {pi}"

@@ -1,10 +1,10 @@
-"""A value there and back, or one way, between two OS processes over channels of weft.processes.
-KIND: see away_shared.
+"""Sends a value there and back, or one way, between two OS processes over channels of
+weft.processes. KIND: see away_shared.
 
 int: ns a round trip. Others: ns one way, from before the write to after the read; the clock is the
-same for the whole system. read: an array, until its sum is known; here: like read, but from thread
-to thread in one process. fill, fill-here: like read and here, but from before the array is made and
-filled; in place (weft.processes.empty).
+same for the whole system. read: an array, until its sum has been computed; here: like read, but
+from thread to thread in one process. fill, fill-here: like read and here, but from before the array
+is made and filled; in place (weft.processes.empty).
 """
 
 import sys

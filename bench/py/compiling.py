@@ -1,7 +1,7 @@
 """Measures how long g++ takes for a small program: the user time of each compilation, and the
 memory that it needs.
 
-    compiling.py weft|fiber [FLAGS…] SAMPLES        FLAGS: only -O2 unless some are given
+    compiling.py weft|fiber [FLAGS…] SAMPLES        FLAGS: by default only -O2
 
 With the flag `object`, the figure for bytes is the size of the object file's code and data, not the
 compiler's memory.

@@ -1,4 +1,4 @@
-"""PER files of gzip are read and their words counted, a call for each, over WORKERS processes of
+"""Reads PER gzip files and counts their words, with a call for each file, over WORKERS processes of
 weft.processes.Executor, with its progress bar: ns a file.
 """
 

@@ -1,5 +1,5 @@
-"""N processes with bodies of two lines are made, each with its channel and both ends, and are not
-run. instructions.py runs this program, by on.py.
+"""Makes N processes with bodies of two lines, each with its channel and both ends, and does not run
+them. instructions.py runs this program, by on.py.
 """
 
 import os

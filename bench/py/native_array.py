@@ -1,5 +1,5 @@
-"""An array of 8 MB goes to a C++ process, which sums it where it lies, and back: ns a thousand
-items. WHICH: 1 there and back, 2 the sum alone.
+"""Sends an array of 8 MB to a C++ process, which sums it in place, and back: ns a thousand items.
+WHICH: 1 there and back, 2 the sum alone.
 
 The sum alone is the same loop of the same library, over an array that the component has made
 itself. By on.py.

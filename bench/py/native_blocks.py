@@ -1,4 +1,5 @@
-"""Integers from a C++ process to a Python one, in blocks of SIZE: ns an item. By on.py; a sample is
+"""Sends integers from a C++ process to a Python one, in blocks of SIZE: ns an item. By on.py; a
+sample is
 PER items, rounded up to whole blocks.
 """
 

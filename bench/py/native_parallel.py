@@ -1,4 +1,4 @@
-"""C++ processes that compute: ns for each thousand rounds of each. WHICH: 1 one process, 2 two
+"""Runs C++ processes that compute: ns for each thousand rounds of each. WHICH: 1 one process, 2 two
 processes in a program, 3 two programs with one process each.
 
 Each C++ process is on a CPU of its own, and every result is compared. By on.py; a sample is PER

@@ -1,5 +1,5 @@
-"""A program joins a network and has a worker started by an agent that is warm: ns until the worker
-has answered. The time in which it leaves the network again is not counted.
+"""Joins a network and has a warm agent start a worker: ns until the worker has answered. The time
+for leaving the network is not counted.
 """
 
 from net_there import agents

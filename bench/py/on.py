@@ -1,7 +1,7 @@
 """Runs a program of this folder on a backend: on.py BACKEND PROGRAM ARGS…
 
-The programs are written with `await`; for threads and greenlets the word is left out before they
-are compiled (weft.styles), so that one text is measured on all of them.
+The programs are written with `await`; for threads and greenlets the word is removed before they are
+compiled (weft.styles), so that one text is measured on all backends.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The cost of a look from outside (rules 14.9, 14.10): seen.py WHAT SAMPLES PER
+"""Measures the cost of a look from outside (rules 14.9, 14.10): seen.py WHAT SAMPLES PER
 
 alone     ns for a communication of CommsTime of coroutines that nobody looks at, with the socket
 attached  the same while another OS process takes a look of 100 ms each second
@@ -97,7 +97,7 @@ async def commstime(samples, per, attached, others):
 
 @process
 def asks(samples):
-    """Is a thread process, so that the program answers while `weft top` runs."""
+    """Runs `weft top` in a thread process, so that the program answers meanwhile."""
     for k in range(samples + 1):
         start = time.perf_counter_ns()
         done = subprocess.run(
@@ -123,8 +123,8 @@ async def many(samples, per):
     keep.retire()
 
 
-# The door of a program is in the user's runtime directory. In many containers there is none, so the
-# bench makes a directory of its own.
+# A program's socket for looks is in the user's runtime directory. Many containers have no such
+# directory, so the bench makes one.
 folder = tempfile.TemporaryDirectory()
 os.environ["XDG_RUNTIME_DIR"] = folder.name
 what = sys.argv[1] if len(sys.argv) > 1 else ""

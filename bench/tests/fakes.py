@@ -1,4 +1,5 @@
-"""Fakes for the tests of the harness: definitions and programs that a test makes itself."""
+"""Provides fakes for the tests of the harness: definitions and programs that a test makes
+itself."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def bench_text(name: str, candidates: list[str], target: str = "", **entries: ob
 
 
 def candidate(name: str, source: str | None = None, more: str = "") -> str:
-    """Returns a peer written in Python: the peer runs with the Python that runs the tests."""
+    """Returns a peer written in Python, which the tests' own Python runs."""
     return (
         f'name = "{name}"\nkind = "py"\nsource = "{source or name + ".py"}"\n'
         f'args = ["{{samples}}", "{{per}}"]\npeer = true\n{more}'

@@ -28,9 +28,7 @@ ANY = sorted(os.sched_getaffinity(0))[-1:]
 
 
 def gone(pid: int) -> bool:
-    """Returns whether there is no such process, or only a process that has ended and for which no
-    program has waited yet.
-    """
+    """Returns whether there is no such process, or only a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -209,12 +207,12 @@ class Cpus(unittest.TestCase):
         self.assertEqual(runner.choose_cpus([3, 0, 2], 2), [2, 3])
 
     def test_too_few_is_said(self):
-        with self.assertRaisesRegex(runner.RunError, "needs 2 CPUs, this machine lets us use 1"):
+        with self.assertRaisesRegex(runner.RunError, "needs 2 CPUs, this machine allows 1"):
             runner.choose_cpus([0], 2)
 
 
 class Memory(unittest.TestCase):
-    """A program that takes as much memory as possible does not bring the machine down."""
+    """A program that takes as much memory as possible does not crash the machine."""
 
     def run_once(self, script, spare):
         program = Program([sys.executable, "-c", script], {})

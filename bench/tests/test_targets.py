@@ -15,8 +15,8 @@ from harness import targets
 BENCH = Path(__file__).resolve().parent.parent
 
 # Every reach that was agreed: bench → (top, bottom, of, by, the least value). A target may only be
-# loosened together with this table, and then gives in targets.toml the value that was agreed before
-# (`was`) and the reason; such targets are in LOOSENED, with the former value.
+# loosened together with this table; targets.toml then contains the former value (`was`) and the
+# reason, and LOOSENED contains the target with the former value.
 AGREED = {
     "see-off": [
         ("Python", "Python, no socket", "ns", "min", 1.0),
@@ -326,7 +326,10 @@ class Expansion(Folder):
 
     def test_a_bench_like_none(self):
         for other in ("nowhere", "x-two"):
-            with self.subTest(other), self.assertRaisesRegex(targets.DefinitionError, "no bench"):
+            with (
+                self.subTest(other),
+                self.assertRaisesRegex(targets.DefinitionError, "must be a bench"),
+            ):
                 self.load(f'[bench.x-two]\nlike = "{other}"\n')
 
 
@@ -404,8 +407,8 @@ class Ours(unittest.TestCase):
                     self.assertEqual((ours.args, ours.per), (other.args, other.per))
 
     def test_peers_are_like_ours(self):
-        """Coroutines are compared with peers that run many processes in a thread, and threads with
-        threads; all of them use channels that threads may share.
+        """Coroutines are compared with peers that run many processes in one thread, and threads
+        with threads; all use channels that threads may share.
         """
         threads = {"threads", "crossbeam", "JCSP"}
         peers = self.targets.benches["cpp-peers"]
@@ -571,7 +574,7 @@ class Refused(Folder):
         text = bench_text(
             "x", [candidate("a")], 'name = "r"\ntop = "a"\nbottom = "zz"\nby = "min"\nreach = {}'
         )
-        self.refuse("target r: bottom = 'zz' is no candidate", text)
+        self.refuse("target r: bottom = 'zz' is not a candidate", text)
 
     def test_an_unknown_measure(self):
         text = bench_text(
@@ -662,7 +665,7 @@ class OneEach(Folder):
         self.assertEqual([(t.name, t.top) for t in bench.targets], [("40 ÷ a", "ready 40")])
 
     def test_a_number_without_its_candidate(self):
-        with self.assertRaisesRegex(targets.DefinitionError, "'ready 3' is no candidate"):
+        with self.assertRaisesRegex(targets.DefinitionError, "'ready 3' is not a candidate"):
             self.of("[2, 40]", "[2, 3]")
 
     def test_a_number_twice(self):

@@ -41,7 +41,7 @@ class Work(unittest.TestCase):
             thesis_work.figures("heavy", 100, 1, lambda: [right, right + 1])
 
     def test_our_workers_agree_with_python_s(self):
-        """The sums agree also beyond 2**64, at the end of a block that is not full, and with fewer
+        """The sums agree even beyond 2**64, at the end of a block that is not full, and with fewer
         messages than a block.
         """
         for workload in thesis_work.WORK:

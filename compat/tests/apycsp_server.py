@@ -27,9 +27,7 @@ async def says_42(ch: Any) -> None:
 
 @process
 async def collects(ch: Any, signal: Any) -> None:
-    """Collects the values that are written until a poison, and sends them when a program asks for
-    them.
-    """
+    """Collects values until the channel is poisoned, and sends them on request."""
     got = [value async for value in ch]
     await signal.write(got)
 
@@ -65,8 +63,8 @@ async def main() -> None:
     print(server.sockets[0].getsockname()[1], flush=True)
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
-        # Reports how many operations wait at "silent". The read of a client that has gone is not
-        # among them.
+        # Reports how many operations wait at "silent". The read of a client that has disconnected
+        # is not among them.
         print(silent.queue_len() if line == "silent\n" else "?", flush=True)
     server.close()
 

@@ -1,5 +1,5 @@
-"""pycsp processes that run in OS processes of their own, for test_apart.py; they have a module of
-their own, so that they can be imported in these."""
+"""pycsp processes that run in OS processes of their own, for test_apart.py; they are in a module of
+their own, which these OS processes can import."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def writes(out: Any, values: list[int], how: str) -> None:
 
 @multiprocess
 def reads_all(ends: dict[str, list[Any]]) -> tuple[list[int], str]:
-    """Reads from ends that are in lists in dictionaries."""
+    """Reads from ends in lists within dictionaries."""
     got = []
     try:
         while True:

@@ -1,4 +1,4 @@
-"""Programs and processes that test_remote.py starts: the tests find their channels by address."""
+"""Programs and processes that test_remote.py starts. The tests find their channels by address."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def nested() -> None:
-    """Runs a network at a channel of another program, whose address is an argument; no other
+    """Runs a network that uses a channel of another program, whose address is an argument; no other
     network runs in this program.
     """
     address = ("localhost", int(sys.argv[1]))

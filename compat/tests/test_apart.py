@@ -1,5 +1,5 @@
-"""weft.compat.pycsp: `@multiprocess` makes a process of the operating system. Each of these
-processes starts an interpreter, which takes some 0.2 s."""
+"""weft.compat.pycsp: `@multiprocess` starts an OS process. Each of these processes starts an
+interpreter, which takes some 0.2 s."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_what_cannot_go_says_so() -> None:
     "how", ["Parallel(work(1), work(2))", "Spawn(work(1), work(2)); shutdown()"]
 )
 def test_a_program_without_a_guard_of_its_main_module(tmp_path: Path, how: str) -> None:
-    """The OS process imports the main module only up to its first Parallel or Spawn."""
+    """The OS process imports the main module only up to the module's first Parallel or Spawn."""
     program = tmp_path / "program.py"
     program.write_text(
         f"""

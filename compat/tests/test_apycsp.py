@@ -50,7 +50,7 @@ def run(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
 
 @process
 async def send(values: Any, cout: Any) -> Any:
-    """Sends."""
+    """Writes the values."""
     return [await cout(v) for v in values]
 
 
@@ -73,7 +73,7 @@ def test_channels_carry_and_writes_give_0(run: Any) -> None:
 
 
 def test_names_of_processes_and_channels() -> None:
-    assert (send.__name__, send.__doc__) == ("send", "Sends.")
+    assert (send.__name__, send.__doc__) == ("send", "Writes the values.")
     ch = Channel()
     assert ch.read.channel() is ch
     assert "read" not in repr(Channel("named")) and "named" in repr(Channel("named"))
@@ -123,7 +123,7 @@ def test_poison_ends_processes_quietly_and_loops_at_their_end(run: Any) -> None:
 
     first, drained, received, *state = run(main)
     assert first == [0, 0, 0, 0]
-    assert received == [None]  # the channel was poisoned before its hundred values came
+    assert received == [None]  # the channel was poisoned before its hundred values arrived
     assert set(drained) <= {1, 2, 3, 4}
     assert state == [True, True, True]
 
@@ -142,7 +142,7 @@ def test_a_poisoned_operation_without_process_leaves_parallel(run: Any) -> None:
 
 
 def test_poison_does_not_spread_through_arguments(run: Any) -> None:
-    """aPyCSP's processes keep poison to themselves: the channels whose ends they hold are not
+    """aPyCSP's processes do not spread poison: the channels whose ends they hold are not
     poisoned."""
 
     @process(verbose_poison=False)
@@ -239,12 +239,12 @@ def test_a_poisoned_guard_raises(run: Any) -> None:
 
 
 def test_bad_guards_and_both_ends_are_refused(run: Any) -> None:
-    class Mine(Guard):
+    class CustomGuard(Guard):
         def enable(self, alt: Any) -> Any: ...
 
     async def main() -> None:
         ch = Channel()
-        for bad in (ch, ch.write, 3, Mine()):
+        for bad in (ch, ch.write, 3, CustomGuard()):
             with pytest.raises(BadUse, match="alt_pending_write"):
                 Alternative(bad)
         with pytest.raises(BadUse, match="itself"):
@@ -277,7 +277,7 @@ def test_buffered_channels_and_what_waits() -> None:
 
 @pytest.mark.parametrize("delta", [SeqDelta2, Delta2])
 def test_a_consumer_that_poisons_its_own_end_alone(run: Any, delta: Any) -> None:  # rule 10.1
-    """The delta ends by the poison, and the other processes would wait for ever: with aPyCSP the
+    """The delta ends by the poison, and the other processes would wait for ever: in aPyCSP the
     network hangs in this case.
     """
 

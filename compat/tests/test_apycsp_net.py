@@ -197,7 +197,7 @@ def test_a_client_that_goes_takes_its_operations_along(served):
         with pytest.raises(ConnectionError):
             await silent.read()
         again = await net.setup_client(served.address)
-        while served.waiting():  # the server learns soon that the client has gone
+        while served.waiting():  # the server soon learns that the client has disconnected
             await again.send_recv_cmd("ping")
 
     run(main())
@@ -237,7 +237,7 @@ def test_what_cannot_go(served):
     async def main() -> None:
         connection = await net.setup_client(served.address)
         silent = await net.get_channel_proxy("silent")
-        with pytest.raises(BadUse, match="is JSON's"):
+        with pytest.raises(BadUse, match="must be JSON"):
             await silent.write({1, 2})
         with pytest.raises(BadUse, match="at most 16777216 bytes"):
             await silent.write("x" * (1 << 24))

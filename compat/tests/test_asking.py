@@ -14,7 +14,7 @@ from weft.errors import PeerDied, Retired
 
 @th.process
 def answers(requests: Any, log: Any, received: Any, go_on: Any) -> list[Any]:
-    """Answers each question with the question itself. The first answer is given only after
+    """Answers each question with the question itself. The first answer is sent only after
     `go_on`."""
     seen = []
     for number, *what in requests:
@@ -75,7 +75,7 @@ def test_who_answers_is_gone() -> None:
     asked.reader().retire()
     with pytest.raises((PeerDied, Retired)):
         line.ask("one")
-    with pytest.raises((PeerDied, Retired)):  # the turn has been given back
+    with pytest.raises((PeerDied, Retired)):  # the process has returned the turn
         line.ask("two")
 
 

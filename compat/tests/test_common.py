@@ -179,7 +179,7 @@ def test_a_trace_tells_what_happened(p: Any, tmp_path: Path) -> None:
         ("Alternation", 1),
         ("BlockOnAlternation.execute", 1),
         ("DoneAlternation.execute", 1),
-        ("Retire", 4),  # three sources, and the sink, for the retirement that it did not catch
+        ("Retire", 4),  # three sources, and the sink, which did not catch a retirement
         ("Msg", 1),
     ):
         assert kinds.count(kind) == count, kind

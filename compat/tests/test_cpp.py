@@ -44,8 +44,7 @@ def programs() -> Path:
 
 @pytest.mark.parametrize(("program", "case"), CASES)
 def test_case(programs: Path, program: str, case: str) -> None:
-    # The pattern is the whole name: in doctest a comma separates patterns, and a * stands for any
-    # text.
+    # The pattern is the whole name: in doctest a comma separates patterns, and * matches any text.
     pattern = re.sub(r"[\\,]", lambda m: "\\" + m[0], case)
     done = subprocess.run(
         [programs / program, f"--test-case={pattern}"],
@@ -68,7 +67,7 @@ NARROWED = {
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_a_value_that_does_not_fit_is_warned_of(compiler: str, tmp_path: Path) -> None:
-    """Both compilers also accept the headers."""
+    """Both compilers accept the headers too."""
     head = "#include <weft/compat/csp_plugnplay.hpp>\n#include <csp/csp.h>\n"
     functions = [
         f"void given_{i}(csp::chan_in<int> csp_in, csp::chan_out<int> csp_out) "

@@ -1,7 +1,7 @@
-"""The listings of the PyCSP paper and its examples, written anew, over weft.compat: each on threads
+"""The listings of the PyCSP paper and its examples, rewritten, over weft.compat: each on threads
 and on greenlets.
 
-compat/docs/pycsp.md ("What runs") lists the programs that these tests stand for.
+compat/docs/pycsp.md ("What runs") lists the programs that these tests represent.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def hits(seed: int, throws: int) -> int:
 
 
 def test_monte_carlo_pi(p: Any) -> None:
-    """Workers send what they have counted and retire; the sum equals that of a single program."""
+    """Workers send their counts and retire; the sum equals that of a single program."""
     throws, seeds = 500, range(8)
     results = p.Channel()
 
@@ -348,7 +348,7 @@ def test_a_ring_with_several_tokens(p: Any, tokens: int) -> None:
 
 def test_many_processes_each_read_one_value(p: Any) -> None:
     """There are more processes than may start at once (1,000). The others start when some of these
-    have ended. compat/docs/pycsp.md says how long a million takes.
+    have ended. compat/docs/pycsp.md gives the time that a million takes.
     """
     channel = p.Channel()
     seen: list[int] = []
@@ -405,7 +405,7 @@ def test_sieve_grows_as_it_runs(p: Any) -> None:
 
 def test_philosophers_dine(p: Any) -> None:
     """Five philosophers, four of them seated at a time; each takes and lays down the two forks in
-    either order. In the end the butler goes home.
+    either order. In the end the butler ends too.
     """
     seats, steps = 5, 200
     left, right = p.Channel() * seats, p.Channel() * seats
@@ -463,8 +463,8 @@ def test_philosophers_dine(p: Any) -> None:
 
 @pytest.mark.parametrize("end", ["poison", "retire"])
 def test_termination_races(p: Any, end: str) -> None:
-    """Five sources that end one channel when each is done: retirement loses no value; poison ends
-    all sources as soon as the first is done."""
+    """Five sources end one channel when they are done: retirement loses no value; poison ends all
+    sources as soon as the first is done."""
     channel = p.Channel()
 
     @p.process

@@ -51,7 +51,7 @@ def at_the_end() -> Any:
 
 @process
 def send(values: Any, cout: Any) -> Any:
-    """Sends."""
+    """Writes the values."""
     return [cout(v) for v in values]
 
 
@@ -91,7 +91,7 @@ def test_compositions_nest() -> None:
 def test_processes() -> None:
     made = send([], None)
     assert isinstance(made, Process)
-    assert (send.__name__, send.__doc__, made.name) == ("send", "Sends.", "send")
+    assert (send.__name__, send.__doc__, made.name) == ("send", "Writes the values.", "send")
     assert made.run() is made  # run() runs the process in the caller's thread
     assert made.retval == []
 
@@ -195,11 +195,11 @@ def test_alternatives_meet() -> None:
 
 
 def test_bad_guards_are_refused() -> None:
-    class Mine(Guard):
+    class CustomGuard(Guard):
         def enable(self, alt: Any) -> Any: ...
 
     ch = Channel()
-    for bad in (ch, ch.write, 3, Mine()):
+    for bad in (ch, ch.write, 3, CustomGuard()):
         with pytest.raises(BadUse, match="alt_pending_write"):
             Alternative(bad)
     with pytest.raises(BadUse, match="itself"):
@@ -261,7 +261,7 @@ def test_cfutures_pass_results_and_exceptions() -> None:
         thread = threading.Thread(target=waits)
         thread.start()
         started.wait()
-        with CFuture(lock):  # the block is entered only when the other thread waits
+        with CFuture(lock):  # the block is entered only while the other thread waits
             assert not future.done()
             (future.set_exception if isinstance(outcome, Exception) else future.set_result)(outcome)
         thread.join()

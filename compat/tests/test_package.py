@@ -1,5 +1,5 @@
-"""The distribution weft-compat beside weft: where weft.compat is found, the error without it,
-and its page."""
+"""The distribution weft-compat beside weft: where weft.compat is found, the error without the
+distribution, and its page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OLD_NAMES = Path(weft.compat.__path__[0])
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Path:
-    """A folder with weft, without weft-compat."""
+    """A folder with weft but without weft-compat."""
     for file in INSTALLED.iterdir():
         if file.name != "compat":
             (tmp_path / "weft").mkdir(exist_ok=True)

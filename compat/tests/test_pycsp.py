@@ -20,8 +20,8 @@ from weft.compat.pycsp import _remote, current
 
 @pytest.fixture(autouse=True, scope="module")
 def nobody_listens_afterwards() -> Iterator[None]:
-    """Shuts the server down after these tests: as long as other programs may come, the virtual time
-    of a run stands still (rule 10.3).
+    """Shuts the server down after these tests: as long as other programs may connect, the virtual
+    time of a run stands still (rule 10.3).
     """
     yield
     _remote.shut()
@@ -283,9 +283,7 @@ raise ValueError("main")
 
 
 def test_a_process_that_returns_gives_up_nothing(p: Any) -> None:
-    """In pycsp only retire() retires an end: three writers return, and a fourth continues to
-    write.
-    """
+    """In pycsp only retire() retires an end: three writers return, and a fourth still writes."""
     channel = p.Channel()
 
     @p.process

@@ -1,5 +1,5 @@
 """weft.compat.pycsp: channels of another program that are found by their address (as in pycsp's
-remotetest, written anew)."""
+remotetest, rewritten)."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_program_that_is_killed_is_lost(p: Any) -> None:
 
 
 def test_a_program_that_ends_as_it_is_found(p: Any) -> None:
-    """The other program's socket accepts the connection, and the program sends nothing."""
+    """The other program's socket accepts the connection, but the program sends nothing."""
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 0)
     with socket.socket(socket.AF_UNIX) as listens:
         path = _remote._folder() / "pycsp-1"
@@ -272,7 +272,7 @@ def test_a_port_is_one_process_s(threads: Any) -> None:
     reader = p.Channel("A", connect=("localhost", port)).reader()
     assert reader() == 0
     p.shutdown()
-    with socket.socket() as again:  # the port has been given back
+    with socket.socket() as again:  # the port is free again
         again.bind(("127.0.0.1", port))
 
 
@@ -295,7 +295,7 @@ def test_an_end_of_another_program_stays_here(threads: Any) -> None:
 
 
 def test_a_network_that_waits_for_another_program_alone_is_no_deadlock(threads: Any) -> None:
-    """A network is in no deadlock if another program may still find its channel."""
+    """A network is not deadlocked if another program may still find its channel."""
     p = threads
     channel = p.Channel("A")
     child = subprocess.Popen(

@@ -43,7 +43,7 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("SSH_LOG", str(tmp_path / "log"))
     _ssh._groups.clear()
-    p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 280)  # an interpreter may begin late
+    p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 280)  # an interpreter may start late
     monkeypatch.setattr(_ssh_host, "PATIENCE", 280.0)  # and a host may end late
     monkeypatch.setattr(_ssh_host, "GRACE", 280.0)
     yield tmp_path / "log"
@@ -151,7 +151,7 @@ def test_its_channels_are_found() -> None:
     @p.process
     def reads(read: Any) -> list[int]:
         got: list[int] = there.takes.__wrapped__(+p.Channel("A", connect=("node1", port)))
-        read(True)  # the read returns once the other program is there
+        read(True)  # the read returns once the other program runs
         return got
 
     serves = there.serves("A", 5, +done).update(pycsp_port=port)
@@ -160,7 +160,7 @@ def test_its_channels_are_found() -> None:
 
 @pytest.mark.parametrize("buffer", [0, 3])
 def test_a_program_that_ends_right_after_it_has_retired(buffer: int) -> None:
-    """The values in the program's channel are read, and a reader that reads on learns how the
+    """The values in the program's channel are read, and a reader that goes on learns how the
     channel had ended.
     """
     port = free_port()
@@ -192,7 +192,8 @@ def test_a_channel_of_a_program_on_another_machine() -> None:
 
         @p.process
         def writes(out: Any) -> None:
-            # So large that hosts on one machine would share its memory; here it goes by the socket.
+            # The value is so large that hosts on one machine would share its memory; here the
+            # socket carries it.
             out("x" * 3_000_000)
             out(100_000)
             p.retire(out)

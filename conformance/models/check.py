@@ -4,10 +4,10 @@ fail.
 
     check.py [--all] [--only NAME] [--list]
 
-Without --all or --only, two cases of each small model are searched. The others, the large models
-and the mutants are left to ./run soak: they change only when a model does. Each large model takes 4
-to 13 s of CPU time, 115 s in all, and the mutants take 130 s. Run --all when you have changed a
-model, or this script.
+Without --all or --only, two cases of each small model are searched. All other cases, the large
+models and the mutants are left to ./run soak: their results change only when a model changes. Each
+large model takes 4 to 13 s of CPU time, 115 s in all, and the mutants take 130 s. Run --all when
+you have changed a model, or this script.
 
 Prints one line for each case, with its count of states; the last line is `N passed, N failed`. Each
 case has a memory limit, and is ended if it hangs. A case that reaches a limit has no complete
@@ -39,7 +39,7 @@ BESIDE = 2  # how many cases run at the same time
 # installed it compiles them, in half the time.
 LARGE = ("wire_delegated.pml", "wire_slots.pml", "wire_barrier.pml", "wire_knots.pml")
 # A verifier spends its time on packing and finding states. Most of its code is the model's own
-# steps, and to optimise these would take longer than it saves.
+# steps, and optimising these would take longer than it saves.
 STEPS = """\
 #ifdef __clang__
 #define AS_IT_IS __attribute__((noinline, optnone))
@@ -85,7 +85,7 @@ COMMIT = [
     ("TOPO=1", "CANCEL", "SCAN"),
     ("TOPO=2", "CANCEL", "SCAN"),
 ]
-# Two choices that cross, with every fault; and one choice of inputs and one of outputs, with the
+# Two choices that cross, with every fault; and a choice of inputs, and one of outputs, with the
 # faults that make a difference.
 SPANS = [
     *(("TOPO=2", f"FAULT={f}") for f in (0, 1, 2, 5)),
@@ -111,9 +111,8 @@ SPANS_MUTANTS = [
     (80, ("TOPO=1", "ALL", "ROUNDS=2")),
     (147, ("TOPO=4",)),
 ]
-# Cases of operations that only look, of timers, and of guards that are off. Of two choices that
-# cross, both wait, or one or both have a timer, or one or both only look. The second choice may
-# stop.
+# Cases of operations that never wait, of timers, and of guards that are off. Two choices cross:
+# both wait, one or both have a timer, or one or both never wait. The second choice may stop.
 LOOKS = [
     *(("CASE=1", f"KIND0={k}") for k in range(3)),
     ("CASE=1", "LEAVES"),
@@ -147,7 +146,7 @@ ROUNDS_MUTANTS = [
     (132, ()),
     (133, ()),
 ]
-# Cases of a knot beside processes that run: one for each home of the channel whose ends move.
+# Cases of a knot beside running processes: one case for each home of the channel whose ends move.
 MOVES = ("CASE=2", "L0=1", "L2=2")
 KNOTS = [
     *(("CASE=1", f"HA={h}") for h in range(3)),

@@ -1,7 +1,7 @@
 /* How a choice commits (SEMANTICS 5.1, 5.3, 5.10, 6.2–6.4).
  *
- * Three processes, each with one select over two channels. One word for each select says in which
- * state the select is:
+ * Three processes, each with one select over two channels. One word for each select holds the state
+ * of the select:
  *
  *   IDLE ──enrol──▶ WAITING ──claim2, first word──▶ LOCKED ──second word won──▶ DONE+c
  *                      │  ▲───────second word was gone──┘
@@ -16,7 +16,7 @@
  *   at rest no two complementary parties wait, and nothing is locked.
  *
  * TOPO 1: an input-only, an output-only and a mixed select.  TOPO 2: every process holds an input AND an output guard.
- * CANCEL: process 2 may be cancelled while it is parked.  SCAN: phase A, the scan before enrolling, is there too.
+ * CANCEL: process 2 may be cancelled while it is parked.  SCAN: phase A, the scan before enrolling, is modelled too.
  * MUT: see MUTANTS.md (1, 2, 3 and 8 are here).
  */
 #ifndef MUT
@@ -39,7 +39,7 @@
 #define OUT 2
 
 byte word[NP];
-byte dir[6];                         /* process * NC + channel: IN, OUT */
+byte dir[6];                         /* the guard's direction, IN or OUT, at process * NC + channel */
 bool queued[6];                      /* a node stands in the channel's waiting queue */
 bool locked[NC];                     /* the channels' locks */
 byte partner[NP] = NONE;
@@ -52,8 +52,8 @@ bool parked[NP];
 inline acquire(c) { atomic { !locked[c] -> locked[c] = true } }
 inline release(c) { locked[c] = false }
 
-/* X is enrolled nowhere, so nothing can claim it: only the peer's word is claimed. A LOCKED peer is
- * waited for. */
+/* X is enrolled nowhere, so nothing can claim it: only the peer's word is claimed. The macro waits
+ * for a LOCKED peer. */
 inline claim_peer(y, c) {
     do
     :: atomic { word[y] == WAITING -> word[y] = DONE + c; partner[y] = me; partner[me] = y }; word[me] = DONE + c; won = true; break
@@ -64,8 +64,8 @@ inline claim_peer(y, c) {
     od
 }
 
-/* Claims both words, the lower one first. Afterwards: won, or i_am_gone, or neither (the peer was
- * gone). */
+/* Claims both words, the lower one first. Afterwards `won` or `i_am_gone` is true, or neither (the
+ * peer was gone). */
 inline claim_both(y, c) {
 #if MUT == 2
     lo = me; hi = y;
@@ -126,7 +126,7 @@ proctype Select(byte me; byte first; bool may_cancel) {
     od;
 #endif
 
-    /* B: enrol, and look again at each channel under its lock */
+    /* B: enrol, and check each channel again under its lock */
     word[me] = WAITING;
     k = 0;
     do
@@ -161,7 +161,7 @@ endpark:
     if
     :: TERMINAL(me)
 #if MUT == 8
-    :: may_cancel && word[me] == WAITING -> word[me] = CANCELLED       /* looked, then stored blindly */
+    :: may_cancel && word[me] == WAITING -> word[me] = CANCELLED       /* checked, then stored blindly */
 #else
     :: atomic { may_cancel && word[me] == WAITING -> word[me] = CANCELLED }
 #endif
@@ -174,7 +174,7 @@ done:
     acquire(1); queued[NODE(me, 1)] = false; release(1);
 
     if
-    :: word[me] == CANCELLED -> assert(partner[me] == NONE)            /* withdrawn whole (6.2) */
+    :: word[me] == CANCELLED -> assert(partner[me] == NONE)            /* the withdrawal is complete (6.2) */
     :: else ->
         c = word[me] - DONE;
         assert(word[me] >= DONE && partner[me] != NONE && partner[partner[me]] == me);

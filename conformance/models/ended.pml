@@ -1,8 +1,9 @@
 /* Ended channels in a select (rule 5.6). A select over the readers of N channels counts those that
- * keep it open. Whatever ends a channel takes the select's node out, under the channel's lock, and
- * counts down; when the count reaches zero, it claims the select's word, as any partner does.
+ * keep it open. The process that ends a channel removes the select's node, under the channel's
+ * lock, and counts down; when the count reaches zero, the process claims the select's word, as any
+ * partner does.
  *
- * The select looks at each channel (phase A), sets the count to the number of guards whose channels
+ * The select checks each channel (phase A), sets the count to the number of guards whose channels
  * it did not find retired, enrols at each (phase B), parks, and leaves. A process for each channel
  * writes one value or none and then ends the channel. With CANCEL one more process cancels.
  *
@@ -30,16 +31,17 @@
 #define VALUE 4
 
 byte word = IDLE;
-byte keepers = 0;    /* KeptChoice */
+byte keepers = 0;    /* counts guards that keep the select open (KeptChoice) */
 bool queued[N];      /* the select's node is in the waiting queue of channel i */
-bool silent[N];      /* found retired by the select's owner */
-bool gone[N];        /* the writers of channel i are gone */
+bool silent[N];      /* the select's owner found channel i retired */
+bool gone[N];        /* the writers of channel i have closed */
 bool offered[N];     /* a writer waits at channel i */
 bool taken[N];
 byte decided = 0;    /* how often the word was claimed */
-bool asked = false;  /* a cancellation */
+bool asked = false;  /* the select has been cancelled */
 
-/* Called with the lock of a channel, or without: true if it claims the word. */
+/* Sets `won` to whether it claims the word. It may be called with or without the lock of a channel.
+ * */
 inline claim(to, won) {
   won = false;
   if
@@ -54,7 +56,7 @@ proctype Source(byte i) {
   byte left;
   if
   :: true ->
-     atomic { /* write: meet the select, or wait in line */
+     atomic { /* write: meet the select, or join the waiting queue */
        won = false;
        if
        :: queued[i] -> claim(VALUE, won); if :: won -> queued[i] = false; taken[i] = true :: else fi

@@ -13,7 +13,7 @@
  * wait for the undecided readers.
  *
  * Two foreign readers, a plain reader, two writers. MUT 6: the value is handed to the sleeper. MUT
- * 7: a withdrawal does not move the queue on, and a reader is left without a value that is there.
+ * 7: a withdrawal does not move the queue on, and a reader is left without an available value.
  *
  * With AGAIN: two foreign readers arrive again and again, and are cancelled by their loop at any
  * time; one writer arrives once. Checked with weak fairness (no process that can go on stands still
@@ -38,7 +38,7 @@ chan readers = [NR] of { byte };   /* the waiting queue of readers; undecided re
                                       places */
 chan writers = [NW] of { byte };   /* the waiting queue of writers */
 byte slot[NR];                     /* the value that a reader was handed */
-bool notified[NR];                 /* is this reader undecided? */
+bool notified[NR];                 /* whether this reader is undecided */
 byte undecided;                    /* how many readers are undecided */
 bool declined;                     /* an undecided reader has withdrawn, and no value was taken
                                       since */
@@ -53,7 +53,8 @@ inline give(r, w) {                /* the writer's value becomes the reader's */
     d_step { slot[r] = w + 1; completed[w] = true; declined = false }
 }
 
-/* k: how many of the queue have been looked at; these then stand at its end, in their order */
+/* k counts the examined entries of the queue; these then stand at its end, in their order
+ * */
 inline move_on() {
     d_step {
         k = 0;
@@ -88,7 +89,7 @@ proctype Foreign(byte me) {
 come:
     atomic {
         if
-        :: len(writers) > (declined -> 0 : undecided) ->   /* it arrives, and a value is there */
+        :: len(writers) > (declined -> 0 : undecided) ->   /* the reader arrives, and a value is available */
             writers?w;
             taken[w]++; completed[w] = true; declined = false; w = 0;
             move_on();
@@ -98,14 +99,14 @@ come:
     }
 endsleep:
     do
-    :: slot[me] != NOTHING ->                        /* only MUT 6 comes here: it was handed a value; its loop may cancel it all the same */
+    :: slot[me] != NOTHING ->                        /* MUT 6 only: the reader was handed a value; its loop may still cancel it */
         if
         :: taken[slot[me] - 1]++
         :: cancelled[me] = true
         fi;
         break
-    :: atomic { notified[me] && slot[me] == NOTHING ->     /* the reader runs, and takes the
-                                                              value */
+    :: atomic { notified[me] && slot[me] == NOTHING ->     /* the reader runs, and takes the value
+                                                              */
         decide(me);
         if
         :: nempty(writers) ->
@@ -169,9 +170,9 @@ init {
 #ifndef AGAIN
 end:
     timeout ->
-    assert(empty(readers) || empty(writers));                        /* the queue has moved on:
-                                                                        no reader waits for a
-                                                                        value that is there */
-    assert(taken[0] == completed[0] && taken[1] == completed[1])     /* nothing lost, nothing doubled */
+    assert(empty(readers) || empty(writers));                        /* the queue has moved on: no
+                                                                        reader waits while a value
+                                                                        is available */
+    assert(taken[0] == completed[0] && taken[1] == completed[1])     /* no value is lost or doubled */
 #endif
 }

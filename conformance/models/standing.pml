@@ -18,8 +18,8 @@
 #endif
 
 #define NC 2
-#define WRITES 2                 /* by each writer */
-#define SELECTS 3                /* of the alternative; the plain reader takes one more: all four writes can go */
+#define WRITES 2                 /* the number of writes of each writer */
+#define SELECTS 3                /* the alternative's selects; the plain reader takes one more value, so all writes complete */
 #define IDLE 0
 #define WAITING 1
 #define DONE 4                   /* DONE + channel */
@@ -54,7 +54,7 @@ proctype Writer(byte c) {
         :: else ->
             if
             :: atomic { word == WAITING -> word = DONE + c; handed = c * WRITES + n }; complete = true
-            :: else ->                                        /* IDLE or DONE: stand in line, mark ready, read the word again */
+            :: else ->                                        /* IDLE or DONE: join the queue, mark ready, read the word again */
                 holding[c] = n;
                 writer_done[c] = false;
                 writer_queued[c] = true;
@@ -106,7 +106,7 @@ proctype Standing() {
             :: ready[0] || ready[1] ->
                 if
                 :: atomic { word == WAITING -> word = IDLE }; goto next
-                :: else                                       /* a writer has claimed it since */
+                :: else                                       /* a writer has claimed the word meanwhile */
                 fi
             :: else
             fi;
@@ -141,7 +141,7 @@ end:
     assert(!(alt_parked && word == WAITING && (writer_queued[0] || writer_queued[1])));     /* no lost wake-up */
     assert(!(reader_queued && writer_queued[0]));
     assert(!locked[0] && !locked[1]);
-    assert(taken[0] <= 1 && taken[1] <= 1 && taken[2] <= 1 && taken[3] <= 1); /* none taken twice */
+    assert(taken[0] <= 1 && taken[1] <= 1 && taken[2] <= 1 && taken[3] <= 1); /* no value is taken twice */
     /* Nothing is lost: the value of a writer that goes on has been taken; a value that is not taken
      * is still with its writer, or not yet written. */
     assert(!alt_finished || taken[0] + taken[1] + taken[2] + taken[3] >= SELECTS);

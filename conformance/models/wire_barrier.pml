@@ -6,10 +6,10 @@
  *   1  arrives once or twice, then resigns and gives its share back. It may be killed at any step,
  *   also after that; then frames under way are lost or not, and the home notices later.
  *   2  arrives once, and may withdraw its arrival and arrive again. Then it enrols 4 in its own
- *   name, tells 4 by another way, and resigns.
+ *   name, notifies 4 by other means, and resigns.
  *   3  arrives twice, each time in a choice with a channel of the same home. A writer may serve the
- *   choice instead, once; then 3 arrives again. It also arrives again when it has withdrawn its
- *   choice, once, and was told that neither has happened.
+ *   choice instead, once; then 3 arrives again. It also arrives again if, once, it has withdrawn
+ *   its choice and learned that neither has happened.
  *   4  begins after its enrolment has returned, and arrives once: in the second phase.
  *
  *   an arrival, at the home:  none ──ARRIVE──► queued ──all are there──► DONE
@@ -28,7 +28,7 @@
  *
  * Checked: a phase is complete when all parties that are enrolled and alive have arrived, and not
  * once a death is known; the channel serves a party that is in its choice; a withdrawal is answered
- * once; a party that is told of a death is told the truth; nobody waits at the end.
+ * once; a party learns only of a death that has happened; no party waits at the end.
  */
 #ifndef MUT
 #define MUT 0
@@ -39,13 +39,13 @@ mtype = { ARRIVE, WITHDRAW, ENROL, RESIGN, RETIRE, DONE, WITHDRAWN, CHOSEN, DIED
 chan up[NP] = [3] of { mtype };
 chan down[NP] = [3] of { mtype };
 
-bool cut, known;                     /* 1 is killed; its home has noticed */
-bool given_back;                     /* 1's share, at the home */
+bool cut, known;                     /* 1 is killed; the home has noticed that */
+bool given_back;                     /* 1's share has arrived at the home */
 bool party[NP];                      /* which spaces are parties, as each space itself sees it:
                                         from the return of enrol() until resign() */
-bool inside[NP];                     /* its arrival has begun and is not over, as its own space
-                                        sees it */
-bool go;                             /* what 2 tells 4 */
+bool inside[NP];                     /* the party's arrival has begun and is not over, as its own
+                                        space sees it */
+bool go;                             /* 2 tells 4 to begin */
 bool finished[NP];
 byte served;                         /* values in the channel of 3's choice */
 
@@ -96,7 +96,7 @@ over:
 proctype Three() {
     mtype m;
     byte i;
-    bool asked, now;                 /* once; in this arrival */
+    bool asked, now;                 /* asked once; asked in this arrival */
     do
     :: i < 2 ->
         atomic { inside[3] = true; now = false; up[3]!ARRIVE };
@@ -130,7 +130,7 @@ end:
 proctype Server() { if :: served = 1 :: true fi }
 proctype Cutter() { if :: cut = true :: true fi }
 
-/* If all parties are there, they go on. */
+/* If all parties have arrived, they go on. */
 inline complete() {
     if
     :: enrolled > 0 && !died && line[1] + line[2] + line[3] + line[4] >= enrolled ->
@@ -182,8 +182,8 @@ end:
                 if :: MUT == 113 || (MUT == 121 && p == 3) :: else -> line[p] = 0 fi;
                 if :: p == 3 && MUT != 120 -> offered = false :: else fi;
                 if :: MUT == 112 && p == 2 :: else -> down[p]!WITHDRAWN fi
-            :: else                                        /* the withdrawal has crossed the
-                                                              answer */
+            :: else                                        /* the withdrawal has crossed the answer
+                                                              */
             fi
         :: p != 0 && k == ENROL ->
             if :: died -> down[p]!DIED :: else -> enrolled++; down[p]!DONE fi

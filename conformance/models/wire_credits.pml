@@ -1,10 +1,10 @@
 /* A buffer at its home: credits, and their recall before a second space's value may enter (WIRE.md 6; SEMANTICS 1.3, 1.4).
  *
  * Space A has all writer ends of a buffer of CAP slots. Its first write is an OFFER; with the
- * answer the home begins to lend credits. A goes on writing; at some moment B is given a writer
+ * answer the home begins to lend credits. A goes on writing; at some moment B receives a writer
  * end. After its write BEFORE, A's process tells B's process by another channel (`word`), and B
- * writes after that. The home polls two rings, A's and B's, in any order. Once A gives its credits
- * up unasked, as before a choice.
+ * writes after that. The home polls two rings, A's and B's, in any order. Once, A gives its credits
+ * up without a RECALL, as before a choice.
  *
  * The reader reads one value, and the next value only once A's write CAP + 1 is over: a buffer with
  * room must let that write in.
@@ -17,7 +17,8 @@
  * RECALLED counts.
  *
  * Checked: the buffer never overflows; a value that B writes after A's word comes after the values
- * that A wrote before it; A's values come in order; every value is read; a PUT always has a credit.
+ * that A wrote before the word; A's values come in order; every value is read; a PUT always has a
+ * credit.
  */
 #ifndef MUT
 #define MUT 0
@@ -80,9 +81,8 @@ proctype B() {
 
 active proctype Home() {
     byte v, n, a_waits, b_waits;
-    byte used;                     /* slots with a value, as the home counts */
-    byte lent;                     /* credits that A has, and credits and PUTs that are on their
-                                      way */
+    byte used;                     /* the slots with a value, by the home's count */
+    byte lent;                     /* A's credits, and credits and PUTs under way */
     bool lending, wanted, recalled, b_has;
     mtype k;
 #define FREE (CAP - used - lent)

@@ -1,8 +1,8 @@
 /* A delegated operation over a session that may end at any step (WIRE.md 2, 4, 7.3, 8).
  *
  * Three spaces, each with a session to the home of one channel: a writer, and two readers, one of
- * which withdraws. A session is two queues. A cut loses the frames under way. A home that dies has
- * sent what it sent, and the queues drain (FAULT 1: a cut, 2: the home dies).
+ * which withdraws. A session is two queues. A cut loses the frames under way. When a home dies, the
+ * frames that it has sent still arrive (FAULT 1: a cut, 2: the home dies).
  *
  *   party:  OFFER ──► waits ──DONE, ENDED──► over          waits ──WITHDRAW──► asked ──WITHDRAWN, DONE, ENDED──► over
  *                       └────────────the session ends: a writer in doubt, a reader dead────────────┘
@@ -12,9 +12,9 @@
  * session. 36: RETIRE drops the waiting write. 37: poison answers only the parties that wait at
  * that moment.
  *
- * Checked: a value is taken once, and never if its writer was told that it was not; a value that
- * its writer was told is taken has been taken, unless its reader was lost; no party that could be
- * served is left waiting.
+ * Checked: a value is taken at most once, and never if its writer was told that the value was not
+ * taken; if a writer was told that its value was taken, it was, unless the reader was lost; no
+ * party that could be served is left waiting.
  */
 #ifndef MUT
 #define MUT 0
@@ -24,7 +24,7 @@
 #endif
 #define NP 3                       /* 0 writes, 1 and 2 read; 1 may withdraw */
 #if FAULT == 1
-#define ROUNDS 1                   /* operations of each; a value is the number of its write */
+#define ROUNDS 1                   /* the number of operations of each party; a value is the number of its write */
 #else
 #define ROUNDS 2
 #endif
@@ -35,14 +35,14 @@ chan up[NP] = [6] of { mtype, byte };
 chan down[NP] = [6] of { mtype, byte, byte };
 
 bool cut[NP];                      /* the session has ended: frames in the queues may be lost */
-bool drains;                       /* the home died: what it sent arrives */
+bool drains;                       /* the home died: the frames that it sent still arrive */
 bool waits[NP];                    /* a party awaits an answer */
 mtype told[ROUNDS + 1] = OPEN;
 byte taken[ROUNDS + 1];
 bool lost_reader;                  /* a reader's session was cut */
 bool ended;                        /* the writer's end is closed, or the channel poisoned */
 bool poisoned;
-byte offer[NP];                    /* at the home: the operation that is open */
+byte offer[NP];                    /* kept at the home: the open operation */
 bool settled[NP];                  /* the home knows of the end of the session */
 
 inline to_home(k) { if :: !cut[me] -> up[me]!k, op :: else fi }
@@ -113,7 +113,7 @@ inline match() {
     :: poisoned && MUT == 37 && k != POISON
     :: !poisoned && offer[0] && (offer[1] || offer[2]) ->
         r = (offer[1] -> 1 : 2);
-        assert(!settled[r]);                           /* the reader is known to be gone */
+        assert(!settled[r]);                           /* the reader is known to have ended */
         if
         :: MUT == 31 -> to_party(0, DONE, 0)
         :: else -> to_party(r, DONE, offer[0])
@@ -195,7 +195,7 @@ end:
         assert(!(told[v] == OK && !taken[v]) || lost_reader)
     }
     /* At rest: no party waits beside another that could serve it, at a channel that has ended, or
-     * at a home that is gone. */
+     * at a home that has ended. */
     assert(!(waits[0] && (waits[1] || waits[2])));
     assert(drains || !((waits[0] && !offer[0]) || (waits[1] && !offer[1]) || (waits[2] && !offer[2])));
     assert(!drains || !(waits[0] || waits[1] || waits[2]));

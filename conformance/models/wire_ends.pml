@@ -1,7 +1,8 @@
 /* An end that moves between spaces as a value (WIRE.md 7.4).
  *
  * Spaces 0, 1, 2 and the home of the channel. One counted end starts at 0; it may be sent on, dropped on the way, retired, and one space may be killed:
- * what it had sent arrives or is lost. With LEAVE a space that has nothing to do with the end any more may say BYE. The home has a bit for each space.
+ * the frames that it had sent arrive or are lost. With LEAVE a space that has nothing to do with
+ * the end any more may say BYE. The home has a bit for each space.
  *
  *   holds ──END(token)──► in transit ──ADOPTED, DROPPED, the receiver died──► let go: RETIRE, if nothing else is held or under way
  *
@@ -22,17 +23,17 @@
 #define NS 3
 #define MOVES 2
 
-#define OLDER 8                                         /* beside the token: space 0's key is there too */
+#define OLDER 8                                         /* flag in the token: space 0's key is sent along */
 
 mtype = { END, ADOPT, ADOPTED, DROPPED, RETIRE, DIED, DEAD, SURE, TELL }
 typedef Links { chan to[NS] = [6] of { mtype, byte } };
 Links link[NS];                                         /* link[a].to[b] */
-chan to_home[NS] = [6] of { mtype, byte, byte };        /* kind, token, the sender of the end */
+chan to_home[NS] = [6] of { mtype, byte, byte };        /* the fields: kind, token, the sender of the end */
 chan from_home[NS] = [6] of { mtype, byte, byte };
 bool alive[NS], holds[NS], bit_[NS], sure[NS];
-byte got_by[NS], got_from[NS];                          /* of the end that it has adopted and is not sure of: the token, and who had it */
+byte got_by[NS], got_from[NS];                          /* for the end that it has adopted and is not sure of: the token, and its last holder */
 byte transit[NS * (MOVES + 1)];                         /* [space * (MOVES+1) + token]: 1 + receiver of an end not yet confirmed */
-byte coming[NS];                                        /* ends on their way to a space */
+byte coming[NS];                                        /* the number of ends under way to a space */
 byte moves, kills, leaves;
 bool gone_, died, killed, left[NS];
 
@@ -69,7 +70,7 @@ endloop:
         for (to : 0 .. NS - 1) {
             if
             :: to != me ->
-                do                                      /* what it had sent arrives, or is lost from some point on */
+                do                                      /* the frames that it had sent arrive, or are lost from some point on */
                 :: len(link[me].to[to]) < 5 -> break
                 :: nempty(link[me].to[to]) -> link[me].to[to]?k, t; coming[to] = (k == END -> coming[to] - 1 : coming[to])
                 od;
@@ -83,7 +84,7 @@ endloop:
         fi;
         to_home[me]!DEAD, 0, 0 }
 #ifdef LEAVE
-    :: atomic { alive[me] && leaves && !holds[me] && !IN_TRANSIT(me) && !coming[me] ->  /* BYE: what it has said arrives */
+    :: atomic { alive[me] && leaves && !holds[me] && !IN_TRANSIT(me) && !coming[me] ->  /* BYE: the frames that it has sent arrive */
         leaves--;
         if
         :: got_by[me] && alive[got_from[me]] && MUT != 156 -> link[me].to[got_from[me]]!DROPPED, got_by[me]
@@ -99,7 +100,7 @@ endloop:
         to_home[me]!DEAD, 0, 0 }
 #endif
     :: atomic { alive[me] && nempty(from_home[me]) ->
-        from_home[me]?k, t, from;                       /* ADOPTED to the sender; SURE, TELL to the adopter */
+        from_home[me]?k, t, from;                       /* ADOPTED goes to the sender; SURE and TELL go to the adopter */
         if
         :: k == SURE || k == TELL ->
             sure[me] = true; got_by[me] = 0;
@@ -122,7 +123,7 @@ got:    atomic {
         :: alive[me] && k == END && coming[me] ->
             coming[me]--;
             if
-            :: true ->                                  /* it is received */
+            :: true ->                                  /* the end is received */
                 holds[me] = true; sure[me] = false; got_by[me] = t % OLDER; got_from[me] = from;
                 if
                 :: MUT == 65 && bit_[me]
@@ -153,7 +154,7 @@ got:    atomic {
     od
 }
 
-inline look() {                                         /* after each change of a bit */
+inline look() {                                         /* Checks the end after each change of a bit. */
     if
     :: !bit_[0] && !bit_[1] && !bit_[2] && !gone_ ->
         gone_ = true;
@@ -179,8 +180,8 @@ endhome:
         :: k == ADOPT ->
             known = bit_[from];
             if
-            :: gone_ || !(known || (t >= OLDER && bit_[0])) ->           /* a dead end; the space's own share goes, if it has one */
-                assert(killed || left[s]);              /* who has left had closed it, and its sender knew that first */
+            :: gone_ || !(known || (t >= OLDER && bit_[0])) ->           /* a dead end; the space's own share, if it has one, is released */
+                assert(killed || left[s]);              /* a space that left had closed the end, and the end's sender knew that first */
                 if
                 :: alive[s] && holds[s] -> holds[s] = false; let_go(s, RETIRE)
                 :: else

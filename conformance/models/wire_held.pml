@@ -1,7 +1,7 @@
 /* Extended reads at far ends, and values that come back (WIRE.md 4.6, 4.7).
  *
  * A writer and two readers, each a space with a session to the home of one channel. A reader has
- * the value (DONE), and says when its block is over (END) or gives the value back (BACK). Its
+ * the value (DONE), and reports the end of its block (END) or gives the value back (BACK). Its
  * session may be cut at any step, which may lose the frames under way. The home holds the writer
  * until then. A value that comes back is the next to be read, and its writer stays held.
  *
@@ -9,8 +9,8 @@
  *                                             ▲                     └──BACK; a cut, KEEPS──► back ──a reader──► out with it
  *
  * MUT 101: the writer is told as the value is read. 102: a reader's death does not end its read.
- * 103: a value that comes back is not read again. 104: the home takes a read whose session is cut
- * for a value that has been used. 105: a value that came back goes behind those written later.
+ * 103: a value that comes back is not read again. 104: the home regards the value of a read whose
+ * session is cut as used. 105: a value that came back goes behind those written later.
  * KEEPS: the readers have asked for values to come back.
  *
  * Checked: a writer is told once, and not during a block whose session was not cut; a value is used
@@ -30,8 +30,8 @@ chan up[3] = [4] of { mtype, byte };     /* 0 writes, 1 and 2 read */
 chan down[3] = [4] of { mtype, byte };
 
 bool cut[3];                        /* reader 1 may be cut */
-bool known;                         /* the home knows */
-byte used[NV + 1];                  /* blocks that ended in good order */
+bool known;                         /* the home knows of the cut */
+byte used[NV + 1];                  /* how many blocks with this value ended normally */
 byte inside[3];                     /* the value that a reader has in its block */
 bool told[NV + 1];
 bool giving = true;                 /* reader 1 may give a value back, once */
@@ -72,9 +72,9 @@ active proctype Home() {
     byte v, p, o;
     mtype k;
     byte line[2];                   /* waiting values: the first is the next to be read */
-    byte out[3];                    /* the value that is out with a reader */
+    byte out[3];                    /* the value that a reader has */
     bool wants[3];
-    bool back;                      /* a value that came back has not been read again */
+    bool back;                      /* a value that came back has not yet been read again */
     byte last_new;
 end:
     do
@@ -109,8 +109,8 @@ end:
         p = (wants[1] -> 1 : 2);
         if :: wants[1] && wants[2] -> if :: p = 1 :: p = 2 fi :: else fi;
         wants[p] = false; v = line[0]; line[0] = line[1]; line[1] = 0; out[p] = v;
-        assert(!(back && v > last_new));            /* no value that was never read goes before
-                                                       one that came back */
+        assert(!(back && v > last_new));            /* a returned value precedes values that were
+                                                       never read */
         if :: v > last_new -> last_new = v :: else -> back = false fi;
         if :: cut[p] :: else -> down[p]!DONE, v fi;
         if :: MUT == 101 -> down[0]!DONE, v :: else fi }
@@ -128,6 +128,6 @@ end:
     byte v;
     for (v : 1 .. NV) {
         assert(told[v]);                            /* no writer is held for ever */
-        assert(!KEEPS || used[v] >= 1)              /* reader 2 is left: each value was used */
+        assert(!KEEPS || used[v] >= 1)              /* reader 2 is still alive: each value was used */
     }
 }

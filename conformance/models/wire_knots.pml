@@ -1,9 +1,9 @@
 /* A knot over several OS processes, beside processes that run (WIRE.md 10.9): are the named
- * processes stuck for good?
+ * processes stuck for ever?
  *
  * Spaces 0, 1 and 2 have a session to each other, and each has one process, with the space's
- * number. Channels: A, B, K, each a rendezvous at its home. Looks stands for the space that asks:
- * in each round every space is looked at once, in any order, at any moment.
+ * number. Channels: A, B, K, each a rendezvous at its home. `Looks` stands for the space that asks:
+ * each round examines every space once, in any order, at any moment.
  *
  *   Looks: round 1 ──► round 2 ──► round 3 ──► named: those that were stuck in each round, at the
  *   same place, with the same figures, and settled
@@ -15,16 +15,17 @@
  * end's home, with HA=2 the receiver is, with HA=1 neither: ADOPT, ADOPTED, RETIRE (7.4).
  *
  * Each process chooses what it does with its ends, at most L0, L1, L2 times; then it waits or runs,
- * for good. Looks looks at any moment, and once more when nothing moves any more.
+ * for ever. Looks looks at any moment, and once more when nothing moves any more.
  *
  * MUT 148: only one round. 149: figures do not count. 150: frames under way in the sessions do not
- * count. 151: an end that the home has noted for a peer is held by the peer, whether the peer says
- * so or not. 152: an end in a value belongs to nobody. 153: a running process is stuck. 154: it is
- * never known that a peer holds an end. With ROUNDS=2 the model passes too: the third round is
+ * count. 151: an end that the home has noted for a peer counts as held by the peer, whether the
+ * peer confirms that or not. 152: an end in a value belongs to no process. 153: a running process
+ * is stuck. 154: it is never known that a peer holds an end. With ROUNDS=2 the model passes too:
+ * the third round is
  * for choices over several homes, which are not modelled here.
  *
  * Checked: a named process is never woken. When nothing moves, exactly the stuck processes are
- * named; but nobody is named at a channel of which an end lies in a waiting value.
+ * named; but no process is named at a channel of which an end lies in a waiting value.
  *
  * Not modelled: choices (those over several homes may go on while they are asked), buffers,
  * barriers, calls and parents, several processes in a space, several ends of one side in a space,
@@ -73,25 +74,26 @@
 #define LINK(a, b) link[(a) * N + (b)]
 
 mtype = { OFFER, DONE, RETIRE, ADOPT, ADOPTED };
-chan link[N * N] = [4] of { mtype, byte, byte };    /* a kind of end; of DONE: the kind that
-                                                       comes with it, NOWHERE: none */
-byte sent[N * N], taken[N * N];          /* frames, by LINK; of `taken` the receiver comes first */
+chan link[N * N] = [4] of { mtype, byte, byte };    /* the fields: type, kind of end, and for DONE
+                                                       the kind of the end that comes along, or
+                                                       NOWHERE */
+byte sent[N * N], taken[N * N];          /* counts of frames by LINK; in `taken` the receiver comes first */
 
-byte waits[N];                           /* of a process: the kind of end at which it waits, or
+byte waits[N];                           /* by process: the kind of end at which it waits, or
                                             NOWHERE */
 byte left[N];
-byte hold[N];                            /* the kinds of ends that it has */
-byte far[N];                             /* of a space: the ends that it has of other spaces'
-                                            channels */
-byte under[N];                           /* of these: the ends under way to another space, or in
-                                            a value */
-byte lent[KINDS];                        /* at the home: the spaces that have an end */
-byte loc[KINDS];                         /* at the home: how many ends it has itself */
-byte line[KINDS];                        /* at the home: the spaces whose process waits */
-byte passed[N];                          /* values, of a channel */
+byte hold[N];                            /* by process: the kinds of ends that it has */
+byte far[N];                             /* by space: the ends that it has of other spaces' channels
+                                            */
+byte under[N];                           /* of the ends in `far`: those under way to another space,
+                                            or in a value */
+byte lent[KINDS];                        /* kept at the home: the spaces that have an end */
+byte loc[KINDS];                         /* kept at the home: the number of ends that the home itself has */
+byte line[KINDS];                        /* kept at the home: the spaces whose process waits */
+byte passed[N];                          /* by channel: how many values have passed */
 
-byte named;                              /* processes */
-byte i, j, k;                            /* of atomic steps */
+byte named;                              /* the set of named processes */
+byte i, j, k;                            /* counters within atomic steps */
 
 inline queue(from_, to_, what_, kind_, more_) {
     sent[(from_) * N + (to_)]++;
@@ -112,7 +114,7 @@ inline answer(p_, kind_, more_) {
     :: else -> queue(AT(kind_), p_, DONE, kind_, more_)
     fi
 }
-/* No end of this kind is left: parties that wait on the other side learn of that. */
+/* Called when no end of this kind is left: parties that wait on the other side learn of that. */
 inline ended(kind_) {
     if
     :: loc[kind_] == 0 && lent[kind_] == 0 ->
@@ -129,7 +131,7 @@ inline sends(kind_) {
     :: else                              /* the end is 0's until ADOPTED has come */
     fi
 }
-/* At the home: process p comes to a kind of end. */
+/* Handles, at the home, the arrival of process p at a kind of end. */
 inline comes(p_, kind_) {
     line[kind_] = line[kind_] | BIT(p_);
     for (i : 0 .. N - 1) {
@@ -228,11 +230,12 @@ endwait:
     od
 }
 
-/* What a round has heard, and the figures of the previous round with which they are compared. */
+/* The answers of a round, and the figures of the previous round, with which the new figures are
+ * compared. */
 byte asked;
 byte at_[N], holds_[N], figure[N], far_[N], under_[N], lent_[KINDS], loc_[KINDS], sent_[N * N], taken_[N * N];
 byte was_at[N], was_figure[N], was_sent[N * N];
-byte good;                               /* stuck in each round so far, and nothing has moved */
+byte good;                               /* the processes stuck in each round so far, while nothing has moved */
 byte going, opens, before;               /* processes that may go on; channels at which an
                                             unknown party may be */
 
@@ -247,7 +250,7 @@ inline moment(s) {
     for (i : 0 .. KINDS - 1) { if :: AT(i) == s -> lent_[i] = lent[i]; loc_[i] = loc[i] :: else fi }
     i = 0
 }
-/* Channels with an end that no known process holds. */
+/* Finds the channels with an end that no known process holds. */
 inline look_for_unknown() {
     opens = 0;
     for (i : 0 .. KINDS - 1) {
@@ -269,7 +272,7 @@ inline look_for_unknown() {
     }
     i = 0; j = 0
 }
-/* Rule 14.3: the processes that may go on, besides those in `going`. */
+/* Rule 14.3: finds the processes that may go on, besides those in `going`. */
 inline look_who_goes_on() {
     for (i : 0 .. N - 1) {
         if
@@ -375,7 +378,7 @@ look:
     fi
 }
 
-/* Process p has an end of this kind. */
+/* Records that process p has an end of this kind. */
 inline has(p_, kind_) {
     hold[p_] = hold[p_] | BIT(kind_);
     if
@@ -389,7 +392,7 @@ init {
         for (i : 0 .. N - 1) { waits[i] = NOWHERE }
         i = 0;
         left[0] = L0; left[1] = L1; left[2] = L2;
-        do                               /* a process with fewer steps goes on for good, and does
+        do                               /* a process with fewer steps runs for ever, and does
                                             nothing */
         :: left[0] > 0 -> left[0]--
         :: left[1] > 0 -> left[1]--

@@ -2,19 +2,20 @@
  *
  * A writer and a reader, each a space with a session to the home of one channel. The writer offers
  * an output without its value and may withdraw it. When it is asked (COMMIT), it makes the value,
- * or cannot (FAILED). Its session may be cut at any step, which may lose the frames under way.
+ * or fails to (FAILED). Its session may be cut at any step, which may lose the frames under way.
  *
  *   writer: offered ──WITHDRAW──► asked ──WITHDRAWN──► not taken
  *             └──COMMIT (or from asked)──► makes ──MADE──► sent ──DONE──► taken        a cut: in doubt once MADE was sent, else not taken
  *                                            └──FAILED──► not taken
  *   home:   offered ──the reader──► committed: COMMIT ──MADE──► the reader's DONE, then the writer's │ FAILED, a cut──► the reader's DIED
  *
- * MUT 106: the cut of a writer that makes the value is not told to the reader. 107: an output that
+ * MUT 106: the reader is not told that the writer that makes the value was cut. 107: an output that
  * has committed is withdrawn. 108: a writer that is cut after MADE is told that nothing was taken.
- * 109: the writer takes a withdrawal that crosses COMMIT for granted.
+ * 109: the writer assumes that a withdrawal that crosses COMMIT succeeds.
  *
- * Checked: the reader gets a value that was made, once, or is told of a death; a writer that was
- * told that its value was taken, or that it was not, was told the truth; no party waits for ever.
+ * Checked: the reader gets a value that was made, once, or is told of a death; if a writer was told
+ * that its value was taken, it was; if it was told that it was not, it was not; no party waits for
+ * ever.
  */
 #ifndef MUT
 #define MUT 0
@@ -26,7 +27,7 @@ chan up = [3] of { mtype };         /* the writer's session */
 chan down = [3] of { mtype };
 chan to_reader = [1] of { mtype };
 
-bool cut, known;                    /* the writer's session; the home knows */
+bool cut, known;                    /* the writer's session is cut; the home knows that */
 bool made, got, died, reading;
 mtype told = NONE;
 
@@ -108,5 +109,5 @@ end:
     assert(told != NONE || cut);
     assert(!(told == NOT && got));
     assert(!(told == TAKEN && !got));
-    assert(got || died || reading)      /* a reader that has committed is not left waiting */
+    assert(got || died || reading)      /* a reader that has committed does not wait for ever */
 }

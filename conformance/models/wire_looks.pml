@@ -1,7 +1,7 @@
 /* The rarer parts of a choice over several homes (WIRE.md 5.3, 5.9, 5.11): guards of one home with
- * a guard of another home between them, a timer at the place of the choice, choices that only look,
- * and guards that are off. The rest of such choices is in wire_spans.pml. Here nothing is poisoned,
- * and each place has one operation.
+ * a guard of another home between them, a timer at the place of the choice, choices that never wait
+ * ("only look"), and guards that are off. The rest of such choices is in wire_spans.pml. Here
+ * nothing is poisoned, and each place has one operation.
  *
  *   place:  OFFER ──► asks: TRY each guard in order ──NOTREADY──► the next … ──► waits ──READY──► TRY all of that home
  *             the timer comes: WITHDRAW, also behind each TRY that is still to come; then over.
@@ -11,22 +11,22 @@
  * that home; then OFFER is a TRY too (ASKS) if it is for all its guards there. Channels 0 and 2 are
  * at home 0, channel 1 is at home 1; a guard has its channel's number. A place's number is its rank
  * (5.4).
- * CASE 1: one place reads from all three; writers are there or come, and with LEAVES go again
- * (others meet them); channel 2 may retire.
+ * CASE 1: one place reads from all three; writers wait from the start or arrive later, and with
+ * LEAVES they leave again (others meet them); channel 2 may retire.
  * CASE 2: two places that cross: 0 writes to 0 and reads from 1, 1 the other way; with STOP the
- * second may stop for good at any step.
- * CASE 3: one place writes to 0 and reads from 2, where nobody comes; its output to 1 is off. So
- * the choice is over once 0 has retired, if 1 had retired when the choice began. 0 and 1 may retire
- * at any step; a reader may come at 0, one may wait at 1; with CUT the session with home 1 ends at
- * any step. CASE 4: the same, with 1 and 2 changed.
+ * second may stop for ever at any step.
+ * CASE 3: one place writes to 0 and reads from 2, where no partner comes; its output to 1 is off.
+ * So the choice is over once 0 has retired, if 1 had retired when the choice began. 0 and 1 may
+ * retire at any step; a reader may come at 0, one may wait at 1; with CUT the session with home 1
+ * ends at any step. CASE 4: the same, with 1 and 2 changed.
  * KIND0, KIND1: the kind of choice of each place: 0 waits, 1 has a timer too, 2 only looks.
  *
  * MUT 134: a TRY of some guards of a home answers a READY of the others. 135: a timer ends the
  * choice, even if some homes have not been asked. 136: guards that are asked after the timer has
  * come are not withdrawn. 137: a choice that only looks asks just the first home. 138: two choices
  * that only look wait for each other. 139: the timer does not withdraw the guards that are being
- * asked as it comes. 140: a home does not look at guards that are off. 141: it watches them. 142:
- * it tries them. 143: guards that are off hold nothing open. 144: the loss of a home that has only
+ * asked as it comes. 140: a home does not check guards that are off. 141: it watches them. 142: it
+ * tries them. 143: guards that are off hold nothing open. 144: the loss of a home that has only
  * guards that are off is a PeerDied. 145: such a home is not asked in its turn.
  */
 #ifndef MUT
@@ -49,7 +49,7 @@
 #define MINE(h) ((h) == 0 -> 5 : 2)     /* the channels of a home */
 #if CASE == 2
 #define NP 2
-#define ALL 3                           /* the guards of each */
+#define ALL 3                           /* the guards of each place */
 #define OFF 0                           /* the guards that are off */
 #else
 #define NP 1
@@ -63,7 +63,7 @@
 #endif
 #endif
 #define KIND(p) ((p) == 0 -> KIND0 : KIND1)
-/* Does place p write to guard g? */
+/* Whether place p writes to guard g. */
 #if CASE == 1
 #define WRITES(p, g) false
 #elif CASE == 2
@@ -83,21 +83,21 @@ chan up[NP * 2] = [6] of { mtype, byte };
 chan down[NP * 2] = [8] of { mtype, byte };
 bool cut;                               /* the session of home 1 */
 
-bool offered[NP * 2];                   /* at the homes */
-byte watch[NP], told[NP];               /* guards: watched; reported as silent */
+bool offered[NP * 2];                   /* kept at the homes */
+byte watch[NP], told[NP];               /* the guards that are watched, and those reported as silent */
 byte line[NP * 2];                      /* guards that stand in the waiting queue */
-bool plain[N];                          /* a process of the home's own waits there */
-byte come[N];                           /* how many more may come */
+bool plain[N];                          /* a process of the home's own waits at the channel */
+byte come[N];                           /* how many more of these processes may come */
 bool may_leave[N], may_retire[N], retired[N];
 
-mtype state[NP];                        /* at the places */
+mtype state[NP];                        /* kept at the places */
 bool fired[NP], stopped[NP];
 bool there[N];                          /* a party has waited there since before the choice began */
-bool ended[N];                          /* it had retired before */
-bool asked_off[N];                      /* for a guard that is off: its channel had retired when
-                                           the home heard of it */
+bool ended[N];                          /* the channel had retired before the choice began */
+bool asked_off[N];                      /* for a guard that is off: the channel had retired when the
+                                           home learned of the guard */
 
-/* Whom could p meet at g? NP: a process of the home's own, NP + 1: nobody. */
+/* Sets the party that p could meet at g: NP is a process of the home's own, NP + 1 means none. */
 inline partner(p, g) {
     who = (plain[g] -> NP : NP + 1);
 #if NP == 2
@@ -121,7 +121,7 @@ inline arm(p, g) {
     fi
 }
 inline arm_all(p) { arm(p, 0); arm(p, 1); arm(p, 2) }
-/* A party is there for those that write to g, or read from it. */
+/* A party has arrived for the places that write to g, or read from it. */
 inline hint(writers, g) {
     for (z : 0 .. NP - 1) {
         if
@@ -130,7 +130,7 @@ inline hint(writers, g) {
         fi
     }
 }
-/* Must p, which is queued, wait for another choice? */
+/* Sets whether p, which is queued, must wait for another choice. */
 inline held(p) {
     hold = false;
 #if NP == 2
@@ -162,7 +162,7 @@ inline meet(p, g) {
     if
     :: who == NP -> plain[g] = false
     :: who < NP ->
-        assert(!(KIND(p) == LOOKS && KIND(who) == LOOKS));  /* rule 5.7: neither waits */
+        assert(!(KIND(p) == LOOKS && KIND(who) == LOOKS));  /* rule 5.7: neither of the two waits */
         down[S(who, h)]!DONE, g; drop(who)
     fi;
     down[S(p, h)]!DONE, g; drop(p); free_held()
@@ -223,7 +223,7 @@ endloop:
             fi
         :: k == WITHDRAW -> if :: line[S(p, h)] != 0 -> leave(p) :: else fi
         :: k == GONE -> drop(p); free_held()
-        :: k == TRY && !offered[S(p, h)]                    /* it crossed the DONE */
+        :: k == TRY && !offered[S(p, h)]                    /* the TRY has crossed the DONE */
         fi;
         p = 0; o = 0; y = 0; z = 0; v = 0; g = 0; who = 0; m = 0; hold = false; k = OFFER }
     :: atomic { between > 0 -> p = between - 1; between = 0; leave(p); p = 0; who = 0 }
@@ -233,18 +233,18 @@ endloop:
         :: (MINE(h) & 2) && come[1] > 0 && !plain[1] && !retired[1] -> g = 1
         :: (MINE(h) & 4) && come[2] > 0 && !plain[2] && !retired[2] -> g = 2
         fi;
-        come[g]--; plain[g] = true; hint(WRITES(0, g), g);  /* with one place nobody stays in the
-                                                               queue */
+        come[g]--; plain[g] = true; hint(WRITES(0, g), g);  /* with one place, no process stays in
+                                                               the queue */
         g = 0; z = 0 }
 #ifdef LEAVES
-    :: atomic {                                             /* another party meets it */
+    :: atomic {                                             /* another party meets that process */
         if
         :: (MINE(h) & 1) && plain[0] && may_leave[0] -> g = 0
         :: (MINE(h) & 2) && plain[1] && may_leave[1] -> g = 1
         fi;
         may_leave[g] = false; plain[g] = false; there[g] = false; g = 0 }
 #endif
-    :: atomic {                                             /* its other side is closed */
+    :: atomic {                                             /* the other side of the channel is closed */
         if
         :: (MINE(h) & 1) && may_retire[0] && !plain[0] -> g = 0
         :: (MINE(h) & 2) && may_retire[1] && (!plain[1] || CASE == 3) -> g = 1
@@ -308,7 +308,7 @@ inline go_on() {
 proctype Party(byte me) {
     byte g, h, o, asked, from, trying = 2, quiet;
     mtype k;
-    bool knows[2];                          /* homes to which it has offered */
+    bool knows[2];                          /* the homes to which the place has offered */
     bool ready[2], late, unwanted, fell, lost;
     atomic {
         for (g : 0 .. N - 1) { there[g] = plain[g]; ended[g] = retired[g] };
@@ -417,7 +417,7 @@ end:
         assert(state[p] != DIED);                           /* 5.11: the lost home had only
                                                                guards that are off */
         /* 5.9: a timer that has come ends the choice, even if another choice has stopped; a choice
-         * that only looks waits for nobody except a choice that is held (5.10) */
+         * that never waits is delayed only by a choice that is held (5.10) */
         assert(!(fired[p] && (state[p] == WAITS || state[p] == TRIES)) || stopped[p]);
         assert(!(KIND(p) == LOOKS && (state[p] == WAITS || state[p] == TRIES)) || stopped[0] || stopped[NP - 1]);
         assert(state[p] != TRIES || stopped[0] || stopped[NP - 1]);
@@ -425,11 +425,11 @@ end:
         for (g : 0 .. N - 1) {
             /* 5.2, 5.3: the choice does not wait beside a party that it could meet */
             assert(!(state[p] == WAITS && plain[g] && !(OFF & BIT(g))));
-            /* 5.9: nor is it over without a party that was there all the time */
+            /* 5.9: nor is it over without a partner although a partner waited all the time */
             assert(!(state[p] == NOTHING && there[g] && !(OFF & BIT(g))));
         }
 #else
-        assert(!(state[0] == WAITS && state[1] == WAITS));  /* they could meet */
+        assert(!(state[0] == WAITS && state[1] == WAITS));  /* the two choices could meet */
 #endif
     }
 #if CASE >= 3
@@ -438,7 +438,7 @@ end:
 #define GONE_OFF (asked_off[CASE - 2] || cut)
     assert(state[0] != RETIRED || (retired[0] && GONE_OFF));
     assert(!(state[0] == WAITS && retired[0] && GONE_OFF));
-    /* and a choice that only looks is told so */
+    /* and a choice that never waits learns this */
     assert(!(state[0] == NOTHING && ended[0] && ended[CASE - 2] && !cut));
 #elif CASE == 1
     assert(state[0] != RETIRED);

@@ -2,10 +2,10 @@
  * 6.6).
  *
  * Space A writes 1 … WRITES. Without a credit a write is an OFFER; with one it is a PUT, which is
- * over at once. Once A gives a credit up unasked, as before a choice. The home's reader R reads
- * again and again; twice it tries to leave the queue. At some moment a second writer B comes, at
- * home: from then on nothing is lent. With KIND=1 the channel is poisoned instead, with KIND=2 A
- * closes its end behind its last write, and with KIND=3 nothing else happens.
+ * over at once. Once, A gives a credit up without a RECALL, as before a choice. The home's reader R
+ * reads again and again; twice it tries to leave the queue. At some moment a second writer B
+ * arrives at the home: from then on nothing is lent. With KIND=1 the channel is poisoned instead,
+ * with KIND=2 A closes its end behind its last write, and with KIND=3 nothing else happens.
  *
  *   A: OFFER ──DONE──► …          CREDIT, of no OFFER since ──► has it ──PUT; RECALL, or unasked: RECALLED──► has none
  *   home: R waits, nobody writes ──CREDIT──► lent ──PUT: R has the value; OFFER: they have crossed──► not lent
@@ -33,7 +33,7 @@ chan down = [6] of { mtype, byte };
 
 byte over;                         /* the last of A's writes that succeeded */
 byte read;                         /* the last of A's values that R has */
-bool a_idle, a_credit, ended;      /* ended: A was told so */
+bool a_idle, a_credit, ended;      /* ended: A has learned this */
 
 active proctype A() {
     byte v = 1, n;
@@ -52,8 +52,8 @@ end:
         up!CLOSE, 0 }
     :: atomic { down?DONE, n -> assert(waits); waits = false; over = v; v++ }
     :: atomic { down?ENDED, n -> assert(waits); waits = false; ended = true }
-    :: atomic { down?CREDIT, n ->         /* n: the last OFFER that the home had heard of; here
-                                             the value that it carried */
+    :: atomic { down?CREDIT, n ->         /* n: the last OFFER that had reached the home; here the
+                                             value in that OFFER */
         if
         :: closed
         :: !closed && (MUT == 157 || !waits || n >= v) -> assert(!a_credit); a_credit = true
@@ -78,7 +78,7 @@ byte a_waits, last;
     r_waits = false; promised = false; r_leaves = false }
 #define MAY_LEND (lends && !lent && r_waits && !r_leaves && !b_is && !b_waits && !a_waits && !poisoned && !gone)
 
-/* The lending is over: R waits as before, or leaves, or learns how the channel has ended. */
+/* Ends the lending: R waits as before, or leaves, or learns how the channel has ended. */
 inline free_it() {
     lent = false; recalled = false; promised = false;
     if
@@ -125,7 +125,7 @@ end:
             fi;
             lends = false; gone = true; r_waits = r_waits && b_is
         fi }
-    /* R */
+    /* the reader R */
     :: atomic { !r_waits && !poisoned && !(gone && !b_is) && (read < WRITES || b_waits || left > 0) ->
         if
         :: a_waits -> HAS(a_waits); a_waits = 0; down!DONE, 0; lends = lends || !b_is
@@ -141,7 +141,7 @@ end:
     /* the lender */
     :: atomic { MAY_LEND && nfull(down) -> lent = true; promised = true; down!CREDIT, last }
     :: atomic { lent && !recalled && ((r_leaves && MUT != 159) || b_waits || poisoned) && nfull(down) -> recalled = true; down!RECALL, 0 }
-    /* what happens besides */
+    /* independent events */
     :: atomic { KIND == 0 && !b_is && !b_over -> b_is = true; b_over = true; b_waits = true;
         if
         :: r_waits && (!promised || MUT == 161) -> HAS(WRITES + 1); b_waits = false

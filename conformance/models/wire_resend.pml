@@ -26,7 +26,7 @@ byte base, next;                   /* sender: [base, next) is kept */
 byte due;                          /* receiver: the number of the next packet that it takes */
 byte seen;                         /* the highest number that arrived, plus one */
 byte taken[N];
-byte rubbish = 1;                  /* acknowledgements that a hostile receiver may make up */
+byte rubbish = 1;                  /* acknowledgements that a hostile receiver may invent */
 
 inline arrive(i) {
     seen = (i + 1 > seen -> i + 1 : seen);
@@ -47,8 +47,7 @@ inline acknowledged(n) {
     fi;
     assert(base <= next && next - base <= WINDOW);
     if
-    :: base > 0 && base <= N -> assert(taken[base - 1])         /* the packet is not kept any
-                                                                   more */
+    :: base > 0 && base <= N -> assert(taken[base - 1])         /* the packet is no longer kept */
     :: else
     fi
 }

@@ -4,17 +4,17 @@
  * has two runs, which wake each other without a frame; the others have one run each. A run that
  * goes on queues frames, wakes the other run of its program, or comes to rest. A received frame
  * wakes a run of the receiver, or none.
- *   0 ──ASK──► who gets it first says what it is, asks its other sessions ──all have SAID, or are gone──► SAID ──► 0
- *              one that does not wait asks nobody; who gets it again: SAID, empty
+ *   0 ──ASK──► a program that gets it first gives its state, asks its other sessions ──all have SAID, or are gone──► SAID ──► 0
+ *              a program that does not wait asks none; on a repeated ASK: SAID, empty
  *   0: a round in which all wait and nothing is under way ──a second one: the same, and nothing has moved──► TELL to all
  *
- * What a program answers is kept in `said`, by round; a SAID has the set of the programs whose
+ * The answers of a program are kept in `said`, by round; a SAID has the set of the programs whose
  * answers it brings. A program looks at all its runs at one moment, in which it takes in no frame.
  * Program 0 may look once at any moment, and looks when nothing moves any more: in the code the
  * last program to come to rest looks then.
  *
  * KILL: 2 is killed at any step; its peers notice one by one, and frames under way are lost or not.
- * JOIN: 2 is not there yet; it may come by a meeting point of 1 as long as that is open. DEAF: 2
+ * JOIN: 2 has not joined yet; it may join by a meeting point of 1 as long as that is open. DEAF: 2
  * answers no rounds. ROUNDS=1: the first round is believed. That passes too: a program that goes on
  * after its answer was woken by a frame, and the first program to do so by a frame that was counted
  * where it was sent and not where it was taken. The second round is a precaution against other
@@ -26,13 +26,13 @@
  * was not asked does not count. 125: frames of rounds move the counters. 126: a program that is
  * asked again does not answer. 127: a program that is asked asks no others. 128: an open meeting
  * point does not count as outside. 129: a session that is still opening does not count. 130: TELL
- * strikes running processes. 131: the answer of a program that has gone is awaited. 132: a second
- * round is taken for the first. 133: a running program says that it waits.
+ * strikes running processes. 131: the answer of a program that has ended is awaited. 132: a second
+ * round is mistaken for the first. 133: a running program reports that it waits.
  *
- * Checked: when a deadlock is told, there was a moment between its rounds at which nobody could go
- * on, no frame was under way and nobody could come; and this still holds, unless a program was
- * killed since. TELL strikes only waiting runs. A deadlock that is there in the end is told; one
- * that is not there is never told.
+ * Checked: when a deadlock is reported, there was a moment between its rounds at which no run could
+ * go on, no frame was under way and no program could join; and this still holds, unless a program
+ * was killed since. TELL strikes only waiting runs. A deadlock that exists in the end is reported;
+ * no other deadlock is ever reported.
  *
  * Not modelled: several programs that ask at once (each gathers its own answers), and a program
  * that loses patience: an answer to an earlier round is recognised by its number and ignored.
@@ -44,7 +44,7 @@
 #define ROUNDS 2
 #endif
 #ifndef FRAMES
-#define FRAMES 1                     /* that runs may queue, all together */
+#define FRAMES 1                     /* how many frames the runs may queue, all together */
 #endif
 #ifndef WAKES
 #define WAKES 0                      /* how often a run of 1 may wake the other run */
@@ -59,27 +59,27 @@
 #define BIT(p) (1 << (p))
 
 mtype = { DATA, HELLO, ASK, SAID, TELL };
-chan link[9] = [7] of { mtype, byte, byte, bool };  /* round; whose answers; have all answered? */
+chan link[9] = [7] of { mtype, byte, byte, bool };  /* the fields: type, round, whose answers, whether all have answered */
 
 /* Runs: 0 of program 0; 1 and 2 of program 1; 3 of program 2. */
 #define OWNER(r) ((r + 1) / 2)
 bool busy[4], struck[4];             /* struck: Deadlock is thrown in it */
 
-byte sent[9], taken[9];              /* frames, by LINK; in `taken` the receiver comes first */
-bool linked[9];                      /* does the first have a session with the second? */
-bool open[9];                        /* has it the other's HELLO? */
+byte sent[9], taken[9];              /* counts of frames by LINK; in `taken` the receiver comes first */
+bool linked[9];                      /* whether the first has a session with the second */
+bool open[9];                        /* whether the first has the other's HELLO */
 bool point;                          /* 1's meeting point is open */
 bool killed;
 byte frames = FRAMES, wakes = WAKES;
 
 typedef Answer { bool waits; byte sent[3]; byte taken[3]; bool has[3] };
-Answer said[6];                      /* of program p in the round of parity k: k * 3 + p */
+Answer said[6];                      /* the answer of program p in the round of parity k is at k * 3 + p */
 
-byte want, found, whose;             /* 0's look: the round that it wants; the round that is
-                                        over; whose answers came */
+byte want, found, whose;             /* 0's look: the round that it wants; the round that is over;
+                                        the programs whose answers came */
 bool whole, still_between;
 bool heard_tell[3];
-byte i, j;                           /* of atomic steps */
+byte i, j;                           /* counters within atomic steps */
 
 #define HERE(r) (!struck[r] && !(OWNER(r) == 2 && killed))
 #define MOVES(r) (busy[r] && HERE(r))
@@ -109,7 +109,7 @@ inline queue(from_, to_, kind_, round_, mask_, all_) {
     if :: (to_ == 2 && killed) :: else -> link[from_ * 3 + to_]!kind_, round_, mask_, all_ fi
 }
 
-/* Deadlock is raised in the waiting runs of program p. Then p tells its other peers. */
+/* Deadlock is raised in the waiting runs of program p. Then p informs its other peers. */
 inline tell(teller, by_) {
     if
     :: heard_tell[teller]
@@ -131,7 +131,7 @@ inline tell(teller, by_) {
     fi
 }
 
-/* The runs of all programs, and what comes from outside. */
+/* Plays the runs of all programs, and events from outside. */
 active proctype World() {
     byte r, q;
     bool spared, stays;              /* 2 is not killed; the meeting point stays open */
@@ -179,8 +179,8 @@ proctype Program(byte me) {
     mtype kind;
     byte from = NOBODY, round, mask;
     bool all;
-    byte asker = NOBODY, awaited, got, known;  /* the answers that it gathers; the latest round
-                                                  that it knows of */
+    byte asker = NOBODY, awaited, got, known;  /* the answers that the program gathers; the latest
+                                                  round that it knows of */
     bool gathered = true, complete;
     bool waits;
 end:
@@ -189,7 +189,7 @@ end:
     :: atomic { !(me == 2 && killed) && nempty(LINK(0, me)) -> LINK(0, me)?kind, round, mask, all; from = 0 }; goto heard
     :: atomic { !(me == 2 && killed) && nempty(LINK(1, me)) -> LINK(1, me)?kind, round, mask, all; from = 1 }; goto heard
     :: atomic { linked[me * 3 + 2] && nempty(LINK(2, me)) -> LINK(2, me)?kind, round, mask, all; from = 2 }; goto heard
-    :: atomic { me != 2 && killed && linked[me * 3 + 2] ->     /* it notices that 2 is gone */
+    :: atomic { me != 2 && killed && linked[me * 3 + 2] ->     /* it notices that 2 has died */
         linked[me * 3 + 2] = false; open[me * 3 + 2] = false;
         do :: LINK(2, me)?[_, _, _, _] -> LINK(2, me)?kind, round, mask, all :: else -> break od;
         if
@@ -258,7 +258,7 @@ begin:                               /* a step: no frame is taken in */
             fi
         }
         if
-        :: !said[i].waits && awaited != 0 -> awaited = 0; complete = false  /* nothing will be concluded */
+        :: !said[i].waits && awaited != 0 -> awaited = 0; complete = false  /* the round will have no conclusion */
         :: else
         fi;
         for (j : 0 .. 2) {
@@ -283,7 +283,7 @@ finish:
     goto end
 }
 
-/* For program 0: what follows from the answers of the round of parity k. */
+/* Draws program 0's conclusion from the answers of the round of parity k. */
 inline stands_still(parity, it_is) {
     it_is = whole;
     for (i : 0 .. 2) {

@@ -15,15 +15,16 @@
  *
  * MUT 91: a segment is used again although there is a share in it. 92: a space that lets go keeps
  * nothing for the frames under way. 93: a space that lets go leaves its name in. 95: a space that
- * lets go looks at the shares, and then takes its name out. 96: a lender takes no share for the
+ * lets go checks the shares, and then removes its name. 96: a lender takes no share for the
  * receiver.
  *
- * That a share is taken before the name is looked for needs no mutant: a lender has a share itself
- * until the frame is on its way, so a space that lets go before that keeps the mapping.
+ * The order, in which a share is taken before the name is looked for, needs no mutant: a lender has
+ * a share itself until the frame is on its way, so a space that lets go before that keeps the
+ * mapping.
  *
- * Checked: a view shows the sent value, from its first look to its last; a LEASE without a
- * descriptor names a segment that its receiver has mapped; at the end all values were sent,
- * whichever space died, and without a death all shares are back.
+ * Checked: a view shows the sent value, as long as it exists; a LEASE without a descriptor names a
+ * segment that its receiver has mapped; at the end all values were sent, whichever space died, and
+ * without a death all shares are back.
  */
 #ifndef MUT
 #define MUT 0
@@ -37,21 +38,21 @@
 #define SPACES 2                    /* receivers, 0 and 1 */
 #define NONE 9
 
-/* Frames: segment, value, was the descriptor passed. */
+/* The fields of a frame: segment, value, whether the descriptor was passed. */
 chan to0 = [3] of { byte, byte, bool };
 chan to1 = [4] of { byte, byte, bool };
 #define N(s, r) ((s) * SPACES + (r))
 #define HAS(s, r) (mapped[N(s, r)] || leaving[N(s, r)])
 
-byte shares[SEGS], bytes[SEGS];     /* the head's count, and what is written behind it */
-bool named[4];                      /* by segment and receiver: the head's names */
-bool mapped[4], leaving[4];         /* the receiver's lists: known, or no longer to be known */
+byte shares[SEGS], bytes[SEGS];     /* the count in the head, and the bytes behind the head */
+bool named[4];                      /* by segment and receiver: whether the head contains the name */
+bool mapped[4], leaving[4];         /* the receiver's lists: known segments, and those to be forgotten */
 bool dead[SPACES];
 byte sent;
 
-/* Called by a space that has a share itself: takes a share for r, then looks for r's name, then
- * sends the frame. If the session has ended, the frame goes nowhere, and the share is not given
- * back. */
+/* Called by a space that itself has a share: takes a share for r, then looks up r's name, then
+ * sends the frame. If the session has ended, the frame is dropped, and the share is not returned.
+ * */
 inline lend(s, v, r) {
     shares[s] = (MUT == 96 -> shares[s] : shares[s] + 1);
     by_name = named[N(s, r)];
@@ -68,7 +69,7 @@ active proctype Maker() {
     do
     :: v > VALUES -> break
     :: v <= VALUES ->
-        atomic {                    /* make(): nobody else can add a share to none */
+        atomic {                    /* make(): no other space can add a share to a segment without shares */
             if
             :: shares[0] == 0 || (MUT == 91 && shares[0] < 2) -> s = 0
             :: shares[1] == 0 || (MUT == 91 && shares[1] < 2) -> s = 1
@@ -94,8 +95,8 @@ active proctype Maker() {
     sent = v - 1
 }
 
-/* One view at a time. A space lets go of a segment between two values, as when its list is full: 0
- * twice, 1 once. */
+/* A receiver has one view at a time. It lets go of a segment between two values, as when its list
+ * is full: receiver 0 twice, 1 once. */
 proctype Receiver(byte me; chan in) {
     byte s, v, at;
     byte let_go;

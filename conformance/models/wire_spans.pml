@@ -3,13 +3,13 @@
  * keeps watching, and says READY once it might be able to.
  *
  *   place:  OFFER ──► asks: TRY each in order ──NOTREADY──► the next … ──► waits ──READY──► TRY ──► …      DONE, ENDED: over, GONE to the others
- *   home:   OFFER ──► watches ──somebody came──► READY      TRY ──► in line: DONE │ nobody: NOTREADY, it watches again
- *                                                               └──► another choice watches here, and comes after us in the order: held in line
- *                                                                    until that one has come (DONE) or gone (NOTREADY)
+ *   home:   OFFER ──► watches ──a party came──► READY      TRY ──► a partner waits: DONE │ none: NOTREADY, it watches again
+ *                                                               └──► another choice watches here, and is later in the order: held in the queue
+ *                                                                    until that choice has come (DONE) or left (NOTREADY)
  *
  * Each place offers to a home before it asks any home, or as it asks that home; in the latter case
- * OFFER is a TRY too (ASKS), and the home has looked at nothing before. LATE=1: always so. Channel
- * h is the only one of home h. A party has a role at each channel; its number is its place in the
+ * OFFER is a TRY too (ASKS), and the home has checked nothing before. LATE=1: always so. Channel h
+ * is the only one of home h. A party has a role at each channel; its number is its place in the
  * fixed order. Plain parties are the home's own.
  * TOPO 1: a choice of two inputs; plain writers come. 2: two choices that cross. 3: three choices
  * in a ring over three homes. 4: two choices that cross, and a plain reader that takes from either.
@@ -19,7 +19,7 @@
  *
  * MUT 71: no choice is held. 72: every choice is held, whatever the order. 73: GONE frees no choice
  * that is held. 74: a home does not watch again after a TRY. 75: a home that begins to watch does
- * not look first. 76: a READY that comes during a TRY is dropped. 77: a withdrawal does not wait
+ * not check first. 76: a READY that comes during a TRY is dropped. 77: a withdrawal does not wait
  * for the TRY's answer. 78: a writer whose home is lost during a TRY is told that nothing happened.
  * 79: the first channel that retires ends the choice. 80: the place does not ask in order. 147: a
  * home that was offered to as it was asked is not told GONE.
@@ -69,23 +69,23 @@ bool dead[NH];
 
 byte offered[LINK];             /* at the home: the operation, 0 if none */
 bool watch[LINK], line[LINK];
-bool plain[NH];                 /* a plain party of the other side waits: of role prole */
+bool plain[NH];                 /* a plain party of the other side, with role `prole`, waits */
 byte prole[NH];
-byte plains;                    /* that may still come */
+byte plains;                    /* how many plain parties may still come */
 bool retired[NH], poisoned[NH];
 byte taken[NH];                 /* meetings at this home's channel, as the home saw them */
 
-mtype state[NP];                /* what the place knows */
+mtype state[NP];                /* the outcome that the place knows */
 byte op[NP], trying[NP], last[NP];
-byte tries[NP];                 /* of this operation: two choices that only hint at each other go
-                                   on for ever */
+byte tries[NP];                 /* how often this operation was tried: two choices that only hint at
+                                   each other would go on for ever */
 bool faulty, told_not[NP];
-byte wrote[NP], sure[NP], notsure[NP];   /* of p's values: taken; told as taken; told in doubt */
+byte wrote[NP], sure[NP], notsure[NP];   /* the numbers of p's values that were taken, reported as taken, and reported in doubt */
 
 inline tell(p, h, k) { if :: !cut[AT(p, h)] -> down[AT(p, h)]!k, offered[AT(p, h)] :: else fi }
 inline met(p, h) { if :: role[AT(p, h)] == WR -> wrote[p]++ :: else fi }
 
-/* The party that is queued for p. who: NP is the plain one, NP + 1 nobody. */
+/* Sets `who` to the party that is queued for p: NP is the plain one, NP + 1 means none. */
 inline partner(p, h) {
     who = NP + 1;
     for (z : 0 .. NP - 1) {
@@ -116,7 +116,7 @@ inline hint(r, h) {
         fi
     }
 }
-/* Must p, which is queued, wait for another choice? */
+/* Sets whether p, which is queued, must wait for another choice. */
 inline held(p, h) {
     hold = false;
     for (z : 0 .. NP - 1) {
@@ -248,7 +248,7 @@ inline outcome(what, h) {                /* the operation is over */
     fi
 }
 
-/* Home h, which is the next to be tried. */
+/* Asks home h, which is the next to be tried. */
 inline ask(h) {
     ready[h] = false; trying[me] = h;
     if
@@ -260,7 +260,7 @@ inline ask(h) {
 
 proctype Party(byte me) {
     byte g, h, o, asked, start;
-    bool told[NH], late[NH];             /* homes: offered to; offered to as they were asked */
+    bool told[NH], late[NH];             /* the homes that were offered to, and those that were offered to as they were asked */
     mtype k;
     bool ready[NH], silent[NH], lost, wants, may_withdraw = (FAULT == 3);
     do
@@ -273,13 +273,13 @@ proctype Party(byte me) {
             if
             :: role[AT(me, g)] != NONE && cut[AT(me, g)] -> lost = true
             :: role[AT(me, g)] != NONE && !cut[AT(me, g)] && !LATE -> told[g] = true; up[AT(me, g)]!OFFER, op[me]
-            :: role[AT(me, g)] != NONE && !cut[AT(me, g)]  /* when it is asked */
+            :: role[AT(me, g)] != NONE && !cut[AT(me, g)]  /* the offer follows when the home is asked */
             :: else
             fi
         };
         g = 0;
         start = (last[me] == NH || op[me] == 1 -> 0 : (last[me] + 1) % NH) };
-        trying[me] = NH;                 /* nobody */
+        trying[me] = NH;                 /* no home is being tried */
 endwait:
         do
         :: atomic { state[me] == TRIES && trying[me] == NH && lost -> outcome(NOT, 0) }; goto over
@@ -381,7 +381,7 @@ over:
         wants = false; trying[me] = NH; g = 0; h = 0; k = OFFER; o = 0;
 #if FAULT == 0 && (TOPO == 1 || TOPO == 5)
 #ifdef ALL
-        /* Every party was there from the start: the first round keeps the priority, and the second
+        /* Every party waited from the start: the first round keeps the priority, and the second
          * takes the other one (rules 5.2, 5.4). */
         assert(op[me] != 1 || last[me] == 0);
         assert(op[me] != 2 || last[me] == 1);
@@ -426,12 +426,12 @@ end:
     timeout ->
     d_step {
     for (p : 0 .. NP - 1) {
-        /* no writer is told that a value was not taken which was, nor the other way round */
+        /* every report to a writer about whether its value was taken is true */
         assert(wrote[p] <= sure[p] + notsure[p]);
         assert(sure[p] <= wrote[p]);
         for (h : 0 .. NH - 1) {
             /* no party waits beside one that it could meet, at a channel that is poisoned, or at a
-             * home that is gone */
+             * home that has ended */
             assert(!(state[p] == WAITS && plain[h] && role[AT(p, h)] == OPP(prole[h]) && !dead[h]));
             assert(!((state[p] == WAITS || state[p] == TRIES) && role[AT(p, h)] != NONE && (poisoned[h] || dead[h] || cut[AT(p, h)])));
             assert(state[p] != TRIES)

@@ -7,11 +7,11 @@ the body of each process in it, is a task of asyncio (task_names.py).
 
 Invariants
 - A scenario's run keeps virtual time (rule 8.6). So `await settle()` returns when no other process
-  can go on: by this a scenario makes sure that a process waits. No scenario sleeps in real time.
+  can go on; a scenario uses it to make sure that a process waits. No scenario sleeps in real time.
 - A scenario does not know its backend, and does not depend on the order in which runnable processes
   run.
-- A scenario names whatever it needs that not every backend has (`needs`); LACKS says which backend
-  lacks it, and why.
+- A scenario names the features it needs that some backends lack (`needs`); LACKS lists the features
+  that each backend lacks, and why.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def scenario(*rules: str, needs: tuple[str, ...] = ()) -> Callable[[F], F]:
 
 
 def outermost(*rules: str, needs: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """Marks a plain function that starts the run itself, because the rules speak about what the run
-    raises.
+    """Marks a plain function that starts the run itself, because the rules are about the exceptions
+    of the run.
     """
     return _mark(rules, needs, outermost=True)
 
@@ -115,7 +115,7 @@ def _runner(function: Callable[..., Any], backend: str, block: bool = False) -> 
         else:
             names.run(
                 names.process(function)(), clock="virtual"
-            )  # the run raises the end by which the process is left (7.1)
+            )  # the run raises the exception that leaves the process (7.1)
 
     run.rules = function.rules  # type: ignore[attr-defined]
     run.needs = function.needs  # type: ignore[attr-defined]

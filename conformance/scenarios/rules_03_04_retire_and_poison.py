@@ -23,7 +23,7 @@ from weft import (
 
 @process
 async def caught(log, reader):
-    """Reads once and logs what the read raised."""
+    """Reads once and logs the exception of the read."""
     try:
         log.append(await reader.read())
     except (Retired, Poisoned, PeerDied) as error:

@@ -156,7 +156,7 @@ CASES = (
     ("in in", {0, 1}, {0, 1}),
     ("out out", {0}, WAITS),  # a dispatcher has a worker left
     ("out out", {0, 1}, {0, 1}),
-    ("in out", {1}, {1}),  # the outputs decide alone
+    ("in out", {1}, {1}),  # only the outputs decide
     ("in out", {0}, WAITS),
     ("in out", {0, 1}, {1}),
     ("in- out", {1}, {1}),  # a full buffer
@@ -249,7 +249,7 @@ async def choose(case, mode, standing=False):
 
 
 async def finish(case):
-    """Ends a select that still waits, whatever its guards are. (A timer expires by itself.)"""
+    """Ends a select that still waits, whatever its guards are. (A timer expires without help.)"""
     for c in case.channels:
         c.poison()
     if case.barrier is not None and not case.log:
@@ -383,7 +383,7 @@ async def a_silent_guard_that_is_poisoned_is_heard_by_the_next_select():
             group.start(twice(log, cr, dr))
             await settle()
             cw.retire()
-            await settle()  # a foreign waiter (6.6) learns of the poison when it runs
+            await settle()  # a foreign waiter (6.6) sees the poison when it runs
             c.poison()
             await settle()
             assert log == []

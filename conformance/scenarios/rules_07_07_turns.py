@@ -32,8 +32,8 @@ from weft import (
     sleep,
 )
 
-# Threads take turns by themselves, at any time. A scenario has the same text for threads and for
-# greenlets, so it cannot tell which of the two it runs on.
+# The operating system switches between threads at any time. A scenario has the same text for
+# threads and for greenlets, so it cannot find out on which of the two it runs.
 ONE_SCHEDULER = inspect.iscoroutinefunction(settle)
 ENOUGH = 20_000 if ONE_SCHEDULER else 1 << 60
 ENDLESS = 1 << 60 if ONE_SCHEDULER else 5000

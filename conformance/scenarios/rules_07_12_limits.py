@@ -208,7 +208,7 @@ async def what_the_block_started_and_waits_for_is_cancelled():
 
 @scenario("6.3", "6.4", "7.12")
 async def no_value_is_lost_by_one():
-    """A reader gives up again and again, sometimes at the moment when the writer comes."""
+    """A reader gives up again and again, sometimes at the moment when the writer arrives."""
     c = Channel("c")
     reader = c.reader()
     got = []

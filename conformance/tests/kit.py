@@ -43,7 +43,7 @@ def net(
 def agrees(on: ApartDriver, each: int, least: int, **how: Any) -> None:
     """Asserts that the driver's histories are possible in the model, in `each` random networks, and
     that at least `least` of their processes ran in other OS processes or in a component (otherwise
-    the test would show nothing). `how` is passed to conform().
+    the test would prove nothing). `how` is passed to conform().
     """
     messages: list[str] = []
     before = on.away

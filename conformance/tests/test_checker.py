@@ -428,14 +428,14 @@ def test_shrinking_a_broken_runtime():
     shows this.
     """
 
-    class Deaf(ModelDriver):
+    class LosesStrongPoison(ModelDriver):
         def run(self, n, seed):
             import json
 
             return run(json.loads(json.dumps(n).replace('"poison", 0, 2', '"poison", 0, 1')), seed)
 
     seen: list[str] = []
-    driver = Deaf()
+    driver = LosesStrongPoison()
     seeds = [s for s in range(400) if '"poison"' in repr(generate(s)).replace("'", '"')]
     passed = failed = 0
     for s in seeds:

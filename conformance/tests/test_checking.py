@@ -38,7 +38,7 @@ def test_the_table_has_these_entries_and_no_others() -> None:
 
 
 def test_the_table_says_of_all_pairs_that_differ_that_they_conflict() -> None:
-    """This test looks at some states after one step; the soak looks at all of them, with third
+    """This test examines some states after one step; the soak examines all of them, with third
     steps.
     """
     looked = look(table, depth=1, sample=2, seed=1, thirds=False)

@@ -33,7 +33,7 @@ KINDS = (
 FEATURES = DEFAULT | {"cancel", "ended", "watched"}
 EACH = 12
 # How many processes of each test's networks must run in other OS processes; with fewer the test
-# would show nothing.
+# would prove nothing.
 WENT = {"processes": 12, "processes+threads": 5, "processes+coroutines+greenlets+threads": 2}
 
 

@@ -31,8 +31,8 @@ pytestmark = pytest.mark.skipif(
 )
 FEATURES = DEFAULT - {"mobile"}  # a native channel carries no ends (16.4)
 EACH = 12
-# How many processes of each test's networks must run in a component; with fewer the test would show
-# nothing.
+# How many processes of each test's networks must run in a component; with fewer the test would
+# prove nothing.
 WERE = {"native": 24, "native+coroutines": 10, "native+coroutines+greenlets+threads": 5}
 
 
@@ -49,8 +49,8 @@ def test_random_networks_of_components(native: ApartDriver, shape: str) -> None:
 
 
 def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
-    """Rules 6.1 to 6.5, 7.11, 7.12. Python processes ask the component's processes to end, and
-    watch their failures.
+    """Rules 6.1 to 6.5, 7.11, 7.12. Python processes cancel the component's processes, and watch
+    their failures.
     """
     on = ApartDriver("native+coroutines", FEATURES | {"cancel", "ended", "watched", "limit"})
     try:
@@ -60,7 +60,7 @@ def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
 
 
 # On the first of these networks, components and the model disagreed. Each of the other networks has
-# one feature of the random networks by itself.
+# a single feature of the random networks.
 FOUND = {
     "rule 5.7: a timeout of 0 is a skip in its place": net(
         1, proc(1, ["0w"], select("priority", out(0, pre=False), within(0), {"g": "skip"}))
@@ -109,8 +109,8 @@ def test_networks_of_components(native: ApartDriver, name: str) -> None:
 
 
 def test_what_a_component_made_up_is_seen() -> None:
-    """Checks that the comparison can fail: a history in which a read gives another value is
-    refused.
+    """Checks that the comparison can fail: the model rejects a history in which a read returns
+    another value.
     """
     network = net(1, proc(1, ["0r"], ["read", 0]), proc(2, ["0w"], ["write", 0]))
     on = ApartDriver("native", FEATURES)

@@ -71,8 +71,8 @@ def test_random_networks_conform(name: str, shape: str) -> None:
 
 
 def test_both_cores_end_the_same_networks_alike() -> None:
-    """The model judges each history in test_random_networks_conform(). This test compares how the
-    run ends on the two cores, where only one ending is possible.
+    """The model judges each history in test_random_networks_conform(). Where only one ending is
+    possible, this test checks that the run ends in the same way on both cores.
     """
     first, last = 5000, 5000 + EACH
     print(f"pure beside the extension module: seeds {first} to {last - 1}")

@@ -311,7 +311,7 @@ def test_rule_3_3_writers_end_and_the_buffer_is_dropped():
     )
     for log in both(n, 1):
         assert log[-1][0] == "Retired"
-    assert drops(n) == {(0,), (1,)}  # 0: the reader was gone before the second write
+    assert drops(n) == {(0,), (1,)}  # 0: the reader had ended before the second write
 
 
 def test_rule_3_3_the_exception_carries_the_value_back():

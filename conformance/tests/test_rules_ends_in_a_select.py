@@ -164,8 +164,8 @@ def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
     used = sorted({g.on for g in guards if g.kind in ("in", "out")})
     left = {g.on for g in gone}
     stays = [f"{c}{'w' if f'{c}r' in ends else 'r'}" for c in used if c not in left]
-    # The select asks at its beginning if it has a skip, which is chosen at once, or a guard that is
-    # off, whose channel is checked then.
+    # The select checks the guards when it begins if it has a skip, which is chosen at once, or a
+    # guard that is off, whose channel is checked only then.
     asked = SKIP in guards or any(not g.pre and g.on in left for g in guards)
     before = [["sleep", 1]] if asked else []
     n = net(
@@ -222,8 +222,8 @@ def test_rule_5_6_by_priority_it_competes_in_the_place_of_any_that_decides():
 
 
 def test_rule_5_6_fair_lets_the_end_of_all_wait_for_n_selects_at_most():
-    """A full source, and two outputs whose readers have gone: the select raises the second time at
-    the latest.
+    """There is a full source, and two outputs whose readers have ended: the select raises the
+    second time at the latest.
     """
     n = net(
         [{"capacity": 9}, {}, {}],
@@ -321,7 +321,7 @@ def test_rule_5_6_what_is_buffered_is_handed_out_first():
 
 
 def test_rule_5_6_a_select_that_waits_for_ever_is_a_deadlock():
-    """A cycle that is fed from outside: its source has gone, and the cycle waits for itself."""
+    """The source that feeds a cycle has ended, and the cycle waits for itself."""
     n = net(
         2,
         proc(1, ["0w"]),

@@ -45,7 +45,7 @@ def alone(*body: list[Any]) -> dict[str, Any]:
 
 
 def times(network: dict[str, Any], pid: int) -> list[tuple[str, int]]:
-    """Returns what the operations of a process returned, and when, in a network with only one
+    """Returns the results of a process's operations, with their times, in a network with only one
     outcome.
     """
     seen = {
@@ -110,7 +110,7 @@ def test_it_stays_through_several_operations() -> None:
 
 
 def test_nothing_or_less_acts_at_the_first_operation() -> None:
-    """A limit of 0 or less also acts at an operation that could commit."""
+    """A limit of 0 or less acts even at an operation that could commit."""
     for t in (0, -1):
         given = net([{"capacity": 1}], proc(1, ["0w", "0r"], within("move_on", t, ["write", 0])))
         assert both(given, 1) == {(OK, CANCELLED, ENDED_BY_IT)}
@@ -369,7 +369,7 @@ def move_leaves_the_timer(self: Limiting, p: Proc, t: int) -> None:
 
 def move_a_met_one(self: Limiting, p: Proc, t: int) -> None:
     if p.limits[-1:] == ("met",):
-        self._become(p, len(p.limits) - 1, "open")
+        self._set_state(p, len(p.limits) - 1, "open")
     MOVE(self, p, t)
 
 

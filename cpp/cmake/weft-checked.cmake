@@ -1,7 +1,7 @@
 # weft::checked of an installed package: the library for a test that calls weft::check
 # (cpp/docs/checking.md). It is compiled in the project that links it, with the options of that
 # project: a test with a sanitizer or WEFT_CHECKS needs a library of the same kind. Weft's warnings
-# are no concern of that project. weft-config.cmake sets _weft_sources and _weft_headers.
+# are switched off in that project. weft-config.cmake sets _weft_sources and _weft_headers.
 if(NOT TARGET weft_checked)
   add_library(weft_checked STATIC EXCLUDE_FROM_ALL "${_weft_sources}/weft.cpp")
   target_compile_features(weft_checked PUBLIC cxx_std_20)

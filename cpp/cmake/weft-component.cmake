@@ -1,7 +1,7 @@
 # weft_add_component(NAME SOURCES…): a native component for weft.native.load(), the library NAME.so.
 #
-# Of find_package(weft), of add_subdirectory, or by itself: include() of this file, which the Python package has too, in
-# weft.native.cmake_dir().
+# It is available after find_package(weft) or add_subdirectory, or after include() of this file
+# alone; the Python package has a copy in weft.native.cmake_dir().
 function(weft_add_component name)
   if(NOT ARGN)
     message(FATAL_ERROR "weft_add_component(${name}): name its sources")

@@ -4,7 +4,7 @@
 //
 // The room never waits for a client: an outbox is a buffer of 64 lines, which drops the oldest. So
 // a slow client misses lines, and holds up nobody. A client that does not take a line within ten
-// seconds is put out. On SIGTERM or Ctrl-C the server cancels its members, and ends.
+// seconds is disconnected. On SIGTERM or Ctrl-C the server cancels its members, and ends.
 //
 //   chat [ADDRESS]       (default 127.0.0.1:7778; port 0: the system chooses one)
 #include <chrono>
@@ -45,7 +45,7 @@ weft::Process room(weft::Reader<Joined> joins, weft::Reader<Line> lines) {
       try {
         if (m->first != line.from) co_await m->second.write(line.text);
       } catch (const weft::Retired&) {
-        there = false;  // That client has gone.
+        there = false;  // The client with this number has left.
       }
       m = there ? std::next(m) : members.erase(m);
     }
@@ -82,7 +82,7 @@ weft::Process member(int me, io::Stream client, weft::Writer<Joined> joins,
       }
     }
   } catch (const std::system_error&) {
-    // The client has vanished.
+    // The connection has failed.
   } catch (const weft::TimedOut&) {
     // The client has not taken a line within ten seconds.
   }

@@ -1,4 +1,4 @@
-// CommsTime: the classic benchmark of a process network. Four processes pass numbers round;
+// CommsTime: the classic benchmark of a process network. Four processes pass numbers around a ring;
 // `consume` sees 0, 1, 2, …
 //
 //   prefix(0) ──► delta ──► consume          commstime [N]       N numbers (default 1,000,000)

@@ -3,7 +3,7 @@
 //
 //   filter N K     N numbers, and the filter is killed after every K squares
 //
-// Exceptions tell what a kill has cost: a write that was under way may be in doubt (WIRE.md 8). A
+// Exceptions report what a kill has cost: a write that was under way may be in doubt (WIRE.md 8). A
 // square is the same however often it is made, so this program simply sends the number again.
 #include <cstdio>
 #include <cstdlib>
@@ -25,7 +25,7 @@ int filter(int socket) {
       const long n = numbers();
       squares(n * n);
     }
-  } catch (const weft::ChannelEnd&) {  // there is nothing more to do, or the other program has gone
+  } catch (const weft::ChannelEnd&) {  // there is nothing left to do, or the other has ended
     return 0;
   }
 }

@@ -25,7 +25,7 @@ void keeps(const std::string& server) {
   long n = 0;
   try {
     for (;; ++n) sum += in();
-  } catch (const weft::Retired&) {  // all measuring programs have gone
+  } catch (const weft::Retired&) {  // all measuring programs have left
     std::printf("%ld temperatures, %.2f on average\n", n, n ? sum / static_cast<double>(n) : 0.0);
   }
 }

@@ -18,7 +18,7 @@ using Writer = weft::Writer<int>;
 constexpr int kSeats = 5;
 
 // A fork is taken by one philosopher, and put down by the same. When one of the two has left for
-// good, it serves the other; it ends when both have left.
+// good, the fork serves the other one; it ends when both have left.
 weft::Process fork(Reader left, Reader right) {
   for (;;) {
     auto taken = co_await weft::select(left, right);

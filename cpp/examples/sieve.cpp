@@ -12,7 +12,8 @@ using Reader = weft::Reader<int, weft::Local>;
 using Writer = weft::Writer<int, weft::Local>;
 
 weft::Process count(Writer out) {
-  // The loop ends when there is no reader any more: then Retired ends the process quietly.
+  // The loop ends when no reader is left: write() then throws Retired, which ends the process
+  // quietly.
   for (int i = 2;; ++i) co_await out.write(i);
 }
 

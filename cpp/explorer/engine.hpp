@@ -53,8 +53,8 @@ class Engine {
   std::uint32_t choose(std::uint32_t n);
   void note(std::string text);  // adds a line to the trace
   // Set by a body. If the flag is true, the expiry of a time limit while another thread could run
-  // counts as a preemption. The flag is meant for bodies in which a thread looks for work at
-  // intervals, and which could otherwise go on for ever.
+  // counts as a preemption. The flag is meant for bodies in which a thread checks for work at
+  // intervals, and that could otherwise run for ever.
   bool expiry_costs = false;
   // Called with the numbers of the thread that is left and of the thread that resumes (-1 for
   // none), to keep thread-local data apart. May be null.
@@ -144,9 +144,10 @@ class Engine {
   std::int64_t now_ = 0;
   bool failed_ = false;
   std::string what_;
-  // the steps at which the running thread did not go on in this execution, and the threads that did
+  // the steps of this execution at which another thread continued than the running one, and that
+  // thread
   std::vector<std::pair<std::uint64_t, int>> departures_;
-  std::vector<std::pair<std::uint64_t, int>> script_;  // the same for an execution to replay
+  std::vector<std::pair<std::uint64_t, int>> script_;  // the same, for an execution to replay
   bool tracing_ = false;
   std::string trace_;
   struct Name {

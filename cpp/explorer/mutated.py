@@ -262,7 +262,7 @@ EDITS: list[tuple[str, str, str]] = [
 
 
 class DoesNotApply(Exception):
-    """Raised if an edit's text does not stand exactly once in its file."""
+    """Raised if an edit's text does not occur exactly once in its file."""
 
 
 def pattern(old: str) -> re.Pattern[str]:
@@ -278,8 +278,8 @@ def place(file: str) -> str:
 
 
 def mutated() -> dict[str, str]:
-    """Returns the files that have mutants, with the mutants in them. The text of an edit is looked
-    for in the file as it is committed, without the edits before it.
+    """Returns the files that have mutants, with the mutants in them. The text of an edit is
+    searched in the file as it is committed, without the earlier edits.
     """
     found: dict[str, str] = {}
     places: dict[str, list[tuple[int, int, str]]] = {}

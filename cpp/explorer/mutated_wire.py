@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Each edit: the file under weft/, the text in that file, and the text that takes its place.
+# Each edit has three parts: the file under weft/, the text in that file, and its replacement.
 EDITS: list[tuple[str, str, str]] = [
     (
         "src/wire/lender.cpp",

@@ -10,8 +10,8 @@
 // publishes the outcome). core/ready.hpp says why words and ready lists need seq_cst.
 // ThreadSanitizer finds plain data races (tests/stress.cpp).
 //
-// A thread in pause() goes on only when another thread has changed some atomic since the thread
-// last looked. park() may also end by its time limit whenever the explorer likes (time is virtual);
+// A thread in pause() goes on only when another thread has changed some atomic since the thread's
+// last check. park() may also end by its time limit whenever the explorer likes (time is virtual);
 // it has no other spurious wake-ups.
 #pragma once
 #include <atomic>  // for std::memory_order
@@ -185,7 +185,7 @@ inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64
   if (word.peek() != expected) return e.did(word.peek(), word.peek());
   e.park(&word, until, until == forever);
 }
-// Only the address is used. As with a futex, the parked thread may be gone by now.
+// Only the address is used. As with a futex, the parked thread may have ended by now.
 inline void unpark(atomic<std::uint32_t>& word) noexcept {
   explorer::Engine& e = explorer::engine();
   e.point(explorer::Op::unpark, &word, "unpark", 0);

@@ -4,11 +4,11 @@
     (gdb) print *process          main/reads, id 2, read at net.cpp:3
     (gdb) weft processes          a line for each process of the runs that some thread is in
 
-What is read is memory alone: no code of the program is called, so it works on a core file too. It
-needs debug information (-g); where the compiler has removed a variable, `weft processes` looks in
-the frames above.
+These commands only read memory and call no code of the program, so they work on a core file too.
+They need debug information (-g); where the compiler has removed a variable, `weft processes`
+searches the frames above.
 
-Invariant: what cannot be read is shown as `?`; nothing here raises into gdb's own printing.
+Invariant: whatever cannot be read is shown as `?`; no exception reaches gdb's own printing.
 """
 
 import re
@@ -19,12 +19,12 @@ import gdb.printing
 
 LAST_ID = (1 << 29) - 1  # runtime::Identity::kLast
 TAG = 4  # core::Queue::kTag
-WRITER, READER = 1, 2  # core::Lines: kWriter, kReader: tags of the word in which one party waits
-LIMIT = 10_000  # how many links are followed at most, since memory may be in any state
+WRITER, READER = 1, 2  # core/waiting_queues.hpp: tags of the word in which one party waits
+LIMIT = 10_000  # the maximum number of links to follow, since memory may be in any state
 
 
 def number(value):
-    """Returns the number in an atomic, a Count or a Holder: the first that is found inside."""
+    """Returns the number in an atomic, a Count or a Holder: the first number found inside."""
     value_type = value.type.strip_typedefs()
     while value_type.code == gdb.TYPE_CODE_STRUCT:
         value = value[next(f for f in value_type.fields() if hasattr(f, "bitpos"))]  # no static one
@@ -41,7 +41,7 @@ def counted(n, what):
 
 
 def namespace_of(value_type):
-    """`weft`, with the inline namespace of the configuration."""
+    """Returns `weft::` with the inline namespace of the configuration."""
     if value_type.code == gdb.TYPE_CODE_REF:
         value_type = value_type.target()
     return re.match(r"weft(::v\w+)?", str(value_type.unqualified().strip_typedefs())).group()
@@ -51,16 +51,17 @@ def namespace_of(value_type):
 
 
 def name_of(place):
-    """Returns what runtime::name_of returns: the name that was given, or the file:line where the
-    channel was made.
+    """Returns the name that the channel was given, or the file:line where it was made, like
+    runtime::name_of().
     """
     name, line = text(place["name"]), int(place["line"])
     return f"'{name}'" if line == 0 else f"{PurePath(name).name}:{line}"
 
 
 def waiting(core):
-    """Returns how many wait to read, and to write. The one party that waits at a rendezvous may
-    stand in the word of the readers' queue (core/waiting_queues.hpp); nobody at all is 0 there.
+    """Returns how many parties wait to read, and how many to write. The single party at a
+    rendezvous may be in the word of the readers' queue (core/waiting_queues.hpp); 0 there means no
+    party.
     """
     word = int(core["reader_queue_"]["word_"])
     if word == 0 or word & 7 != TAG:
@@ -97,8 +98,8 @@ def core_text(core):
 
 
 def core_of_end(end):
-    """Returns the channel of an end: its type is known by the end's. A number's or a pointer's is
-    that of its bits (core/stored.hpp).
+    """Returns the channel of an end. The channel's type follows from the end's type; numbers and
+    pointers are stored as their bits (core/stored.hpp).
     """
     end_type = end.type.unqualified().strip_typedefs()
     value, policy = (end_type.template_argument(n) for n in (0, 1))
@@ -115,7 +116,7 @@ def core_of_end(end):
 
 
 class Printer:
-    """Shows a value by one function, and `?` where memory cannot be read."""
+    """Shows a value by means of one function, and `?` where memory cannot be read."""
 
     def __init__(self, value):
         self.value = value.referenced_value() if value.type.code == gdb.TYPE_CODE_REF else value
@@ -154,8 +155,8 @@ def closed_place(end):
 
 
 def path_of(process):
-    """Returns what runtime::path_of returns: the path, with an index if the process is not the
-    first of its name.
+    """Returns the path of a process, with an index if it is not the first of its name, like
+    runtime::path_of().
     """
     steps = []
     while int(process.address) and len(steps) < 64:
@@ -179,7 +180,7 @@ def process_text(process):
     if int(operation):
         about = process["about"]
         file = text(about["file"]) if int(about) and int(about["file"]) else "?"
-        line = int(process["line"]["word_"]) & 0x3FFFFF  # Standing, which counts above it
+        line = int(process["line"]["word_"]) & 0x3FFFFF  # Standing has a count above it
         parts.append(f"{text(operation['verb'])} at {PurePath(file).name}:{line}")
     else:
         parts.append("running")
@@ -192,7 +193,7 @@ class Process(Printer):
 
 
 def base_of(value):
-    """Returns the runtime's part of whatever is a process: itself, or a base of it."""
+    """Returns the ProcessBase of a process: the object itself, or its base class."""
     for field in value.type.strip_typedefs().fields():
         if field.is_base_class:
             if str(field.type).endswith("runtime::ProcessBase"):
@@ -204,7 +205,8 @@ def base_of(value):
 
 
 def runs_of(frame):
-    """The runs that a frame and those above it know of: by their schedulers, or by a variable."""
+    """Finds the runs that a frame and the frames above it refer to, through schedulers or
+    variables."""
     while frame is not None:
         for name in ("this", "run"):
             try:
@@ -240,7 +242,7 @@ def processes_of(run):
 
 
 class Weft(gdb.Command):
-    """weft processes: a line for each process of the runs that some thread is in."""
+    """weft processes: prints a line for each process of the runs in which some thread is."""
 
     def __init__(self):
         super().__init__("weft", gdb.COMMAND_STACK, gdb.COMPLETE_NONE)

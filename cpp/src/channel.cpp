@@ -34,7 +34,7 @@ void closed_end(const char* what, const char* kind) {
 
 void awaited_twice(const char* what) {
   bad_use(runtime::joined(
-      {what, ": this operation was awaited already, and what it had is gone: make another"}));
+      {what, ": this operation was awaited already, and can be awaited only once: make another"}));
 }
 
 void no_place(const core::SyncObject* place, const char* what, const char* kind) {

@@ -27,7 +27,7 @@ using checking::Replay;
 using checking::Stopped;
 using Deviations = std::vector<Replay::Deviation>;
 
-// How one run went.
+// The outcome of one run.
 struct Outcome {
   std::string kind;  // the kind of failure; empty if there was none
   std::string what, type;
@@ -160,7 +160,7 @@ void Check::search() {
   for (unsigned turn = 0; !ends_ && !over(end); ++turn) one_way(ways[turn % 3], end, 200, turn);
 }
 
-// Runs at most `most` schedules by one way of searching. In every second turn times also come
+// Runs at most `most` schedules by one way of searching. In every second round times may also come
 // early.
 void Check::one_way(Search way, double end, std::size_t most, unsigned turn) {
   const bool any_time = o_.any_time || (turn % 2 == 1);
@@ -206,7 +206,7 @@ void Check::found(const Outcome& o) {
   f.kind = o.kind;
   f.what = o.what;
   if (o.why == Stopped::different) {
-    f.text = "the program is not the same twice, so nothing can be said of it: " + o.what +
+    f.text = "the program is not the same twice, so nothing can be concluded: " + o.what +
              "; what differs from run to run is often a clock, a random number, or state that "
              "outlives the run";
     report_.failures.push_back(std::move(f));
@@ -302,7 +302,7 @@ std::string Check::lines(bool deadlock) const {
   };
   std::string all = first > 0 ? "      (" + counted(first, "line") + " before)\n" : "";
   for (std::size_t i = first; i < story.size(); ++i) {
-    const runtime::Checker::Told& t = story[i];
+    const runtime::Checker::StoryEntry& t = story[i];
     char number[32];
     std::snprintf(number, sizeof number, "%4zu  ", i + 1);
     std::string line = number + column(paths[i], path) + column(t.what, what) + column(t.at, at);
@@ -331,7 +331,7 @@ CheckReport Check::go() {
     bad_use(runtime::joined({o_.name,
                              " runs no network, so there is nothing to decide: check a "
                              "function that calls weft::run, or returns a process"}));
-  const std::vector<runtime::Checker::Told> first = std::move(checker_.story);
+  const std::vector<runtime::Checker::StoryEntry> first = std::move(checker_.story);
   o = run(plain);
   checker_.telling = false;
   const auto differs = std::mismatch(

@@ -1,11 +1,11 @@
 // Locks in a checked program. All processes of a check are on one thread. So if a process waited
-// for a lock that another process holds during an operation, the check would stand still for ever.
-// A mutex knows which thread holds it, so a thread that would wait for itself is refused.
+// for a lock that another process holds during an operation, the check would hang for ever. A mutex
+// knows which thread holds it, so a thread that would wait for itself is refused.
 //
 // std::mutex calls pthread_mutex_lock(). In a checked program it calls the function below, since a
-// function of the program goes before that of a shared library. Only a program that is compiled for
-// checks has this function. Under ThreadSanitizer it is left out, because ThreadSanitizer has its
-// own.
+// function of the program takes precedence over that of a shared library. Only a program that is
+// compiled for checks has this function. Under ThreadSanitizer it is left out, because
+// ThreadSanitizer has its own.
 #include <weft/config.hpp>
 
 #if defined(__SANITIZE_THREAD__)

@@ -98,7 +98,7 @@ void Checker::wakes(int n) noexcept {
     run.record.woke_waiter(n, p.place);
   else
     run.record.woke(n);
-  if (Told* const t = told(of(n)); t && !run.stopped()) {
+  if (StoryEntry* const t = told(of(n)); t && !run.stopped()) {
     t->until = story.size();
     if (of(n).selects) t->guard = of(n).select.committed();
   }
@@ -179,7 +179,7 @@ bool Checker::begun(ProcessBase& p, Begun how) noexcept {
   Checked& c = of(n);
   if (telling && c.told < 0 && how == Begun::parked) tell(p, "wait for its processes");
   if (how == Begun::done && c.ended) how = Begun::raised;
-  if (Told* const t = told(c)) {
+  if (StoryEntry* const t = told(c)) {
     t->how = how;
     t->guard = c.taken;
   }

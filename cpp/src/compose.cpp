@@ -277,7 +277,7 @@ runtime::Run* current_run() noexcept {
 bool YieldOp::Awaiter::await_ready() const {
   detail::meet_request(*p);
   if (runtime::Scheduler* s = runtime::Scheduler::current()) [[likely]]
-    // nobody_ready() looks for wake-ups by other threads and for timers; without that call a loop
+    // nobody_ready() checks for wake-ups by other threads and for timers; without that call a loop
     // of yields would never notice them.
     return !s->anything_ready() && s->nobody_ready();
   return runtime::this_context->executor->nobody_ready();

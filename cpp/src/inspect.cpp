@@ -39,7 +39,7 @@ constexpr int kVersion = 1;          // the version of the protocol
 constexpr int kSamples = 20;         // how many samples an interval has
 constexpr double kLongestLook = 60;  // in s
 constexpr std::size_t kMost = 2'000;
-constexpr int kPatience = 3'600;  // in s: how long a visitor may ask nothing
+constexpr int kPatience = 3'600;  // in s: how long a visitor may stay without a request
 
 // --- messages ------------------------------------------------------------------------------------
 
@@ -304,8 +304,8 @@ void serve(int fd) {
 
 std::atomic<bool> tried{false};
 
-// When the program ends, nothing more is read, since the end destroys the objects that would be
-// read.
+// Set when the program ends. From then on nothing is read, since the objects that would be read are
+// being destroyed.
 std::atomic<bool> ended{false};
 thread_local bool forks = false;
 
@@ -370,7 +370,7 @@ void can_be_looked_at() noexcept {
 
 }  // namespace weft::inline WEFT_ABI::detail
 
-#else  // without such sockets the program cannot be looked at
+#else  // without such sockets the program cannot be inspected
 
 namespace weft::inline WEFT_ABI::detail {
 void can_be_looked_at() noexcept {}

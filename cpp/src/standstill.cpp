@@ -80,7 +80,7 @@ std::string Standstill::text() const {
     put(s, {"\n  ", line_of(p)});
     if (!p.waits_for.empty()) put(s, {"; held by ", listed(p.waits_for, " and ")});
     if (!p.open.empty())
-      put(s, {"; who has the other end of ", listed(p.open, ", "), " is not known"});
+      put(s, {"; the holder of the other end of ", listed(p.open, ", "), " is not known"});
   }
   put(s, {"\nwhat may still wake them: ", std::to_string(outside), " weft::Outside token",
           outside == 1 ? "" : "s",

@@ -1,8 +1,8 @@
 // Placeable processes that need no heap, so that they run on a board too (rules 19.1 to 19.6). This
 // file is compiled unchanged into a C++ program (hosted_anywhere_small.cpp), as a component
 // (python/tests/test_native_anywhere_small.py), and for boards (mcu/csp/tests/placed.cpp). Each of
-// them connects the same networks and prints what their last channels carry. The output must be
-// anywhere_small.expected.
+// these programs connects the same networks and prints what their last channels carry. The output
+// must be that in anywhere_small.expected.
 #include <weft/anywhere.hpp>
 
 #include <cstdint>
@@ -37,8 +37,8 @@ weft::Process counts(weft::Writer<Int> out, Int from, Int to) {
 }
 WEFT_PLACEABLE(counts, out, from, to)
 
-// Copies until a channel has ended, and asks about no end. Objects live in three scopes while the
-// process waits.
+// Copies values until a channel has ended, and does not check how it ended. Objects live in three
+// scopes while the process waits.
 weft::Process noted_copies(weft::Reader<Int> source, weft::Writer<Int> out) {
   Noted outer(1);
   for (;;) {

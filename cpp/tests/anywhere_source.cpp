@@ -20,13 +20,13 @@ weft::Process smooth(weft::Reader<Int> source, weft::Writer<Int> out, unsigned n
 }
 WEFT_PLACEABLE(smooth, source, out, n = 8)
 
-// Reads until its channel has ended, and asks nothing.
+// Copies values until a channel has ended, and does not check how it ended.
 weft::Process copies(weft::Reader<Int> source, weft::Writer<Int> out) {
   for (;;) co_await out.write(co_await source.read());
 }
 WEFT_PLACEABLE(copies, source, out)
 
-// Tells how the writes have ended.
+// Writes to `log` how the writes have ended.
 weft::Process tells(weft::Writer<Int> out, weft::Writer<std::string> log) {
   Int n = 0;
   auto s = co_await weft::write_or_end(out, n);
@@ -43,7 +43,8 @@ weft::Process stops(weft::Reader<Int> source, unsigned n, bool poisons) {
 }
 WEFT_PLACEABLE(stops, source, n, poisons = false)
 
-// A choice of everything that a placeable source has: inputs of two types, an output, times.
+// Selects over every kind of guard that a placeable source has: inputs of two types, an output,
+// times.
 weft::Process chooses(weft::Reader<Int> numbers, weft::Reader<std::string> texts,
                       weft::Writer<std::string> log, std::string before) {
   using namespace std::chrono_literals;

@@ -1,9 +1,9 @@
 // Bugs in the manner of Go programs, each with its fix: a check finds the bug, and finds nothing in
 // the fixed program (rules 17.5 and 17.7). The bugs are those of programs with channels alone: a
-// channel that is closed twice, a signal for which no process waits yet, locks in two orders, a
-// select with a default, a group that is counted too late, a cancellation that no process receives,
-// a first answer whose rivals stay behind, an answer after the time limit, one stop for two
-// workers.
+// channel that is closed twice, a signal for which no process waits yet, locks taken in two orders,
+// a select with a default, a group that is counted too late, a cancellation that no process
+// receives, a first answer after which the other senders block for ever, an answer after the time
+// limit, one stop signal for two workers.
 #include <array>
 #include <stdexcept>
 

@@ -107,7 +107,7 @@ TEST_CASE_TEMPLATE("rule 1.4: what entered a full buffer last is replaced", P, P
   Task w, r;
   CHECK(w.write(f.c, 1) == Status::ok);
   r.read(f.c);
-  CHECK(r.value() == 1);  // The ring shall wrap around.
+  CHECK(r.value() == 1);  // Makes the ring wrap around.
   for (std::uint32_t i = 2; i <= 5; ++i) CHECK(w.write(f.c, i) == Status::ok);
   CHECK(f.ring.dropped == 2);
   r.read(f.c);
@@ -310,7 +310,7 @@ TEST_CASE_TEMPLATE(
   f.c.drop_reader();
   CHECK(v.wakes == 1);
   CHECK(v.status == Status::retired);
-  CHECK(v.item->v == 2);  // The value has come back.
+  CHECK(v.item->v == 2);  // The value is back with its writer.
   CHECK(f.ring.dropped == 1);
   CHECK(w.write(f.c, 3) == Status::retired);
   CHECK(w.item->v == 3);

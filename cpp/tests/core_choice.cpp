@@ -136,7 +136,7 @@ TEST_CASE_TEMPLATE("rule 5.4: random is uniform over the ready guards", P, POLIC
     a.template withdraw<Side::out>(w), c.template withdraw<Side::out>(v);
   }
   CHECK(chosen[1] == 0);
-  CHECK(chosen[0] > 1350);  // 1500 are expected; this is 5.5 standard deviations less
+  CHECK(chosen[0] > 1350);  // 1500 are expected; this bound is 5.5 standard deviations lower
   CHECK(chosen[2] > 1350);
 }
 

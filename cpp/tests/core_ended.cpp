@@ -20,7 +20,8 @@ struct Spec {
 };
 bool of_channel(const Spec& s) { return s.kind <= Kind::output; }
 
-// Returns all guards: barriers wait for a second party, timers for a later time.
+// Returns the specifications of all guards. Barriers wait for a second party, timers for a later
+// time.
 std::vector<Spec> all_specs() {
   std::vector<Spec> all;
   for (const bool on : {true, false}) {
@@ -33,8 +34,8 @@ std::vector<Spec> all_specs() {
   return all;
 }
 
-// Rule 5.6, as it is written. For each kind, `held` is whether a guard that is off was open when
-// the select began.
+// Rule 5.6, taken literally. For each kind, `held` is whether a guard that is off was open when the
+// select began.
 struct Rule {
   std::vector<Spec> g;
   bool held[2] = {false, false};
@@ -252,8 +253,8 @@ void standing(const std::vector<Spec>& g) {
         got = alt.finish();
         if (got == Standing::again) got = alt.start(now_ns);
       }
-      // A woken select looks again by itself, and a guard that was off counts as it is at that
-      // moment.
+      // A woken select checks its guards again by itself, and a guard that was off counts with its
+      // state at that moment.
       if (then.any_retired() || Rule(b.specs).any_retired()) {
         if (g[i].on) REQUIRE((got >= 0 && Rule(b.specs).retired_at(static_cast<std::size_t>(got))));
       } else {

@@ -203,7 +203,7 @@ CASES = [
     (
         "a feedback of another type",
         "(void)sk::feedback(1, sk::each([](int) { return std::string(); }), [](int) { return false; });",
-        "what comes out must be what goes in",
+        "the stage's results must have the type of its values",
     ),
     (
         "a farm that would tell of how many",

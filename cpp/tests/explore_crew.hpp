@@ -1,6 +1,7 @@
 // The crew of a multi-core executor (rules 15.5 to 15.8): queues, thefts, sleeping, waking, timers,
 // cancellations. Every thread of the explorer is a worker or a thread outside; a process is a
-// function that is called step by step, and checks that no other thread calls it.
+// function that is called step by step and that checks that no other thread calls it at the same
+// time.
 #pragma once
 #include <functional>
 

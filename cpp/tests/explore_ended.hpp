@@ -1,5 +1,5 @@
 // Ended channels in a choice (rule 5.6): a party that ends a channel decrements the choice's count,
-// and the last such party claims the choice; standing and foreign choices look at their channels
+// and the last such party claims the choice; standing and foreign choices check their channels
 // themselves.
 #pragma once
 #include "foreigner.hpp"

@@ -1,5 +1,5 @@
-// Standing alternatives (rule 5.9): an alternative that looks again at each of its two words, other
-// readers beside it, standing parties at both sides of a channel, ends.
+// Standing alternatives (rule 5.9): an alternative that reads each of its two words a second time,
+// other readers beside it, standing parties at both sides of a channel, ends.
 #pragma once
 
 namespace weft::test {

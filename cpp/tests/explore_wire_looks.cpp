@@ -11,8 +11,8 @@ namespace {
 
 using explorer::engine;
 
-// The homes must not ask each other for ever: a choice may cost only a few frames for each party
-// that arrives.
+// The exchange between the homes must end: a choice may cost only a few frames for each party that
+// arrives.
 struct Bounded {
   int steps = 0;
   bool one(Events& e) {

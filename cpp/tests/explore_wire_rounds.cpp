@@ -2,7 +2,7 @@
 // programs whose processes go on, wait and end, while one program, or two at once, asks. The code
 // is that of the sessions, of the questions (asking.hpp) and of the conclusions from the answers
 // (everywhere.hpp); the processes are simulated here, since the code of a link knows no processes.
-// Every order of frames, of processes that go on and of looks is run. The following is checked, as
+// Every order of frames, of processes that go on and of rounds is run. The following is checked, as
 // in the model. When a deadlock is declared, there was a moment between the two rounds at which no
 // process could go on and no frame was under way; and still no process can go on and no frame is
 // under way, unless a program has been killed meanwhile. A program that learns of the deadlock
@@ -21,20 +21,20 @@ namespace {
 
 using explorer::engine;
 
-// An operation at a channel of the process's own program.
-struct Here : core::Waker {
+// An operation at a channel of the program in which its process runs.
+struct LocalOp : core::Waker {
   static void woken(core::Waker* w) noexcept;
   static const core::WakerOps kOps;
   std::unique_ptr<w::RoomOf<int>> room;
   bool over = false;
-  explicit Here(bool writes)
+  explicit LocalOp(bool writes)
       : room(writes ? std::make_unique<w::RoomOf<int>>(1) : std::make_unique<w::RoomOf<int>>()) {
     ops = &kOps;
     slot = room->slot();
   }
 };
-void Here::woken(core::Waker* w) noexcept { static_cast<Here*>(w)->over = true; }
-const core::WakerOps Here::kOps{&Here::woken, nullptr, nullptr, 0, nullptr};
+void LocalOp::woken(core::Waker* w) noexcept { static_cast<LocalOp*>(w)->over = true; }
+const core::WakerOps LocalOp::kOps{&LocalOp::woken, nullptr, nullptr, 0, nullptr};
 
 // A process. It performs its operations one after the other, at ends here or in another program,
 // and ends with the last operation, or with the first operation that fails.
@@ -48,7 +48,7 @@ class Proc {
     Writer<int> w{};
   };
   // The objects of the explored programs that cannot be destroyed at once.
-  static inline std::vector<std::unique_ptr<Here>>* leaving = nullptr;
+  static inline std::vector<std::unique_ptr<LocalOp>>* leaving = nullptr;
 
   Proc() = default;
   Proc(const Proc&) = delete;
@@ -74,7 +74,7 @@ class Proc {
       (e.writes ? far_->write(e.number, 1) : far_->read(e.number)).begin(*e.peer);
       return;
     }
-    here_ = std::make_unique<Here>(e.writes);
+    here_ = std::make_unique<LocalOp>(e.writes);
     const Status s = e.writes ? e.w.core()->begin<core::Side::out>(*here_)
                               : e.r.core()->begin<core::Side::in>(*here_);
     if (s != Status::pending) here_->status = s, here_->over = true;
@@ -104,18 +104,18 @@ class Proc {
   std::vector<std::size_t> acts_;
   std::size_t next_ = 0;
   std::unique_ptr<Op> far_;
-  std::unique_ptr<Here> here_;
+  std::unique_ptr<LocalOp> here_;
   bool ended_ = false;
 };
 
 struct Programs;
 
-// A program that answers rounds, and uses rounds to look for a deadlock.
-class Says final : public w::Asking {
+// A program that answers rounds, and uses rounds to detect a deadlock.
+class Asker final : public w::Asking {
  public:
-  Says(Programs& all, std::size_t which, std::shared_ptr<w::Space> space)
+  Asker(Programs& all, std::size_t which, std::shared_ptr<w::Space> space)
       : Asking(std::move(space)), all_(all), which_(which) {}
-  ~Says() { close(); }
+  ~Asker() { close(); }
   void look() {
     first_.reset();
     round();
@@ -146,7 +146,7 @@ class Says final : public w::Asking {
 
 struct Program {
   std::shared_ptr<w::Space> space;
-  std::optional<Says> says;  // nullopt if the program answers no rounds
+  std::optional<Asker> says;  // nullopt if the program answers no rounds
   std::deque<Proc> procs;
   std::vector<std::pair<Wire*, w::Peer*>> links;
   bool point = false;  // whether another program may connect at this program's meeting point
@@ -166,7 +166,7 @@ struct Program {
 
 struct Programs {
   runtime::FreshPool fresh;
-  std::vector<std::unique_ptr<Here>> leaving;  // destroyed after all links
+  std::vector<std::unique_ptr<LocalOp>> leaving;  // destroyed after all links
   std::deque<Program> all;
   std::deque<Channel<int>> channels;
   std::deque<Wire> wires;
@@ -244,8 +244,8 @@ struct Programs {
           e.may(true, [wire = wire, mine = mine] { wire->tell(*mine); });
     }
   }
-  // Lets each program that waits look again when every event has happened. `answers` is whether all
-  // programs that wait answer.
+  // Lets each program that waits begin another round when every event has happened. `answers` is
+  // whether all programs that wait answer.
   void last_look(bool answers = true) {
     for (const Program& p : all)
       if (p.says && p.is_here()) REQUIRE_THAT(!p.says->is_asking());
@@ -271,7 +271,7 @@ struct Programs {
   }
 };
 
-void Says::asked_first(std::uint64_t asker, std::uint32_t round) {
+void Asker::asked_first(std::uint64_t asker, std::uint32_t round) {
   const Program& p = all_.all[which_];
   w::InProgram mine;
   mine.incarnation = me();
@@ -282,12 +282,12 @@ void Says::asked_first(std::uint64_t asker, std::uint32_t round) {
   mine.put(packed);
   say(asker, round, packed, mine.waits);
 }
-void Says::found(std::uint32_t, w::Bytes all, bool whole) {
+void Asker::found(std::uint32_t, w::Bytes all, bool whole) {
   asking_ = false;
   answers_ = w::Everywhere::get(all, whole);
   if (!first_) was_still_ = all_.is_still() || all_.told;
 }
-void Says::go_on() {
+void Asker::go_on() {
   const w::Everywhere now = *std::exchange(answers_, {});
   if (!now.stands_still()) return first_.reset();
   // The counters of the first round are checked too: these counters would suffice if only frames
@@ -308,7 +308,7 @@ void Says::go_on() {
   tell(what);
   told(what);
 }
-void Says::told(w::Bytes) {
+void Asker::told(w::Bytes) {
   Program& p = all_.all[which_];
   all_.told_who_ran = all_.told_who_ran || !(p.waits() || p.struck || all_.killed);
   p.struck = p.struck || p.waits();

@@ -13,7 +13,7 @@
 namespace weft::test {
 namespace {
 
-// One receiving space, with the bytes that are under way to it, and the slots at which it looks.
+// One receiving space, with the bytes that are under way to it, and the slots that it has open.
 struct Receives {
   Pipe pipe;
   std::deque<std::pair<w::Buffer, int>> under_way{};
@@ -53,7 +53,7 @@ struct Receives {
 constexpr std::size_t kBytes = 300'000;
 
 // Fills the program's list of mapped segments with the segments of another maker.
-void let_go() {
+void evict_mappings() {
   struct Other {
     w::Segment memory;
     w::Descriptor descriptor;
@@ -100,7 +100,7 @@ SCENARIO(
       e.may(r->view.has_value(), [r] { r->drop(); });
     }
     e.may(!on && a.view, [&] { on = true, b.lend(*a.view->slot, a.view->value); });
-    e.may(!went && lent > 0, [&] { went = true, let_go(); });
+    e.may(!went && lent > 0, [&] { went = true, evict_mappings(); });
   } while (e.one());
   REQUIRE_THAT(lent == 2 && !a.view && !b.view && a.under_way.empty() && b.under_way.empty());
 }

@@ -1,10 +1,10 @@
 // A foreign party (rule 6.6) for the tests: a thread or fiber that plays the task of another event
 // loop.
 //
-// A foreign party is told to look again, any number of times (Node::told counts these calls), and
-// is woken once if another party commits its operation. If no other object keeps the party's waker
-// alive, the party must have received all of these calls before it is destroyed. The foreign party
-// below checks that it receives exactly these calls.
+// A foreign party is notified that it should try again, any number of times (Node::told counts
+// these calls), and is woken once if another party commits its operation. If no other object keeps
+// the party's waker alive, the party must have received all of these calls before it is destroyed.
+// The foreign party below checks that it receives exactly these calls.
 #pragma once
 #include <functional>
 
@@ -17,8 +17,8 @@ class Foreigner : public core::Waiter {
   // Whether writers in this scenario compute their values. Only if they do may a value arrive while
   // the task sleeps.
   bool computed = false;
-  bool was_told = false;  // whether the party was told to look again during its last read
-  // Called when the party's task has been told to look again, before the task looks.
+  bool was_told = false;  // whether the party was notified during its last read
+  // Called when the party's task has been notified, before the task tries again.
   std::function<void()> before_deciding;
 
   Foreigner() { ops = &kOps; }
@@ -106,7 +106,7 @@ class Foreigner : public core::Waiter {
     woken_.store(0);
     return n;
   }
-  // Waits until the bell has rung again.
+  // Waits until another call of the bell has come.
   void await() {
     for (std::uint32_t n; (n = bell_.load()) == heard_;) prim::park(bell_, n, prim::forever);
     heard_ = bell_.load();

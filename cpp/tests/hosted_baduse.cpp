@@ -85,7 +85,7 @@ TEST_CASE("rule 11.2: a local channel used from a second scheduler, while somebo
   int got = 0;
   auto waits = [](weft::Reader<int, weft::Local> r, int& n) -> Process { n = co_await r.read(); };
   auto at_home = [](weft::Writer<int> w, weft::Reader<End> b) -> Process {
-    co_await w.write(1);  // By now `waits` has parked.
+    co_await w.write(1);  // By now the process `waits` has parked.
     End end = co_await b.read();
     co_await end.write(7);  // The bad use has changed no state.
   };

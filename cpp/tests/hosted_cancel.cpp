@@ -252,7 +252,7 @@ TEST_CASE(
     throw std::runtime_error("member");
   };
   // The member fails after the write has committed and before its owner goes on, so the owner never
-  // meets the request to cancel that the failure makes.
+  // handles the request to cancel that the failure makes.
   auto owner = [](auto f, weft::Reader<int> n, weft::Reader<int> r, weft::Writer<int> w,
                   weft::Writer<int> d, std::vector<std::string>& l) -> Process {
     try {
@@ -373,7 +373,7 @@ TEST_CASE(
     i = id;
     CHECK(i == id);
     CHECK(i.is_uncancelled(id));
-    // Other ids are not, among them 0, the id of an end that no process has used.
+    // Other ids do not match, nor does 0, the id of an end that no process has used.
     CHECK_FALSE(i.is_uncancelled(id - 1));
     i.cancel().store(1);
     CHECK(i == id);

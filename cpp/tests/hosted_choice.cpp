@@ -86,7 +86,7 @@ TEST_CASE_TEMPLATE("rule 5.4: fair, a guard that stays ready is chosen within N 
       since[static_cast<std::size_t>(r.index)] = 0;
       if (i >= kGuards)
         for (int s : since) REQUIRE(s < kGuards);
-      co_await weft::yield();  // The writer comes back.
+      co_await weft::yield();  // The writer resumes.
     }
     for (auto& r : rs) r.poison();
   };

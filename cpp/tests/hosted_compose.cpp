@@ -360,7 +360,7 @@ TEST_CASE(
       co_await weft::sleep(1h);
     } catch (const weft::Cancelled&) {
     }
-    for (int i = 0; i < 8; ++i) co_await weft::yield();  // the processes above it have ended
+    for (int i = 0; i < 8; ++i) co_await weft::yield();  // by now the processes above it have ended
     at = thrown([] { weft::Reader<int>().poison(); });
   };
   auto inner = [](Process p) -> Process {

@@ -165,8 +165,8 @@ TEST_CASE(
   auto p = [](weft::Reader<int> r, weft::Writer<int> w) -> Process {
     co_await w.write(co_await r.read());
   };
-  // The thread process gets Cancelled, or, if the coroutine met its own Cancelled first, Retired,
-  // because the coroutine has closed its end.
+  // The thread process gets Cancelled, or, if the coroutine was cancelled first, Retired, because
+  // the coroutine has closed its end.
   bool told = false;
   const auto d = deadlock_of([&] {
     weft::run(p(a.reader(), b.writer()).named("coroutine"),
@@ -206,7 +206,7 @@ TEST_CASE("rule 10.3: a thread that Weft did not start says that it is outside")
   t.join();
   CHECK(got == std::vector<int>{0, 1, 2});
 
-  // When the holder has gone without writing, there is a deadlock after all.
+  // When the holder has ended without writing, there is a deadlock after all.
   weft::Channel<int> d;
   auto keep = d.writer();
   std::thread s([outside = weft::Outside()] {});

@@ -26,7 +26,7 @@ void ends_by_cancel() {
 }
 
 // Returns the text that a child writes to stderr before it aborts.
-std::string aborts(void (*f)()) {
+std::string stderr_of_abort(void (*f)()) {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
@@ -97,7 +97,7 @@ TEST_CASE("rule 7.14: also of one that has a result, in a group, and of a run wi
 TEST_CASE(
     "rule 7.14: where others need the thread the program ends, and says which process it was") {
   const char* const needed = "here would end a thread that other processes need";
-  auto said = aborts([] {
+  auto said = stderr_of_abort([] {
     auto exits = []() -> Process {
       pthread_exit(nullptr);
       co_return;
@@ -105,13 +105,13 @@ TEST_CASE(
     weft::run(exits().named("clerk"));
   });
   CHECK(has(said, std::string("weft: main/clerk: pthread_exit() or pthread_cancel() ") + needed));
-  said = aborts([] {
+  said = stderr_of_abort([] {
     auto calls = []() -> Process { co_await weft::blocking(&ends_by_exit); };
     weft::run(calls().named("caller"));
   });
   CHECK(has(said, "weft: main/caller: "));
   CHECK(has(said, needed));
-  said = aborts([] {
+  said = stderr_of_abort([] {
     weft::Channel<int> c;
     auto sends = [](weft::Writer<int> w) -> Process {
       co_await weft::select(weft::out_with(w, []() -> int { pthread_exit(nullptr); }));

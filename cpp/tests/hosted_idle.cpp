@@ -18,7 +18,7 @@ namespace {
 
 // The state, the switches and the ticks of a thread of this program. If two readings are equal, the
 // thread has slept in between.
-std::string spent(long thread) {
+std::string state_and_ticks(long thread) {
   const std::string folder = "/proc/self/task/" + std::to_string(thread);
   std::ifstream status(folder + "/status"), stat(folder + "/stat");
   std::string all;
@@ -60,11 +60,11 @@ TEST_CASE(
   auto looks = weft::thread([&, w = gate.writer()] {
     while (here < threads) std::this_thread::yield();
     for (int attempt = 0; attempt < 40 && !slept; ++attempt) {
-      for (auto& [thread, was] : idle) was = spent(thread);
+      for (auto& [thread, was] : idle) was = state_and_ticks(thread);
       for (int i = 0; i < 50; ++i) std::this_thread::sleep_for(1ms);
       slept = true;
       for (auto& [thread, was] : idle)
-        slept = slept && has(was, "S (sleeping)") && was == spent(thread);
+        slept = slept && has(was, "S (sleeping)") && was == state_and_ticks(thread);
     }
   });
   constexpr weft::RunOptions two_cores{weft::Clock::steady, 2};

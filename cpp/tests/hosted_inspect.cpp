@@ -20,7 +20,7 @@ std::string framed(const std::string& json) {
   for (const int shift : {24, 16, 8, 0}) s += static_cast<char>(json.size() >> shift);
   return s + json;
 }
-std::string asked(const std::string& json) {
+std::string reply_to(const std::string& json) {
   weft::detail::Answers answers;
   const std::string s = answers.take(framed(json));
   return s.size() < 4 ? "" : s.substr(4);
@@ -202,13 +202,13 @@ TEST_CASE("rule 14.9: what is no request is refused with a sentence") {
            {"{\"weft\":1,\"ask\":\"look\",\"most\":1.5}", "the number of processes must be"},
            {"{\"weft\":1,\"ask\":\"flight\"}", "the path of the file must be absolute"},
            {"{\"weft\":1,\"ask\":\"flight\",\"path\":\"/a\\u0000b\"}", "the path of the file"}})
-    CHECK(has(asked(json), said));
-  CHECK(has(asked(std::string("{\"weft\":1,\0\"ask\":\"who\"}", 23)), "that is not JSON"));
-  CHECK(has(asked(std::string("{\"weft\":1}\0", 11)), "that is not JSON"));
+    CHECK(has(reply_to(json), said));
+  CHECK(has(reply_to(std::string("{\"weft\":1,\0\"ask\":\"who\"}", 23)), "that is not JSON"));
+  CHECK(has(reply_to(std::string("{\"weft\":1}\0", 11)), "that is not JSON"));
   std::string deep = "{\"weft\":";
   for (int i = 0; i < 1000; ++i) deep += '[';
-  CHECK(has(asked(deep), "a message that is not JSON"));
-  CHECK(has(asked(" { \"weft\" : 1 , \"ask\" : \"wh\\u006f\" } "), "\"language\":\"C++\""));
+  CHECK(has(reply_to(deep), "a message that is not JSON"));
+  CHECK(has(reply_to(" { \"weft\" : 1 , \"ask\" : \"wh\\u006f\" } "), "\"language\":\"C++\""));
   weft::detail::Answers answers;
   CHECK(has(answers.take(std::string("\xff\xff\xff\xff", 4)), "a message of 4294967295 bytes"));
   CHECK(answers.over);
@@ -232,7 +232,7 @@ TEST_CASE("rule 14.9: any bytes are answered or refused") {
       s[random() % s.size()] = static_cast<char>(random() % 3 ? "{}[]\",:\\u0"[random() % 10]
                                                               : static_cast<int>(random()));
     if (random() % 8 == 0) s.resize(random() % s.size());
-    const std::string a = asked(s);
+    const std::string a = reply_to(s);
     CHECK(has(a, "{\"weft\":1,"));
   }
 }

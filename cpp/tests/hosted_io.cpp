@@ -80,7 +80,7 @@ void thread_client(io::Address to, unsigned seed, std::size_t bytes, std::atomic
   while (const std::size_t n = s.read_some(b)()) got.append(b, n);
   if (got == sent) ++good;
 }
-// A thread that is no process, and that writes after a given time.
+// A thread that is not a process, and that writes after a given time.
 struct Later {
   int fd;
   std::string what;
@@ -295,7 +295,7 @@ TEST_CASE("rule 18.4: the descriptor's home moves when those who wait there have
   weft::Channel<int> first(weft::buffer(1)), second(weft::buffer(1)), gone(weft::buffer(1));
   std::promise<void> read;
   // This executor waits first, so its engine is the descriptor's home. Its process is cancelled
-  // while a process of another executor waits, and then the executor looks for no descriptor.
+  // while a process of another executor waits, and then the executor polls no descriptor.
   const auto at_home = [&read](Stream s, weft::Writer<int> waits, weft::Reader<int> go_on,
                                weft::Writer<int> leaves) -> Process {
     weft::Group g;

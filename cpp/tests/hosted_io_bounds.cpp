@@ -343,7 +343,7 @@ TEST_CASE("rule 18.2: a select that is over is outside no more") {
 }
 
 // Returns the sum of the counts of this program's eventfds.
-std::uint64_t rung() {
+std::uint64_t eventfd_sum() {
   std::uint64_t n = 0;
   for (const auto& e : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
     std::ifstream in(e.path());
@@ -362,13 +362,13 @@ TEST_CASE("rule 18.8: an executor that was woken by another thread sleeps again"
     char b[1];
     co_await s.read_some(b);
   };
-  // If a bell is rung a moment too late, only the executor's next sleep silences it. So a single
-  // look may still find a bell that rings.
+  // If an eventfd is written a moment too late, only the executor's next sleep resets it. So a
+  // single reading may still find a count that is not zero.
   const auto looks = [](weft::Reader<int> r, Stream s, int& n) -> Process {
-    const std::uint64_t before = rung();
+    const std::uint64_t before = eventfd_sum();
     for (int i = 0; i < kRounds; ++i) {
       co_await r.read();
-      if (i >= kRounds / 2 && rung() <= before) ++n;
+      if (i >= kRounds / 2 && eventfd_sum() <= before) ++n;
     }
     co_await s.write_all("x");
   };

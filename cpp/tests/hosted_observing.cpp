@@ -50,7 +50,7 @@ TEST_CASE_TEMPLATE("rules 10.5, 14.3: two that wait for each other while a third
   CHECK(has(d.text(), "held by main/left"));
 }
 
-// A small world: processes 1 to n, each a child of an earlier one, or of none (0).
+// A random small set of processes 1 to n. Each is a child of an earlier process, or of none (0).
 namespace {
 
 struct World {
@@ -396,7 +396,7 @@ TEST_CASE("rule 10.5: looked for whenever a scheduler falls idle, and each told 
                         relay<weft::Shared>(y.reader(), x.writer()).named("right"), ends(x)));
   }
   CHECK(told.size() == 1);
-  // When no object watches any more, nothing is reported.
+  // Once no watching object is left, nothing is reported.
   weft::Channel<int> p, q;
   weft::run(virtually, weft::par(relay<weft::Shared>(p.reader(), q.writer()),
                                  relay<weft::Shared>(q.reader(), p.writer()), ends(p)));
@@ -424,7 +424,7 @@ TEST_CASE("rule 14.1: a process that keeps its scheduler is named, once, while i
     weft::run(o, weft::par(hog(to.reader(), m, cv, hogs).named("hog"),
                            send_all<weft::Shared>(to.writer(), {1}), weft::thread([&] {
                              std::unique_lock g(m);
-                             cv.wait(g, [&] { return !hogs.empty(); });  // A thread is never named.
+                             cv.wait(g, [&] { return !hogs.empty(); });  // No thread is reported.
                            })));
     REQUIRE(hogs.size() == 1);
     CHECK(hogs[0].path == "main/hog");
@@ -467,7 +467,7 @@ TEST_CASE_TEMPLATE("rule 14.4: who waited where, and how often", P, POLICIES) {
   CHECK(rows[0].channels == 1);
   CHECK(rows[0].transfers == 4);
   CHECK(rows[0].dropped == 0);
-  // On one scheduler, at a rendezvous: in each meeting one side had parked. The reader parks once
+  // At a rendezvous on one scheduler, one side has parked in each meeting. The reader parks once
   // more at the end.
   CHECK(rows[0].parked_reads + rows[0].parked_writes >= 4);
   CHECK(rows[0].parked_reads + rows[0].parked_writes <= 5);

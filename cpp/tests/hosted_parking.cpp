@@ -1,4 +1,4 @@
-// Tests how an executor sleeps where a language runtime looks for signals around the sleep
+// Tests how an executor sleeps where a language runtime checks for signals around the sleep
 // (runtime/parking.hpp, rule 6.7).
 #include <atomic>
 #include <thread>
@@ -24,15 +24,16 @@ struct Count final : weft::runtime::Activity {
   std::int64_t wake_time() noexcept override { return until; }
 };
 
-// The calls that the language runtime has received, and the effects that the next calls shall have.
+// The calls that the language runtime has received, and the effects that the next calls are to
+// have.
 struct Seen {
   Parking* by = nullptr;
   int looked = 0, ended = 0;
-  bool go_on = true;      // the result of disturbed()
-  int stir_in_looks = 0;  // how many more looks are disturbed
+  bool go_on = true;         // the result of disturbed()
+  int disturbed_checks = 0;  // how many more checks for signals are disturbed
 } seen;
 
-void* begin_stirred(Parking& p) {  // Called after the last look for signals, before the sleep.
+void* begin_stirred(Parking& p) {  // Called after the last check for signals, before the sleep.
   seen.by = &p;
   p.disturb();
   return &seen;
@@ -44,7 +45,7 @@ void* begin_quiet(Parking& p) {
 void end(void*) { ++seen.ended; }
 bool disturbed(void*) {
   ++seen.looked;
-  if (seen.stir_in_looks-- > 0) {
+  if (seen.disturbed_checks-- > 0) {
     seen.by->disturb();
     return false;
   }
@@ -100,7 +101,7 @@ TEST_CASE("rule 6.7: a signal between the last look and the sleep is looked for 
 
 TEST_CASE("rule 6.7: a signal during the look is looked for after it") {
   const Around around(&begin_stirred);
-  seen.stir_in_looks = 3;
+  seen.disturbed_checks = 3;
   Count count;
   Parking p;
   p.activity = &count;

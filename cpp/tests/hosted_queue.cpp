@@ -16,7 +16,7 @@ using runtime::StealQueue;
 struct Job : runtime::ProcessBase {};
 
 // Jobs 0, 1, 2, …; the letter at a job's place names the job's group, and '.' stands for no group.
-// The queue never looks into a group.
+// The queue never dereferences a group.
 class Jobs {
  public:
   explicit Jobs(std::string_view groups) : jobs_(groups.size()) {

@@ -33,7 +33,7 @@ struct Poisoned : Retired {
 
 // Returns the exception that f throws, which must be a NoResult.
 template <class F>
-weft::NoResult lacking(F&& f) {
+weft::NoResult no_result_of(F&& f) {
   try {
     f();
   } catch (const weft::NoResult& e) {
@@ -56,7 +56,7 @@ TEST_CASE(
   CHECK_FALSE(mean == 0.0);
   CHECK(mean.value_or(-1) == -1);
   REQUIRE(mean.missing() != nullptr);
-  const weft::NoResult e = lacking([&r = mean] { return r.value(); });
+  const weft::NoResult e = no_result_of([&r = mean] { return r.value(); });
   CHECK(e.process == "main/mean");
   CHECK(e.how == weft::Ending::retired);
   CHECK(has(e.where, "hosted_results.cpp:"));
@@ -78,15 +78,15 @@ TEST_CASE("rules 3.5, 4.3, 6.5, 7.1: of every kind of end and of process") {
   auto [a, b, d, e, f] = weft::run(
       average(p.in), cancelled(), weft::thread([in = r.in] { return in(); }),
       average(q.in).on(pool), weft::thread([in = q.in] { return std::make_unique<int>(in()); }));
-  CHECK(lacking([&x = a] { *x; }).how == weft::Ending::poisoned);
-  CHECK(lacking([&x = b] { *x; }).how == weft::Ending::cancelled);
-  CHECK(lacking([&x = d] { *x; }).how == weft::Ending::retired);
+  CHECK(no_result_of([&x = a] { *x; }).how == weft::Ending::poisoned);
+  CHECK(no_result_of([&x = b] { *x; }).how == weft::Ending::cancelled);
+  CHECK(no_result_of([&x = d] { *x; }).how == weft::Ending::retired);
   // The name has an index only if the other thread process had begun when this one ended (rule
   // 7.8).
-  const std::string thread = lacking([&x = d] { *x; }).process;
+  const std::string thread = no_result_of([&x = d] { *x; }).process;
   CHECK((thread == "main/thread[0]" || thread == "main/thread"));
-  CHECK(lacking([&x = e] { *x; }).how == weft::Ending::poisoned);
-  CHECK(lacking([&x = f] { x->get(); }).how == weft::Ending::poisoned);
+  CHECK(no_result_of([&x = e] { *x; }).how == weft::Ending::poisoned);
+  CHECK(no_result_of([&x = f] { x->get(); }).how == weft::Ending::poisoned);
 }
 
 TEST_CASE("rule 7.1: of a vector, a sequence and a block within a block") {
@@ -95,7 +95,7 @@ TEST_CASE("rule 7.1: of a vector, a sequence and a block within a block") {
   ps.push_back(average(r.in));
   const auto of_vector = weft::run(weft::par(std::move(ps)));
   REQUIRE(of_vector.size() == 1);
-  CHECK(lacking([&] { *of_vector[0]; }).how == weft::Ending::retired);
+  CHECK(no_result_of([&] { *of_vector[0]; }).how == weft::Ending::retired);
   const auto [first, second] = weft::run(weft::seq(average(s.in), seven()));
   CHECK_FALSE(first);
   CHECK(second == 7);

@@ -1,7 +1,7 @@
 // Twins of conformance/scenarios/rules_07_11_the_end_of_a_process.py and rules_07_12_limits.py:
-// each twin has the name of its scenario, and states the same in C++.
-// conformance/tests/test_scenarios.py checks that no twin is missing, and
-// gives the reason for each scenario without a twin.
+// each twin has the name of its scenario, and tests the same in C++.
+// conformance/tests/test_scenarios.py checks that no twin is missing, and gives the reason for each
+// scenario without a twin.
 #include <algorithm>
 #include <limits>
 

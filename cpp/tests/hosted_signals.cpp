@@ -19,7 +19,7 @@ namespace {
 using Start = std::function<void(weft::Reader<int> stop, weft::Reader<int> work)>;
 
 // Waits for a signal, and then for work.
-Process first_told(weft::Reader<int> stop, weft::Reader<int> work) {
+Process signal_then_work(weft::Reader<int> stop, weft::Reader<int> work) {
   CHECK(co_await stop.read() == SIGUSR1);
   stop.retire();
   co_await work.read();
@@ -57,7 +57,7 @@ struct Kind {
   Start start;
 };
 const Kind kinds[] = {
-    {"read", [](auto s, auto w) { weft::run(first_told(s, w)); }},
+    {"read", [](auto s, auto w) { weft::run(signal_then_work(s, w)); }},
     {"select", [](auto s, auto w) { weft::run(chooses(s, w)); }},
     {"select, with a time that never comes",
      [](auto s, auto w) { weft::run(chooses_for_ever(s, w)); }},
@@ -71,7 +71,7 @@ const Kind kinds[] = {
     {"a core of its own",
      [](auto s, auto w) {
        weft::Core core;
-       weft::run(first_told(s, w).on(core), nothing());
+       weft::run(signal_then_work(s, w).on(core), nothing());
      }},
 };
 
@@ -177,7 +177,7 @@ class ToldChannels {
 
 // Starts another run, and waits until its standstill is reported. By then enough time has passed
 // for the first run to be reported.
-void another_is_told(ToldChannels& told) {
+void another_standstill_is_reported(ToldChannels& told) {
   weft::Channel<int> c(weft::named("another"));
   std::thread ends([outside = weft::Outside(), w = c.writer(), &told] {
     told.wait_for("'another'");
@@ -197,7 +197,7 @@ TEST_CASE("rule 10.6: no standstill while a process waits for a signal; one once
     weft::Channel<int> c(weft::named("c"));
     std::thread other([outside = weft::Outside(), w = c.writer(), &told] {
       { const AtRest run; }
-      another_is_told(told);
+      another_standstill_is_reported(told);
       CHECK_FALSE(told.of("'signals'"));
       std::raise(SIGUSR1);
       told.wait_for("'c'");

@@ -15,9 +15,9 @@ namespace {
 
 // Collects reports of standstills. While this object lives, a standstill is reported as soon as no
 // process runs.
-class Told {
+class StandstillReports {
  public:
-  explicit Told(std::chrono::nanoseconds after = 1ms) {
+  explicit StandstillReports(std::chrono::nanoseconds after = 1ms) {
     weft::on_standstill(
         [this](const weft::Standstill& s) {
           const std::lock_guard g(mutex_);
@@ -27,9 +27,9 @@ class Told {
         },
         after);
   }
-  Told(const Told&) = delete;
-  Told& operator=(const Told&) = delete;
-  ~Told() { weft::on_standstill(nullptr, 2s); }
+  StandstillReports(const StandstillReports&) = delete;
+  StandstillReports& operator=(const StandstillReports&) = delete;
+  ~StandstillReports() { weft::on_standstill(nullptr, 2s); }
 
   // Waits until n standstills have been reported.
   void wait(int n) {
@@ -54,8 +54,8 @@ Process holds(weft::Reader<int> r, weft::Writer<int> w) {
 // Runs the process while a thread that Weft did not start holds the writer, and uses the writer
 // when the standstill has been reported.
 template <class Run>
-weft::Standstill stands_still(Run&& run) {
-  Told told;
+weft::Standstill standstill_of(Run&& run) {
+  StandstillReports told;
   weft::Channel<int> c(weft::named("c"));
   std::thread t([outside = weft::Outside(), w = c.writer(), &told]() mutable {
     told.wait(1);
@@ -71,7 +71,7 @@ weft::Standstill stands_still(Run&& run) {
 
 TEST_CASE("rule 10.6: it names who waits where, and what might still wake it") {
   weft::Channel<int> d(weft::named("d"));
-  const weft::Standstill s = stands_still(
+  const weft::Standstill s = standstill_of(
       [&](weft::Reader<int> r) { weft::run(holds(std::move(r), d.writer()), reads(d.reader())); });
   REQUIRE(s.processes.size() == 2);
   CHECK(s.processes[0].path == "main/holds");
@@ -85,7 +85,7 @@ TEST_CASE("rule 10.6: it names who waits where, and what might still wake it") {
   CHECK(s.waited == 1ms);
   CHECK(s.outside == 1);
   CHECK(s.text().find("main/holds: read 'c' at hosted_standstill.cpp") != std::string::npos);
-  CHECK(s.text().find("who has the other end of 'c' is not known") != std::string::npos);
+  CHECK(s.text().find("the holder of the other end of 'c' is not known") != std::string::npos);
   CHECK(s.text().find("held by main/holds") != std::string::npos);
 }
 
@@ -93,27 +93,27 @@ TEST_CASE("rule 10.6: wherever the processes run: threads, several cores, execut
   const auto in_thread = [](weft::Reader<int> r) {
     return weft::thread([r = std::move(r)]() mutable { r(); });
   };
-  CHECK(stands_still([&](weft::Reader<int> r) {
+  CHECK(standstill_of([&](weft::Reader<int> r) {
           weft::run(in_thread(std::move(r)));
         }).processes.size() == 1);
-  CHECK(stands_still([&](weft::Reader<int> r) {
+  CHECK(standstill_of([&](weft::Reader<int> r) {
           weft::run(in_thread(r), in_thread(r), reads(r), reads(r));
         }).processes.size() == 4);
-  CHECK(stands_still([&](weft::Reader<int> r) {
+  CHECK(standstill_of([&](weft::Reader<int> r) {
           weft::run({.cores = 3}, reads(r), reads(r), in_thread(r));
         }).processes.size() == 3);
   weft::Core one, other;
-  CHECK(stands_still([&](weft::Reader<int> r) {
+  CHECK(standstill_of([&](weft::Reader<int> r) {
           weft::run(reads(r).on(one), reads(r).on(other), reads(r));
         }).processes.size() == 3);
   weft::Cores pool(2);
-  CHECK(stands_still([&](weft::Reader<int> r) {
+  CHECK(standstill_of([&](weft::Reader<int> r) {
           weft::run(reads(r).on(one), reads(r).on(pool));
         }).processes.size() == 2);
 }
 
 TEST_CASE("rule 10.6: the last that ran may have ended, not fallen asleep") {
-  const weft::Standstill s = stands_still([&](weft::Reader<int> r) {
+  const weft::Standstill s = standstill_of([&](weft::Reader<int> r) {
     weft::run(reads(std::move(r)), weft::thread([] {}),
               weft::thread([] { std::this_thread::yield(); }));
   });
@@ -121,7 +121,7 @@ TEST_CASE("rule 10.6: the last that ran may have ended, not fallen asleep") {
 }
 
 TEST_CASE("rule 10.6: another place is told again, within one run") {
-  Told told;
+  StandstillReports told;
   weft::Channel<int> c(weft::named("c")), d(weft::named("d"));
   std::thread t([outside = weft::Outside(), w = c.writer(), x = d.writer(), &told]() mutable {
     told.wait(1);
@@ -141,7 +141,7 @@ TEST_CASE("rule 10.6: another place is told again, within one run") {
 }
 
 TEST_CASE("rule 10.6: on a virtual clock a deadline to which it may not jump is not due") {
-  Told told;
+  StandstillReports told;
   auto p = []() -> Process { co_await weft::sleep(1s); };
   std::thread t([outside = weft::Outside(), &told] { told.wait(1); });
   weft::run(virtually, p());
@@ -222,12 +222,12 @@ TEST_CASE("rule 10.6: a standstill is over when anything ran, and 0 turns it off
   CHECK(q.run.is_standstill(second));
   CHECK(q.run.first_of(17));
   CHECK_FALSE(q.run.first_of(17));
-  const Told off(0s);
+  const StandstillReports off(0s);
   CHECK_FALSE(q.stands_still());
 }
 
 TEST_CASE("rule 10.6: one wake-up in a sleep, however long that is") {
-  const Told told;
+  const StandstillReports told;
   struct One final : weft::runtime::Activity {
     weft::runtime::Parking* by = nullptr;
     int looks = 0;
@@ -250,7 +250,7 @@ TEST_CASE("rule 10.6: one wake-up in a sleep, however long that is") {
 }
 
 TEST_CASE("rule 10.6: looks that meet wake-ups, from another thread, at once") {
-  const Told told(1ns);
+  const StandstillReports told(1ns);
   static constexpr int n = 300;
   const auto network = [](auto&& run) {
     weft::Channel<int> c;

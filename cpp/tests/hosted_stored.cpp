@@ -48,18 +48,19 @@ weft::Process take(weft::Reader<T, P> in, std::vector<T>& got) {
 }
 
 template <class T, class P>
-std::vector<T> through(weft::Channel<T, P> c, const std::vector<T>& values) {
+std::vector<T> passed_through(weft::Channel<T, P> c, const std::vector<T>& values) {
   std::vector<T> got;
   weft::run(give<T, P>(c.writer(), values), take<T, P>(c.reader(), got));
   return got;
 }
 template <class T>
-void arrives(const std::vector<T>& values) {
-  CHECK(through(weft::Channel<T>(), values) == values);
-  CHECK(through(weft::Channel<T, weft::Local>(), values) == values);
-  CHECK(through(weft::Channel<T>(weft::buffer(2)), values) == values);
-  CHECK(through(weft::Channel<T>(weft::buffer(0, weft::Overflow::unbounded)), values) == values);
-  CHECK(through(weft::Channel<T, weft::OneToOne>(weft::buffer(2)), values) == values);
+void check_unchanged(const std::vector<T>& values) {
+  CHECK(passed_through(weft::Channel<T>(), values) == values);
+  CHECK(passed_through(weft::Channel<T, weft::Local>(), values) == values);
+  CHECK(passed_through(weft::Channel<T>(weft::buffer(2)), values) == values);
+  CHECK(passed_through(weft::Channel<T>(weft::buffer(0, weft::Overflow::unbounded)), values) ==
+        values);
+  CHECK(passed_through(weft::Channel<T, weft::OneToOne>(weft::buffer(2)), values) == values);
 }
 
 weft::Process serve(weft::Reader<Request> in) {
@@ -79,16 +80,16 @@ weft::Process ask(weft::Writer<Request> out, int& got) {
 }  // namespace
 
 TEST_CASE("scalars of every size arrive as they were, by every kind of channel (rules 1.1, 1.3)") {
-  arrives<std::int8_t>({-128, -1, 0, 127});
-  arrives<Colour>({Colour::red, Colour::green});
-  arrives<int>({std::numeric_limits<int>::min(), -1, 0, std::numeric_limits<int>::max()});
-  arrives<float>({-0.0F, 1.5F, std::numeric_limits<float>::infinity()});
-  arrives<std::int64_t>({std::numeric_limits<std::int64_t>::min(), 1, 0});
-  arrives<double>({0.1, -1e300, std::numeric_limits<double>::denorm_min()});
-  arrives<long double>({0.1L, -1e300L});
-  arrives<std::byte>({std::byte{0}, std::byte{255}});
+  check_unchanged<std::int8_t>({-128, -1, 0, 127});
+  check_unchanged<Colour>({Colour::red, Colour::green});
+  check_unchanged<int>({std::numeric_limits<int>::min(), -1, 0, std::numeric_limits<int>::max()});
+  check_unchanged<float>({-0.0F, 1.5F, std::numeric_limits<float>::infinity()});
+  check_unchanged<std::int64_t>({std::numeric_limits<std::int64_t>::min(), 1, 0});
+  check_unchanged<double>({0.1, -1e300, std::numeric_limits<double>::denorm_min()});
+  check_unchanged<long double>({0.1L, -1e300L});
+  check_unchanged<std::byte>({std::byte{0}, std::byte{255}});
   Plain p{1, 2}, q{3, 4};
-  arrives<Plain*>({&p, nullptr, &q});
+  check_unchanged<Plain*>({&p, nullptr, &q});
 }
 
 TEST_CASE("a number is converted as it is written, and read as the channel's type (rule 1.1)") {

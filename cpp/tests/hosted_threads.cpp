@@ -150,7 +150,7 @@ TEST_CASE(
       auto spin_until = [](std::atomic<int>& flag) {
         while (!flag) std::this_thread::yield();
       };
-      // The witness is started before `outer`, so it is asked to end after `outer`.
+      // The witness is started before `outer`, so it is cancelled after `outer`.
       auto witness = weft::thread([r = never.reader(), &asked] {
         try {
           r();

@@ -87,7 +87,7 @@ TEST_CASE("rule 11.2: an output that a select has not chosen is there for the ne
 
 // Makes two processes await one select: the second process gets the error, and the first goes on.
 template <class Select>
-Process in_it(Select& s, int& told) {
+Process awaits_select(Select& s, int& told) {
   try {
     CHOSEN(s, 0);
   } catch (const weft::BadUse& e) {
@@ -96,7 +96,7 @@ Process in_it(Select& s, int& told) {
   }
 }
 template <class Alternative>
-Process in_it_too(Alternative& a, int& told) {
+Process awaits_alternative(Alternative& a, int& told) {
   try {
     CHOSEN(a.select(), 0);
   } catch (const weft::BadUse& e) {
@@ -115,7 +115,7 @@ TEST_CASE("rule 11.2: a select is one process's at a time; one after the other i
   {
     auto select = weft::select(r);
     int told = 0;
-    weft::run(in_it(select, told), in_it(select, told), sends_last(c.writer()));
+    weft::run(awaits_select(select, told), awaits_select(select, told), sends_last(c.writer()));
     CHECK(told == 1);
   }
   weft::Channel<int> d;
@@ -123,9 +123,9 @@ TEST_CASE("rule 11.2: a select is one process's at a time; one after the other i
   weft::Alternative a{weft::Mode::fair, s};
   int told = 0;
   auto writer = d.writer();
-  weft::run(in_it_too(a, told), in_it_too(a, told), sends_last(writer));
+  weft::run(awaits_alternative(a, told), awaits_alternative(a, told), sends_last(writer));
   CHECK(told == 1);
-  weft::run(weft::seq(in_it_too(a, told), in_it_too(a, told)),
+  weft::run(weft::seq(awaits_alternative(a, told), awaits_alternative(a, told)),
             weft::seq(sends_last(writer), sends_last(writer)));
   CHECK(told == 1);
 }
@@ -135,10 +135,10 @@ TEST_CASE("rule 11.2: so is a standing alternative (rule 5.9); who is cancelled 
   auto w = c.writer();
   weft::StandingAlternative a{r};
   int told = 0;
-  weft::run(in_it_too(a, told), in_it_too(a, told), sends_last(w));
+  weft::run(awaits_alternative(a, told), awaits_alternative(a, told), sends_last(w));
   CHECK(told == 1);
-  CHECK_FALSE(weft::run(virtually, weft::timeout(1ms, in_it_too(a, told))));
-  weft::run(in_it_too(a, told), sends_last(w));
+  CHECK_FALSE(weft::run(virtually, weft::timeout(1ms, awaits_alternative(a, told))));
+  weft::run(awaits_alternative(a, told), sends_last(w));
   CHECK(told == 1);
 }
 TEST_CASE("rule 11.2: a select that is none for this process leaves it free for the next") {
@@ -217,8 +217,8 @@ TEST_CASE("rule 11.2: a number that is out of range is told as it was given") {
     says([&] { weft::ChannelHandle<int>(c).poison(strength); }, "the strength");
   }
   says([] { weft::Barrier b(-1); }, "Barrier: the parties must be from 0 to 4294967295, not -1");
-  says([] { weft::Cores cores(-1); }, "Cores: their number");
-  says([] { weft::run({.cores = -1}, nothing()); }, "Cores: their number");
+  says([] { weft::Cores cores(-1); }, "Cores: the number of cores");
+  says([] { weft::run({.cores = -1}, nothing()); }, "Cores: the number of cores");
   namespace sk = weft::skeletons;
   const auto same = sk::each([](int x) { return x; });
   says([] { (void)sk::workers(-1); }, "workers: their number must be from 0 to 4294967295, not -1");

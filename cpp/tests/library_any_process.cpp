@@ -33,7 +33,7 @@ ProcessOf<std::vector<int>> all(weft::Reader<int> in) {
   co_return got;
 }
 template <class F>
-std::string said(F f) {
+std::string message_of(F f) {
   try {
     f();
   } catch (const std::exception& e) {
@@ -116,7 +116,7 @@ TEST_CASE("rule 7.1: run(vector), run(p, par(vector), q), vectors with results")
   weft::AnyProcess<int> moved(gives(7));
   const auto there = std::move(moved);
   CHECK(there.startable());
-  CHECK(has(said([&] { weft::run(std::move(moved)); }), "started already"));
+  CHECK(has(message_of([&] { weft::run(std::move(moved)); }), "started already"));
 }
 
 TEST_CASE("rule 7.1: thread(f, args…) binds its arguments, as proc does") {
@@ -137,11 +137,11 @@ TEST_CASE("rule 7.1: thread(f, args…) binds its arguments, as proc does") {
 TEST_CASE("rule 7.1: a ProcessOf that comes to its end without co_return has failed") {
   CHECK(weft::run(forgets(1)) == 1);
   CHECK_THROWS_AS(weft::run(forgets(0)), weft::BadUse);
-  CHECK(has(said([] { weft::run(forgets(0)); }),
+  CHECK(has(message_of([] { weft::run(forgets(0)); }),
             "forgets: a ProcessOf gives its result by co_return"));
   weft::Channel<int> c;
   const std::string after =
-      said([&] { weft::run(forgets_after_read(c.reader()), puts(c.writer(), 0)); });
+      message_of([&] { weft::run(forgets_after_read(c.reader()), puts(c.writer(), 0)); });
   CAPTURE(after);
   CHECK(has(after, "library_any_process.cpp:" + std::to_string(read_line)));
   CHECK(has(after, "without one"));

@@ -11,7 +11,7 @@ namespace pnp = weft::plugnplay;
 namespace {
 
 // The other side of one channel of the process under test. It runs in virtual time, so that a port
-// that waits for a time lets the other processes go first.
+// that waits for a time lets the other processes run first.
 struct Port {
   bool input;
   bool optional;  // whether the process goes on without this port
@@ -29,7 +29,7 @@ Process poisoning(E end) {
   end.poison(3);
 }
 // Names the way in which a channel ended.
-std::string how(std::exception_ptr failure) {
+std::string way_of_end(std::exception_ptr failure) {
   try {
     std::rethrow_exception(std::move(failure));
   } catch (const weft::Poisoned& e) {
@@ -80,7 +80,7 @@ class Network {
       }
       *heard = "enough";
     } catch (const weft::ChannelEnd&) {
-      *heard = how(std::current_exception());
+      *heard = way_of_end(std::current_exception());
     }
   }
   template <class T>
@@ -89,7 +89,7 @@ class Network {
       for (int i = 0; i != most; ++i) co_await r.read();
       *heard = "enough";
     } catch (const weft::ChannelEnd&) {
-      *heard = how(std::current_exception());
+      *heard = way_of_end(std::current_exception());
     }
   }
 };
@@ -231,7 +231,7 @@ std::vector<Subject<P>> all_processes() {
 // Runs each process with `role(port, index, heard)` at its channels; calls `check` with the outcome
 // at each port.
 template <class Form, class Role, class Check>
-void with(const Subject<typename Form::P>& s, Role role, Check check) {
+void run_with_role(const Subject<typename Form::P>& s, Role role, Check check) {
   Network<typename Form::P> n;
   s.make(n);
   std::vector<std::string> heard(n.ports.size());
@@ -257,7 +257,7 @@ TEST_CASE_TEMPLATE(
     CAPTURE(s.name);
     for (std::size_t k = 0; k < ports_of(s).size(); ++k) {
       CAPTURE(k);
-      with<Form>(
+      run_with_role<Form>(
           s,
           [k](Port& p, std::size_t i, std::string* heard) {
             return i == k ? p.poison() : p.watch(heard, -1);
@@ -280,7 +280,7 @@ TEST_CASE_TEMPLATE(
     for (std::size_t k = 0; k < ports.size(); ++k) {
       CAPTURE(k);
       if (!ports[k].optional) {
-        with<Form>(
+        run_with_role<Form>(
             s,
             [k](Port& p, std::size_t i, std::string* heard) {
               return i == k ? p.leave() : p.watch(heard, -1);
@@ -293,7 +293,7 @@ TEST_CASE_TEMPLATE(
       // The process goes on without this port. The user of the last channel, which is an output,
       // then stops reading and closes it, and all processes end.
       const std::size_t last = ports.size() - 1;
-      with<Form>(
+      run_with_role<Form>(
           s,
           [k, last](Port& p, std::size_t i, std::string* heard) {
             return i == k ? p.leave() : p.watch(heard, i == last ? 20 : -1);
@@ -305,7 +305,7 @@ TEST_CASE_TEMPLATE(
     // All inputs of the process end. The process ends, even if it could go on without some of its
     // inputs.
     if (!ports.front().input) continue;
-    with<Form>(
+    run_with_role<Form>(
         s,
         [](Port& p, std::size_t, std::string* heard) {
           return p.input ? p.leave() : p.watch(heard, -1);

@@ -32,7 +32,7 @@ def outputs(name: str, what: str, old: str, new: str) -> Text:
     return Text(name, what, "guards.hpp", old, new, "hosted_offers.cpp")
 
 
-# Makes a mutant of conformance/models/MUTANTS.md that no exploration meets, by its number.
+# Makes the mutant with this number in conformance/models/MUTANTS.md, which no exploration tries.
 def rounds(number: int, what: str, file: str, old: str, new: str) -> Text:
     return Text(f"r{number}", what, file, old, new, "wire_rounds.cpp")
 

@@ -9,13 +9,13 @@
 //
 // Relay is the state of such a worker, without any waiting: a coroutine and a thread drive it
 // alike. The outcomes of its selects are checked exactly. A retired channel stays retired.
-// Therefore, when a select throws Retired, each channel whose end may be the reason is asked again,
-// beside a skip, and must be found retired at once. That a select is woken by an end in time is
+// Therefore, when a select throws Retired, each channel whose end may be the reason is selected
+// again, beside a skip, and must be found retired at once. Whether ends wake selects in time is
 // checked by the network as a whole: otherwise there would be a deadlock. Most guards whose
 // channels have ended stay in the select, and are silent.
 //
 // Invariants: a value is in `held` or has been handed on; a value that is still held when no output
-// is left counts as kept (kept()); an end counts as over only when it has been asked.
+// is left counts as kept (kept()); an end counts as over only when it has been checked.
 #pragma once
 #include <chrono>
 #include <deque>

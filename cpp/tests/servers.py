@@ -2,7 +2,7 @@
 
     servers.py FOLDER       the folder has the programs echo, chat and http; last line `N passed, N failed`
 
-No client waits for a time: each reads the data that must come.
+No client sleeps: each client reads the data that must come.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ WAIT = 280  # seconds; only a hang takes so long
 def server(
     program: pathlib.Path, *more: str, told: bool = False
 ) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
-    """Runs the server at a port of its own. Finally the server is asked to end (with `told` the
-    test has asked already), and must end with the status 0.
+    """Runs the server at a port of its own. Finally sends the server SIGTERM (with `told` the test
+    has done so already); the server must end with the status 0.
     """
     command = [program, "127.0.0.1:0", *more]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -283,7 +283,7 @@ def http_drains(folder: pathlib.Path) -> None:
 
 
 def bad_addresses(folder: pathlib.Path) -> None:
-    """A server that is given no address in numbers says what to write, and ends."""
+    """A server whose argument is not a numeric address prints what to write, and ends."""
     for name in ("echo", "chat", "http"):
         for bad in ("0", "localhost:1"):
             ran = subprocess.run(

@@ -158,8 +158,8 @@ class Player {
           break;
         case 9:
           if (poison && r.below(400) == 0) c.poison(1);
-          // An end goes early: other parties still wait at the channel, or the channel ends for
-          // them.
+          // An end is closed early: other parties still wait at the channel, or the channel ends
+          // for them.
           if (retire && reads[i] && r.below(40) == 0) reads[i] = false, c.drop_reader();
           if (retire && writes[i] && r.below(40) == 0) writes[i] = false, c.drop_writer();
           break;

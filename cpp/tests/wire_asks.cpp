@@ -1,5 +1,5 @@
-// Tests that a choice over several homes offers its guards to each home in the same frame by which
-// it asks that home (WIRE.md 5.1).
+// Tests that a choice over several homes offers its guards to a home and asks that home to try them
+// in one frame (WIRE.md 5.1).
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"

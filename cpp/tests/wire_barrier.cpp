@@ -17,14 +17,14 @@ namespace w = weft::wire;
 using Parties = w::FarGuard::Parties;
 
 // A party in the home's own program.
-struct Own : core::Waker {
+struct LocalParty : core::Waker {
   bool done = false;
-  Own() { ops = &kOps; }
+  LocalParty() { ops = &kOps; }
   void sync(Barrier& b) {
     status = Status::ok;
     done = b.core()->begin_sync(*this) != Status::pending;
   }
-  static void wake(core::Waker* n) noexcept { static_cast<Own*>(n)->done = true; }
+  static void wake(core::Waker* n) noexcept { static_cast<LocalParty*>(n)->done = true; }
   static constexpr core::WakerOps kOps{&wake, nullptr, nullptr, 0, nullptr};
 };
 
@@ -50,7 +50,7 @@ TEST_CASE("wire 4.9: parties of three spaces meet, phase by phase (rule 8.1)") {
   World t(3);
   for (int phase = 1; phase <= 3; ++phase) {
     Op x, y;
-    Own own;
+    LocalParty own;
     x.arrive(t.at_a).begin(t.a.at_party);
     t.pump();
     own.sync(t.bar);
@@ -171,7 +171,7 @@ TEST_CASE("wire 14.2: one barrier twice in an offer is bad use (rule 5.5)") {
 TEST_CASE("wire 4.11: a space that has a barrier and dies is its death, for all (rule 8.7)") {
   World t(3);
   Op x, choice, later, enrol;
-  Own own;
+  LocalParty own;
   own.sync(t.bar);
   x.arrive(t.at_a).begin(t.a.at_party);
   t.pump();
@@ -249,7 +249,7 @@ TEST_CASE("wire 4.11: a share that was given back is nobody's death") {
   t.b.tell(t.b.at_home);
   t.pump();
   Op x;
-  Own own;
+  LocalParty own;
   x.arrive(t.at_a).begin(t.a.at_party);
   t.pump();
   own.sync(t.bar);
@@ -310,7 +310,7 @@ TEST_CASE("wire 4.9, 13: barriers over links that lose, double, disorder and spo
       ops.emplace_back();
     }
     std::vector<Op*> now(parties, nullptr);
-    Own own;
+    LocalParty own;
     int mine = 0;
     bool waits = false;
     const auto over = [&] {

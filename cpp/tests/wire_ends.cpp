@@ -21,7 +21,7 @@ std::uint32_t number(const Out& e) { return e.there()->checked("test")->number; 
 w::Peer& peer(const Out& e) { return *e.there()->checked("test")->peer; }
 
 // Takes the far end that was given to this peer, as a program does.
-Out taken(w::Peer& p, std::size_t i = 0) {
+Out take_far_end(w::Peer& p, std::size_t i = 0) {
   const auto& o = p.offered[i];
   return Out(
       w::FarWriter<int>(std::make_shared<w::FarEnd>(p.shared_from_this(), o.end, o.key, o.name)));
@@ -84,7 +84,7 @@ TEST_CASE("wire 7.4: an end that comes home is one of this space again") {
   Reader<Out> from = carry.reader();
   OpOf<Out> write;
   const auto& o = l.at_party.offered[1];
-  write.write(to, taken(l.at_party, 1)).begin(l.at_party);
+  write.write(to, take_far_end(l.at_party, 1)).begin(l.at_party);
   m.world->pump();
   CHECK(o.end == 1);
   {
@@ -114,7 +114,7 @@ struct Third : Moving {
     ab.give(c.writer());
     to = cb.give(carry.writer());
     world->pump();
-    write.write(to, taken(ab.at_party));
+    write.write(to, take_far_end(ab.at_party));
   }
   std::size_t ends() { return c.core()->writer_ends(); }
   // Sends the end to the reader of `out`. Afterwards the home has not yet heard of the move.
@@ -204,7 +204,9 @@ TEST_CASE(
   t.ab.give(d.writer());
   t.world->pump();
   OpOf<Out> choice;
-  choice.write(never, taken(t.ab.at_party, 1)).write(t.to, t.write.value(0)).begin(t.cb.at_party);
+  choice.write(never, take_far_end(t.ab.at_party, 1))
+      .write(t.to, t.write.value(0))
+      .begin(t.cb.at_party);
   t.world->pump();
   REQUIRE(choice.ok());
   CHECK(choice.outcome.guard == 1);

@@ -17,7 +17,7 @@ using How = P::How;
 // Returns two programs. Program 1 has the home of the channels 10 and 20, and lends program 2 the
 // reader end of 10 (as end 0) and the writer end of 20 (as end 1). Each program has a process that
 // waits to read.
-w::Everywhere two() {
+w::Everywhere two_programs() {
   P a, b;
   a.incarnation = 1, a.name = "a", a.pid = 11, a.waits = true, a.standstills = {3};
   b.incarnation = 2, b.name = "b", b.pid = 22, b.waits = true, b.standstills = {5};
@@ -31,7 +31,7 @@ w::Everywhere two() {
 }
 
 TEST_CASE("wire 10.6: what a program says is read as it was written, and nothing else is") {
-  w::Everywhere e = two();
+  w::Everywhere e = two_programs();
   e.programs[0].processes.push_back({2, 9, 4, true, "main", "wait", "a.cpp:3", {}});
   w::Buffer all;
   for (const P& p : e.programs) p.put(all);
@@ -62,8 +62,8 @@ TEST_CASE("wire 10.6: what a program says is read as it was written, and nothing
 }
 
 TEST_CASE("wire 10.3: a standstill: all wait, nothing is under way, nobody else has a session") {
-  CHECK(two().stands_still());
-  w::Everywhere e = two();
+  CHECK(two_programs().stands_still());
+  w::Everywhere e = two_programs();
   SUBCASE("one runs") { e.programs[1].waits = false; }
   SUBCASE("a frame is under way") { e.programs[0].sessions[0].sent = 8; }
   SUBCASE("one that has been taken in, and not been queued") {
@@ -77,7 +77,7 @@ TEST_CASE("wire 10.3: a standstill: all wait, nothing is under way, nobody else 
 }
 
 TEST_CASE("wire 10.3: numbers of frames wrap, and two sessions of the same two count together") {
-  w::Everywhere e = two();
+  w::Everywhere e = two_programs();
   e.programs[0].sessions = {{2, 0xFFFF'FFFFu, 1}, {2, 2, 3}};
   e.programs[1].sessions = {{1, 3, 2}, {1, 1, 0xFFFF'FFFFu}};
   CHECK(e.stands_still());
@@ -86,8 +86,8 @@ TEST_CASE("wire 10.3: numbers of frames wrap, and two sessions of the same two c
 }
 
 TEST_CASE("wire 10.3: between two rounds nothing has moved: no frame, and no run has gone on") {
-  const w::Everywhere first = two();
-  w::Everywhere second = two();
+  const w::Everywhere first = two_programs();
+  w::Everywhere second = two_programs();
   std::swap(second.programs[0], second.programs[1]);  // The order of the answers does not matter.
   CHECK_FALSE(second.has_moved_since(first));
   SUBCASE("a frame each way") {
@@ -101,7 +101,7 @@ TEST_CASE("wire 10.3: between two rounds nothing has moved: no frame, and no run
 }
 
 TEST_CASE("wire 10.4: the knot over two programs, and who is in it (rule 10.2)") {
-  w::Everywhere e = two();
+  w::Everywhere e = two_programs();
   const auto k = e.knot();
   CHECK(k.paths == std::vector<std::string>{"main/x in a", "main/y in b"});
   CHECK(k.text ==
@@ -121,7 +121,7 @@ TEST_CASE("wire 10.7: the name of an end: SipHash-2-4 of nothing, as its authors
 }
 
 TEST_CASE("wire 10.4: who waits for the knot is not in it; who waits as a parent is no line") {
-  w::Everywhere e = two();
+  w::Everywhere e = two_programs();
   e.programs[1].processes[0].parent = 7;
   e.programs[1].processes.push_back({1, 7, 0, true, "main", "wait", "b.cpp:9", {}});
   e.programs[1].processes.push_back(
@@ -136,13 +136,13 @@ TEST_CASE("wire 10.4: who waits for the knot is not in it; who waits as a parent
 TEST_CASE(
     "wire 10.4: of an end that nobody has used anybody there may have it; and of one whose "
     "holder is not known that is said") {
-  w::Everywhere e = two();
+  w::Everywhere e = two_programs();
   e.programs[1].far = {{1, 0, 0}, {1, 1, 0}};
   e.programs[1].processes.push_back(
       {1, 8, 0, false, "main/z", "read", "b.cpp:3", {{How::read, 1, 0, 0, "'to'"}}});
   CHECK(e.knot().text.find("main/x in a waits for main/y in b or main/z in b") !=
         std::string::npos);
-  e = two();
+  e = two_programs();
   e.programs[0].lent.pop_back();  // No program holds the other side of channel 20.
   const auto k = e.knot();
   CHECK(k.paths == std::vector<std::string>{"main/x in a"});
@@ -151,7 +151,7 @@ TEST_CASE(
 }
 
 TEST_CASE("wire 10.4: at a barrier whoever is not there may be missing, where it is known") {
-  w::Everywhere e = two();
+  w::Everywhere e = two_programs();
   e.programs[0].processes[0].places = {{How::sync, 0, 30, 0, "'step'"}};
   e.programs[0].lent.push_back({2, 2, 30, false, 0, 0});
   e.programs[1].processes.push_back(
@@ -162,7 +162,7 @@ TEST_CASE("wire 10.4: at a barrier whoever is not there may be missing, where it
 }
 
 TEST_CASE("wire 10.6: everywhere, for people: names, who waits where, and frames") {
-  w::Everywhere e = two();
+  w::Everywhere e = two_programs();
   e.programs[1].waits = false;
   e.programs[1].processes.clear();
   e.whole = false;
@@ -298,7 +298,7 @@ TEST_CASE("wire 10.6: who does not answer in time is left out") {
 TEST_CASE("wire 14.2: what a peer may not say in a round") {
   using F = w::Frame;
   using K = w::Kind;
-  SUBCASE("a question from one that answers none") {
+  SUBCASE("a question from a peer that answers none") {
     Asked t(false);
     CHECK_FALSE(t.after(F{K::ask, 0, 0, 1, 2, 0, {}}).empty());
   }

@@ -52,7 +52,7 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 
 // Counts the phases that each party has passed; no party may be two ahead.
 using Counts = std::array<std::atomic<int>, 3>;
-void phase_over(Counts& all, int me, std::atomic<int>& ahead) {
+void count_phase(Counts& all, int me, std::atomic<int>& ahead) {
   const int mine = ++all[static_cast<std::size_t>(me)];
   for (const auto& c : all)
     if (std::abs(c.load() - mine) > 1) ++ahead;
@@ -60,7 +60,7 @@ void phase_over(Counts& all, int me, std::atomic<int>& ahead) {
 Process syncs(w::FarBarrier b, int times, Counts& all, int me, std::atomic<int>& ahead) {
   for (int i = 0; i < times; ++i) {
     co_await b.sync();
-    phase_over(all, me, ahead);
+    count_phase(all, me, ahead);
   }
 }
 
@@ -78,10 +78,10 @@ TEST_CASE_TEMPLATE(
   const int times = 300;
   std::thread left([&, token = Outside()] {
     const w::FarBarrier b = t.lh->barrier("step");
-    for (int i = 0; i < times; ++i) b.sync()(), phase_over(all, 1, ahead);
+    for (int i = 0; i < times; ++i) b.sync()(), count_phase(all, 1, ahead);
   });
   std::thread right([&] { run(syncs(t.rh->barrier("step"), times, all, 2, ahead)); });
-  for (int i = 0; i < times; ++i) bar.sync()(), phase_over(all, 0, ahead);
+  for (int i = 0; i < times; ++i) bar.sync()(), count_phase(all, 0, ahead);
   left.join();
   right.join();
   CHECK(ahead == 0);
@@ -331,7 +331,7 @@ TEST_CASE("wire 4.10: who only looks meets who waits already, else takes the ski
     CHECK(look(some) == 1);
     waits.join();
   }
-  w::FarSelect behind;  // With priority no guard behind a skip is asked.
+  w::FarSelect behind;  // With priority no guard behind a skip is tried.
   behind.in(r).on(weft::skip()).meet(b);
   CHECK(behind() == 1);
 }

@@ -121,7 +121,7 @@ TEST_CASE_TEMPLATE(
   t.mr->give(t.ml->template writer_end<int>("w"), "w");  // gives the right space the end, by name
   std::vector<int> got;
   std::thread right([&] { run(writes_far(t.rm->template writer_end<int>("w"), 50)); });
-  // The reader end comes home: it moves back to the left through the middle.
+  // The reader end returns to its home: it moves back to the left through the middle.
   Channel<In> back;
   t.lm->give(back.writer(), "back");
   std::thread left([&, ends = back.reader()]() mutable { run(reads_all(std::move(ends), got)); });

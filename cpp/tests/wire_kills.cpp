@@ -5,16 +5,16 @@
 //                           them over a socket, half over shared memory. Last line: N passed, N
 //                           failed.
 //
-// The started program has one part. It writes 1, 2, 3, … to a channel of this program (also to a
-// buffer, on credit, WIRE.md 6), or reads them, or is the home of a channel to which this program
-// writes and from which another thread of this program reads. Or it is such a home while both
-// threads select over that channel and a channel of this program, so that two choices span the same
-// two homes (WIRE.md 5). Or it is one of three parties of a barrier of this program, the third in
-// another program, and all of them sync and select in turn: then the other parties are told that it
-// has died, and are at most one phase apart (WIRE.md 4.11). Each time the test checks that the
-// values 1, 2, 3, … arrive without a gap; that every write that was reported as done has arrived if
-// the reader lives; and that of the writes that failed at most one has arrived, and that one is in
-// doubt. Nothing hangs, and no descriptor and no zombie is left.
+// The started program has one of several parts. It writes 1, 2, 3, … to a channel of this program
+// (also to a buffer, on credit, WIRE.md 6), or reads them, or is the home of a channel to which
+// this program writes and from which another thread of this program reads. Or it is such a home
+// while both threads select over that channel and a channel of this program, so that two choices
+// span the same two homes (WIRE.md 5). Or it is one of three parties of a barrier of this program,
+// the third in another program, and all of them sync and select in turn: then the other parties
+// learn that it has died, and are at most one phase apart (WIRE.md 4.11). Each time the test checks
+// that the values 1, 2, 3, … arrive without a gap; that every write that was reported as done has
+// arrived if the reader lives; and that of the writes that failed at most one has arrived, and that
+// one is in doubt. Nothing hangs, and no descriptor and no zombie is left.
 #include <dirent.h>
 
 #include <cstdio>
@@ -67,15 +67,15 @@ int part(const std::string& which, int socket) {
 
 // --- the program that kills ----------------------------------------------------------------------
 
-struct Told {
+struct WriteCounts {
   std::uint64_t done = 0;  // how many writes were reported as done; their values are 1 to `done`
   bool died = false, doubt = false;
 };
 
 // Writes 1, 2, 3, … until the other program dies.
 template <class W>
-Told write_all(W to) {
-  Told t;
+WriteCounts write_all(W to) {
+  WriteCounts t;
   try {
     for (;; ++t.done) to(t.done + 1);
   } catch (const PeerDied& e) {
@@ -133,7 +133,7 @@ const char* killed_once(const std::string& which, unsigned after) {
     Channel<std::uint64_t> c;
     p.link().give(c.reader(), "c");
     Writer<std::uint64_t> to = c.writer();
-    const Told t = write_all([&](std::uint64_t v) { to(v), started(v); });
+    const WriteCounts t = write_all([&](std::uint64_t v) { to(v), started(v); });
     if (!t.died) wrong = "the writer was not told";
     if (t.doubt) wrong = "a write at home is never in doubt";
   } else if (which == "barrier") {
@@ -174,7 +174,7 @@ const char* killed_once(const std::string& which, unsigned after) {
         return started(s.value<std::uint64_t>());
       });
     });
-    const Told t = write_all([&](std::uint64_t v) {
+    const WriteCounts t = write_all([&](std::uint64_t v) {
       if (!spans) return to(v);
       w::FarSelect s;
       s.out(own_writer, v).out(to, v);

@@ -194,20 +194,20 @@ TEST_CASE("wire 9.2, 14.2: a lease that is none ends the session") {
 }
 
 // A value that claims to be larger than a gibibyte, without any memory of that size.
-struct Vast {};
+struct OversizedValue {};
 }  // namespace
 }  // namespace wire_large
 template <>
-struct weft::wire::Value<wire_large::Vast> {
-  using Vast = wire_large::Vast;
+struct weft::wire::Value<wire_large::OversizedValue> {
+  using OversizedValue = wire_large::OversizedValue;
   static std::string type() { return "vast"; }
-  static Bytes bytes(const Vast&) {
+  static Bytes bytes(const OversizedValue&) {
     static void* const there = ::mmap(nullptr, kMostBytes + 8, PROT_READ,
                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return {static_cast<const std::byte*>(there), kMostBytes + 8};
   }
-  static void put(const Vast& v, Buffer& out) { detail::put(out, bytes(v)); }
-  static std::optional<Vast> get(Bytes) { return Vast{}; }
+  static void put(const OversizedValue& v, Buffer& out) { detail::put(out, bytes(v)); }
+  static std::optional<OversizedValue> get(Bytes) { return OversizedValue{}; }
 };
 namespace wire_large {
 namespace {
@@ -215,12 +215,12 @@ TEST_CASE(
     "wire 9.1: a value of more than a gibibyte is bad use at a far writer, and nothing was sent") {
   for (const std::size_t room : {0, 4}) {
     Joined<w::SerialLink> p;  // SerialLink passes no descriptors.
-    Channel<Vast> c{room ? buffer(room) : ChannelOptions{}};
+    Channel<OversizedValue> c{room ? buffer(room) : ChannelOptions{}};
     p.h->give(c.writer(), "w", room);
-    const Reader<Vast> r = c.reader();
-    auto to = p.f->writer<Vast>("w");
-    CHECK_THROWS_AS(to(Vast{}), BadUse);
-    CHECK_THROWS_AS(to(Vast{}), BadUse);
+    const Reader<OversizedValue> r = c.reader();
+    auto to = p.f->writer<OversizedValue>("w");
+    CHECK_THROWS_AS(to(OversizedValue{}), BadUse);
+    CHECK_THROWS_AS(to(OversizedValue{}), BadUse);
   }
 }
 

@@ -102,7 +102,7 @@ TEST_CASE(
       }
       if (dice() % 2) {
         // Stops in the middle of a frame. The rest of that frame must be sent before whole frames
-        // are asked for.
+        // are requested.
         if (send_some()) {
           const std::size_t n = lends.queued();
           sent.resize(sent.size() + n);
@@ -130,14 +130,14 @@ TEST_CASE(
 
 // --- pieces ---
 
-struct Odd {  // The size of the element is 12 bytes.
+struct TwelveBytes {  // The size of the element is 12 bytes.
   std::array<std::uint32_t, 3> n;
-  bool operator==(const Odd&) const = default;
+  bool operator==(const TwelveBytes&) const = default;
 };
 template <class T>
 T long_value(std::size_t elements) {
   T v(elements, typename T::value_type{});
-  if constexpr (std::is_same_v<T, std::vector<Odd>>)
+  if constexpr (std::is_same_v<T, std::vector<TwelveBytes>>)
     for (std::size_t i = 0; i < elements; ++i) v[i].n[i % 3] = static_cast<std::uint32_t>(i + 1);
   else
     for (std::size_t i = 0; i < elements; ++i) v[i] = static_cast<typename T::value_type>(i % 251);
@@ -172,7 +172,7 @@ struct Two {
 
 TEST_CASE_TEMPLATE(
     "wire 9.1: a long value arrives, whoever writes it, however its bytes are cut up on the way", T,
-    std::string, std::vector<double>, std::vector<Odd>) {
+    std::string, std::vector<double>, std::vector<TwelveBytes>) {
   for (const bool lends : {false, true})
     for (std::uint32_t seed = 1; seed <= 12; ++seed) {
       CAPTURE(lends);
@@ -313,19 +313,19 @@ struct Tcp {
 };
 
 // A value whose bytes the writer can still change.
-struct Lying {
+struct ChangingValue {
   std::shared_ptr<std::string> at = std::make_shared<std::string>();
 };
 }  // namespace
 }  // namespace wire_lent
 template <>
-struct weft::wire::Value<wire_lent::Lying> {
-  using Lying = wire_lent::Lying;
+struct weft::wire::Value<wire_lent::ChangingValue> {
+  using ChangingValue = wire_lent::ChangingValue;
   static std::string type() { return "str"; }
-  static Bytes bytes(const Lying& v) { return std::as_bytes(std::span(*v.at)); }
-  static void put(const Lying& v, Buffer& out) { detail::put(out, bytes(v)); }
-  static std::optional<Lying> get(Bytes in) {
-    Lying v;
+  static Bytes bytes(const ChangingValue& v) { return std::as_bytes(std::span(*v.at)); }
+  static void put(const ChangingValue& v, Buffer& out) { detail::put(out, bytes(v)); }
+  static std::optional<ChangingValue> get(Bytes in) {
+    ChangingValue v;
     v.at->assign(reinterpret_cast<const char*>(in.data()), in.size());
     return v;
   }
@@ -341,18 +341,18 @@ TEST_CASE(
     Tcp tcp;
     w::StreamLink home(w::Space::make("home"), tcp.fds[0], false),
         far(w::Space::make("far"), tcp.fds[1], false);
-    Channel<Lying> c{room ? buffer(room) : ChannelOptions{}};
+    Channel<ChangingValue> c{room ? buffer(room) : ChannelOptions{}};
     home.give(c.writer(), "w", room);
     std::thread writes([&, token = Outside()] {
-      auto to = far.writer<Lying>("w");
-      Lying v;
+      auto to = far.writer<ChangingValue>("w");
+      ChangingValue v;
       for (char x = 'a'; x < 'g'; ++x) {
         v.at->assign(kBytes, x);
         to(v);
         v.at->assign(kBytes, '-');
       }
     });
-    Reader<Lying> from = c.reader();
+    Reader<ChangingValue> from = c.reader();
     for (char x = 'a'; x < 'g'; ++x) CHECK(*from().at == std::string(kBytes, x));
     writes.join();
   }

@@ -342,7 +342,7 @@ TEST_CASE("wire 7.1: ends that are given when the session is over have died") {
   std::thread reads([&, token = Outside()] { CHECK(ours() == 7); });
   writer(7);
   reads.join();
-  // The barrier ends too: the place of one of its parties has gone (rule 8.7).
+  // The barrier ends too: the space of one of its parties has ended (rule 8.7).
   Barrier all(1);
   link.give(all, "all");
   CHECK_THROWS_AS(all.sync()(), PeerDied);
@@ -381,7 +381,7 @@ TEST_CASE("wire 14.3: a peer that does not read holds up nobody but itself") {
   REQUIRE(::send(fds[1], out.data(), out.size(), 0) == static_cast<ssize_t>(out.size()));
   Writer<std::string> to = c.writer();
   for (int i = 0; i < 500; ++i) to(std::string(4000, 'x'));  // The writes never wait for the peer.
-  // Nor does the link's thread check again and again whether the peer reads.
+  // The link's thread must not poll whether the peer reads.
   std::set<std::string> ours = threads();
   std::erase_if(ours, [&](const std::string& t) { return before.count(t) != 0; });
   REQUIRE(ours.size() == 1);

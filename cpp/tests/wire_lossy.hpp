@@ -2,9 +2,9 @@
 // (WIRE.md 13): one network for each seed, which is the same on every machine. There are no
 // threads. The tests run some of these networks, `wire_soak` as many as there is time for.
 //
-// Each network checks that values arrive in order, none lost, none doubled; that a cut ends the
-// network with PeerDied, after the first part of what was sent; and that no operation waits for
-// ever.
+// Each network checks that values arrive in order, none lost and none doubled; that a cut ends the
+// network with PeerDied, after a prefix of what was sent has arrived; and that no operation waits
+// for ever.
 #pragma once
 #include <deque>
 #include <string>
@@ -134,7 +134,7 @@ struct Network {
   }
 };
 
-// A local operation without a thread: the operation begins, and the test looks at the result.
+// A local operation without a thread: the operation begins, and the test checks the result later.
 struct Local : core::Waker {
   static void wake(core::Waker* n) noexcept;
   static const core::WakerOps kOps;
@@ -160,7 +160,7 @@ inline std::string run_network(std::uint64_t seed, bool cuts) {
     if (!good && wrong.empty())
       wrong = "seed " + std::to_string(seed) + (cuts ? ", with a cut: " : ": ") + what;
   };
-  Local writes, reads;  // destroyed after the network, which may end these operations as it goes
+  Local writes, reads;  // destroyed after the network, whose destructor may end these operations
   Network n(seed);
   Writer<int> in = n.channels.front().writer();
   Reader<int> out = n.channels.back().reader();
@@ -215,7 +215,7 @@ inline std::string run_network(std::uint64_t seed, bool cuts) {
         check(s.op->status() == Status::died || s.op->status() == Status::retired,
               "an operation of a stage failed in another way");
         s.over = true;
-        // The ends of that space go with the session.
+        // The ends of that space are lost with the session.
         if (!p.session.is_over()) n.sessions[static_cast<std::size_t>(i)]->end("it has ended");
         continue;
       }

@@ -146,7 +146,7 @@ TEST_CASE(
   const auto a = w::Space::make("a");
   REQUIRE(::chmod(d.path.c_str(), 0755) == 0);
   CHECK_THROWS_WITH_AS(w::Meeting(a, "x", d.options()),
-                       doctest::Contains("others may enter its directory"), BadUse);
+                       doctest::Contains("other users may enter its directory"), BadUse);
   CHECK_THROWS_AS((void)w::meet(a, "x", d.options()), BadUse);
   const w::Meeting open(a, "x", {d.path, true});
   struct stat s;
@@ -191,7 +191,7 @@ TEST_CASE(
   sent_away = 0;
   w::Meeting point(w::Space::make("a"), "x", d.options());
   point.on_refused = [](const std::string& why) {
-    sent_away += why == "a program of another user came";
+    sent_away += why == "a program of another user tried to connect";
   };
   // From now on other users may reach the socket.
   REQUIRE(::chmod(d.path.c_str(), 0755) == 0);

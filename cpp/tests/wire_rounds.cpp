@@ -1,7 +1,8 @@
 // Deadlock over several programs, by rounds (WIRE.md 10.6, rule 10.1). The program starts itself
 // again, so this test is a program of its own. Last line: N passed, N failed.
 //
-// The started program has one part, a run of one process; its exit status shows how the run ended.
+// The started program has one of several parts, which is a run of one process; its exit status
+// shows how the run ended.
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -47,7 +48,7 @@ Process follows(Reader<int> told, w::FarReader<int> in, w::FarWriter<int> out) {
   co_await out.write(co_await in.read());
   co_await told.read();
 }
-// Waits first for something outside that no program knows of.
+// Waits first for an event from outside that no program knows of.
 Process asks_a_person(int fd, w::FarWriter<int> out) {
   const int answer = co_await blocking([fd] {
     char c = 0;
@@ -378,8 +379,8 @@ void barrier() {
   check(status_of(p.wait()) == deadlock, "a barrier: the other program");
 }
 
-// While one process waits for a person no deadlock is declared; everywhere() returns the processes
-// that wait.
+// While one process waits for input from outside, no deadlock is declared; everywhere() returns the
+// processes that wait.
 template <class L>
 void a_person() {
   int fds[2];

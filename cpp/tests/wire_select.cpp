@@ -347,7 +347,7 @@ TEST_CASE(
   CHECK_THROWS_AS(once(), BadUse);
 }
 
-// Looks at a channel whose home does not answer yet; `what` becomes the outcome.
+// Polls a channel whose home does not answer yet; `what` becomes the outcome.
 Process looks(w::FarReader<int> r, bool timeout, std::string& what) {
   w::FarSelect s;
   s.in(r);

@@ -142,8 +142,7 @@ TEST_CASE("wire 4.2: so it is when a third party's leaving lets the two meet, wh
   const auto w = t.a.give(c.writer());
   const auto r = t.b.give(c.reader());
   t.pump();
-  // A foreign reader (rule 6.6) is first in the waiting queue. It is told to look again, and then
-  // withdraws.
+  // A foreign reader (rule 6.6) is first in the waiting queue. It is notified, and then withdraws.
   Foreign foreign;
   weft::detail::Slot<int> slot;
   foreign.slot = &slot;

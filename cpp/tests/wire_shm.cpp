@@ -35,7 +35,7 @@ struct Hello {
 };
 
 // A peer made by the test. It has the same memory and descriptors as a link, and may misuse them.
-struct Hand {
+struct HandMadePeer {
   std::shared_ptr<w::Space> home = w::Space::make("home");
   int fds[2];
   std::optional<w::ShmLink> link;
@@ -43,7 +43,7 @@ struct Hand {
   w::Segment segment, life, theirs;
   w::Direction* out = nullptr;
   std::uint32_t seq = 0, at = 0;
-  Hand() {
+  HandMadePeer() {
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     segment = w::Segment::make(kPage + kRing, w::Segment::Peers::write, segment_fd);
     life = w::Segment::make(w::Life::kSize, w::Segment::Peers::read, life_fd);
@@ -51,7 +51,7 @@ struct Hand {
     live(static_cast<std::uint32_t>(::getpid()));
     link.emplace(home, fds[0]);
   }
-  ~Hand() { ::close(fds[1]); }
+  ~HandMadePeer() { ::close(fds[1]); }
   prim::atomic<std::uint32_t>& word() {
     return *reinterpret_cast<prim::atomic<std::uint32_t>*>(life.data());
   }
@@ -218,11 +218,11 @@ TEST_CASE("wire 12.4, 14.2: descriptors that are none of ours are refused: why")
             no_life = memory(kPage, F_SEAL_GROW), zero = ::open("/dev/zero", O_RDWR),
             frozen = memory(right, both | F_SEAL_WRITE);
   const auto why = [](int first, int second, Hello hello = {}) {
-    Hand h;
+    HandMadePeer h;
     h.shake(first, second, hello);
     return h.link->wait();
   };
-  Hand h;
+  HandMadePeer h;
   CHECK(why(unsealed, h.life_fd.get()) ==
         "a segment that is not sealed against shrinking and growing");
   CHECK(why(half, h.life_fd.get()) == "a segment that is not sealed against shrinking and growing");
@@ -240,12 +240,12 @@ TEST_CASE("wire 12.4, 14.2: descriptors that are none of ours are refused: why")
 
 TEST_CASE("wire 12.4: no descriptors at all, and a socket that is closed before the hand-shake") {
   {
-    Hand h;
+    HandMadePeer h;
     const Hello hello;
     REQUIRE(::send(h.fds[1], &hello, sizeof(hello), 0) == sizeof(hello));
     CHECK(h.link->wait() == "the peer has not passed its two descriptors");
   }
-  Hand h;
+  HandMadePeer h;
   ::shutdown(h.fds[1], SHUT_RDWR);
   CHECK(h.link->wait() == "its socket was closed");
   int fds[2];
@@ -260,7 +260,7 @@ TEST_CASE(
     "wire 12.4: frames by hand, over the end of the ring, in pieces; a peer that writes nonsense "
     "into the indices ends its session") {
   for (const bool head : {false, true}) {
-    Hand h;
+    HandMadePeer h;
     Channel<std::string> c;
     h.link->give(c.writer(), "in");
     h.shake();
@@ -293,7 +293,7 @@ TEST_CASE(
 TEST_CASE(
     "wire 12.4: a bell that is never set right, and words that change all the time, hold nobody "
     "up") {
-  Hand bad;
+  HandMadePeer bad;
   bad.shake();
   bad.greet();
   std::atomic<bool> over{false};
@@ -379,7 +379,7 @@ TEST_CASE(
 TEST_CASE(
     "wire 12.4, 14.2: descriptors that nobody announces are kept for so long as a ring has frames, "
     "and then the session is over") {
-  Hand h;
+  HandMadePeer h;
   h.shake();
   h.greet();
   const int one = file_of(1);
@@ -403,7 +403,7 @@ TEST_CASE(
   CPU_SET(::sched_getcpu(), &one);
   REQUIRE(::sched_setaffinity(0, sizeof(one), &one) == 0);
   {
-    Hand h;
+    HandMadePeer h;
     Channel<int> c;
     h.link->give(c.writer(), "in");
     h.shake();
@@ -413,7 +413,7 @@ TEST_CASE(
     while (h.in().tail.load() == 0) std::this_thread::yield();  // HELLO rings the bell.
     std::uint64_t op = 0;
     for (const auto who : {w::Bell::standby, w::Bell::looking}) {
-      // If the bells' thread looks just now, the waiter sleeps by itself, and the test tries again.
+      // If the bells' thread polls just now, the waiter sleeps by itself, and the test tries again.
       bool parked = false;
       for (int attempt = 0; !parked && attempt < 1000; ++attempt) {
         h.in().bell.who.store(who);
@@ -442,7 +442,7 @@ TEST_CASE(
     "wire 12.5: the life word ends a session while the socket is open: what was published before "
     "it is read first") {
   for (const std::uint32_t word : {FUTEX_OWNER_DIED | FUTEX_WAITERS, 0u}) {
-    Hand h;
+    HandMadePeer h;
     Channel<int> c{buffer(8)};
     h.link->give(c.writer(), "in");
     h.shake();
@@ -602,7 +602,7 @@ TEST_CASE(
       REQUIRE(::getrusage(RUSAGE_THREAD, &use) == 0);
       sleeps = use.ru_nvcsw;
     });
-    // The idle thread waits first, so it looks for both threads.
+    // The idle thread waits first, so it polls for both threads.
     const auto asleep = [&] {
       if (id == 0) return false;
       std::ifstream stat("/proc/self/task/" + std::to_string(id) + "/stat");
@@ -616,8 +616,8 @@ TEST_CASE(
     }
     end(1);
     idle.join();
-    // The idle thread looks three times, and again if a frame comes while the other is awake, when
-    // it wakes no thread. If it never stopped looking, each round trip would wake it.
+    // The idle thread polls three times, and again for a frame that wakes no other thread. If it
+    // never stopped polling, each round trip would wake it.
     CHECK(sleeps < kTimes / 2);
   }
   int status = 0;

@@ -28,7 +28,7 @@ w::Frame write(std::uint64_t op, const w::Buffer& value, std::uint32_t end = 0) 
 
 // A home with some peers on other machines, each of which has a writer end. Together they may keep
 // ten kilobytes there.
-struct Many {
+struct HomeWithPeers {
   static constexpr std::size_t kMost = 10 * 1024;
   std::shared_ptr<w::Space> home = w::Space::make("home");
   std::array<std::shared_ptr<w::Space>, 3> far{w::Space::make("one"), w::Space::make("two"),
@@ -37,7 +37,7 @@ struct Many {
   Channel<std::string> c;
   Reader<std::string> r = c.reader();
 
-  explicit Many(bool counts = true) {
+  explicit HomeWithPeers(bool counts = true) {
     home->most_untaken = kMost;
     for (Wire& each : wires) {
       each.at_home.home.counts = counts;
@@ -59,12 +59,12 @@ constexpr const char* kMuch = "of all peers it has sent most";
 bool is_much(const std::string& why) { return why.rfind(kMuch, 0) == 0; }
 
 TEST_CASE("wire 14.5: values of which not all has come are counted over all sessions") {
-  Many t;
+  HomeWithPeers t;
   t.says(0, piece(), 2);
   t.says(1, piece(), 5);
   CHECK(t.held() == 7 * 1024);
   t.says(2, piece(), 3);
-  CHECK(t.held() == Many::kMost);
+  CHECK(t.held() == HomeWithPeers::kMost);
   // A further byte ends the session that holds the most bytes, not the session that has sent this
   // byte.
   t.says(2, piece());
@@ -79,7 +79,7 @@ TEST_CASE("wire 14.5: values of which not all has come are counted over all sess
 }
 
 TEST_CASE("wire 14.5: who has most himself is told so, and what was held for him goes") {
-  Many t;
+  HomeWithPeers t;
   t.says(0, piece(), 2);
   t.says(1, piece(), 9);
   CHECK(is_much(t.why(1)));
@@ -88,7 +88,7 @@ TEST_CASE("wire 14.5: who has most himself is told so, and what was held for him
 }
 
 TEST_CASE("wire 14.5: what was announced counts at once, for room is made for it") {
-  Many t;
+  HomeWithPeers t;
   t.says(0, piece(9 * 1024, 0), 1);  // No end is named, so only the bytes that have come count.
   CHECK(t.held() == 1024);
   t.says(1, {w::Kind::value, w::Flag::write, 0, 9 * 1024, 1, 1024, kKilo});
@@ -99,7 +99,7 @@ TEST_CASE("wire 14.5: what was announced counts at once, for room is made for it
 }
 
 TEST_CASE("wire 14.5: writes that wait count, with what a guard takes, until somebody reads them") {
-  Many t;
+  HomeWithPeers t;
   for (std::uint64_t op = 1; op <= 4; ++op) t.says(0, write(op, kKilo));
   CHECK(t.held() == 4 * (1024 + w::Home::kVisitor));
   CHECK(t.r().size() == 1024);
@@ -112,7 +112,7 @@ TEST_CASE("wire 14.5: writes that wait count, with what a guard takes, until som
 }
 
 TEST_CASE("wire 14.5: so do choices that span, and reads") {
-  Many t;
+  HomeWithPeers t;
   Wire& one = t.wires[0];
   t.says(0,
          {w::Kind::offer, w::Flag::write | w::Flag::spans | w::Flag::body, 0, 7, 1, 1024, kKilo});
@@ -126,7 +126,7 @@ TEST_CASE("wire 14.5: so do choices that span, and reads") {
 }
 
 TEST_CASE("wire 14.5: of peers on this machine nothing is counted") {
-  Many t(false);
+  HomeWithPeers t(false);
   t.says(0, piece(), 20);
   CHECK(t.held() == 0);
   CHECK(t.why(0).empty());

@@ -106,7 +106,7 @@ class OpOf final : public w::FarOp {
   // Returns the value that was read; for a write that is over, the value that was written.
   T value(std::size_t guard) { return room(guard).take(); }
   T value() { return value(outcome.guard); }
-  // Drops the rooms, as does a process that goes on after its write.
+  // Drops the rooms, as a process does that goes on after its write.
   void forget() { rooms_ = {}; }
 
  private:

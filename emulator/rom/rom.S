@@ -1,11 +1,11 @@
 /* rom.S: the boot ROM of the emulator, written for it from the RP2040 datasheet's description of the ROM's interface (2.8.2, 2.8.3).
  *
  * Invariants
- * - What a program may rely on is where the datasheet says: the magic number at 0x10, the version at 0x13,
- *   three pointers of 16 bits
- *   at 0x14 (functions, data, look-up). Every other address is ours, and none is promised.
- * - `udf #n` enters src/rom.mjs, which does the work and takes its cycles; all else is code like any other,
- *   and costs what its
+ * - Everything that a program may rely on is at its address in the datasheet: the magic number at
+ *   0x10, the version at 0x13, three pointers of 16 bits
+ *   at 0x14 (functions, data, look-up). Every other address is an implementation detail.
+ * - `udf #n` enters src/rom.mjs, which does the work and takes its cycles; all other code is
+ *   ordinary code, and costs what its
  *   instructions cost. A function keeps r4-r11 and ip (the pico-sdk relies on ip), and needs no RAM but the
  * caller's stack.
  * - Only `code … code_end` is ever executed: the emulator faults on a jump to another place of the ROM, a
@@ -21,10 +21,10 @@
 vectors:
     .word 0x20042000
     .word reset + 1
-    .word reset + 1             /* NMI and HardFault of a core that has no vectors of its own yet */
+    .word reset + 1             /* NMI and HardFault of a core without vectors of its own */
     .word reset + 1
     .byte 'M', 'u', 1
-    .byte 3                     /* as the ROM of RP2040 B2 */
+    .byte 3                     /* the version of RP2040 B2's ROM */
     .hword functions, data, lookup + 1
 
     .macro entry a, b, place
@@ -83,7 +83,7 @@ double_table:
 
     .balign 4
 code:
-/* void *lookup(uint16_t *table, uint32_t code): 0 if it is not there. */
+/* void *lookup(uint16_t *table, uint32_t code): 0 if the table does not contain the code. */
 lookup:
     ldrh r2, [r0]
     cmp r2, #0
@@ -97,7 +97,7 @@ lookup:
 2:  movs r0, #0
     bx lr
 
-/* Bits counted in pairs, nibbles and bytes, the bytes added up by a multiplication. */
+/* Counts the bits in pairs, nibbles and bytes, and adds up the bytes by a multiplication. */
     .balign 4
 popcount:
     ldr r1, =0x55555555
@@ -118,7 +118,7 @@ popcount:
     lsrs r0, #24
     bx lr
 
-/* Bits, pairs and nibbles of each byte change places, then the bytes. */
+/* Swaps the bits, pairs and nibbles of each byte, then the bytes. */
     .macro swap mask, by
     ldr r1, =\mask
     lsrs r2, r0, #\by
@@ -134,7 +134,7 @@ reverse:
     rev r0, r0
     bx lr
 
-/* r1: the number of the highest bit set in r0, which is not 0, by halving. */
+/* Sets r1 to the number of the highest bit set in r0, which is not 0, by halving. */
     .macro highest
     movs r1, #0
     .irp by, 16, 8, 4, 2, 1
@@ -154,7 +154,7 @@ clz:
     bx lr
 ctz:
     rsbs r1, r0, #0
-    ands r0, r1                 /* the lowest bit alone */
+    ands r0, r1                 /* only the lowest bit */
     beq none
     highest
     mov r0, r1

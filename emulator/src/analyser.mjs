@@ -6,8 +6,7 @@
  * Invariants
  * - The hash covers (cycle, pin, level) of every edge of all pins in order. Therefore two runs with
  *   the same hash have made the same edges.
- * - A VCD file is complete after close(), also when the run was interrupted; times never
- *   decrease.
+ * - A VCD file is complete after close(), even if the run was interrupted; times never decrease.
  */
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';

@@ -21,7 +21,7 @@ export class Cable {
   constructor(machine, uart, path) {
     /** @type {import('node:net').Socket | null} */
     this.peer = null;
-    /** The bytes that the UART has sent since the last flush. @type {number[]} */
+    /** The bytes that the UART has sent since the last exchange. @type {number[]} */
     this.said = [];
     /** The bytes that have come since the last slice. @type {Buffer[]} */
     this.heard = [];
@@ -34,8 +34,8 @@ export class Cable {
   }
 
   /**
-   * Resolves once a program can connect; rejects if the socket cannot be made.
-   * @returns {Promise<void>}
+   * Resolves once a program can connect; rejects if the socket cannot be created. @returns
+   * {Promise<void>}
    */
   open() {
     return new Promise((resolve, reject) => {
@@ -97,8 +97,7 @@ export class Pace {
   }
 
   /**
-   * Runs one slice, once real time has reached its start.
-   * @param {number} limit cycle
+   * Runs one slice as soon as real time has reached its start. @param {number} limit cycle
    * @returns {Promise<import('./machine.mjs').Stop>}
    */
   async slice(limit) {

@@ -112,8 +112,8 @@ export class BusModel {
   }
 
   /**
-   * Fetches the word to which a branch goes; the core waits until the word is there.
-   * @param {import('./core.mjs').Core} core
+   * Fetches the word to which a branch goes; the core waits until the word has arrived. @param
+   * {import('./core.mjs').Core} core
    * @param {number} cycle
    * @param {number} address
    */

@@ -234,7 +234,7 @@ async function openSink(target) {
 }
 
 /**
- * Prints the log that comes from a board.
+ * Prints the log that a board sends.
  * @param {ReturnType<typeof logTexts>} texts @param {string} from
  * @returns {Promise<number>}
  */
@@ -263,8 +263,8 @@ async function log(texts, from) {
 }
 
 /**
- * Makes a machine with an image, as the options of run and gdb ask for, and connects the observers
- * that these options name.
+ * Makes a machine with an image, according to the options of run and gdb, and connects the
+ * observers that these options name.
  * @param {import('./image.mjs').Image} image @param {Record<string, any>} values
  * @param {ReturnType<typeof logTexts>} [texts] of the log, if it is shown
  */
@@ -318,7 +318,8 @@ async function prepare(image, values, texts) {
   return { machine, say, vcd };
 }
 
-/** Options for when `run` stops and what it counts; under gdb the debugger decides this. */
+/** Options that determine when `run` stops and what it counts; under gdb the debugger decides this.
+ * */
 const NOT_FOR_GDB = [
   'max-cycles',
   'max-us',

@@ -119,8 +119,8 @@ export class Core {
     /** Called by SEV, which reaches both cores. @type {() => void} */
     this.onSEV = () => {};
     /**
-     * Called by BKPT, which ends the run, since there is no debugger that could take it.
-     * @type {(core: Core, code: number) => void}
+     * Called by BKPT, which ends the run, since there is no debugger to handle it. @type {(core:
+     * Core, code: number) => void}
      */
     this.onBreak = () => {};
     /**

@@ -183,7 +183,7 @@ export class Session {
     return 'OK';
   }
 
-  /** @param {string} rest Hg and Hc: 0 and -1 are any thread */
+  /** @param {string} rest of Hg or Hc: 0 and -1 mean any thread */
   select(rest) {
     const match = /^[gc](-1|0*[0-2])$/.exec(rest);
     if (!match) return 'E01';
@@ -407,7 +407,7 @@ function attend(socket, target, killed) {
     if (!turning) setImmediate(turn);
     turning = true;
   };
-  /** Called when the present client is done, so that the next client may come. */
+  /** Called when the current client is done, so that the next client may connect. */
   let left = () => {};
   socket.on('data', (bytes) => {
     for (const event of reader.push(bytes)) {

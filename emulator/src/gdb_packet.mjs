@@ -14,7 +14,7 @@
  * At the end there is a packet, or 'bad': its checksum is wrong, or it is longer than LIMIT.
  */
 
-/** The length of the longest packet that is accepted; the answer to qSupported tells gdb. */
+/** The length of the longest packet that is accepted; the answer to qSupported announces it. */
 export const LIMIT = 0x4000;
 
 const IDLE = 0;

@@ -6,8 +6,8 @@
  *
  * Invariants
  * - Time passes only in `advance`. Inspecting and changing the machine takes no time.
- * - Memory (SRAM, flash, ROM) is read and written directly, flash too, as a debugger's loader does.
- *   Registers of peripherals are accessed as if by core 0, with all side effects of such an access.
+ * - Memory (SRAM, flash, ROM) is read and written directly, as a debugger's loader does. Registers
+ *   of peripherals are accessed as if by core 0, with all side effects of such an access.
  * - A breakpoint stops a core before the instruction. A core whose stop at this breakpoint has been
  *   reported goes on; any other core stops.
  */
@@ -27,7 +27,7 @@ const NAMES = [
   'control',
 ];
 export const REGISTERS = NAMES.length;
-/** Registers in a 'g' packet; gdb asks for the others one by one. */
+/** Registers in a 'g' packet; gdb requests the other registers one by one. */
 const T_BIT = 0x01000000;
 
 /** @param {string} name */
@@ -63,8 +63,8 @@ export const memoryMap = (flash) =>
  */
 
 /**
- * The order for one core: run, stand still, or step while its pc is in [from, to).
- * @typedef {'run' | 'hold' | { from: number, to: number }} Order
+ * The order for one core: run, hold, or step while its pc is in [from, to). @typedef {'run' |
+ * 'hold' | { from: number, to: number }} Order
  */
 
 /** @typedef {{ pc: number, instructions: number }} Told */
@@ -141,7 +141,7 @@ export class Target {
         this.machine.memory.read32((at & ~3) >>> 0, this.machine.cores[0]),
       );
       if (word === null) return null;
-      // One access per word, however many of its bytes are wanted.
+      // There is one access per word, however many of its bytes are needed.
       for (let n = at & 3; n < 4 && i < length; n++, i++) bytes[i] = word >>> (8 * n);
       i--;
     }

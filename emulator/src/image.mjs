@@ -3,7 +3,8 @@
  * Firmware images: turns UF2, ELF32 and raw binaries into segments, symbols and a way to start.
  *
  * Invariants
- * - `segments` hold what a programmer would write: non-empty pieces at physical (load) addresses in
+ * - `segments` contain the data to program into the chip: non-empty pieces at physical (load)
+ *   addresses in
  *   SRAM or flash. Overlaps are not checked.
  * - For every malformed input an ImageError is thrown, which names the fault and the remedy;
  *   nothing else is thrown.

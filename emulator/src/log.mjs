@@ -3,10 +3,10 @@
  * The log of a firmware (mcu/LOG.md): its texts from the ELF, its records from a serial line.
  *
  * Invariants
- * - A packet whose checksum is wrong is passed over, and so is everything that is no packet. So text
+ * - A packet whose checksum is wrong is skipped, and so is everything that is not a packet. So text
  *   of the firmware and packets of other kinds may be on the same line.
- * - If a packet has a right checksum and a record whose text the ELF does not have, the ELF is not
- *   the firmware's; the line says so.
+ * - If a packet has a correct checksum, but its text is missing from the ELF, then the ELF is not
+ *   the firmware's; the printed line reports this.
  */
 import { ImageError } from './image.mjs';
 
@@ -116,7 +116,7 @@ export class LogReader {
     this.say = say;
     /** @type {number[]} */
     this.line = [];
-    /** the time of the last record, in microseconds; a packet has its lower 32 bits alone */
+    /** the time of the last record, in microseconds; a packet has only its lower 32 bits */
     this.time = 0;
     /** bytes that belonged to no packet */
     this.passed = 0;

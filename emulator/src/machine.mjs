@@ -49,8 +49,8 @@ import { ImageError, hex, parseImage, startOf } from './image.mjs';
  * @typedef {{ reason:
  *   'limit' | 'until' | 'break' | 'lockup' | 'deadlock' | 'stopped' | 'bootsel' | 'watchdog',
  *   cycle: number, core?: number, code?: number, why?: string, failed?: string }} Stop
- *   failed: one line that says why the firmware itself has failed, whatever the bench decides;
- *   absent if it has not
+ *   failed: one line that explains why the firmware itself has failed, whatever the bench decides;
+ *   absent if it has not failed
  */
 
 /** A place in the program: a symbol's name or an address. @typedef {string | number} Place */
@@ -105,7 +105,7 @@ export class Machine {
     this.connect();
   }
 
-  /** Replaces the package's parts by ours. */
+  /** Replaces parts of rp2040js by the emulator's own. */
   connect() {
     const { rp, clock, cores } = this;
     const peripherals = /** @type {Record<number, any>} */ (rp.peripherals);
@@ -324,7 +324,7 @@ export class Machine {
     return this;
   }
 
-  /** Takes core 0 from its reset to the image's first instruction, at no cost in time. */
+  /** Takes core 0 from its reset to the image's first instruction in zero time. */
   boot() {
     const start = this.start;
     if (start === null) throw new ImageError('load an image before starting it');

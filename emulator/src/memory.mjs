@@ -9,7 +9,8 @@
  *   read-only.
  * - A misaligned access and an access to an empty address throw BusFault; the core turns it into a
  *   HardFault (ARMv6-M B1.5.6).
- * - Accesses to SIO and PPB carry the core that makes them; no other access depends on the core.
+ * - Accesses to SIO and PPB carry the core that makes them; other accesses do not depend on the
+ *   core.
  */
 
 export const SRAM = 0x20000000;

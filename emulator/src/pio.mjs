@@ -54,7 +54,7 @@ export class LockstepPio extends RPPIO {
       : machine.clockDivInt * 256 + machine.clockDivFrac;
   }
 
-  /** Lets the package check whether the wait of machine n is over. @param {number} n */
+  /** Makes rp2040js check whether the wait of machine n is over. @param {number} n */
   mayGoOn(n) {
     const machine = this.machines[n];
     if (this.ticking || !machine.enabled) {
@@ -165,8 +165,8 @@ export class LockstepPio extends RPPIO {
   }
 
   run() {
-    // Does nothing. The package would step in real time; here writeUint32 has set an alarm of the
-    // clock.
+    // Does nothing. rp2040js would step in real time here; instead, writeUint32 has set an alarm of
+    // the clock.
   }
 
   stop() {

@@ -5,9 +5,9 @@
  * Invariants
  * - A native does its work when it is entered, and writes its result when its cycles are over.
  *   Until then the core stands on the `udf` and takes interrupts every CHUNK cycles. Calls under
- *   way are told apart by core and stack pointer. A call that has been left for good (by a longjmp
+ *   way are distinguished by core and stack pointer. A call that has been abandoned (by a longjmp
  *   or a reset) is forgotten as soon as a call with a higher stack pointer begins. A call that is
- *   forgotten too early starts again, with the same result.
+ *   forgotten too early starts again, and gives the same result.
  * - Only CODE … CODE_END may be executed: `guard` faults at other addresses, which reveals calls
  *   through null function pointers.
  */

@@ -83,7 +83,7 @@ export class Uart extends BasePeripheral {
     return this.bitNanos * (1 + data + (this.line & 2 ? 1 : 0) + (this.line & 8 ? 2 : 1));
   }
 
-  /** Called by the package when clk_peri changes; the divider is read anew for every character. */
+  /** Called by the package when clk_peri changes; the divider is read again for every character. */
   clkPeriChanged() {}
 
   // ---- sending ----
@@ -120,8 +120,8 @@ export class Uart extends BasePeripheral {
   // ---- receiving ----
 
   /**
-   * Takes a byte from outside: at once if there is room and no delay is modelled, else when its
-   * stop bit has passed.
+   * Receives a byte from outside: at once if there is room and no delay is modelled, otherwise when
+   * its stop bit has passed.
    * @param {number} byte
    */
   receive(byte) {

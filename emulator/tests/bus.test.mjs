@@ -64,7 +64,7 @@ test('loads of two cores from different banks do not meet, from one bank they do
   const waits = (/** @type {number} */ a0, /** @type {number} */ a1) => loops(a0, a1, true) - free;
   assert.ok(waits(0x21000000, 0x21010000) <= 8, 'a bank each');
   assert.ok(waits(0x21000000, 0x2100fe00) >= 1000, 'one bank');
-  // In striped SRAM both loops go through the banks, one behind the other.
+  // In striped SRAM both loops pass through the banks, one behind the other.
   assert.ok(waits(0x20020000, 0x20020100) <= 1000, 'striped');
 });
 

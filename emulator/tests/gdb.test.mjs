@@ -230,7 +230,7 @@ test('a step is one instruction of one core; the other runs, or stands still if 
   for (let n = 0; n < 10; n++) go('vCont;s:1;c');
   assert.equal(zero.instructions, before[0] + 10);
   assert.ok(one.instructions > before[1] + 4);
-  // A core that was stopped does not fall behind in time: it goes on from the present cycle.
+  // A stopped core does not fall behind in time: it goes on from the current cycle.
   for (let n = 0; n < 50; n++) go('vCont;s:1');
   assert.ok(one.t >= zero.t - 10, `${one.t} ${zero.t}`);
   s.receive('Hc1');
@@ -452,7 +452,7 @@ async function client(port) {
 test('over TCP: acknowledgements, a lost packet again, Ctrl-C, one client at a time, detach and come back, kill', async (t) => {
   const machine = boot(FOREVER);
   const ended = new AbortController();
-  t.after(() => ended.abort()); // also when an assertion has failed
+  t.after(() => ended.abort()); // even if an assertion has failed
   /** @type {(port: number) => void} */
   let listening = () => {};
   const port = new Promise((resolve) => (listening = resolve));
@@ -489,9 +489,9 @@ test('over TCP: acknowledgements, a lost packet again, Ctrl-C, one client at a t
   assert.equal(machine.breakpoints.size, 1);
   assert.equal(await third.ask(`z1,${machine.address('work').toString(16)},2`), 'OK');
   third.socket.write(packet('c'));
-  third.socket.destroy(); // disconnects in the middle of a run: time stands still again
+  third.socket.destroy(); // disconnects during a run: time stands still again
   let fourth = await client(n);
-  // until the stub sees that the third client has disconnected
+  // Waits until the stub has noticed that the third client has disconnected.
   for (let reply = await fourth.ask('?'); reply === null; reply = await fourth.ask('?'))
     fourth = await client(n);
   const stood = machine.cycle;

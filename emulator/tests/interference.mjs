@@ -8,11 +8,11 @@ export const CORE1 = { idle: 0, same: 1, loop: 2 };
 /** Tops of the stacks of the two cores. */
 export const STACKS = {
   scratch: [0x20041c00, 0x20040c00],
-  /** Both anywhere on a striped heap. */
+  /** Both stacks are anywhere on a striped heap. */
   striped: [0x20020800, 0x20010404],
-  /** Both in non-striped bank 1. */
+  /** Both stacks are in non-striped bank 1. */
   blocked: [0x21018000, 0x21014000],
-  /** Each in a non-striped bank of its own. */
+  /** Each stack is in a non-striped bank of its own. */
   apart: [0x21018000, 0x21028000],
 };
 

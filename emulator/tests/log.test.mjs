@@ -25,7 +25,7 @@ function lines(bytes) {
   /** @type {string[]} */
   const said = [];
   const reader = new LogReader(entries, (line) => said.push(line.trim()));
-  // Byte by byte: a packet may come in any pieces.
+  // Pushes single bytes, because a packet may arrive in any pieces.
   for (const byte of bytes) reader.push([byte]);
   return { said, passed: reader.passed };
 }

@@ -55,7 +55,7 @@ function look(code, table = 0x14) {
 }
 
 let seed = 1;
-/** A word, by xorshift: the same in every run. */
+/** Returns the next word of an xorshift generator, the same in every run. */
 function random() {
   seed ^= seed << 13;
   seed ^= seed >>> 17;

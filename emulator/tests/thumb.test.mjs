@@ -8,7 +8,8 @@ import { test } from 'node:test';
 import { RP2040 } from 'rp2040js';
 import { Machine } from '../src/index.mjs';
 
-/** xorshift32: the tests are the same every time. @param {number} seed */
+/** Returns an xorshift32 generator, so that the tests are the same in every run. @param {number}
+ * seed */
 function random(seed) {
   let x = seed;
   return () => {
@@ -48,8 +49,8 @@ test('random instructions: registers, flags, memory and PC agree with the second
   const rp = new RP2040();
   rp.logger = { debug() {}, info() {}, warn() {}, error() {} };
   const theirs = /** @type {any} */ (rp.core);
-  // Data processing, moves, add/subtract, loads and stores, multiple transfers, stack, extends,
-  // reversals, branches, BL.
+  // The groups are: data processing, moves, add/subtract, loads and stores, multiple transfers,
+  // stack, extends, reversals, branches, BL.
   const groups = [
     () => next() & 0x1fff,
     () => 0x1800 | (next() & 0x7ff),
@@ -93,8 +94,8 @@ test('random instructions: registers, flags, memory and PC agree with the second
     // STM with the base in the list but not lowest is UNPREDICTABLE in the value that it stores and
     // in the base that it keeps; the package keeps the base.
     if (op >>> 11 === 24 && op & (1 << ((op >>> 8) & 7))) continue;
-    // Halfword and byte accesses are aligned by construction of the registers, except by odd
-    // immediates of halfword size: none.
+    // Halfword and byte accesses are aligned by construction of the registers, and there are no odd
+    // immediates of halfword size.
     if (op >>> 10 === 16) {
       const kind = (op >>> 6) & 15;
       const amount = registers[(op >>> 3) & 7] & 0xff;

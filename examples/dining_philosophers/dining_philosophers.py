@@ -5,13 +5,13 @@
     weft run examples/dining_philosophers/dining_philosophers.py --table ordered --on threads
     weft check examples/dining_philosophers/dining_philosophers.py::secured
 
-A fork is a process: it is taken by reading from it and put back by writing to it, so a fork that is
-in use cannot be taken.
+A fork is a process: a philosopher takes it by reading from it and puts it back by writing to it, so
+a fork that is in use cannot be taken.
 
-    butler   a butler lets all but one sit down, by a choice with preconditions (Hoare,
+    butler   a butler lets all philosophers but one sit down, by a choice with preconditions (Hoare,
              "Communicating Sequential Processes", section 2.5)
-    ordered  everybody takes the fork with the smaller number first (Dijkstra)
-    greedy   everybody takes the left fork first. In the end all hold one fork and wait for the
+    ordered  every philosopher takes the fork with the smaller number first (Dijkstra)
+    greedy   everyone takes the left fork first. In the end all hold one fork and wait for the
              other: the run raises Deadlock, which names the knot (exit status 3 under `weft run`)
 
 A philosopher holds a fork as a pair (take, put) of ends. The pair is a tuple, so that the process
@@ -29,8 +29,8 @@ from weft import Barrier, Channel, Input, Parallel, process, run, select
 
 @process
 async def fork(take, put):
-    """Offers itself while it is on the table. Once it has been taken, waits until it is put back.
-    Ends when both philosophers who use it have ended.
+    """Offers the fork while it is on the table. Once the fork has been taken, waits until it is put
+    back. Ends when both philosophers who use the fork have ended.
     """
     while True:
         await take.write("fork")
@@ -42,7 +42,7 @@ async def eat(first, second, held):
     take_other, put_other = second
     await take.read()
     if held is not None:
-        await held.sync()  # now everybody has one fork: the unlucky moment always comes
+        await held.sync()  # now every philosopher has one fork, so the deadlock is certain
     await take_other.read()
     await put_other.write("fork")
     await put.write("fork")
@@ -110,7 +110,7 @@ def secured():
     type=click.Choice(("butler", "ordered", "greedy")),
     default="butler",
     show_default=True,
-    help="Who may take what.",
+    help="The order in which forks are taken.",
 )
 @click.option(
     "--guests",
@@ -120,7 +120,11 @@ def secured():
     help="Philosophers, and forks.",
 )
 @click.option(
-    "--meals", type=click.IntRange(min=1), default=100, show_default=True, help="Meals each eats."
+    "--meals",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Meals of each philosopher.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."

@@ -1,5 +1,5 @@
-"""A model, in virtual time: how many hosts can one home keep busy, and what helps when there are
-more hosts?
+"""Models in virtual time how many hosts one home can keep busy, and what helps when there are more
+hosts.
 
     weft run examples/farm_scale/farm_scale.py
     weft run examples/farm_scale/farm_scale.py --work 10 --hosts 10 --hosts 100 --svg out/farm.svg
@@ -20,7 +20,7 @@ Assumptions
 - All jobs take --work, and all values are small. Where jobs differ in length, a farm is slower than
   the model near its limit, and at its end, when it waits for the last jobs.
 - In a tree the top home gives each home below as many jobs at once as that home has hosts, and gets
-  their results at once. A home below has its next jobs before the previous ones are used up.
+  their results at once. A home below receives its next jobs before the previous ones run out.
 - No host or home fails, the network carries everything, and starting costs nothing.
 
 Invariants
@@ -42,8 +42,8 @@ from weft import Channel, Parallel, now, process, run, sleep
 
 REQUESTS = 2  # requests of a worker, for each job
 # The time of a round trip by TLS on loopback, the median of a run of `./run bench net-int`; other
-# runs measured up to 189 (the newest results are in bench/RESULTS.md). All of it is counted as the
-# home's time, although the other program and the system spend a part of it.
+# runs measured up to 189 (the newest results are in bench/RESULTS.md). The whole time counts as the
+# home's, although the other program and the system spend a part of it.
 SERVICE_US = 156
 HOSTS = (1, 10, 100, 300, 1000, 3000)
 
@@ -97,7 +97,7 @@ async def fetch(at_top, at_home, batches, jobs, costs):
 
 @process
 async def gather(at_top, at_home, results, batches, costs, size):
-    """Sends results of a home below to the top home, `size` at once, and at the end the remaining
+    """Sends results of a home below to the top home, `size` at a time, and at the end the remaining
     ones."""
     done = []
     async for part in results:
@@ -138,7 +138,7 @@ def farm(hosts, costs, jobs, results):
 
 
 def at_once(hosts, homes):
-    """Returns how many jobs the top home gives away at once."""
+    """Returns how many jobs the top home hands out at a time."""
     return math.ceil(hosts / homes) if homes else 1
 
 
@@ -179,8 +179,8 @@ def simulate(hosts, homes, number, costs):
 
 
 def bound(hosts, homes, costs):
-    """Returns how many times as fast as one worker without a network a farm can be, at most: no
-    host and no home can do more than be busy all the time.
+    """Returns the largest possible speed-up of a farm over one worker without a network: that at
+    which every host, or every home, is busy all the time.
     """
     # The number of jobs that a busy home serves while a worker does one.
     served = costs.work / (REQUESTS * costs.service)
@@ -225,12 +225,16 @@ some, time = click.IntRange(1, 10**5), click.IntRange(1, 10**6)
 
 
 @click.command(epilog="Choose the backend with: weft run farm_scale.py --on BACKEND [OPTIONS]")
-@option("--hosts", type=some, multiple=True, default=HOSTS, help="How many; once for each farm.")
-@option("--homes", type=some, default=10, help="Of the tree, below the top one.")
-@option("--jobs", type=some, default=50, help="For each host.")
-@option("--work", type=time, default=100, help="Of a job, in ms.")
-@option("--service", type=time, default=SERVICE_US, help="Of a request, in µs.")
-@option("--delay", type=click.IntRange(0, 10**6), default=100, help="Of the way to a home, in µs.")
+@option(
+    "--hosts", type=some, multiple=True, default=HOSTS, help="Hosts of a farm; once for each farm."
+)
+@option("--homes", type=some, default=10, help="Homes below the top home of the tree.")
+@option("--jobs", type=some, default=50, help="Jobs for each host.")
+@option("--work", type=time, default=100, help="Time of a job, in ms.")
+@option("--service", type=time, default=SERVICE_US, help="Time of a request at its home, in µs.")
+@option(
+    "--delay", type=click.IntRange(0, 10**6), default=100, help="Time of the way to a home, in µs."
+)
 @option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="The plot to write.")
 @option("--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end.")
 def main(hosts, homes, jobs, work, service, delay, svg, as_json):

@@ -34,8 +34,8 @@ LOW, HIGH = 0.9, 0.95
 
 @process
 async def model(ask, answers, slow_every):
-    """Answers with the voltage that it expects, which is a slow mean. Some answers take longer than
-    a handler's deadline.
+    """Answers each question with the expected voltage, which is a slow mean. Some answers take
+    longer than a handler's deadline.
     """
     expected, asked = 1.0, 0
     async for volts in ask:
@@ -54,7 +54,7 @@ async def record(path, samples, levels_of):
     cycle = round(read.cfg.sample_rates[0][0] / read.frequency)
     for first in range(0, len(voltage), cycle):
         await sleep(cycle / read.cfg.sample_rates[0][0])
-        # From here on the array belongs to the component.
+        # From this write on, the array belongs to the component.
         await samples.write(voltage[first : first + cycle].copy())
 
 
@@ -106,7 +106,7 @@ async def collect(reader):
 
 
 def network(node, folder, slow_every):
-    """Returns the processes, and which of them return something."""
+    """Returns the processes, and those of them that return something."""
     measured = {s: Channel(f"measured {s}") for s in STATIONS}
     refused, alarms, recorded = Channel("refused"), Channel("alarms"), Channel("recorded")
     ask, answers, averages = Channel("ask"), Channel("answers"), Channel("averages")
@@ -183,22 +183,32 @@ def observe(folder, seconds, seed, clock, slow_every):
     epilog="Choose the backend with: weft run grid_node.py --on coroutines|greenlets|threads [these options]"
 )
 @click.option(
-    "--seconds", type=click.FloatRange(min=1), default=20.0, show_default=True, help="Of frames."
+    "--seconds",
+    type=click.FloatRange(min=1),
+    default=20.0,
+    show_default=True,
+    help="Length of the run.",
 )
 @click.option(
     "--clock", type=click.Choice(["virtual", "steady"]), default="virtual", show_default=True
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the noise.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the noise.")
 @click.option(
-    "--folder", type=Path, default=Path("out/grid_node"), show_default=True, help="For the inputs."
+    "--folder",
+    type=Path,
+    default=Path("out/grid_node"),
+    show_default=True,
+    help="Folder of the inputs.",
 )
-@click.option("--out", type=Path, default=None, help="Picture; grid_node.png in the folder.")
+@click.option(
+    "--out", type=Path, default=None, help="Picture; default: grid_node.png in the folder."
+)
 @click.option(
     "--slow-every",
     type=click.IntRange(min=1),
     default=25,
     show_default=True,
-    help="Answers of the model, of which one is late.",
+    help="One answer of the model in this many is late.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."

@@ -16,7 +16,8 @@ import numpy as np
 NOMINAL = 230_940.0  # volts from a phase to earth, of a 400 kV line
 SOC = 1_790_000_000  # the frames begin at this second
 FAULT, LASTS = 4.0, 0.8  # the beginning of the fault, and how long it lasts, in seconds
-# The share of the voltage that is left at the stations, which are named by their rates.
+# The share of the voltage that remains at each station during the fault. Stations are named by
+# their rates.
 DEPTH = {50: 0.62, 60: 0.93}
 NOISE = 0.002
 FRAME = struct.Struct(">HHHIIH12f2f")
@@ -53,7 +54,7 @@ def is_broken(k: int) -> bool:
 
 
 def write_frames(path: Path, station: int, seconds: float, seed: int) -> int:
-    """Writes one station's frames; returns how many."""
+    """Writes one station's frames; returns their number."""
     at = times(station, seconds)
     level, frequency = volts(station, at, seed) * NOMINAL, hertz(at)
     out = bytearray(b"\0 not yet a frame \xaa\x01")  # a node may begin to listen at any byte
@@ -90,7 +91,7 @@ def wave(seconds: float, seed: int) -> np.ndarray:
 
 def write_record(path: Path, seconds: float, seed: int) -> int:
     """Writes a disturbance as a COMTRADE record of 1999 (`path` without suffix: .cfg and .dat,
-    binary); returns how many samples.
+    binary); returns the number of samples.
     """
     scale = 1.5 * NOMINAL / PEAK
     voltage = wave(seconds, seed)

@@ -106,7 +106,7 @@ void frames(std::string path, Writer<Bytes> inside, Writer<std::string> refused)
   }
 }
 
-// Passes on each whole frame at its time; the second of the first frame is the zero of the run's
+// Forwards each whole frame at its time; the second of the first frame is the zero of the run's
 // clock.
 void pmu(Reader<Bytes> inside, Writer<Measurement> measured, Writer<std::string> refused,
          double nominal) {
@@ -192,8 +192,7 @@ class Node {
   }
   void on_settings(const Settings& s) { settings_ = s; }
 
-  // The handler with a deadline: it asks the model, and waits for the answer only until the
-  // deadline.
+  // The handler with a deadline asks the model, and waits for the answer only until the deadline.
   void on_timer(nanoseconds time) {
     const Deadline deadline(deadline_);
     const std::array<Window, 2> windows = std::exchange(windows_, {});
@@ -211,7 +210,7 @@ class Node {
       averages_.write({w.station(), seconds(time), w.volts(), w.hertz(), expected_});
     }
   }
-  // The handler of a missed deadline: the average is sent with the model's latest answer.
+  // The handler of a missed deadline sends the average with the model's latest answer.
   void on_timer_missed(const Window& w, nanoseconds time) {
     alarms_.write({"late", w.station(), seconds(time), w.volts()});
   }
@@ -231,7 +230,7 @@ class Node {
   std::array<Window, 2> windows_;
   std::array<bool, 2> sags_{};
   double expected_ = 1;
-  bool owed_ = false;  // whether an answer is outstanding, because it is late or still to come
+  bool owed_ = false;  // whether the answer to a question is still to come
 };
 
 void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings> settings,
@@ -240,7 +239,7 @@ void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings>
           double high) {
   Node me(averages, alarms, ask, answers, deadline_ms * 1ms, {low, high});
   const nanoseconds began = now(), period = period_ms * 1ms;
-  // The period ends between frames, so that it is clear which of them belong to it.
+  // The period ends between frames, so that each frame clearly belongs to one period.
   nanoseconds next = began + period + 500us;
   bool open50 = true, open60 = true;
   while (open50 || open60) {

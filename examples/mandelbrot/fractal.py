@@ -1,4 +1,4 @@
-"""The Mandelbrot set in numpy: what a worker computes and how the picture is coloured. This module
+"""The Mandelbrot set in numpy: the work of a worker, and the colours of the picture. This module
 uses no processes.
 
 A pixel's *height* is its escape time made smooth, ν = n + 1 − log₂(ln|z| / ln B), with n the first
@@ -6,9 +6,9 @@ iteration at which |z| > B (the "normalised iteration count" of Peitgen and Rich
 pixel has not escaped after the last iteration.
 
 Invariants of `heights`
-- Points that have escaped leave the arrays, so the work is what the remaining points need.
+- Points that have escaped leave the arrays, so that only the remaining points cost work.
 - The arrays of the remaining points are contiguous complex128, and every operation on them is in
-  place: two numpy calls an iteration, each of which lets go of the GIL while it runs.
+  place: two numpy calls an iteration, each of which releases the GIL while it runs.
 - Only once in STRIDE iterations is it checked which points have escaped. Those points are run again
   from the beginning of the stride, with each step recorded, so that their escape time is exact.
 """

@@ -5,8 +5,7 @@
 
 The network is that of "Three unique implementations of processes for PyCSP" (Friborg, Bjørndalen,
 Vinter; CPA 2009), section 5.3: the producer-consumer hands out jobs and takes results by one choice
-that has an input and an output guard, so workers ask for jobs and deliver results in any order they
-like.
+that has an input and an output guard, so workers may ask for jobs and deliver results in any order.
 
                         jobs
       producer_consumer ════►  worker × N
@@ -93,7 +92,7 @@ async def show(progress, bar, task):
     type=click.IntRange(min=1),
     default=JOBS,
     show_default=True,
-    help="Pieces the work is cut into.",
+    help="Pieces into which the work is cut.",
 )
 @click.option(
     "--workers",

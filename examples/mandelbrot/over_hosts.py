@@ -9,8 +9,8 @@ that drew each row.
                         jobs                        results
            hand_out     ════►   worker × N, there   ════►   collect
 
-A worker holds its job until the result has been sent (an extended read), so a job whose host dies
-is done elsewhere.
+A worker holds its job until the result has been sent (an extended read), so the job of a host that
+dies is done elsewhere.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def collect(results, view, missing):
     while "" in drawn:
         host, (top, bottom), heights = results.read()
         if drawn[top]:
-            continue  # done twice: the host died after its result had arrived
+            continue  # the row was done twice: a host died after its result had arrived
         missing -= 1
         click.echo(f"{host} drew {top} to {bottom}, {missing} left", err=True)
         picture[top:bottom] = np.frombuffer(heights, np.float32).reshape(bottom - top, -1)
@@ -83,14 +83,22 @@ def who(picture, drawn):
 
 
 @click.command()
-@click.option("--hosts", type=click.IntRange(min=1), help="Wait for so many hosts, and draw there.")
-@click.option("--join", "server", metavar="URL", help="Default: what weft net up has noted.")
+@click.option(
+    "--hosts", type=click.IntRange(min=1), help="Wait for this many hosts, and draw there."
+)
+@click.option("--join", "server", metavar="URL", help="Default: the server noted by weft net up.")
 @click.option("--workers", type=click.IntRange(min=1), default=4, show_default=True)
 @click.option("--size", type=click.IntRange(min=1), default=1000, show_default=True)
 @click.option("--jobs", type=click.IntRange(min=1), default=100, show_default=True)
 @click.option("--iterations", type=click.IntRange(min=1), default=5000, show_default=True)
 @click.option("--out", default="out/mandelbrot.png", show_default=True, help="The picture.")
-@click.option("--who", "by", default="out/who.png", show_default=True, help="Which host drew what.")
+@click.option(
+    "--who",
+    "by",
+    default="out/who.png",
+    show_default=True,
+    help="The picture of which host drew what.",
+)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."
 )

@@ -8,9 +8,9 @@
                                             santa ──answers──► the elves of the group
       elf × 10 ──queue──► porter ──door (3 elves)──►╝
 
-Santa waits for one of two things, by a choice: a barrier with all his reindeer, which goes first, or
-a group of elves at his door. The porter lets elves in by threes. The puzzle is known for solutions
-that are nearly right; `weft check` proves this one for few reindeer and elves.
+Santa waits for one of two things, by a choice: a barrier with all his reindeer, which has priority,
+or a group of elves at his door. The porter lets elves in by threes. Many published solutions are
+only nearly right; `weft check` proves this one for a few reindeer and elves.
 """
 
 from __future__ import annotations
@@ -86,7 +86,11 @@ def small():
     epilog="Choose the backend with: weft run santa_claus.py --on coroutines|greenlets|threads [these options]"
 )
 @click.option(
-    "--years", type=click.IntRange(min=0), default=10, show_default=True, help="Until he retires."
+    "--years",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="Years until Santa retires.",
 )
 @click.option("--deer", type=click.IntRange(min=1), default=9, show_default=True, help="Reindeer.")
 @click.option("--elves", type=click.IntRange(min=1), default=10, show_default=True, help="Elves.")
@@ -102,7 +106,7 @@ def small():
     type=click.IntRange(min=0),
     default=20,
     show_default=True,
-    help="Of each elf.",
+    help="Problems of each elf.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
 def main(years, deer, elves, size, problems, as_json):

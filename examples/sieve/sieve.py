@@ -5,7 +5,7 @@
 
       count from 2 ──► not ÷2 ──► not ÷3 ──► not ÷5 ──► … ──► the next prime comes out
 
-When enough primes are known the last reader end is let go of, and the pipeline ends, process by
+When enough primes are known, the last reader end is released, and the pipeline ends, process by
 process, from its last to its first (rules 3.3 and 3.5). The design is McIlroy's; section 5.2 of the
 PyCSP paper cited in examples/mandelbrot measures it.
 """
@@ -61,7 +61,7 @@ async def sieve(wanted):
     type=click.IntRange(min=1),
     default=100,
     show_default=True,
-    help="How many.",
+    help="Primes to find.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one line of JSON on stdout at the end."

@@ -1,4 +1,5 @@
-"""The sleeping barber: a shop with some chairs, whose barber sleeps while nobody waits (Dijkstra).
+"""The sleeping barber: a shop with some chairs, whose barber sleeps while no customer waits
+(Dijkstra).
 
     weft run examples/sleeping_barber/sleeping_barber.py
     weft run examples/sleeping_barber/sleeping_barber.py --chairs 1 --customers 50 --on threads
@@ -8,10 +9,9 @@
       customer ─┼──room (so many chairs)──► barber ──shaven──► the customer
       customer ─┘
 
-The waiting room is a buffer: a customer who finds no chair free goes away. The barber sleeps in a
-read. With semaphores this is the place where wake-ups are lost. With a channel no wake-up can be
-lost, and `weft check` proves it for a small shop: nobody waits for ever, and the chairs are all
-used.
+The waiting room is a buffer: a customer who finds no free chair leaves. The barber sleeps in a
+read. With semaphores wake-ups are easily lost here. With a channel no wake-up can be lost, and
+`weft check` proves this for a small shop: no customer waits for ever, and all chairs are used.
 """
 
 from __future__ import annotations
@@ -68,10 +68,14 @@ def small():
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="In the waiting room.",
+    help="Chairs in the waiting room.",
 )
 @click.option(
-    "--customers", type=click.IntRange(min=0), default=20, show_default=True, help="Who come."
+    "--customers",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="Customers who come.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
 def main(chairs, customers, as_json):

@@ -2,8 +2,8 @@
 17.1).
 
 A network that ends soon is checked in every order (`proven`); of other networks a fixed number of
-schedules is run (`tried`), so these tests do the same on every machine. The sizes are small: what a
-larger network adds is more of the same processes.
+schedules is run (`tried`), so these tests do the same on every machine. The sizes are small,
+because a larger network only adds more processes of the same kinds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from weft.coroutines import Channel, run
 from weft.plugnplay import coroutines as co
 
 EXAMPLES = Path(__file__).resolve().parents[1]
-LONGEST = 250.0  # seconds: the searches end by themselves, or after their schedules
+LONGEST = 250.0  # seconds; the searches end earlier, or after their number of schedules
 
 
 def example(name: str) -> Any:
@@ -62,7 +62,7 @@ def test_philosophers_with_security_never_starve(table: str) -> None:
 
 
 def test_greedy_philosophers_are_found_without_the_unlucky_moment() -> None:
-    """Rule 17.5: the philosophers take the left fork first, and nothing makes all of them take it
+    """Rule 17.5: the philosophers take the left fork first, and nothing forces all of them to do so
     at the same time.
     """
     dining = example("dining_philosophers")
@@ -101,7 +101,7 @@ def test_token_ring() -> None:
 
 
 def test_wordcount(tmp_path: Path) -> None:
-    """The job of the demo: all orders of two workers find what a plain counter finds."""
+    """The job of the demo: all orders of two workers find the same words as a plain counter."""
     wordcount, words = example("wordcount"), importlib.import_module("words")
     files = [tmp_path / name for name in ("a", "b")]
     for file, text in zip(files, ("to be or", "not to be"), strict=True):
@@ -153,7 +153,7 @@ def test_farm_scale() -> None:
 def stream(
     make: Callable[..., Any], *inputs: list[Any], outs: int = 1, grouped: bool = True
 ) -> Any:
-    """Returns what a process writes to its outputs, given these inputs."""
+    """Returns the values that a process writes to its outputs, given these inputs."""
     sources = [Channel(f"in {i}") for i in range(len(inputs))]
     sinks = [Channel(f"out {i}") for i in range(outs)]
     readers: Any = [c.reader() for c in sources]

@@ -19,7 +19,7 @@ from PIL import Image
 EXAMPLES = Path(__file__).resolve().parents[1]
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / f"{path.name}.py").exists())
 BACKENDS = ("coroutines", "greenlets", "threads")
-# Only some tests use this list, because to start an interpreter for each process takes a while.
+# Only some tests use this list, because starting an interpreter for each process takes a while.
 ALL = (*BACKENDS, "processes")
 
 sys.path[:0] = [str(EXAMPLES / "mandelbrot"), str(EXAMPLES / "wordcount")]
@@ -27,8 +27,8 @@ import fractal  # noqa: E402
 import words  # noqa: E402
 
 each_backend = pytest.mark.parametrize("backend", BACKENDS)
-# Greenlets run the same text as threads, with `await` left out, so one of the two is enough for
-# what an example computes.
+# Greenlets run the same text as threads, with `await` left out, so one of the two backends is
+# enough to test the results of an example.
 each_style = pytest.mark.parametrize("backend", ("coroutines", "threads"))
 each_example = pytest.mark.parametrize("name", NAMES)
 

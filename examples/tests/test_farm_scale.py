@@ -53,8 +53,8 @@ def test_every_job_is_done_once(hosts: int, homes: int, number: int) -> None:
 def test_one_host_takes_what_one_counts_by_hand(delay: float) -> None:
     costs = Costs(work=0.02, service=0.001, delay=delay)
     done, seconds = simulate(1, 0, 5, costs)
-    # These are request, service, answer, work, request, service; and between jobs each answer and
-    # the next request too.
+    # A job takes request, service, answer, work, request and service; between jobs come each answer
+    # and the next request.
     assert seconds == pytest.approx(5 * (0.02 + 2 * 0.001) + 5 * 4 * delay - delay)
     assert done == [0, 1, 2, 3, 4]
 
@@ -85,7 +85,7 @@ def test_it_reaches_the_bound_and_no_more(hosts: int, homes: int, work: float) -
     done, seconds = simulate(hosts, homes, 60 * hosts, costs)
     found, most = costs.work * len(done) / seconds, bound(hosts, homes, costs)
     assert found <= most * (1 + 1e-9)
-    # A host waits for its requests even if no other host is before it, and a home of a tree waits
+    # A host waits for its requests even if no other host is ahead of it, and a home of a tree waits
     # for the requests of its hosts. At the beginning and the end of the run some of them are idle.
     alone = work / (work + 2 * costs.service + 4 * costs.delay)
     assert found >= 0.95 * min(most, hosts * alone)

@@ -6,8 +6,8 @@
            pieces                counts
       reader ════►  counter × N  ════►  merge
 
-No process is told when to stop. When the reader has sent its last piece, it returns and lets go of
-its end; then the counters' loops end, and after them the loop of the merger (rule 3.4).
+No process needs a message to stop. When the reader has sent its last piece, it returns and so
+releases its end; then the counters' loops end, and after them the loop of the merger (rule 3.4).
 """
 
 from __future__ import annotations

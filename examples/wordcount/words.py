@@ -1,4 +1,5 @@
-"""Counting words, without processes: how text becomes words, and how a file is cut into pieces.
+"""Counts words, without processes: defines how text becomes words, and how a file is cut into
+pieces.
 
 Invariant: a piece ends where a line ends, so no word is cut in two; joined, the pieces of a file
 are the file.
@@ -30,7 +31,7 @@ def pieces(path: Path) -> Iterator[str]:
 
 
 def plain(paths: Iterable[Path]) -> Counter[str]:
-    """Returns the counts that the network must find, by one counter in one loop."""
+    """Returns the counts that the network must find, computed by one counter in one loop."""
     total: Counter[str] = Counter()
     for path in paths:
         total.update(count(path.read_text(encoding="utf-8", errors="replace")))
@@ -38,7 +39,7 @@ def plain(paths: Iterable[Path]) -> Counter[str]:
 
 
 def most_frequent(total: Counter[str], top: int) -> list[tuple[str, int]]:
-    """Returns the most frequent words by count, then by word, so that the order never depends on
-    which worker was first.
+    """Returns the most frequent words by count, then by word, so that the order does not depend on
+    which worker finished first.
     """
     return sorted(total.items(), key=lambda item: (-item[1], item[0]))[:top]

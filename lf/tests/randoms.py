@@ -39,7 +39,7 @@ class _Leaf:
     lines: list[str] = field(default_factory=list)
 
 
-def _some(pick: Pick, of: list[str], least: int = 0) -> list[str]:
+def _random_items(pick: Pick, of: list[str], least: int = 0) -> list[str]:
     """Returns a random choice of at least `least` items of `of`, in their order."""
     chosen = [x for x in of if pick(2)]
     while len(chosen) < least and of:
@@ -49,7 +49,7 @@ def _some(pick: Pick, of: list[str], least: int = 0) -> list[str]:
     return [x for x in of if x in chosen]
 
 
-def _seen(leaf: _Leaf, name: str) -> str:
+def _input_expression(leaf: _Leaf, name: str) -> str:
     """Returns a C expression whose value depends on the presence and the value of an input or
     action.
     """
@@ -67,7 +67,7 @@ def _seen(leaf: _Leaf, name: str) -> str:
 def _body(
     pick: Pick, leaf: _Leaf, readable: list[str], writes: list[str], number: int, moves: list[str]
 ) -> str:
-    terms = [_seen(leaf, n) for n in readable if n in leaf.inputs or n in leaf.actions]
+    terms = [_input_expression(leaf, n) for n in readable if n in leaf.inputs or n in leaf.actions]
     total = " + ".join(["self->s * 3", *terms, str(number)])
     lines = [f"self->s = ({total}) % 1000;"]
     for name in writes:
@@ -99,13 +99,13 @@ def _reaction(
     pick: Pick, leaf: _Leaf, number: int, indent: str, more: list[str], moves: list[str]
 ) -> str:
     triggers = [*leaf.inputs, *leaf.timers, *leaf.actions, *more]
-    chosen = _some(pick, triggers, 1) or ["startup"]
+    chosen = _random_items(pick, triggers, 1) or ["startup"]
     if not pick(5) and "startup" not in chosen:
         chosen = ["startup", *chosen]
     if not pick(8):
         chosen = [*chosen, "shutdown"]
-    sources = _some(pick, [n for n in leaf.inputs if n not in chosen])
-    writes = _some(pick, [*leaf.outputs, *leaf.actions])
+    sources = _random_items(pick, [n for n in leaf.inputs if n not in chosen])
+    writes = _random_items(pick, [*leaf.outputs, *leaf.actions])
     effects = [*writes, *(("reset", "history")[pick(2)] + f"({m})" for m in moves)]
     text = f"{indent}reaction({', '.join(chosen)})"
     if sources:

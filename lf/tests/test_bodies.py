@@ -44,7 +44,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_value_of_another_type_is_told(write: Write, tmp_path: Path) -> None:
     """The warning is at the line of the program, without the macros in between, from build and
-    check alike. Warnings that only -Wall asks for are left out.
+    check alike. Warnings that only -Wall enables are left out.
     """
     path = write(WARNED)
     built = build(model(path), Wanted(quick=True)).warnings

@@ -1,4 +1,4 @@
-"""Tests of `weft lf format`: what it makes of a text, that the program stays the same, and that a
+"""Tests of `weft lf format`: its result for a text, that the program stays the same, and that a
 second pass changes nothing."""
 
 from __future__ import annotations

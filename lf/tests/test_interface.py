@@ -1,4 +1,4 @@
-"""Tests that the names that interface.toml promises are there."""
+"""Tests that the names that interface.toml promises exist."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ const int numbers[] = {3};
 
 
 def test_a_plain_action_has_a_token_where_bodies_ask(write: Write) -> None:
-    """The token holds a copy of the value, may be scheduled again, and is gone after the body,
+    """The token holds a copy of the value, may be scheduled again, and is released after the body,
     however the body ends."""
     path = write("""target C
 main reactor {

@@ -237,14 +237,14 @@ def test_notifications_that_make_no_sense(client: Client, capsys: Any) -> None:
     client.tell("textDocument/didChange", {"textDocument": 5})
     wrong = {"textDocument": {"uri": client.path.as_uri()}, "contentChanges": [{"text": 5}]}
     client.tell("textDocument/didChange", wrong)
-    assert "5 is no text" in capsys.readouterr().err
+    assert "expected text, got 5" in capsys.readouterr().err
     assert len(client.ask("textDocument/documentSymbol")) == 2
 
 
 @pytest.mark.parametrize("length", ["-5", "abc", "", "9" * 5000, "999999999999999999"])
 def test_a_length_that_is_none(length: str, capsys: Any) -> None:
-    """If a length makes no sense, it is not known where the next message begins. A large length
-    takes no memory."""
+    """If a length makes no sense, the server cannot know where the next message begins. A large
+    length takes no memory."""
     status, found = answers(f"Content-Length: {length}\r\n\r\n".encode() + END)
     assert (status, found) == (1, [])
     assert "the server ends" in capsys.readouterr().err

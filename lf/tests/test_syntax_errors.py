@@ -75,8 +75,8 @@ def test_one_mistake_is_told_once(mistake: tuple[str, str, str]) -> None:
 
 
 def test_several_mistakes_are_all_told() -> None:
-    """Any of the mistakes together: each is reported, and nothing at another place. Two
-    neighbours may count as one."""
+    """Any combination of the mistakes is reported at the right places, with nothing else reported.
+    Two neighbours may count as one."""
     parse(GOOD, "x.lf")
     rows = GOOD.split("\n")
     for seed in range(12):
@@ -130,7 +130,8 @@ def test_what_does_not_end(text: str) -> None:
 
 
 def test_a_body_that_does_not_end_is_found_at_once() -> None:
-    """The time does not double with each comment behind the body: 60 of them would never end."""
+    """The time does not double with each comment behind the body; if it did, 60 comments would take
+    forever."""
     text = (
         "target C\nmain reactor {\n  reaction(startup) {= f(); }\n" + "  // it's a /= b */\n" * 60
     )

@@ -52,7 +52,7 @@ WEFT_HOT static void work_b(void *self) {
   SEND(1);
 }
 #if LINKED
-/* Check that every message comes, in order: pin 4 or 5 goes high for good if one is lost. */
+/* Check that every message arrives, in order: pin 4 or 5 goes high for good if one is lost. */
 static void receive(void *self) {
   unsigned i = (unsigned)(uintptr_t)self;
   if (link[1 - i].port.value != ++half[i].expected) pin_high(4 + i);

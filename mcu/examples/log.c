@@ -18,7 +18,7 @@ static uint32_t tick(weft_event *e, uint32_t release) {
   WEFT_LOG(&records, "that was all");
   return WEFT_DONE;
 }
-/* A packet that fits into the FIFO of the UART is sent when the FIFO is empty, so nobody waits. */
+/* A packet that fits into the FIFO of the UART is sent when the FIFO is empty, so no code waits. */
 static uint32_t send(weft_event *e, uint32_t release) {
   (void)e, (void)release;
   uint8_t packet[WEFT_LOG_ROOM];

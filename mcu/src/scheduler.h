@@ -12,7 +12,7 @@
  *    is in claimed[core].
  *  - A change of the event that a waiting core should hold (by a post or a withdrawn claim) sets
  *    the news flag of every core under the lock and wakes all cores. A waiting core clears its own
- *    flag under the lock when it claims, and looks at the flag before every sleep. weft_wake is
+ *    flag under the lock when it claims, and checks the flag before every sleep. weft_wake is
  *    remembered, so no news is lost in between.
  *  - A waiting core that has news puts its claim back before it scans again, because an earlier
  *    event of its own actor counts too.

@@ -1,5 +1,5 @@
-"""The thesis's own implementations, with which Weft is compared, written anew for today's asyncio
-and _thread: aPyCSP's channels over a yielding or a rescheduling future (uaPyCSP), and
+"""Reimplements the thesis's own channels, with which Weft is compared, for today's asyncio and
+_thread: aPyCSP's channels over a yielding or a rescheduling future (uaPyCSP), and
 PyCSP-locksharing's over a CFuture and a re-entrant lock (uPyCSP).
 """
 
@@ -14,7 +14,7 @@ class Poisoned(Exception):
 
 
 class Yielding:
-    """A future that its task polls in each of the task's turns."""
+    """A future whose task polls it in each turn."""
 
     def __init__(self):
         self.done = False
@@ -148,7 +148,7 @@ async def quiet(coro):
 
 
 async def parallel(*coros):
-    """Runs coroutines as gather() does in the thesis: a task that poison ended is quiet."""
+    """Runs coroutines as gather() does in the thesis: a poisoned task raises nothing."""
     return await asyncio.gather(*[quiet(c) for c in coros])
 
 

@@ -3,7 +3,7 @@
 the instructions of an operation, which are exact and the same in every run (the emulator's
 clock is one nanosecond for each instruction). BOARD: board-pure, board-natmod or
 board-native. `on_board.py BOARD room KB…` prints how many processes of Weft, and tasks of
-asyncio at a rescheduling future, wait in a heap of that many KB, each at a channel of its
+asyncio at a rescheduling future, fit in a heap of that many KB, each waiting at a channel of its
 own; `on_board.py BOARD pieces` prints the bytes of each part of such a process. Benches of
 100 waiters and more have a heap of BIG bytes, the others that of the firmware,
 140 KB."""
@@ -23,7 +23,7 @@ PROGRAM = "import sys\nsys.argv[:] = {argv!r}\nimport {module}\n"
 
 
 def measured(where: str, *argv: str, heap: int = 0) -> str:
-    """Returns what a program of this folder prints on the board."""
+    """Runs a program of this folder on the board and returns its output."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = folder / "measure.py"

@@ -1,5 +1,5 @@
-"""The benches themselves, on MicroPython: on_device.py BENCH WAY SAMPLES PER. It prints `ns V V …`,
-with a figure for each sample.
+"""Runs one bench on MicroPython: on_device.py BENCH WAY SAMPLES PER. It prints `ns V V …`, with a
+figure for each sample.
 
 Ways: await and yield (Weft's coroutines), threads, apycsp (the old names on Weft), yielding,
 rescheduling, cfuture (the thesis's), pair (two threads that pass a lock back and forth)."""

@@ -1,5 +1,5 @@
-"""The parts of a board that the examples use: a pin, or on a PC a pin that a script changes; and
-the second core, or a stand-in for it.
+"""Provides the parts of a board that the examples use: a pin, or on a PC a pin that a script
+changes; and the second core, or a stand-in for it.
 """
 
 try:

@@ -43,7 +43,7 @@ lossy = Channel("newest", capacity=3, overflow="drop_oldest")
 
 @process
 async def late(source):
-    await sleep_ms(20)  # only the newest three samples are of use
+    await sleep_ms(20)  # only the three newest samples are useful
     got = []
     async for value in source:
         got.append(value)

@@ -1,5 +1,5 @@
 """A command shell on a serial line. The line's interrupt puts its bytes into a ring, one process
-makes lines of them, and another one executes these. The commands are `blink N`, `mem` and
+splits them into lines, and another one executes the lines. The commands are `blink N`, `mem` and
 `quit`."""
 
 from weft.coroutines import Channel, Parallel, process, run, sleep_ms

@@ -68,7 +68,7 @@ static mp_obj_t rd_step(end_t* e) {
           if (!at_once(p)) {
             return p->v;
           }
-          p->at = MP_OBJ_FROM_PTR(e);  // as if p had waited and a writer had come
+          p->at = MP_OBJ_FROM_PTR(e);  // as if p had waited and a writer had arrived
           push(p);
           return MP_OBJ_NULL;
         }
@@ -178,7 +178,7 @@ static mp_obj_t once_iternext(mp_obj_t self) {
 
 // --- objects
 
-// Reads or sets a field, as MicroPython asks for in `dest`.
+// Reads or sets a field, as `dest` requests.
 static void use_field(mp_obj_t* field, mp_obj_t* dest) {
   if (dest[0] == MP_OBJ_NULL) {
     dest[0] = *field;

@@ -1,7 +1,7 @@
 // The core itself does a fair select of readers of plain channels, if their waiting queues hold
 // only processes. A select that waits is in no queue: `ok` of each of its channels is the sel_t
 // itself. A writer that arrives commits it. Any other code that touches one of the channels, or
-// asks where the process waits, is Python code: chan_attr() and proc_attr() notice such an access,
+// reads where the process waits, is Python code: chan_attr() and proc_attr() notice such an access,
 // and first replace the sel_t by an Alternative of weft/_alt.py (sel_settle).
 //
 // weft_native.c includes this file, after its code for reading and writing. A natmod has no select.
@@ -57,7 +57,7 @@ static mp_obj_t sel_result(sel_t* s, mp_map_elem_t* turn, mp_int_t i, mp_obj_t v
   return mp_make_stop_iteration(mp_obj_new_tuple(2, pair));
 }
 
-// Returns whether the core may do this select for the running process; notes the channels.
+// Returns whether the core may do this select for the running process; stores the channels.
 static bool sel_open(sel_t* s) {
   proc_t* p = S.cur;
   if (p == NULL || p->at != mp_const_none || p->x == mp_const_none) {

@@ -1,6 +1,6 @@
 // node board.mjs FIRMWARE.elf DISK.img SOCKET: MicroPython's firmware for the RP2040 under
-// emulator/, in real time, with a file system in its flash and UART 1 on a Unix socket. Prints what
-// the board writes to UART 0, its prompt; runs until it is ended.
+// emulator/, in real time, with a file system in its flash and UART 1 on a Unix socket. Prints the
+// output of UART 0, the board's prompt; runs until it is killed.
 import { readFileSync, writeSync } from 'node:fs';
 import { Cable, Machine, Pace } from '../../emulator/src/index.mjs';
 

@@ -1,7 +1,7 @@
 // node run.mjs FIRMWARE.elf PROGRAM.py…: runs a program on MicroPython's firmware for the RP2040,
 // under emulator/, through the raw prompt on UART 0, as mpremote does. Before each further program
-// it makes a soft reset, whatever core 1 does. Prints what the programs print; exit status 1 if one
-// raises, or if the board stops.
+// it makes a soft reset, even while core 1 runs. Prints the output of the programs; the exit status
+// is 1 if one raises, or if the board stops.
 import { readFileSync } from 'node:fs';
 import { Machine } from '../../emulator/src/index.mjs';
 

@@ -1,8 +1,8 @@
 """Runs a program on the emulated Cortex-M3 (QEMU's mps2-an385), which counts instructions exactly.
 
 The program is compiled and put on the board's disk as main.py, with the modules that it imports. It
-runs without arguments, and the emulator ends when it ends. Two runs of one program execute the same
-number of instructions.
+runs without arguments, and the emulator ends when the program ends. Two runs of one program execute
+the same number of instructions.
 """
 
 from __future__ import annotations
@@ -81,8 +81,7 @@ def run(
     heap: int = 0,
     packages: tuple[Path, ...] = (),
 ) -> str:
-    """Runs a program and returns what it prints. A program that does not reach its end fails the
-    test.
+    """Runs a program and returns its output. A program that does not reach its end fails the test.
 
     more: modules that the program imports.
     packages: folders of packages that add to weft.

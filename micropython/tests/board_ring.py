@@ -50,7 +50,7 @@ async def main():
     from weft.coroutines import Parallel
 
     source = ring.reader()
-    beats(Beats(), 10)  # meanwhile the scheduler does not look at the ring
+    beats(Beats(), 10)  # meanwhile the scheduler does not poll the ring
     return (await Parallel(take(source)))[0], ring.overflows
 
 

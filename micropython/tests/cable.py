@@ -2,8 +2,8 @@
 it, or let it corrupt bytes.
 
 Invariants
-- The PC's end is a pseudo-terminal, `device`. It exists until `plug_out_pc`, whether a program has
-  it open or not.
+- The PC's end is a pseudo-terminal, `device`. It exists until `plug_out_pc`, even while no program
+  has it open.
 - Only the cable's thread reads, writes and closes the descriptors of the two ends. Another thread
   replaces them under the lock, leaves the old ones in `gone`, and wakes the cable's thread. The
   other thread must not close a descriptor itself: the cable's thread may be about to wait at it,
@@ -22,8 +22,8 @@ import tty
 
 
 class Spoiler:
-    """Drops, changes and inserts bytes at random: of a thousand bytes as many as given. The seed
-    decides which ones."""
+    """Drops, changes and inserts bytes at random, at the given rates per thousand bytes. The seed
+    decides which bytes."""
 
     def __init__(self, seed: int, per_mille: float) -> None:
         self.dice, self.chance, self.spoilt = random.Random(seed), per_mille / 1000, 0

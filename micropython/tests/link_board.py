@@ -1,5 +1,5 @@
 """The program of the board in test_link.py: `link_board.py DESCRIPTOR SCENARIO [lease=MS]
-[largest=N]` plays a scenario over a link and prints what it observed."""
+[largest=N]` plays a scenario over a link and prints its observations."""
 
 import sys
 
@@ -38,7 +38,7 @@ async def pump(source, to):
 
 
 async def two_pumps(pc):
-    """Runs two processes on the board; each lets go of its own ends when it ends."""
+    """Runs two processes on the board; each releases its own ends when it ends."""
     a, b = await pc.reader("a"), await pc.reader("b")
     x, y = await pc.writer("x"), await pc.writer("y")
     await Parallel(pump(a, x), pump(b, y))

@@ -1,7 +1,7 @@
 """The program of the boards in test_link_boards.py. It serves one session after another, and in
 each performs the task that it reads from the channel `do`.
 
-It prints nothing, and keeps its messages; the next session can ask for them with `report`.
+It prints nothing, and keeps its messages; the next session can fetch them with `report`.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Measures CommsTime on the core alone, for test_native.py: instructions (on the board) or
+"""Measures CommsTime on the bare core, for test_native.py: instructions (on the board) or
 nanoseconds for each communication, bytes allocated, and bytes of a process that waits. Prints lines
 `name: value`."""
 

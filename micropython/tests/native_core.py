@@ -395,7 +395,7 @@ def test_throw():
         c.r = None
         p.at = None
         p.throw(KeyError())
-        same(core.waiting(), 0)  # the read does not queue
+        same(core.waiting(), 0)  # the reader is not in the run queue
         core.push(p)
         same(run(), [("p", wanted)])
     c = Chan(None)
@@ -441,7 +441,7 @@ def test_ends_and_failures():
     same(run(), [("odd", "strange", 12), ("odd", "ValueError")])
 
     def told():
-        for what in (None, 5):  # None: the process suspends itself, by no operation of Weft
+        for what in (None, 5):  # None: the process suspends itself without an operation of Weft
             try:
                 yield what
             except ValueError:

@@ -1,4 +1,4 @@
-"""Tests that a million communications allocate as many bytes as README.md says, measured by
+"""Tests that a million communications allocate the number of bytes given in README.md, measured by
 gc.mem_alloc() with collection off, on 64-bit ports.
 """
 

@@ -39,7 +39,7 @@ class Stops:
         self.there.wait()
 
     def let_go(self) -> None:
-        """Lets the thread go on, and waits until its wait is over."""
+        """Lets the thread go on, and waits until the thread's wait is over."""
         self.go.set()
         self.woken.wait()
 

@@ -1,4 +1,4 @@
-"""Runs the examples and the programs of the pages, and compares what they print."""
+"""Runs the examples and the programs of the pages, and compares their output."""
 
 from __future__ import annotations
 

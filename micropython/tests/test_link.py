@@ -295,8 +295,8 @@ def test_a_board_that_does_not_read_holds_its_writer_and_only_that() -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_board_that_is_killed_has_died(tier: str) -> None:
-    """rule 4.5: the values that the board wrote are read first; then operations that wait for the
-    board raise PeerDied"""
+    """rule 4.5: the values that the board wrote are read first; afterwards, operations that wait
+    for the board raise PeerDied"""
     with plugged("echo", tier=tier) as (pc, board):
         (there,) = ends(pc, there="r")
         back = Channel("back", capacity=4)
@@ -510,7 +510,7 @@ def _takes(end: Any) -> None:
 
 
 def test_a_value_that_waits_when_the_end_is_given_goes_to_the_board_too() -> None:
-    """wire 1.4: a channel is handed out while parties wait and its buffer is full"""
+    """wire 1.4: an end is handed over while parties wait and its channel's buffer is full"""
     with plugged("echo") as (pc, board):
         outward, back = Channel("there", capacity=2), Channel("back")
         to, mine = outward.writer(), back.reader()
@@ -529,7 +529,7 @@ def test_a_value_that_waits_when_the_end_is_given_goes_to_the_board_too() -> Non
 
 
 def test_a_board_that_gives_up_a_read_loses_nothing() -> None:
-    """rules 6.2, 6.3; wire 4.3: withdrawal is a question"""
+    """rules 6.2, 6.3; wire 4.3: a withdrawal waits for its answer"""
     with plugged("gives_up") as (pc, board):
         numbers, message = ends(pc, numbers="r", told="w")
         more = Channel("more")

@@ -192,8 +192,8 @@ def test_a_board_that_is_switched_off_and_on_is_another_one(board: Firmware) -> 
 
 
 def test_a_cable_that_is_plugged_out_and_in_again(board: Firmware) -> None:
-    """wire 12.6: each side learns by its lease that the other is gone; plugged in again, they begin
-    a new session"""
+    """wire 12.6: each side learns from its lease that the other has gone; when the cable is plugged
+    in again, the two begin a new session"""
     while not board.cable.cut:
         with suppress(PeerDied), told(board, "echo", lease=1.0) as pc:
             there, back = ends(pc, there="r", back="w")
@@ -303,7 +303,7 @@ def blocks(page: str) -> tuple[str, str]:
 def test_the_programs_of_a_page_as_they_stand(
     page: str, kind: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only the path of the device is changed, to that of the cable."""
+    """Runs the page's programs with one change: the path of the device is that of the cable."""
     main, pc = blocks(page)
     made = kind(tmp_path, {"main.py": main.encode()})
     try:

@@ -120,7 +120,7 @@ def test_a_board_that_is_switched_off_and_on_is_another_one(squares: Bare) -> No
 
 
 def test_a_cable_that_is_plugged_out_and_in_again(squares: Bare) -> None:
-    """wire 12.6: each side learns by its lease that the other is gone"""
+    """wire 12.6: each side learns from its lease that the other has gone"""
     while not squares.cable.cut:
         with suppress(PeerDied), session(squares, lease=1.0) as (pc, to, back):
             to(2)  # on a busy machine the emulator may be silent for the lease: PeerDied, again
@@ -182,7 +182,7 @@ def test_csp_processes_of_the_board_hold_their_sampler_back_while_the_pc_does_no
 def test_a_process_of_the_board_goes_on_with_the_next_session_and_ends_when_the_pc_wants_no_more(
     sensors: Bare,
 ) -> None:
-    # The filter writes nothing before it has been told a rate.
+    # The filter writes nothing before it has received a rate.
     with serial.connect(sensors.cable.device, baud=19200, lease=PATIENT) as pc:
         rates = Channel("rates")
         pc.give("rates", rates.reader())
@@ -195,8 +195,8 @@ def test_a_process_of_the_board_goes_on_with_the_next_session_and_ends_when_the_
         before = [mean(), mean()]
         assert before[1] > before[0]
         mean.retire()
-        # The uplink has ended, and so have the filter and the sampler. The control process goes on
-        # reading until its write finds no reader.
+        # The uplink, the filter and the sampler have ended. The control process goes on reading
+        # until its write finds no reader.
         rates = Channel("rates")
         pc.give("rates", rates.reader())
         rate = rates.writer()
@@ -211,7 +211,7 @@ PAGE = tiers.ROOT / "mcu" / "LINK.md"
 def test_the_program_of_the_page_as_it_stands(
     squares: Bare, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only the path of the device is changed, to that of the cable."""
+    """Runs the page's program with one change: the path of the device is that of the cable."""
     (program,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
     exec(program.replace("/dev/ttyUSB0", squares.cable.device), {"__name__": "pc"})
     assert capsys.readouterr().out.split() == ["0", "1", "4", "9", "16"]
@@ -249,7 +249,8 @@ def lines_of(*files: Path) -> list[dict[str, Any]]:
 
 
 def test_what_a_board_has_recorded_is_fetched_over_the_link(recorded: Bare, tmp_path: Path) -> None:
-    """rules M24, 14.17: processes and an actor, their channels, and times on the PC's clock"""
+    """rules M24, 14.17: a record contains processes and an actor, their channels, and times on the
+    PC's clock"""
     with serial.connect(recorded.cable.device, baud=19200, lease=PATIENT) as pc:
         numbers, answers = Channel("numbers"), Channel("answers")
         pc.give("numbers", numbers.reader())
@@ -281,10 +282,10 @@ def test_what_a_board_has_recorded_is_fetched_over_the_link(recorded: Bare, tmp_
     ):
         assert commits.count((path, op, channel)) == 5
     assert ("device/lamp", "event blink", None) in commits
-    # The emulator's clock is not as even as a crystal, so only this is certain: all that is in the
-    # file was before the file was there. python/tests/test_flight_boards.py has the bound.
+    # The emulator's clock is not as even as a crystal. So only one thing is certain: every event in
+    # the file happened before the file existed. python/tests/test_flight_boards.py has the bound.
     assert max(one.first_ns + x["t"] for x in lines) <= fetched + within
-    # The second call has what came since, and who waits still.
+    # The second call fetches the events since the first one, and the processes that still wait.
     later = [x for x in lines_of(tmp_path / "later.flight") if x.get("c") == "squares"]
     assert [x["e"] for x in later] == ["begin"]  # the uplink waits
     in_perfetto(tmp_path / "here.flight", tmp_path / "board.flight")
@@ -339,7 +340,7 @@ def test_a_board_that_serves_no_recorder_is_awaited_for_a_while(
 
 
 def test_bytes_over_a_uart_are_a_trace(recorded: Bare, tmp_path: Path) -> None:
-    """rule M24: no link is needed; rule 14.17: such a file has a clock of its own"""
+    """rule M24: recording needs no link; rule 14.17: such a file has a clock of its own"""
     emulator, out = tiers.ROOT / "emulator" / "bin" / "weft-rp2040", tmp_path / "board.bytes"
     elf = tiers.ROOT / ".build" / "mcu" / "rp2040-flight" / "flight.elf"
     subprocess.run([emulator, "run", elf, "--uart", out, "--quiet"], check=True)

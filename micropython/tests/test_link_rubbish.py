@@ -128,7 +128,8 @@ def test_a_line_of_rubbish_gives_no_byte_to_the_session(seed: int) -> None:
 
 
 def test_a_packet_with_any_one_bit_spoilt_is_passed_over_and_whole_it_is_taken() -> None:
-    """wire 13.1, 13.2: the checksum, with the keys of both sides, covers the whole packet"""
+    """wire 13.1, 13.2: the checksum, which includes the keys of both sides, covers the whole
+    packet"""
     output = tiers.snippet(
         "pure",
         "from weft import _line\n"

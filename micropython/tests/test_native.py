@@ -34,7 +34,7 @@ pytestmark = pytest.mark.together  # the lane keeps the output of programs
 
 
 def wasm(program: Path, folder: Path) -> str:
-    """Runs a program on MicroPython's WebAssembly port, in node; returns what it prints."""
+    """Runs a program on MicroPython's WebAssembly port, in node; returns its output."""
     shutil.copytree(tiers.HERE / "weft", folder / "weft")
     done = subprocess.run(
         ["node", tiers.HERE / "wasm" / "run.mjs", program, folder],
@@ -49,9 +49,9 @@ def wasm(program: Path, folder: Path) -> str:
 @functools.cache
 def ran(where: str, name: str) -> str:
     """Runs a program of this folder with the core of the tier or board `where` as its module
-    `core`; returns what it prints."""
-    # The folder is for this OS process alone: another OS process may run the same program at the
-    # same time.
+    `core`; returns its output."""
+    # Only this OS process uses the folder: another OS process may run the same program at the same
+    # time.
     (tiers.MADE / "native").mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{where}-{name}.", dir=tiers.MADE / "native"))
     atexit.register(shutil.rmtree, folder, True)
@@ -69,7 +69,7 @@ def figures(where: str, program: str) -> dict[str, float]:
 
 
 NATIVES = ["native", "gil", "natmod", "board-native", "board-natmod"]
-# The first program uses the core alone, the second the whole package.
+# The first program uses the bare core, the second the whole package.
 PROGRAMS = ["native_commstime", "native_package"]
 
 

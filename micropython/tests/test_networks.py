@@ -23,7 +23,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("tier", "first"),
     [
-        # The conformance room plays networks on the pure code too, on CPython.
+        # The conformance room plays networks on the pure code on CPython too.
         pytest.param(t, n, id=f"{t}-{n}", marks=pytest.mark.soak if t in tiers.PYTHONS else ())
         for t, n in CASES
     ],

@@ -1,5 +1,5 @@
-"""Tests of a ring: filled by a real hard interrupt on the emulated Cortex-M3, and on unix, while no
-key is pressed."""
+"""Tests of a ring that a real hard interrupt fills on the emulated Cortex-M3, and of a ring on unix
+while no key is pressed."""
 
 from __future__ import annotations
 

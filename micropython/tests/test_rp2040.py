@@ -111,7 +111,7 @@ def test_the_heap_that_it_takes_is_what_the_page_says() -> None:
 
 def test_core_0_writes_files_while_core_1_fills_a_ring() -> None:
     """Upstream's issue 8793: the port stops core 1 while the flash is written. The ring counts the
-    values that find no room in that time, and the function puts them again."""
+    values for which it has no room in that time, and the function puts them again."""
     done = on_the_board(FLASH)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "0 True\n"

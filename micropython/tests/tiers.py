@@ -51,8 +51,8 @@ def command(tier: str, heap: str = "") -> list[str]:
 
 
 def run(tier: str, *args: str | Path, heap: str = "", folders: tuple[Path, ...] = ()) -> str:
-    """Runs a script and returns what it prints. The test fails if the script fails, or if it does
-    not run on the core of the tier."""
+    """Runs a script and returns its output. The test fails if the script fails, or if it does not
+    run on the core of the tier."""
     done = subprocess.run(
         [*command(tier, heap), *map(str, args)],
         env=environment(tier, *folders),

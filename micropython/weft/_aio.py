@@ -9,8 +9,8 @@ Invariants
   process runs. So a process may await asyncio's awaitables. When one is due, asyncio queues the
   Task, whose `coro` (_Resume) only pushes the process.
 - A task that waits at a channel is not in asyncio's queue: its `data` is a `_Wait`. A writer never
-  gives such a reader a value. It passes over the reader's node and calls `note`, as it does for an
-  Alternative; the task takes the value when it runs, or leaves without one.
+  gives such a reader a value. The writer skips the reader's node and calls `note`, as it does for
+  an Alternative; the task takes the value when it runs, or leaves without one.
 """
 
 import asyncio
@@ -406,8 +406,8 @@ def again(t):
 
 
 def point():
-    """Begins an operation of the running task. Returns the task. Raises a cancellation that was put
-    off."""
+    """Begins an operation of the running task. Returns the task. Raises a deferred
+    cancellation."""
     t = task()
     if t in _asked:
         _asked.remove(t)
@@ -416,7 +416,7 @@ def point():
 
 
 async def select(guards, mode, ended):
-    """Performs a select in a task: looks at the guards, and waits until one of their channels
+    """Performs a select in a task: checks the guards, and waits until one of their channels
     changes. Raises BadUse for a barrier or the end of a process.
     """
     point()

@@ -3,7 +3,7 @@
 Invariants
 - An Alt is `live` from its enrolment to its commit. Only a live Alt may be committed by a partner.
   `commit` takes all its nodes out of their queues. The nodes of a standing Alternative stay in
-  their queues, and are passed over while the Alternative is not live.
+  their queues, and are skipped while the Alternative is not live.
 - `won` is the index of the guard that committed, or -1; `v` is its value and `e` its error.
   `pending` is True while the value has still to be made.
 - A retired guard is `gone` for the select that waits: it is in no queue, and never ready (5.6).
@@ -156,7 +156,7 @@ class Alt:
 
     mark = 0
 
-    # Which guards are ready.
+    # The following methods find out which guards are ready.
 
     def state(self, n):
         k = n.kind
@@ -266,7 +266,7 @@ class Alt:
             return random.choice(ready)
         return away if away >= 0 else past
 
-    # Committing.
+    # The following methods commit the select.
 
     def take(self, i, p):
         """Commits to guard i at once: the process runs, and the select is in no queue. Returns True
@@ -379,7 +379,7 @@ class Alt:
     def note(self, n):
         pass
 
-    # Waiting.
+    # The following methods wait.
 
     def enrol(self, p):
         self.p = p
@@ -485,7 +485,7 @@ async def select(*guards, mode="fair", ended="silent"):
         if rots is None or len(rots) > 8:
             rots = p.x.rots = {}
         key += id(guards[0]) ^ id(guards[-1])
-        # Guards may be made anew for each select, so the key is made of the ends.
+        # A program may make new guards for each select, so the key is made of the ends.
         for g in (guards[0], guards[-1]):
             if isinstance(g, Guard):
                 key = len(guards) + sum(
@@ -610,7 +610,7 @@ class Alternative(Alt):
                 c = n.c
                 if n.on and n.kind == IN and not (c.pz or c.cap or c.over or n.end.x):
                     w = c.k.w
-                    # This is the usual case, which needs no coroutine of selecting().
+                    # The usual case needs no coroutine of selecting().
                     if w is not None and not isinstance(w, Node):
                         self.ready.pop(0)
                         n.queued = False

@@ -30,7 +30,7 @@ def begin(body):
         try:
             start_new_thread(body, ())
             return None
-        except OSError as error:  # on rp2 the previous thread may not have quite left core 1
+        except OSError as error:  # on rp2 the previous thread may still be on core 1
             e = error
             pause(1)
         except (MemoryError, RuntimeError) as error:

@@ -3,11 +3,11 @@ not do itself. Buffers, and choices at a channel, are in _full.
 
 Invariants
 - A channel has a queue of waiting readers (`k.r` … `k.rt`) and one of waiting writers (`k.w` …
-  `k.wt`), linked by `nx`, first come, first served. A queue holds Procs and Nodes. A Node stands
-  for a guard of a choice or for an extended read (`alt`).
-- `k.ok` is False whenever a plain operation must look at more than the head of a queue (`_look`);
-  `k.q` is None whenever a plain operation at a channel with a buffer must look at more than that
-  head and the buffer.
+  `k.wt`), linked by `nx`, in order of arrival. A queue holds Procs and Nodes. A Node stands for a
+  guard of a choice or for an extended read (`alt`).
+- `k.ok` is False whenever a plain operation must check more than the head of a queue (`_look`);
+  `k.q` is None whenever a plain operation at a channel with a buffer must check more than that head
+  and the buffer.
 - An operation that has committed is out of its queue. A Proc that has committed and is still held
   waits with `at` HELD.
 - No process holds an end while the end is in a channel as a value or on its way: its `h` is 0, and
@@ -20,10 +20,10 @@ from builtins import isinstance  # looking up a builtin name costs a board 1,500
 from . import _core as core
 from .errors import BadUse, Cancelled, PeerDied, Poisoned, Retired
 
-REQ = "cancelled"  # `at` of a process that was asked to end and does not wait
+REQ = "cancelled"  # `at` of a cancelled process that does not wait
 HELD = "held"  # `at` of a process whose operation has committed but not yet returned
 FLIGHT = "in flight"  # `at` of a process to which a Cancelled was thrown, whether raised or not
-LATE = "late"  # `at` of a reader that has its value and was asked to end afterwards
+LATE = "late"  # `at` of a reader that was cancelled after it had got its value
 NOTHING = object()
 LATER = object()
 ENDS = (core.Rd, core.Wr)
@@ -74,7 +74,7 @@ class Channel:
     # Most channels never change these defaults of the class. A field of an instance costs memory.
     imm = held = owed = dropped = mark = size = pz = nodes = cap = over = 0
     dr = dw = False  # an end of the readers, or of the writers, has died
-    nr = nw = None  # the number of reader and writer ends; None: there never was one
+    nr = nw = None  # the number of reader and writer ends; None if there never was one
     buf = ()
 
     def __init__(self, name=None, *, capacity=0, overflow="block", immunity=0):
@@ -171,7 +171,7 @@ class Channel:
             return self.nr == 0
         return self.nw == 0 and not self.owed
 
-    # The queues. `out` is True for the writers' queue.
+    # The methods of the queues. `out` is True for the writers' queue.
 
     def link(self, out, x):
         k = self.k
@@ -250,7 +250,7 @@ class Channel:
         core.push(x)
         return True
 
-    # The end of a channel.
+    # The following methods end a channel.
 
     def lose(self, v):
         """Drops a value that no reader receives: if it is an end, the end is retired (2.4)."""
@@ -408,7 +408,7 @@ def read(rd, p):
         if v is not NOTHING:
             if not at_once(p):
                 return (v,)
-            p.at, p.v = rd, v  # as if p had waited and a writer had come
+            p.at, p.v = rd, v  # as if p had waited and a writer had arrived
             core.push(p)
             return None
     if c.ended(False):
@@ -521,7 +521,7 @@ def install(ended, failed):
 
 
 def retire(*ends):
-    """Retires these ends: lets go of each of them (rule 3)."""
+    """Retires these ends: releases each of them (rule 3)."""
     for end in ends:
         end.retire()
 

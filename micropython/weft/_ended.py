@@ -70,8 +70,8 @@ def tell(proc):
 
 
 def watched(process):
-    """Marks a process so that its failure does not fail its group, as long as a process that asked
-    for its end lives (7.11). Returns the same process. Raises BadUse if the process has been
+    """Marks a process so that its failure does not fail its group, as long as a process that
+    watches it lives (7.11). Returns the same process. Raises BadUse if the process has been
     started."""
     if process.done or process.k:
         raise BadUse("watched: process %s was started before" % process.path)

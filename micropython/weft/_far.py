@@ -38,7 +38,7 @@ class Op:
 
 
 class Far(_chan.Channel):
-    """A channel of the PC. It has the methods of a Channel, but these ask the PC."""
+    """A channel of the PC. It has the methods of a Channel, but they defer to the PC."""
 
     how = None  # how the channel has ended: 1 retired, 2 poisoned, 3 died, as in a frame ENDED
     strength = 0

@@ -76,8 +76,8 @@ class _Given:
 
 
 def first(self, out):
-    """Returns the first party of a queue that can commit. An Alternative that does not wait is
-    passed over.
+    """Returns the first party of a queue that can commit. Skips an Alternative that does not
+    wait.
     """
     x = self.k.w if out else self.k.r
     while x is not None and isinstance(x, Node) and not (x.alt.live and x.on and not x.gone):
@@ -86,8 +86,8 @@ def first(self, out):
 
 
 def note(self, out):
-    """Notes at the Alternatives in a queue that the channel has changed for them: they look at it
-    when they next select."""
+    """Tells the Alternatives in a queue that the channel has changed for them: they check it at
+    their next select."""
     x = self.k.w if out else self.k.r
     while x is not None:
         if isinstance(x, Node):
@@ -197,7 +197,7 @@ def pay(self, v, e):
 
 def direct(self):
     """Returns the waiting reader that receives a written value directly, past the buffer (1.5).
-    None if no reader waits, or if it is an extended read and there is no slot for it.
+    None if no reader waits, or if that reader is an extended read without a free slot.
     """
     x = None if self.buf else self.first(False)
     if x is not None and isinstance(x, Node) and x.alt.ext and self.full():

@@ -60,7 +60,7 @@ class Group:
         party = self.party
         p = party.owner.k
         party.owner.groups -= 1
-        if party.mine and p.at is REQ:  # the group's request to end its block has not been served
+        if party.mine and p.at is REQ:  # the group's request to end its block is still pending
             p.at = None
             party.owner.asked = False
         if error is not None:

@@ -3,7 +3,7 @@
 Invariants
 - `limits` of a process contains the limits that it is in, the outermost first; `depth` is the index
   of a limit in `limits`.
-- A limit asks its process to end once. The process records the limit that asked: in `by`, or in
+- A limit cancels its process once. The process records the limit that cancelled it: in `by`, or in
   `flight.by` once the Cancelled is thrown. None stands for a request from elsewhere. Of several
   unserved requests, a request from elsewhere counts, or else that of the outermost limit.
 """
@@ -50,8 +50,8 @@ class Limit:
         self.proc.ask(self)
 
     def taken_back(self):
-        """Takes back this limit's request to end if the request has not been served. Returns
-        whether it was taken back."""
+        """Withdraws this limit's request to end if the request is still pending. Returns whether it
+        was withdrawn."""
         p = self.proc
         if not p.asked or p.by is not self:
             return False
@@ -62,7 +62,7 @@ class Limit:
         return True
 
     def reschedule(self, seconds):
-        """Sets another time, in seconds from now; None means never. Raises BadUse if the limit has
+        """Moves the limit to `seconds` from now; None means never. Raises BadUse if the limit has
         already ended its block."""
         if self.expired and not self.lost and not self.taken_back():
             raise BadUse("reschedule: the limit has ended its block")
@@ -72,8 +72,8 @@ class Limit:
         self.arm()
 
     def leave(self, proc, error):
-        """Leaves the block. Returns True if this limit's own Cancelled left the block: it goes no
-        further.
+        """Leaves the block. Returns True if this limit's own Cancelled left the block, which must
+        not propagate.
 
         Raises:
             TimeoutError: in the same case, if `timeout` or `deadline` made the limit.

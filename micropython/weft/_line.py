@@ -1,11 +1,11 @@
 """The protocol of a serial line below a session: START, packets, and sending lost packets again
-(WIRE.md 12.6, 13). The caller does the input and output, and tells the time.
+(WIRE.md 12.6, 13). The caller does the input and output, and passes the time.
 
 Invariants
 - `give` takes and `input` returns bytes of the session. While the line is linked, these bytes
   belong to one start of one peer.
-- A packet is taken whole or not at all, and only if it is the next packet. After bytes that are no
-  packet, the next zero byte begins a new packet.
+- A packet is taken whole or not at all, and only if it is the next packet. After bytes that are not
+  a packet, the next zero byte begins a new packet.
 - `kept` contains the packets from number `base` on that are not acknowledged. The first `sent` of
   them have been sent since passed() last had all of them sent again.
 """
@@ -70,15 +70,15 @@ class Line:
         which the peer counts as lost; 0 means never.
     """
 
-    window = 4  # the limit on packets that are not acknowledged
+    window = 4  # the limit on unacknowledged packets
 
     def __init__(self, token, most=192, again=200, lease=3000):
         self.mine, self.theirs = token, 0
         self.most, self.again, self.lease = most, again, lease
         self.asked = (lease, again)
         self.linked = self.owes = self.says = False
-        # Whether a packet of the peer has come. From then on the peer's STARTs have this end's
-        # token, unless the peer has started anew.
+        # Whether a packet of the peer has come. After that, the peer's STARTs have this end's
+        # token, unless the peer has restarted.
         self.knows_me = False
         self.lost = None  # the reason why the peer is lost
         self.piece = bytearray()
@@ -94,7 +94,7 @@ class Line:
         return self.linked and not self.lost and len(self.kept) < self.window
 
     def give(self, data):
-        """Queues a packet of at most `most` bytes. The caller has checked that there is room()."""
+        """Queues a packet of at most `most` bytes. The caller has checked room()."""
         self.kept.append(data)
 
     def input(self, data, now):
@@ -151,7 +151,7 @@ class Line:
         if a == 0 or a == self.mine:
             return
         if self.linked:
-            # The peer may even have started anew with the same token.
+            # The peer may even have restarted with the same token.
             if a != self.theirs or (self.knows_me and not b):
                 self.lost = "it has started anew"
             else:

@@ -12,10 +12,10 @@ Invariants
   find it. Data that grow later (`kids` of a group) are used only under `lock`.
 - `running` counts the processes that do not wait. The thread that makes it 0 checks whether
   anything can still happen, or declares deadlock (10.1).
-- At most one of the waiting processes leads: it looks at the clock for all, because a lock has no
+- At most one of the waiting processes leads: it checks the clock for all, because a lock has no
   acquire with a time limit here.
 - Ctrl-C is raised in the main program's thread, wherever that thread is. All code that takes `lock`
-  also releases it then. If that thread runs a process that waits, the process is asked to end
+  also releases it then. If that thread runs a process that waits, the process is cancelled
   (`wait`), and has failed with the KeyboardInterrupt.
 """
 
@@ -184,7 +184,7 @@ class Thread(_proc.Process):
 
     def poke(self):
         sem = self.sem
-        if sem.locked():  # if not, the process was poked before, and has not noticed yet
+        if sem.locked():  # otherwise the process was poked before, and has not noticed yet
             try:
                 sem.release()
             except RuntimeError:  # two threads poked it at the same moment
@@ -299,7 +299,7 @@ def asleep(f, *args):
 
 
 def lead(p):
-    """Looks at the clock and the sources for all processes, until p is woken or nothing is due."""
+    """Checks the clock and the sources for all processes, until p is woken or nothing is due."""
     global leader
     leader = p
     try:

@@ -18,7 +18,7 @@ def how_of(error):
 
 
 class NoResult(WeftError):
-    """Stands in the place of a result. It is false, and its text gives the reason why there is no
+    """Stands for a missing result. It is false, and its text gives the reason why there is no
     result."""
 
     process = how = reason = where = "?"  # `where` stays "?": source lines are not recorded

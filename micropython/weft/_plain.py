@@ -200,7 +200,7 @@ def _from_buffer(c, p, rd):
     if _who is p and _left:
         _left -= 1
     elif at_once(p):
-        p.at = rd  # as if p had waited and a writer had come
+        p.at = rd  # as if p had waited and a writer had arrived
         _push(p)
         return None
     return p
@@ -235,7 +235,7 @@ def _into_buffer(c, p, wr, v):
 
 
 def _last(head, last):
-    """Returns the last Proc of a queue that is not empty; `last` is its `rt` or `wt`."""
+    """Returns the last Proc of a queue that is not empty; `last` is the queue's `rt` or `wt`."""
     return head if head.nx is None else last
 
 
@@ -255,7 +255,7 @@ try:
     DONE = _ended()  # a generator that has ended: awaiting it takes no time
     for _ in DONE:
         pass
-    ONCE = [None]  # awaiting ONCE yields ONCE; the loop looks for it before it looks for None
+    ONCE = [None]  # awaiting ONCE yields ONCE; the loop checks for it before it checks for None
     ONCE[0] = ONCE
 except ImportError:
     from ._awaitables import DONE, ONCE
@@ -327,9 +327,9 @@ def _hooked(p, y):
 
 
 def _odd(p, y):
-    """Handles a process p that has yielded y, which is no object of the core. Raises the error of
-    the hook `strange` in p, and returns what p yields next; ONCE if p has suspended itself by means
-    of Weft after all.
+    """Handles a process p that has yielded y, which is not an object of the core. Raises the error
+    of the hook `strange` in p, and returns what p yields next; ONCE if p has suspended itself by
+    means of Weft after all.
     """
     if y is None and (p.g is None or p.e is not None or _queued(p)):
         return ONCE

@@ -1,7 +1,7 @@
 """Processes, groups and runs (rule 7).
 
 Invariants
-- A Process lets go of its ends before its group (class Party) is notified of its end (7.7).
+- A Process releases its ends before its group (class Party) is notified of its end (7.7).
 - `Party.live` counts the processes of a group that have started and not finished. When it falls to
   0, the owner of the group, if it waits for them, is put into the run queue.
 - `asked` is set from a request to end until its Cancelled is raised. Meanwhile a process that does
@@ -30,10 +30,10 @@ class Process:
     """A process: the function `fn` with its arguments. `fn` returns a coroutine or generator."""
 
     limits = ()  # the limits that the process is in, the outermost first (_limits)
-    by = None  # if `asked`: the limit that asked; None if the request is from elsewhere
+    by = None  # if `asked`: the limit that cancelled it; None if the request is from elsewhere
     flight = None  # the last Cancelled that was thrown to the process while it was in a limit
     watchers = ()  # the Nodes of selects that wait for its end
-    watching = ()  # the processes that asked for its end; None stands for ordinary code
+    watching = ()  # the processes that watch its end; None stands for ordinary code
     watch = 0  # 1: a select has waited for its end; 2: `watched`, its failure is its watchers'
     groups = 0  # the number of Group blocks that the process is in
 
@@ -57,7 +57,7 @@ class Process:
         self.given = name
         return self
 
-    # The attributes that __getattr__ handles are no properties, because with a property in a class
+    # The attributes that __getattr__ handles are not properties, because with a property in a class
     # MicroPython searches the class at every store to a field, and a process costs twice as much.
     def __getattr__(self, what):
         if what == "done":  # not a field: at the end of a process there may be no memory for one
@@ -119,7 +119,7 @@ class Process:
         core.push(k)
 
     def cancel(self):
-        """Asks the process to end: its operation, or its next one, raises Cancelled (6.1)."""
+        """Cancels the process: its operation, or its next one, raises Cancelled (6.1)."""
         self.ask()
 
     def ended(self):
@@ -137,7 +137,7 @@ class Process:
         return self.k is not None and self.k.at is FLIGHT and core.cur() is not self.k
 
     def ask(self, by=None):
-        """Asks the process to end, for the limit `by`, or None if the request is from elsewhere. Of
+        """Cancels the process, for the limit `by`, or None if the request is from elsewhere. Of
         several requests before the process has met one, the outermost counts (7.12)."""
         p = self.k
         if self.done:
@@ -206,7 +206,7 @@ def hold(ends, things):
 
 
 def let_go(proc, error):
-    """Makes the process let go of its ends, and poisons them if `error` is a Poisoned (4.3)."""
+    """Makes the process release its ends, and poisons them if `error` is a Poisoned (4.3)."""
     ends, proc.ends = proc.ends, ()
     for end in ends:
         end.h -= 1
@@ -225,14 +225,14 @@ def ended(p, value):
 def failed(p, error):
     if p.x is None:
         raise error
-    if isinstance(error, StopIteration):  # _aio._Shell raises this, since it is no generator
+    if isinstance(error, StopIteration):  # _aio._Shell raises this, since it is not a generator
         finish(p.x, error.value, None)
     else:
         finish(p.x, None, error)
 
 
 def finish(proc, value, error):
-    """Ends a process: it lets go of its ends, then its watchers are notified, then its group
+    """Ends a process: it releases its ends, then its watchers are notified, then its group
     (7.7)."""
     p = proc.k
     at = p.at
@@ -301,7 +301,7 @@ def current_process():
 
 def flatten(things, out):
     """Appends to `out` the processes in `things` and in the iterables in it; returns `out`. Raises
-    BadUse for an item that is no process."""
+    BadUse for an item that is not a process."""
     for x in things:
         if isinstance(x, Process):
             out.append(x)
@@ -310,7 +310,7 @@ def flatten(things, out):
             if isinstance(x, (str, bytes) + ENDS):
                 raise TypeError
             i = iter(x)
-        except Exception:  # a process of weft.threads, say, gives an AttributeError
+        except Exception:  # for example, a process of weft.threads gives an AttributeError
             raise bad("PROCESS", x)
         flatten(i, out)
     return out
@@ -413,15 +413,15 @@ async def Parallel(*processes):
 
 
 def never(ps):
-    """Notes that those of these processes that have not started never will: they let go of their
-    ends.
+    """Marks those of these processes that have not started as never to be started: they release
+    their ends.
     """
     for x in ps:
         if not x.k:
             let_go(x, None)
 
 
-# The outermost run.
+# The following functions perform the outermost run.
 
 
 def run(*processes, clock="steady", host="weft"):

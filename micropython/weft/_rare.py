@@ -1,4 +1,4 @@
-"""Errors that few programs meet. weft.errors imports this module when such an error is first
+"""Rare errors. weft.errors imports this module when such an error is first
 used."""
 
 from .errors import WeftError
@@ -12,7 +12,7 @@ except NameError:  # MicroPython's builtins have none
 
 
 class Deadlock(WeftError):
-    """Nothing can go on (rule 10). `report` is the text; `knot` and `blocked` are lists of
+    """No process can go on (rule 10). `report` is the text; `knot` and `blocked` are lists of
     paths."""
 
     def __init__(self, report, knot, blocked):

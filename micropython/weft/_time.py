@@ -51,9 +51,9 @@ def now_ms():
 
 
 def later(n):
-    """Returns the time n milliseconds from now, for a timer, which is never early (8.5). `now_ms`
-    leaves out the part of a millisecond that has passed, so one millisecond is added to a future
-    time.
+    """Returns the time n milliseconds from now, for a timer, which is never
+    early (8.5). `now_ms` is rounded down, so one millisecond is added to a
+    future time.
     """
     t = now_ms() + n
     return t if virtual or n <= 0 else t + 1
@@ -82,7 +82,7 @@ def begin(clock):
         raise BadUse('clock is "steady" or "virtual", not %r' % (clock,))
     virtual, _vt, _ticking = clock == "virtual", 0, False
     _timers.clear()
-    while _sources:  # sources may be left over from io calls that were given up
+    while _sources:  # sources of abandoned io calls may remain
         s = _sources.pop()
         if _poller is not None:
             try:
@@ -108,7 +108,7 @@ def disarm(x):
 
 
 def awake():
-    """Lets every round of the run queue look at the clock and at the sources from now on."""
+    """Makes every round of the run queue check the clock and the sources from now on."""
     global _ticking
     if not _ticking:
         _ticking = True
@@ -128,7 +128,7 @@ _tick.go = _on_tick
 
 
 def look():
-    """Fires the timers that are due, and looks at the sources. Returns whether an event came."""
+    """Fires the timers that are due, and polls the sources. Returns whether an event came."""
     came = False
     i = len(_sources)
     while i:
@@ -208,7 +208,7 @@ def leave():
 def wait(dt):
     if dt == 0:
         return
-    dt = min(dt, 1 << 28)  # `steady` must look at ticks_ms at least once in 2**29 ms
+    dt = min(dt, 1 << 28)  # `steady` must read ticks_ms at least once in 2**29 ms
     if _poller is not None:
         for _ in _poller.poll(dt if dt > 0 else 1 << 28):
             pass

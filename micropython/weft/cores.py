@@ -45,7 +45,7 @@ def _on_core1():
     return heap_unlock() > 0
 
 
-_NAP = 50  # µs between two looks of a core that waits for the other core, or for a sleeper
+_NAP = 50  # µs between two polls of a core that waits for the other core, or for a sleeper
 _STACK = 8192  # bytes of the stack of rp2's core 1
 _ENDS = core.Rd, core.Wr, core1_.Rd, core1_.Wr
 _AWAITED = BadUse("on core 1 a process is a generator: v = yield r.read(), not await")
@@ -68,7 +68,7 @@ class _There(chan1.Channel):
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.k.rt = self.k.wt = None  # made before core 1 starts: core 1 cannot make a field
+        self.k.rt = self.k.wt = None  # set before core 1 starts, because core 1 cannot add a field
         core1.channels.append(self)
 
     def spoil(self, strength=1):
@@ -387,7 +387,7 @@ class _Core1(IOBase):
 
     def leave(self):
         """Cancels core 1's processes and waits for them after an exception, such as Ctrl-C, has
-        left the run. One more Ctrl-C leaves core 1 running."""
+        left the run. A further Ctrl-C leaves core 1 running."""
         self.stop()
         while not self.over:
             if not self.turn:
@@ -452,7 +452,7 @@ class _Core1(IOBase):
         return some
 
     def did(self):
-        """Tells core 1 that core 0 has changed something that core 1 may have to see."""
+        """Informs core 1 that core 0 has changed something that core 1 may have to see."""
         self.steps += 1
         _wake()
         if self.asleep:
@@ -510,8 +510,8 @@ class _Core1(IOBase):
         _wake()
 
     def beat(self, _):
-        """The keeper's step, once in a round of core 1's run queue: looks at sleepers and lines,
-        and sleeps if there is nothing to do."""
+        """The keeper's step, once in a round of core 1's run queue: checks sleepers and lines, and
+        sleeps if there is nothing to do."""
         if not self.on:
             heap_lock()
             self.on = True
@@ -579,7 +579,7 @@ core1 = _Core1()
 
 
 def _heed(*_):
-    """Stops the network if core 0 has asked for this. (`serve` tends the lines after each call.)"""
+    """Stops the network if core 0 has requested that. (`serve` tends the lines after each call.)"""
     if core1.stopped:
         core1.party.stop()
 
@@ -597,7 +597,7 @@ def _failed_(p, e, _):
     if isinstance(e, MemoryError):
         e = NoRoom("process %s allocated: core 1 may not, make it before" % path)
     elif not isinstance(e, (ChannelEnd, Cancelled, BadUse)) and not e.args:
-        e = type(e)("process %s, on core 1" % path)  # core 1 had no memory for a text
+        e = type(e)("process %s, on core 1" % path)  # core 1 has no memory for a text
     proc1.failed(p, e)
 
 

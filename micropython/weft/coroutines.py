@@ -1,8 +1,8 @@
 """Processes as coroutines on one scheduler: a process awaits its operations."""
 
-# MicroPython's cache of look-ups has 64 places, and names get places in the order in which they are
-# first met. With these two imports first, no two names of the core share a place
-# (tests/test_costs.py counts).
+# MicroPython's cache of look-ups has 64 places, assigned to names in the order of their first use.
+# With these two imports first, no two names of the core share a place (tests/test_costs.py
+# counts).
 from .errors import *  # noqa: F403, I001
 from . import _core as _first  # noqa: F401
 from ._chan import Channel, poison, retire  # noqa: F401
@@ -24,8 +24,8 @@ async def run_async(*processes):
 
 
 def __getattr__(name):
-    """Loads a name that not every program needs, when the name is first used. (`in` also accepts a
-    part of such a name; then getattr() raises the AttributeError.)"""
+    """Loads a rarely needed name when it is first used. (`in` also accepts a part of such a name;
+    then getattr() raises the AttributeError.)"""
     if name in "Alternative Input Output after at select skip":
         from . import _alt as m
     elif name in "Barrier Timer sleep sleep_ms yield_":

@@ -7,7 +7,7 @@ class WeftError(Exception):
 
 
 class BadUse(WeftError):
-    """A mistake in the program; the text tells what to do (rule 11)."""
+    """A mistake in the program; the text describes the remedy (rule 11)."""
 
 
 class NoRoom(MemoryError):
@@ -22,7 +22,7 @@ class ChannelEnd(WeftError):
 
 
 class Retired(ChannelEnd):
-    """The other side is gone (rule 3)."""
+    """The other side has closed all its ends (rule 3)."""
 
 
 class Poisoned(ChannelEnd):
@@ -36,14 +36,14 @@ class PeerDied(ChannelEnd):
 
 
 class Cancelled(BaseException):
-    """The process was asked to end (rule 6). `value` is the value of a write that was withdrawn."""
+    """The process was cancelled (rule 6). `value` is the value of a write that was withdrawn."""
 
     value = None
     by = None  # the limit that made the request (_limits.Limit); None if it came from elsewhere
 
 
 def __getattr__(name):
-    """Loads an error that few programs meet, when the error is first named."""
+    """Loads a rarely needed error when it is first named."""
     if name == "NoResult":
         from . import _none as m
     elif name in "Deadlock Failures TimeoutError":

@@ -295,7 +295,7 @@ class Link:
             raise e
         return at, values, index
 
-    # Operations.
+    # The next methods perform operations.
 
     def _pack(self, v):
         b = _cbor.dumps(v)
@@ -370,7 +370,7 @@ class Link:
             p.v = v
             core.push(p)
 
-    # Frames.
+    # The next methods send and receive frames.
 
     def _send(self, kind, flags=0, where=0, txn=0, op=0, val=0, body=b""):
         if self.why is None:

@@ -44,7 +44,7 @@ from .errors import (  # noqa: F401
     WeftError,
 )
 
-# Ends.
+# The ends of channels.
 
 
 # Reader.read and Writer.write have few variables, because MicroPython allocates a call's state on
@@ -357,7 +357,7 @@ def _begin(ps, party, p=None):
             x.launch()
             begun += 1
     except NoRoom as e:
-        with _lock:  # the processes that got no thread never run; those that did are cancelled
+        with _lock:  # the processes without a thread never run; the others are cancelled
             if p is not None:
                 _machine.running += 1
                 p.k.at = REQ if p.asked and not party.stopped else None

@@ -3,10 +3,10 @@ The same attacks are tried on programs in Python and in C++.
 
     with Thief(url, keys) as thief:
         take, told = TAKES["overwrite"]
-        take(thief, "lab/results")            now the entry is the thief's, or says what it wants
+        take(thief, "lab/results")            now the entry is the thief's, or has the thief's data
         thief.got                             the first messages that the thief has received
 
-The thief joins as every member does, but its own program believes that it may hold all names.
+The thief joins like any member, but its own program believes that the thief may hold all names.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Thief:
 
     def refused(self, client: Any, name: str, takes: Callable[[Thief, str], None]) -> str:
         """Returns the error that a client receives after the thief has attacked. The attack is
-        repeated if the home has written its entry anew before the client came.
+        repeated if the home has rewritten its entry before the client came.
         """
         while True:
             takes(self, name)
@@ -118,7 +118,7 @@ class Thief:
         return entry
 
     def shows(self, entry: dict[str, Any], name: str) -> Any:
-        """Opens a session with the home, by the ticket in an entry, as any member may."""
+        """Opens a session with the home, with the ticket in an entry, as any member may."""
         request = {"host": "thief", "trust": False, "name": name, "side": "writer"}
         first = {**request, "ticket": entry["ticket"]}
         tls, print_ = self.meeting._client_tls, entry["fingerprint"]
@@ -147,14 +147,14 @@ class Thief:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Removes everything that the thief has left at the server."""
+        """Removes everything that the thief has stored at the server."""
         for name in self._written:
             self.delete(name)
         self.network.close()
 
 
 def _delete_and_take(thief: Thief, name: str) -> None:
-    """Deletes the entry and writes another. Repeats both if the home has written its entry in
+    """Deletes the entry and writes another one. Repeats both if the home has written its entry in
     between.
     """
     while True:
@@ -182,7 +182,7 @@ def _overwrite_the_address(thief: Thief, name: str) -> None:
 
 
 def _keep_the_home(thief: Thief, name: str) -> None:
-    """Replaces all but the home of the entry, so that the home believes that the entry is its
+    """Replaces the whole entry except the home, so that the home believes that the entry is its
     own.
     """
     print_ = {"fingerprint": thief.meeting._fingerprint, "address": thief.network.address}
@@ -272,7 +272,7 @@ def weft(*args: object) -> str:
 
 
 def keys_by_the_command(error: str, by: Path, folder: Path) -> Path:
-    """Makes keys by the command that the text `error` names."""
+    """Makes keys with the command that the text `error` names."""
     command = shlex.split(error.split("`")[1].replace("FOLDER", str(folder)))
     assert command[:3] == ["weft", "net", "keys"]
     weft(*command[2:], "--by", by)

@@ -38,7 +38,7 @@ ROOT = HERE.parent.parent
 sys.path.append(str(ROOT))  # makes the package conformance importable
 SERVER = ROOT / ".build/net/bin/nats-server"
 os.environ["WEFT_NATS_SERVER"] = str(SERVER)
-# Programs start in half the time without aiohttp, as for users who have installed only
+# Without aiohttp, programs start in half the time, as for users who have installed only
 # weft-csp[net].
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(HERE / "without"), os.environ.get("PYTHONPATH")])
@@ -79,14 +79,14 @@ class Program:
         )
 
     def next_report(self) -> Any:
-        """Waits for the next report of the program, and returns it."""
+        """Waits for the next report of the program, and returns the report."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, f"it has ended, with {self.process.wait()}"
         return json.loads(line)
 
     def go(self) -> None:
-        """Lets the program go on if it waits for this."""
+        """Lets the program go on if it waits for permission."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -121,7 +121,7 @@ def program() -> Iterator[Callable[..., Program]]:
         one.clear()
 
 
-class _Nobody(set[Any]):
+class _NoPrograms(set[Any]):
     def __contains__(self, _: object) -> bool:
         return False
 
@@ -129,8 +129,8 @@ class _Nobody(set[Any]):
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets this program open sessions with itself, which a home refuses."""
-    monkeypatch.setattr(_net_names, "_own_homes", _Nobody())
-    monkeypatch.setattr(_net_link, "_asking", _Nobody())
+    monkeypatch.setattr(_net_names, "_own_homes", _NoPrograms())
+    monkeypatch.setattr(_net_link, "_asking", _NoPrograms())
 
 
 @pytest.fixture(params=BUILDS)
@@ -155,7 +155,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def other_keys(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
-    """Makes the keys of another member, which may also hold all names."""
+    """Makes the keys of another member, which may hold all names too."""
     folder = tmp_path_factory.mktemp("net") / "other"
     return net.make_keys(folder, by=keys, name="other", offers=["*"])
 
@@ -227,8 +227,8 @@ def of_its_own() -> Iterator[str]:
     """Yields an address at which a server can be started again, after it was killed.
 
     Meanwhile no other lane takes the port (each port that is in use has a file), nor does the
-    system take it for an outgoing connection: the port is below those that the system gives, if
-    there are any below.
+    system use it for an outgoing connection: the port is below those that the system assigns, if
+    there are lower ones.
     """
     global _tried
     given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
@@ -257,7 +257,7 @@ def own_address() -> Iterator[str]:
 
 @pytest.fixture
 def server(keys: Path, tmp_path: Path, own_address: str) -> Iterator[_net_server.Server]:
-    """Starts a server for one test alone."""
+    """Starts a server for a single test."""
     folder = tmp_path / "server"
     net.make_keys(folder, by=keys, offers=["*"])
     with _net_server.Server(folder, own_address) as started:
@@ -272,7 +272,7 @@ def network(server: Any, keys: Path) -> Iterator[net.Network]:
 
 @pytest.fixture
 def refusing() -> Iterator[str]:
-    """Yields an address where no program listens, and none can."""
+    """Yields an address where no program listens, or can listen."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{bound.getsockname()[1]}"
@@ -280,8 +280,8 @@ def refusing() -> Iterator[str]:
 
 @pytest.fixture
 def never_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes programs believe that the server was not away: they do not wait for a program that is
-    not there at once.
+    """Makes programs believe that the server was never away, so that they do not wait for a program
+    that is missing.
     """
     monkeypatch.setattr(_net_relay, "BACK", 0.0)
 
@@ -325,7 +325,7 @@ class Agent:
 
     @property
     def report(self) -> dict[str, Any]:
-        """What the agent reports when it has begun."""
+        """The agent's first report."""
         assert self._report is not None, f"it has not begun: {self.refused}"
         return self._report
 
@@ -361,7 +361,7 @@ def gone(pid: int) -> bool:
 
 @pytest.fixture(scope="session")
 def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    """The host gpu1, with two OS processes, for all tests that leave it unchanged: to start a host
+    """The host gpu1, with two OS processes, for all tests that leave it unchanged: starting a host
     takes longer than most tests.
     """
     folder = tmp_path_factory.mktemp("gpu1") / "server"
@@ -372,8 +372,8 @@ def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent
         try:
             yield agent
         finally:
-            # Whatever the tests have asked of the agent, its OS processes live, and no call in it
-            # has raised unnoticed.
+            # Whatever the tests have requested, the agent's OS processes live, and no exception in
+            # it went unnoticed.
             died = [pid for pid in pids if gone(pid)]
             agent.process.terminate()
             _, errors = agent.process.communicate()
@@ -391,7 +391,7 @@ def caller(gpu1: Agent, keys: Path) -> Iterator[net.Network]:
 
 
 def several_come(network: Any, name: str) -> None:
-    """Eight clients ask for a writer at the same time, and each receives a writer of its own."""
+    """Eight clients request a writer at the same time, and each receives a writer of its own."""
     ends: list[Any] = []
     threads = [
         threading.Thread(target=lambda: ends.append(network.writer(name, patience=60)))
@@ -405,8 +405,8 @@ def several_come(network: Any, name: str) -> None:
 
 
 def stand_in(impostor: Any, name: str, network: Any) -> None:
-    """Makes the impostor, who has offered the name, listen on the relay where `network` should: the
-    entry contains the fingerprint of `network`.
+    """Makes the impostor, which has offered the name, listen on the relay where `network` should:
+    the entry contains the fingerprint of `network`.
     """
 
     async def put_another_fingerprint() -> None:

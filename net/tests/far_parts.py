@@ -82,7 +82,7 @@ def x_of(point: Any) -> int:
 
 @ps.process
 def dies(numbers: Any) -> None:
-    """Dies after it has written one number."""
+    """Writes one number, and then kills its OS process."""
     numbers.write(os.getpid())
     print("last words", file=sys.stderr, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -90,7 +90,7 @@ def dies(numbers: Any) -> None:
 
 @ps.process
 def writes_for_ever(numbers: Any, reports: Any) -> None:
-    """Reports how the process ended: a cancellation runs its `finally`."""
+    """Reports how the process ended, even after a cancellation, because that runs its `finally`."""
     try:
         while True:
             numbers.write(os.getpid())
@@ -132,7 +132,7 @@ def poisons(values: Any) -> None:
     values.read()
 
 
-class Mine(ps.Retired):
+class RetiredSubclass(ps.Retired):
     pass
 
 
@@ -145,7 +145,11 @@ def left_by(how: str, *ends: Any) -> None:
     if how == "asks":
         r.retire()
         c.writer()
-    kinds = {"made": ps.Retired("mine"), "own": Mine("mine"), "poison": ps.Poisoned("mine")}
+    kinds = {
+        "made": ps.Retired("mine"),
+        "own": RetiredSubclass("mine"),
+        "poison": ps.Poisoned("mine"),
+    }
     if how in kinds:
         raise kinds[how]
     if how == "cancelled":

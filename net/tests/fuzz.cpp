@@ -1,8 +1,8 @@
 // A fuzz target for the input that weft/net.hpp takes from the network (WIRE.md 17), built with
-// clang++ -fsanitize=fuzzer,address,undefined. The first byte of the input tells what the other
-// bytes are: an entry under a name, a first message, a request for a session by the relay, pieces,
-// typed values, or packets of the relay. If the high bit of the first byte is set, the other bytes
-// are changes to a valid input, so that code behind the first checks is reached.
+// clang++ -fsanitize=fuzzer,address,undefined. The first byte of the input determines what the
+// other bytes are: an entry under a name, a first message, a request for a session by the relay,
+// pieces, typed values, or packets of the relay. If the high bit of the first byte is set, the
+// other bytes are changes to a valid input, so that code behind the first checks is reached.
 //
 // The target checks that nothing crashes; that an accepted input has all fields that are read
 // later, and is unchanged after it has been sent and read again; that the result of pieces does not
@@ -38,7 +38,7 @@ void entry(std::string_view in) {
     Any without = e.said;  // the entry that take_ticket() writes
     without["ticket"] = nullptr;
     require(n::Entry::of(without.dump(), 8, "lab").said == without);
-    (void)n::parted(e.text("address"));
+    (void)n::split_address(e.text("address"));
   } catch (const BadUse&) {
   }
 }
@@ -54,7 +54,8 @@ void first(std::string_view in) {
 }
 
 void asks(std::string_view in) {
-  if (const auto a = n::asked(in)) require(n::is_hex(a->session, 32) && n::is_place(a->from));
+  if (const auto a = n::session_request(in))
+    require(n::is_hex(a->session, 32) && n::is_place(a->from));
 }
 
 void pieces(std::string_view in, std::size_t step) {

@@ -8,12 +8,12 @@ loses and cuts.
 
 The tests do not use netem: not every kernel has it, and its losses cannot be counted from a test.
 Instead each machine has a TUN device, whose packets go to the switch, a program of its own. TCP
-sends again what the switch loses, as on any bad network.
+resends the packets that the switch loses, as on any bad network.
 
 Invariants
 - A namespace lives as long as its holder, a `cat` whose input belongs to the test: when the test
-  ends, all namespaces go.
-- The switch draws the packets that it loses from a seed, in the order in which packets come.
+  ends, all namespaces are removed.
+- The switch chooses the lost packets by a seed, in the order in which packets arrive.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def why_not() -> str:
 
 class Losses:
     """Draws losses: of every 1/loss packets exactly one is lost, at a random place. So a test that
-    sends at least 1/loss packets knows that one was lost. If each packet were drawn by itself, one
-    run in ninety would lose none.
+    sends at least 1/loss packets knows that one was lost. If each packet were drawn independently,
+    one run in ninety would lose none.
     """
 
     def __init__(self, seed: int) -> None:
@@ -64,7 +64,7 @@ class Losses:
 
     def next(self, loss: float) -> bool:
         if not loss:
-            self.left = 0  # makes the count of losses begin anew
+            self.left = 0  # restarts the count of losses
             return False
         if not self.left:
             self.left = round(1 / loss)
@@ -111,7 +111,8 @@ class Machines:
 
         Args:
             delay: seconds, each way.
-            jitter: at most so many seconds more, at random, so that packets overtake each other.
+            jitter: the largest random addition to the delay, in seconds, so that packets overtake
+            each other.
             loss: a share of 1; Losses draws the packets. cut: the machines that cannot be reached,
             and that reach no other.
         """
@@ -124,7 +125,7 @@ class Machines:
         return f"{NETWORK}.{machine}"
 
     def inside(self, machine: int) -> list[str]:
-        """Returns the words that must stand before a command so that it runs on this machine."""
+        """Returns the words to put before a command so that it runs on this machine."""
         return ["nsenter", f"--net=/proc/{self.holders[machine - 1].pid}/ns/net", "--"]
 
     def reached(self, url: str, machine: int) -> str:
@@ -174,7 +175,7 @@ class _Switch:
         self.number = 0
 
     def came(self, machine: int, packet: bytes) -> None:
-        # All other packets are IPv6 packets that look for neighbours, and there are no neighbours.
+        # All other packets are IPv6 neighbour solicitations, and there are no neighbours.
         to = packet[19] if packet[0] >> 4 == 4 else 0
         if to not in self.devices:
             return

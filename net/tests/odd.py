@@ -1,4 +1,4 @@
-"""Messages of a member that nobody expects (WIRE.md 17.2, 17.3): JSON with odd values in each
+"""Messages that no program expects from a member (WIRE.md 17.2, 17.3): JSON with odd values in each
 field, and texts that are not JSON. Each run draws some of them at random, and prints the seed.
 """
 

@@ -41,7 +41,7 @@ void names_reader(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Offers both sides, and keeps an end of each until the test lets it go on.
+// Offers both sides, and keeps an end of each until the test lets the program go on.
 void is_home(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   auto reader = c.reader();
@@ -87,7 +87,7 @@ void writes_for_ever(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Sends back whatever it reads, until there is no more.
+// Sends back every value that it reads, until the channel ends.
 void echoes(weft::net::Network& network, const Args& a) {
   auto values = network.at(a[0] + "/values").reader<weft::Typed<Any>>();
   auto back = network.at(a[0] + "/back").writer<weft::Typed<Any>>();
@@ -106,7 +106,7 @@ void echoes(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Sends back arrays of one dtype, and reports anything else that comes, until there is no more.
+// Sends back arrays of one dtype, and reports all other values, until the channel ends.
 template <class T>
 void echoes_arrays_of(weft::net::Network& network, const std::string& name) {
   using Array = weft::Typed<weft::net::Array<T>>;
@@ -225,7 +225,7 @@ void passes_on(weft::net::Network& network, const Args& a) {
   say_how_it_ends(passes(std::move(in), std::move(out)).named("passes"));
 }
 // Runs `passes` as the home of both channels. Withdraws the names of the channels when the test
-// says so.
+// orders it.
 void passes_on_at_home(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> there(weft::named("there")), back(weft::named("back"));
   auto in = back.reader();
@@ -258,7 +258,7 @@ void own_type(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Asks for an end. Reports "ok", or the error.
+// Requests an end. Reports "ok", or the error.
 void tries(weft::net::Network& network, const Args& a) {
   const double patience = std::stod(a[2]);
   try {
@@ -276,8 +276,8 @@ void tries(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Offers a name when the test says so, and reports how the offer ended. Withdraws the name when the
-// test says so.
+// Offers a name when the test orders it, and reports how the offer ended. Withdraws the name when
+// the test orders it.
 void offers(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   const auto keep = c.writer();
@@ -293,7 +293,7 @@ void offers(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Asks the network for an end of this program's own channel, and reports the answer.
+// Requests an end of this program's own channel from the network, and reports the answer.
 void comes_to_itself(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   network.offer(a[0], c, {.readers = true, .writers = true});

@@ -43,7 +43,7 @@ def wait_for_go() -> None:
 
 
 def echoes(address: str, keys: str, trust: str = "") -> None:
-    """Sends back what it reads, until the channel has ended."""
+    """Sends back every value that it reads, until the channel has ended."""
     with net.connect(address, keys=keys, trust=bool(trust), name="echo") as session:
         say([session.host, session.trusted])
         values, back = session.take("values"), session.take("back")
@@ -193,7 +193,7 @@ def counts_by_name(server: str, keys: str, name: str) -> None:
 
 
 def is_home(server: str, keys: str, name: str, relay: str = "auto") -> None:
-    """Offers both sides, and keeps an end of each until the test lets it go on."""
+    """Offers both sides, and keeps an end of each until the test lets the program go on."""
     with net.join(server, keys=keys, name="home", relay=relay) as network:
         c = th.Channel(name)
         held = c.reader(), c.writer()
@@ -242,7 +242,7 @@ def squares_by_name(server: str, keys: str, name: str) -> None:
 
 
 def reads_by_name(server: str, keys: str, name: str) -> None:
-    """Reads until the channel ends, or Ctrl-C comes. Reports which of the two came."""
+    """Reads until the channel ends, or Ctrl-C comes. Reports which of the two happened."""
     with net.join(server, keys=keys) as network:
         values = network.reader(name)
         try:
@@ -344,8 +344,8 @@ def writes_with_checksums(server: str, keys: str, name: str, seed: str, lease: s
 
 
 def reads_with_checksums(server: str, keys: str, name: str, capacity: str) -> None:
-    """Is the home of the channel. Reports when the first value has come, and in the end how many
-    values came, and how many of them were spoilt.
+    """Is the home of the channel. Reports when the first value has arrived, and at the end how many
+    values arrived, and how many of them were corrupted.
     """
     with net.join(server, keys=keys) as network:
         c = th.Channel(name, capacity=int(capacity))
@@ -420,7 +420,7 @@ def is_server(folder: str, address: str) -> None:
 
 
 def sums(server: str, keys: str, address: str, capacity: str) -> None:
-    """Is the home of a channel, and adds up all values that come."""
+    """Is the home of a channel, and adds up all values that arrive."""
     with net.join(server, keys=keys, address=address) as network:
         c = th.Channel("c", capacity=int(capacity))
         r = c.reader()
@@ -513,8 +513,8 @@ def cuts_off(server: str, keys: str, address: str) -> None:
 
 def squares_on_two(server: str, keys: str, address: str, n: str) -> None:
     """Has jobs squared by a supervisor over two hosts. Reports which OS process holds the tenth
-    job, and goes on once the test says so. Then reports which squares came, which jobs were done
-    twice, and what was logged.
+    job, and goes on once the test allows it. Then reports which squares arrived, which jobs were
+    done twice, and the log.
     """
     import far_parts
 
@@ -556,7 +556,7 @@ def squares_on_two(server: str, keys: str, address: str, n: str) -> None:
 
 
 def offers_and_withdraws(server: str, keys: str, name: str) -> None:
-    """Offers and withdraws a name again and again, whatever the server does. Reports how often its
+    """Offers and withdraws a name repeatedly, whatever the server does. Reports how often its
     second member has seen the name.
     """
     seen = 0

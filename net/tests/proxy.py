@@ -5,15 +5,15 @@ and a proxy between them that delays, stops and cuts.
         machines.configure(delay=0.02, loss=0.05)                  as Machines.configure()
         [*machines.inside(2), "python", …]                    a command, on the second
 
-Loopback loses nothing, and the system acknowledges bytes whatever a program does. So two things
-differ from a network. A lost piece makes the stream stop for RESENT, as a loss appears above TCP.
-And a cut ends the connections, since no program would ever notice silence.
+Loopback loses nothing, and the system acknowledges bytes even if a program does not read them. So
+two things differ from a network. A lost piece makes the stream stop for RESENT, as a loss appears
+above TCP. And a cut ends the connections, since otherwise no program would notice it.
 
 Invariants
-- Every connection of a program goes through the proxy: programs.py asks for a port that leads to
-  the address (`through`), and says which machine it is. The tests do so for the server's URL.
+- Every connection of a program goes through the proxy: programs.py requests a port that leads to
+  the address (`through`), and names its machine. The tests do so for the server's URL.
 - Bytes of a connection keep their order. Losses and delays are drawn from the seed, in the order in
-  which bytes come.
+  which bytes arrive.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from machines import Losses
 
 NETWORK = "127.77.0"
 RESENT = 0.2  # seconds after which TCP would send lost bytes again
-TOLD = "WEFT_TEST_PROXY"  # the environment variable that tells a program "PORT MACHINE"
+TOLD = "WEFT_TEST_PROXY"  # the environment variable with "PORT MACHINE" for a program
 
 
 def through(address: str) -> str:
@@ -132,14 +132,14 @@ class Loopback:
         except asyncio.CancelledError:
             self.counts["cut"] += 1
         except OSError:
-            pass  # no program listens at the address, or one of the two has gone
+            pass  # no program listens at the address, or one of the two has ended
         finally:
             del self.open[task]
             for writer in writers:
                 writer.transport.abort()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Sends pieces when they are due, each after the one before it. Up to 64 are under way."""
+        """Sends pieces when they are due, each after the previous one. Up to 64 are under way."""
         under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(64)
 
         async def deliver() -> None:

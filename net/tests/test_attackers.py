@@ -62,7 +62,7 @@ def lab(url: str, keys_of: Any) -> Any:
     _kept.clear()
 
 
-_kept: list[Any] = []  # keeps ends, so that no channel ends when a client goes
+_kept: list[Any] = []  # keeps ends, so that no channel ends when a client ends
 
 
 def offered(home: net.Network, name: str) -> Any:
@@ -101,7 +101,7 @@ def test_a_name_that_was_taken_by_the_relay(url, lab, keys_of, how):  # wire 17.
 
 def test_tickets_that_are_stolen(url, lab, keys_of, program):  # wire 17.4
     """A member that takes tickets and shows none delays the client. A member that shows a ticket
-    has a session, as any member may have, and can show the ticket once.
+    gets a session, as any member may, and can show the ticket only once.
     """
     home, _ = lab
     reader = offered(home, "lab/results")
@@ -118,8 +118,8 @@ def test_tickets_that_are_stolen(url, lab, keys_of, program):  # wire 17.4
 
 
 def test_an_entry_that_is_written_again(url, lab, keys_of, program):  # wire 17.4
-    """An entry is written again with a ticket that has been used, or that is for another name. The
-    home refuses the client, which has sent nothing to any other program.
+    """The thief rewrites an entry with a ticket that has been used, or that is for another name.
+    The home refuses the client, which has sent nothing to any other program.
     """
     home, client = lab
     reader = offered(home, "lab/one")
@@ -148,7 +148,7 @@ def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17
     kept_by = home._meeting.kept
     home._meeting.kept = lambda session: (received.append(session.host), kept_by(session))
     with Thief(url, keys_of("thief")) as thief, overhears(home.address) as (address, kept):
-        while not kept:  # the home had written its entry anew before the client came
+        while not kept:  # the home had rewritten its entry before the client came
             received.clear()
             thief.put("lab/results", {**thief.entry("lab/results"), "address": address})
             p = program("names_writer", url, keys_of("client"), "lab/results", 3)
@@ -160,7 +160,7 @@ def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17
 
 
 def test_nobody_offers_what_his_keys_are_not_for(url, keys, keys_of, tmp_path):  # wire 17.3
-    """The error names a command, and keys made by that command may hold the name."""
+    """The error names a command, and keys that the command makes may hold the name."""
     with net.join(url, keys=keys_of("m2"), name="m2") as network:
         with pytest.raises(
             BadUse,
@@ -219,8 +219,8 @@ ALLOWS = ["far_parts:pid", "far_parts:plus"]
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_a_false_host(gpu1, keys_of, trust):  # wire 17.9
-    """A false host would receive the arguments, and with `trust` its result would be unpickled
-    here."""
+    """A false host would receive the arguments, and with `trust` this program would unpickle its
+    result."""
     with (
         Thief(gpu1.url, keys_of("thief"), trust=trust) as thief,
         net.join(gpu1.url, keys=keys_of("client"), trust=trust) as caller,
@@ -237,8 +237,7 @@ def test_a_false_host(gpu1, keys_of, trust):  # wire 17.9
 
 
 def test_a_pool_passes_over_a_false_host(gpu1, keys_of):  # wire 17.9
-    """A pool passes over a false host even if that host claims more OS processes than the
-    others."""
+    """A pool skips a false host even if that host claims more OS processes than the other hosts."""
     with (
         Thief(gpu1.url, keys_of("thief")) as thief,
         net.join(gpu1.url, keys=keys_of("client")) as caller,
@@ -287,7 +286,7 @@ def test_what_a_grant_grants(grant, name, so):  # wire 17.3
 
 @pytest.mark.parametrize("which", ODD)
 def test_a_certificate_that_grants_nothing(url, lab, keys, tmp_path, keys_of, which):  # wire 17.3
-    """Certificates made before there were grants grant nothing: the program that holds such a
+    """Certificates from the time before grants existed grant nothing: the program that holds such a
     certificate refuses it, and so do programs that connect to that program. The subject of a
     certificate grants nothing.
     """

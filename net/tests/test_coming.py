@@ -1,5 +1,5 @@
-"""Connections on which no first message comes (WIRE.md 17.2): a listener keeps few of them, and
-goes on to serve others.
+"""Tests connections without a first message (WIRE.md 17.2): a listener keeps few of them, and goes
+on serving others.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def limits(monkeypatch: pytest.MonkeyPatch, enough: int, most: int, soon: float)
 
 
 async def connected(keys: Path, where: tuple[str, int], how: str) -> asyncio.StreamReader:
-    """Connects, and stops where `how` says."""
+    """Connects, and stops at the step that `how` names."""
     if how == "silent":
         reader, writer = await asyncio.open_connection(*where)
     else:
@@ -83,7 +83,7 @@ async def connected(keys: Path, where: tuple[str, int], how: str) -> asyncio.Str
 
 
 async def answered(keys: Path, where: tuple[str, int]) -> bool:
-    """Returns whether a connection with a first message is answered."""
+    """Returns whether the listener answers a connection with a first message."""
     tls = _net_keys.context(keys, server=False)
     reader, writer = await asyncio.open_connection(*where, ssl=tls)
     writer.write(_first.packed({"host": "client"}))
@@ -179,7 +179,7 @@ def test_900_who_say_nothing_leave_no_memory_behind(keys):  # wire 17.2
                 way.close()
             while len(_there) > 1:
                 await asyncio.sleep(0.1)
-            await asyncio.sleep(2 * _net_tls.Coming.SOON)  # by then the memory has been given back
+            await asyncio.sleep(2 * _net_tls.Coming.SOON)  # by then the memory has been released
             assert resident() - before < 20
 
     asyncio.run(main())

@@ -70,7 +70,7 @@ def test_cpp_reads_from_python(server, keys, network, cpp):
 
 
 def test_python_writes_to_a_home_in_cpp(server, keys, network, cpp):  # wire 17.4
-    """Values arrive at a rendezvous and through a buffer, from one program after another and from
+    """Values arrive at a rendezvous and through a buffer, from programs one after another and from
     several at once.
     """
     for capacity in (0, 16):
@@ -295,7 +295,7 @@ def test_a_choice_over_two_names(server, keys, network, cpp):  # wire 5
 
 
 def test_the_example(server, keys, build):
-    """The example runs as its page says: one program keeps values, several measure."""
+    """The example runs as its page describes: one program keeps values, several measure."""
     lab, env = str(built(build, "lab")), {**SANITIZED, "WEFT_NET": str(keys)}
     with subprocess.Popen(
         [lab, "keeps", server.url], stdout=subprocess.PIPE, text=True, env=env
@@ -330,7 +330,7 @@ def beside(network: Any, cpp: Any, name: str, *args: object) -> Any:
 
 
 def test_a_deadlock_with_cpp_is_told_in_both(server, keys, network, cpp):  # wire 10.8, 17.23
-    """Once no program can come any more, the deadlock is reported without a time limit, in one
+    """Once no further program can come, the deadlock is reported without a time limit, in one
     report, with processes and lines of both programs.
     """
     p, r, w = beside(network, cpp, "passes_on", server.url, keys)
@@ -379,8 +379,8 @@ def test_a_deadlock_between_two_in_cpp(server, keys, cpp):  # wire 10.6, 17.23
 
 
 def test_a_program_that_takes_no_part(server, keys, network, cpp, monkeypatch):  # wire 17.23
-    """Nothing is concluded beside a program that takes no part: such a program may do anything.
-    Here it is killed after some rounds.
+    """No deadlock is reported beside a program that takes no part in rounds, because such a program
+    may do anything. Here it is killed after some rounds.
     """
     p, r, w = beside(network, cpp, "passes_on_alone", server.url, keys)
     network.withdraw("d/there")
@@ -436,7 +436,7 @@ def test_the_other_side_or_another_type(server, keys, network, cpp):  # wire 17.
 
 
 def test_a_name_that_is_taken(server, keys, network, cpp):  # wire 17.3
-    """Python is refused a name that C++ holds, and the other way round. The name is free once it is
+    """Python is refused a name that C++ holds, and vice versa. The name is free once it is
     withdrawn.
     """
     network.offer("c", th.Channel("c"), readers=True)
@@ -460,8 +460,8 @@ def test_a_name_that_is_taken(server, keys, network, cpp):  # wire 17.3
 
 
 def test_openssl_is_there_until_a_program_has_ended(server, keys, cpp):
-    """After main() a thread of nats.c may still close a connection. Without OpenSSL that thread
-    would crash."""
+    """After main() a thread of nats.c may still close a connection. That thread would crash if
+    OpenSSL were already gone."""
     p = cpp("ends_with_openssl", server.url, keys)
     assert (p.next_report(), p.ended()) == (True, 0)
 
@@ -489,7 +489,7 @@ def test_no_server(keys, tmp_path, cpp, refusing):
 def test_keys_of_another_authority(server, keys, strange_keys, network, cpp, program):  # wire 17.1
     how, why = cpp("tries", server.url, strange_keys, "c", "reader", 1).next_report()
     assert how == "error" and "the NATS server at" in why
-    # The server lets the program in now; the home itself refuses it, whether the home or the client
+    # The server accepts the program now; the home itself refuses it, whether the home or the client
     # is in C++.
     home = cpp("is_home", server.url, keys, "c")
     assert home.next_report() == "offered"
@@ -525,7 +525,7 @@ def test_who_is_sent_away_leaves_no_descriptor(server, keys, network, cpp):  # w
             with contextlib.suppress(OSError):  # a reset
                 while raw.recv(100):
                     pass
-    while len(list(fds.iterdir())) > before:  # the home's threads end by themselves
+    while len(list(fds.iterdir())) > before:  # the home's threads end on their own
         pass
     home.go()
     assert home.ended() == 0
@@ -551,7 +551,7 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, cpp):  # wire 17
 
 def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, network, cpp):  # wire 17.4
     """The home writes the next ticket at once. A renewal would also write a ticket. But a renewal
-    also writes the home's other name, and so the test can tell that this was no renewal.
+    also writes the home's other name, so the test can distinguish the two.
     """
     home = cpp("is_home", server.url, keys, "c", "witness")
     assert home.next_report() == "offered"
@@ -573,7 +573,7 @@ def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, network, c
 
 
 def test_a_ticket_is_good_once(server, keys, network, cpp):  # wire 17.4
-    """A home in C++ refuses a ticket that is shown again, or that the home never gave."""
+    """A home in C++ refuses a ticket that is shown a second time, or that the home never issued."""
     home = cpp("is_home", server.url, keys, "c")
     assert home.next_report() == "offered"
     link, meeting = _net_names._net_link, network._meeting
@@ -642,7 +642,7 @@ def test_a_home_in_cpp_whose_writer_is_killed(server, keys, cpp, program, other)
 
 def test_the_server_is_away(server, keys, network, cpp, tmp_path):  # wire 17.8
     """Sessions go on while the server is away. Programs that come later meet once the server is
-    back, also under the name that a home in C++ has renewed.
+    back, even under the name that a home in C++ has renewed.
     """
     p = cpp("writes_for_ever", server.url, keys, "c")
     assert p.next_report() == "offered"

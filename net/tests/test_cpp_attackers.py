@@ -1,5 +1,5 @@
-"""C++ programs are attacked by members that take names which their certificates do not grant
-(WIRE.md 17.3, 17.4), as Python programs are in test_attackers.py. The last tests check that both
+"""Members that take names which their certificates do not grant (WIRE.md 17.3, 17.4) attack C++
+programs, as they attack Python programs in test_attackers.py. The last tests check that both
 languages read grants alike.
 """
 
@@ -42,7 +42,7 @@ def refused(server, keys_of, cpp):
     """
 
     def why(thief: Thief, name: str, takes: Any) -> str:
-        # The client tries again if the home has written its entry anew before the client came.
+        # The client tries again if the home has rewritten its entry before the client came.
         while True:
             takes(thief, name)
             kind, message = cpp(
@@ -110,8 +110,8 @@ def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wir
 
 
 def test_entries_that_are_written_again(server, keys_of, cpp, refused):  # wire 17.4
-    """Entries are written again with a ticket that has been used, or that is for another name. Each
-    stolen ticket is good once, and the client needs no ticket from an entry.
+    """The thief rewrites entries with a ticket that has been used, or that is for another name.
+    Each stolen ticket is valid once, and the client needs no ticket from an entry.
     """
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/one", "lab/two")
     assert home.next_report() == "offered"
@@ -141,7 +141,7 @@ def test_bytes_that_are_said_again(server, keys_of, cpp):  # wire 17.1, 17.4
         overhears(address := thief.entry("lab/results")["address"]) as (false, kept),
     ):
         writer = client.writer("lab/results")
-        while not kept:  # the home had written its entry anew before the client came
+        while not kept:  # the home had rewritten its entry before the client came
             thief.put("lab/results", {**thief.entry("lab/results"), "address": false})
             p = cpp("tries", server.url, keys_of("client"), "lab/results", "writer", 60)
             assert (p.next_report(), p.ended()) == (["ok", ""], 0)
@@ -202,7 +202,7 @@ def test_a_home_whose_name_was_taken_says_so(server, keys_of, cpp, capfd):  # wi
 def test_certificates_that_grant_nothing(
     server, keys, keys_of, tmp_path, cpp, refused
 ):  # wire 17.3
-    """The program with a certificate without grants refuses to offer, and clients refuse the
+    """A program whose certificate has no grants refuses to offer, and clients refuse the
     certificate."""
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/results")
     assert home.next_report() == "offered"
@@ -262,7 +262,7 @@ def test_odd_first_messages(server, keys, cpp):  # wire 17.2
 
 
 class Asked:
-    """The C++ program that prints how it understands grants, JSON and certificates."""
+    """The C++ program that prints its interpretation of grants, JSON and certificates."""
 
     def __init__(self, build: str) -> None:
         self.process = subprocess.Popen(

@@ -1,6 +1,6 @@
 """C++ programs that meet others through the NATS server (WIRE.md 17.17 to 17.21). The other program
-is in Python, or in C++ too. ways.cpp tests the ways by themselves. Each test is run with every
-build of the programs.
+is in Python, or in C++ too. ways.cpp tests the ways in isolation. Each test is run with every build
+of the programs.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from weft.errors import BadUse, PeerDied, Retired
 
 @pytest.fixture
 def network(server: Any, keys: Path) -> Iterator[net.Network]:
-    """A Python program that no address reaches."""
+    """Yields the network of a Python program without an address: only the relay reaches it."""
     with net.join(server.url, keys=keys, name="python", relay="only") as joined:
         yield joined
 
 
 def test_cpp_writes_to_python(server, keys, network, cpp):  # wire 17.17
-    """The C++ program uses the relay without being asked: the entry has no address."""
+    """The C++ program uses the relay without an option, because the entry has no address."""
     c = th.Channel("numbers")
     r = c.reader()
     network.offer("lab/numbers", c, writers=True)
@@ -94,7 +94,7 @@ def test_a_choice_over_two_names(server, keys, network, cpp):  # wire 5
     for i in range(20):
         ends[i % 2].write(i)
     assert p.next_report() == [[i % 2, i] for i in range(20)]
-    assert p.ended() == 0  # the network would wait for a killed program
+    assert p.ended() == 0  # otherwise the network would wait for a killed program
 
 
 def test_several_come_at_once(server, keys, network, cpp):  # wire 17.18
@@ -132,7 +132,7 @@ def silent() -> Iterator[str]:
 def test_an_address_that_does_not_answer(
     server, keys, program, cpp, request, nowhere
 ):  # wire 17.17
-    """A program that reaches no address uses the relay, although no option asks for it."""
+    """A program that reaches no address uses the relay, although no option requests it."""
     address = request.getfixturevalue(nowhere)
     home = program("is_home_elsewhere", server.url, keys, "lab", address, "auto")
     assert home.next_report() == "offered"

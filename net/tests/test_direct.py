@@ -1,5 +1,5 @@
-"""A thread that waits for another program has sent its own bytes by itself; the loop carries all
-other bytes (WIRE.md 12.2: the carrier of the bytes is the link).
+"""Tests that a thread that waits for another program has sent its own bytes, and that the loop
+carries all other bytes (WIRE.md 12.2: the carrier of the bytes is the link).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SEED = 29
 
 @pytest.fixture
 def pumps(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """A list to which an item is added each time that the loop looks for bytes to send."""
+    """A list that gets an item each time that the loop checks for bytes to send."""
     found: list[Any] = []
     pump = _net_link._Out.pump
 
@@ -51,9 +51,9 @@ def test_a_read_wakes_no_loop_to_ask_for_it(keys, program, pumps):  # wire 12.2
             numbers.retire()
 
 
-class Noted:
-    """A feed that notes which of its methods were called. `rest` is called once the feed has been
-    asked for more bytes."""
+class RecordingFeed:
+    """A feed that records the calls of its methods. `rest` is called once more bytes have been
+    requested from the feed."""
 
     def __init__(self, feed: Any) -> None:
         self._feed = feed
@@ -82,7 +82,7 @@ def test_what_the_socket_does_not_take_is_the_loops(
         way.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         end.write([b"", zlib.crc32(b"")])
         assert p.next_report() == "the first"
-        feed = way._feed = Noted(way._feed)
+        feed = way._feed = RecordingFeed(way._feed)
 
         def writes() -> None:
             for _ in range(n):
@@ -102,8 +102,8 @@ def test_what_the_socket_does_not_take_is_the_loops(
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Counts how often incoming bytes were taken before the loop's steps, wholly or in part, and
-    how often the loop took them.
+    """Counts how often incoming bytes were consumed before the loop's steps, wholly or in part, and
+    how often the loop consumed them.
     """
     found = {"whole": 0, "part": 0, "loop": 0}
     turn, heard = _net_tls._OverTcp._turn, _net_tls._OverTcp.buffer_updated
@@ -128,7 +128,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return found
 
 
-class Raises(Noted):
+class FailingFeed(RecordingFeed):
     def turn(self) -> Any:
         raise MemoryError("of the test")
 
@@ -147,7 +147,7 @@ def test_what_one_connection_raises_ends_that_one_alone(
             ends.append((session, session.take("squares"), session.take("numbers")))
         (first, squares, numbers), (second, others, more) = ends
         with first, second:
-            transports[0]._feed = Raises(transports[0]._feed)
+            transports[0]._feed = FailingFeed(transports[0]._feed)
             with pytest.raises(PeerDied):
                 for n in range(1000):
                     numbers.write(n)

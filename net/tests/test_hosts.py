@@ -49,7 +49,7 @@ def test_results_come_back(gpu1, caller):  # wire 17.9, 17.10
 
 
 def test_ends_go_over(gpu1, caller):  # wire 17.10
-    """The caller is the home of all ends, also of ends that are in lists and dicts."""
+    """The caller is the home of all ends, including ends in lists and dicts."""
 
     @th.process
     def drives(out: Any, back: Any) -> list[int]:
@@ -78,7 +78,7 @@ def test_ends_go_over(gpu1, caller):  # wire 17.10
 
 
 def test_a_trace_says_that_it_was_there_and_no_more(gpu1, caller, tmp_path):  # rule 14.7
-    """Processes on another machine are not observed, and the trace and `weft trace` say so."""
+    """Processes on another machine are not observed, and the trace and `weft trace` state this."""
     file = tmp_path / "t.jsonl"
     values, back = th.Channel("values"), th.Channel("back")
 
@@ -167,9 +167,9 @@ def beside() -> str:
 
 def ends_of_a_process(host: Any) -> None:
     """An end that no operation met is a failure, and a poison spreads. An end that an operation met
-    is quiet, and the report says where that was.
+    is quiet, and the report names the place.
     """
-    kinds = {"made": Retired, "own": parts.Mine, "asks": Retired, "poison": Poisoned}
+    kinds = {"made": Retired, "own": parts.RetiredSubclass, "asks": Retired, "poison": Poisoned}
     for how, kind in kinds.items():
         c = th.Channel("c")
         r = c.reader()
@@ -279,7 +279,7 @@ def test_another_source_is_refused(agent, network, tmp_path):  # wire 17.9
     more = f"with open({str(tmp_path / 'by')!r}, 'a') as by:\n    print(os.getpid(), file=by)\n"
     (tmp_path / "far_parts.py").write_text((HERE / "far_parts.py").read_text() + more)
     pids = agent("gpu1", "--hosts", "1", folder=tmp_path).report["pids"]
-    # The hosts imported the module, and the agent did not.
+    # Only the hosts imported the module, not the agent.
     assert (tmp_path / "by").read_text().split() == [str(pid) for pid in pids]
     with pytest.raises(BadUse) as raised:
         th.run(parts.add.on("gpu1")(1, 2))
@@ -381,7 +381,7 @@ def test_an_allowed_module_that_kills_its_process(agent, tmp_path):  # wire 17.9
 
 
 def test_what_killed_agents_leave_is_removed_by_the_next(agent, tmp_path, monkeypatch):
-    """Files of an agent that lives, and of other programs, stay."""
+    """Files of a living agent, and of other programs, stay."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     own = ("--hosts", "1", "--allow", "far_parts:pid")
 
@@ -428,7 +428,7 @@ def test_names_of_hosts_without_a_network(server, keys):
 
 
 def test_a_pass_of_another_agent(gpu1, caller):  # wire 17.9
-    """The pass of another agent is refused with `again`; then the caller takes a ticket."""
+    """The host refuses the pass of another agent with `again`; then the caller takes a ticket."""
     host = caller.host("gpu1")
     assert th.run(parts.add.on(host)(1, 2)) == 3
     meeting = caller._meeting
@@ -451,7 +451,7 @@ def test_a_pass_of_another_agent(gpu1, caller):  # wire 17.9
 
 def test_a_call_is_given_the_time_to_begin(gpu1, caller, monkeypatch):  # wire 17.9, 17.12
     """An agent may first have to start an OS process, and the caller waits longer than the agent
-    needs for that. If it waits in vain, the error says what it has waited for, and the OS process
+    needs for that. If it waits in vain, the error names what it has waited for, and the OS process
     is free for the next call.
     """
     assert _net_link.BEGINS > _net_agent.START and _net_link.GREETING > _net_agent.FATE
@@ -501,7 +501,7 @@ def test_a_host_that_dies(agent, network):  # wire 17.12
     assert (error.host, error.process, error.signal) == ("gpu1", "dies", signal.SIGKILL)
     assert error.stderr == "last words"
     assert "on host 'gpu1' was ended by SIGKILL" in str(error)
-    assert th.run(parts.add.on("gpu1")(1, 2)) == 3  # another OS process is there
+    assert th.run(parts.add.on("gpu1")(1, 2)) == 3  # another OS process has been started
 
 
 def test_an_agent_that_is_killed(agent, network):  # wire 17.12
@@ -522,7 +522,7 @@ def test_an_agent_that_is_killed(agent, network):  # wire 17.12
 
 
 def test_a_second_ctrl_c_gives_up_a_call_that_comes_to_no_operation(agent, server, keys, program):
-    """Rule 6.7. The first Ctrl-C cancels the call, but the call never notices this."""
+    """Rule 6.7. The first Ctrl-C cancels the call, but the call never notices the cancellation."""
     agent("gpu1", "--hosts", "1")
     p = program("calls_what_never_ends", server.url, keys, "gpu1")
     assert p.next_report() == "first"
@@ -579,7 +579,7 @@ def test_what_the_caller_cancels(gpu1, caller):  # wire 17.10
 
 
 def test_cancelled_before_the_host_is_there(network):
-    """The cancelled process does not wait until its patience has ended."""
+    """The cancelled process does not wait until the end of its patience."""
 
     @th.process
     def fails() -> None:
@@ -603,7 +603,7 @@ def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
 
 @pytest.mark.soak
 def test_a_killed_agent_is_started_again_at_once(agent, network):  # wire 17.3
-    """The new agent takes the name, which the killed one cannot give back."""
+    """The new agent takes over the name, which the killed one cannot withdraw."""
     first = agent("gpu1", "--hosts", "1")
     host = network.host("gpu1")
     assert th.run(parts.pid.on(host)()) in first.report["pids"]
@@ -659,8 +659,7 @@ def test_hosts_are_listed(agent, server, keys):
     ],
 )
 def test_a_failure_that_says_less_than_it_should(failure, expected):  # wire 17.11
-    """The caller receives the exception without the fields that were left out, and no error of Weft
-    itself."""
+    """The caller receives the exception without the omitted fields, and no error of Weft itself."""
     asked = _net_calls.asked_of(parts.not_decorated)
     error = _net_calls.exception_of({"brief": "b", **failure}, asked)
     assert type(error) is expected and "b" in str(error)

@@ -1,5 +1,4 @@
-"""Checks that a program imports some modules only when the program uses them, so that it starts
-quickly."""
+"""Checks that a program imports some modules only when it uses them, so that it starts quickly."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Networks over IPv6: its loopback, and link-local addresses, which mean nothing without their
-zone.
+"""Tests networks over IPv6: on its loopback, and with link-local addresses, which mean nothing
+without their zone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ pytestmark = [
 
 
 def link_local() -> str | None:
-    """Returns a link-local address of this machine, with its zone; None: the machine has no such
+    """Returns a link-local address of this machine, with its zone; None if the machine has no such
     address."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/net/if_inet6").read_text(encoding="ascii").splitlines():

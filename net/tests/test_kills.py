@@ -1,8 +1,9 @@
 """Programs, agents, their OS processes and the server are killed at each step of the protocol
-(`weft._net.kill_points`; WIRE.md 17.22). WEFT_KILLS=all: at every step; else at every tenth.
+(`weft._net.kill_points`; WIRE.md 17.22). With WEFT_KILLS=all they are killed at every step,
+otherwise at every tenth.
 
-Whenever a program was killed at a step, the program that waited for it receives an error of Weft
-and goes on, and the next program that comes has a session.
+Whenever a program is killed at a step, the program that waits for it receives an error of Weft and
+goes on, and the next program that comes gets a session.
 """
 
 from __future__ import annotations
@@ -36,8 +37,7 @@ def steps(*roles: str) -> list[str]:
 
 
 def killing(step: str, file: Path, pid: str = "") -> list[str]:
-    """Returns the words that must stand before a command, so that the command is killed at that
-    step."""
+    """Returns the words to put before a command, so that the command is killed at that step."""
     return ["env", f"WEFT_NET_KILL={step} {file} {pid}".rstrip(), "WEFT_TEST_RENEW=0.2"]
 
 
@@ -79,7 +79,7 @@ class Attempt(threading.Thread):
 
 
 def offered_anew(network: net.Network, name: str, channel: Any) -> None:
-    """Offers the name as soon as the server is back and the name is free."""
+    """Offers the name again as soon as the server is back and the name is free."""
     while True:
         try:
             network.offer(name, channel, writers=True)
@@ -89,8 +89,8 @@ def offered_anew(network: net.Network, name: str, channel: Any) -> None:
 
 
 def meets(network: net.Network, server: Any, keys: Path, program: Any, name: str) -> None:
-    """Checks that another program comes for a name of this program, and that the value of that
-    program arrives."""
+    """Checks that another program finds a name of this program, and that the value of that program
+    arrives."""
     c = th.Channel("next")
     r = c.reader()
     offered_anew(network, name, c)
@@ -176,7 +176,7 @@ def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.
 
 
 def test_a_host_dies_before_it_has_the_call(server, keys, agent, monkeypatch):  # wire 17.12
-    """The session has ended, and was released, when the call's ends are about to be given."""
+    """The session has ended, and was released, when the call's ends are about to be sent."""
     agent("gpu1", "--hosts", "1")
     runs, killed = _net_hosts.FarHosts._run, []
 

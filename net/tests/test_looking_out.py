@@ -1,4 +1,4 @@
-"""Threads that only carry bytes spin before they sleep (WIRE.md 17.25)."""
+"""Tests that threads that only carry bytes spin before they sleep (WIRE.md 17.25)."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def test_what_is_there_already(pipe):  # wire 17.25
 
 
 def test_what_never_comes(pipe):  # wire 17.25
-    """A thread that waits in vain again and again spins less and less, and sleeps for the rest of
-    each wait."""
+    """A thread that repeatedly waits in vain spins less and less, and sleeps for the rest of each
+    wait."""
     for ms in (0, 1, 2) * 10:
         assert _native._wait_for(pipe[0], ms) is False
 
 
 @pytest.mark.parametrize("looks", [0, 3000], ids=["sleeps", "looks"])
 def test_what_comes_meanwhile(pipe, looks):  # wire 17.25
-    """The byte comes from a thread that takes the GIL while this thread waits. The byte also comes
-    if earlier answers came so quickly that this thread spins for the next one.
+    """The byte arrives from a thread that takes the GIL while this thread waits. It also arrives if
+    earlier answers came so quickly that this thread spins for the next one.
     """
     here = os.pipe()
 

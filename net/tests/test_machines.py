@@ -33,7 +33,8 @@ Lan = Machines | Loopback
 
 
 CAN = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
-# On machines, a side that is cut off waits for the system's own time limits: an idle minute.
+# On machines, a side that is cut off waits for the system's own time limits, which takes an idle
+# minute.
 BOTH = [pytest.param(Machines, marks=[CAN, pytest.mark.soak]), Loopback]
 OF_BOTH = ["machines", "proxy"]
 
@@ -57,7 +58,7 @@ def meeting(
     server = program("is_server", folder, address, before=lan.inside(1))
     url = server.next_report()
     yield lambda machine: lan.reached(url, machine)
-    server.go()  # a server that was killed itself would leave the NATS server behind
+    server.go()  # if `server` were killed, the NATS server would keep running
     assert server.ended() == 0
 
 
@@ -95,7 +96,7 @@ def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wir
 
 
 def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
-    """wire 17.7, 8.1, 8.3: no side hangs; a write that was open is in doubt, a read is not. When
+    """wire 17.7, 8.1, 8.3: neither side hangs; an open write is in doubt, an open read is not. When
     the network is back, ends that were held through the session stay dead, and a new session with
     the same program begins.
     """
@@ -111,7 +112,7 @@ def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
     assert home.next_report() == [
         "PeerDied",
         False,
-    ]  # the outcome of its read, whose writer was on the other machine
+    ]  # the outcome of the read, whose writer was on the other machine
     assert home.next_report()[0] == "PeerDied"
     assert lan.configure(cut=[])["cut"] > 0
     p.go()
@@ -121,9 +122,9 @@ def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
 
 
 def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
-    """The host has a job in hand, which is done again on the other host, so no job is lost. The
-    report of the host's death contains no signal, because nobody knows how the host ended, or
-    whether it did.
+    """The job that the host holds is done again on the other host, so no job is lost. The report of
+    the host's death contains no signal, because it is unknown how the host ended, or whether it
+    did.
     """
     agents = {
         i: Agent(
@@ -168,8 +169,8 @@ def is_of(pid: int, ancestor: int) -> bool:
 
 @pytest.mark.soak
 def test_a_server_that_is_restarted_under_load(keys, program, tmp_path, own_address):  # wire 17.8
-    """The server is killed (SIGKILL) again and again, while names are offered and withdrawn.
-    Meanwhile sessions go on, and each time the next program that comes has a session.
+    """The server is killed (SIGKILL) repeatedly, while names are offered and withdrawn. Meanwhile
+    sessions go on, and each time the next program that comes gets a session.
     """
     folder = net.make_keys(tmp_path / "server", by=keys)
     server = _net_server.Server(folder, own_address)

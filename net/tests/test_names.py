@@ -69,7 +69,7 @@ def test_readers_by_name(server, keys, program, relay):
 
 
 def test_whoever_comes_first_waits(server, keys, program):
-    """The name is offered only after another program has asked for it."""
+    """The name is offered only after another program has requested it."""
     p = program("names_writer", server.url, keys, "later", 3)
     with joined(server, keys) as network:
         c = th.Channel("later")
@@ -139,7 +139,7 @@ def test_a_name_that_is_taken(server, keys, program):  # wire 17.3
 
 
 def test_two_who_want_a_name_at_once(server, keys):  # wire 17.3
-    """By compare-and-set one of them gets the name, and the other is refused."""
+    """By compare-and-set one of the two gets the name, and the other is refused."""
     networks = [joined(server, keys, name=f"n{i}") for i in range(2)]
     try:
         channels = [th.Channel(), th.Channel()]
@@ -181,18 +181,18 @@ def test_a_ticket_is_good_once(server, keys, program):  # wire 17.4
             with pytest.raises(BadUse, match="the ticket for 'lab' is not valid"):
                 _reached(network, entry, ticket=never)
         first._link.close()
-        network.writer("lab").retire()  # a new ticket is there
+        network.writer("lab").retire()  # the home has written a new ticket
     p.go()
     assert p.next_report() == "left"
 
 
 def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, monkeypatch):  # wire 17.4
-    """The next ticket is there even if no renewal ever comes, as when a program has been refused
-    because of its certificate, or because of the home's certificate.
+    """The home writes the next ticket even if no renewal ever comes, for example after a program
+    was refused because of its own certificate or the home's.
     """
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
     with joined(server, keys) as network, joined(server, keys) as other:
-        # The tickets are taken as if by another program.
+        # With this setting the tickets are taken as if by another program.
         monkeypatch.setattr(_net_names, "_own_homes", set())
         network.offer("lab", th.Channel("c"), writers=True)
         entries = [
@@ -204,8 +204,8 @@ def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, monkeypatc
 def test_several_at_once_get_a_ticket_each_and_the_home_writes_one_for_each(
     server, keys, monkeypatch
 ):  # wire 17.4
-    """Of the programs that try for the same ticket all but one are too late, and the home writes no
-    new ticket for these: otherwise more of them would be too late, for ever.
+    """Of the programs that try the same ticket all but one are too late, and the home writes no new
+    ticket for these; otherwise more and more of them would be too late.
     """
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
     wrote, write = [], _net_names.Meeting._write
@@ -221,7 +221,7 @@ def test_several_at_once_get_a_ticket_each_and_the_home_writes_one_for_each(
         return [entry["ticket"] for entry in await asyncio.gather(*comers)]
 
     with joined(server, keys) as network, joined(server, keys) as other:
-        monkeypatch.setattr(_net_names, "_own_homes", set())  # as if another program had it
+        monkeypatch.setattr(_net_names, "_own_homes", set())  # as if another program had taken it
         network.offer("lab", th.Channel("c"), writers=True)
         taken = [t for _ in range(3) for t in on_loop(other, tickets(other._meeting))]
         assert len(set(taken)) == len(taken) == 36
@@ -233,11 +233,11 @@ def test_a_server_that_does_not_tell_who_takes_a_ticket(server, keys, program, m
     first is shown (wire 17.4).
     """
 
-    async def deaf(*_: Any) -> None:
+    async def ignores(*_: Any) -> None:
         pass
 
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
-    monkeypatch.setattr(_net_names.Meeting, "_wrote", deaf)
+    monkeypatch.setattr(_net_names.Meeting, "_wrote", ignores)
     with joined(server, keys) as network:
         c = th.Channel("results")
         keep, r = c.writer(), c.reader()
@@ -401,7 +401,7 @@ def test_the_home_is_killed(server, keys, program):  # wire 17.7
 
 
 def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypatch):  # wire 17.3
-    # This program makes the bucket, so this sets the lifetime of the bucket's entries.
+    # This program makes the bucket, so its setting determines the lifetime of the bucket's entries.
     monkeypatch.setattr(_net_names, "LIVES", 1.0)
     with joined(server, keys) as network:
         p = program("is_home", server.url, keys, "lab")
@@ -416,7 +416,7 @@ def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypa
 @pytest.mark.parametrize("relay", ["auto", "only"])
 def test_the_name_of_a_killed_home_is_taken_over(server, keys, other_keys, program, relay):
     """Wire 17.3. A program with the same keys takes the name at once, but not while the home lives.
-    Another member waits.
+    Another member must wait.
     """
     p = program("is_home", server.url, keys, "lab", relay)
     assert p.next_report() == "offered"
@@ -425,7 +425,7 @@ def test_the_name_of_a_killed_home_is_taken_over(server, keys, other_keys, progr
         net.join(server.url, keys=other_keys, relay=relay) as other,
     ):
         for network in (same, other):
-            network._meeting._relay._since = -1e9  # the network was joined long ago
+            network._meeting._relay._since = -1e9  # simulates that the network was joined long ago
             with pytest.raises(BadUse, match="'lab' is taken by home"):
                 network.offer("lab", th.Channel(), readers=True)
         p.kill()
@@ -443,7 +443,7 @@ def test_the_name_of_a_killed_home_is_taken_over(server, keys, other_keys, progr
     [
         ({}, True),
         ({"fingerprint": "another"}, False),
-        ({"relay": False}, False),  # the address may be that of another machine
+        ({"relay": False}, False),  # the address may belong to another machine
         ({"address": ""}, True),
         ({"address": "", "relay": False}, False),
         ({"address": "nonsense"}, False),
@@ -463,8 +463,8 @@ def test_what_counts_as_gone(server, keys, refusing, change, gone):  # wire 17.3
 
 
 def test_the_server_is_killed_under_load(server, keys, program, tmp_path):  # wire 17.8
-    """Programs with sessions go on; a program that comes receives an error; and when the server is
-    back, programs meet as before.
+    """Programs with sessions go on; a new program receives an error; and when the server is back,
+    programs meet as before.
     """
     with joined(server, keys) as network:
         c = th.Channel("numbers")
@@ -548,7 +548,7 @@ def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, mon
 
 
 def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monkeypatch):
-    """wire 17.3: the renewal waits, as it does when a program has just taken a ticket."""
+    """wire 17.3: the renewal waits, as it does right after a program has taken a ticket."""
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         meeting = network._meeting
@@ -557,7 +557,7 @@ def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monk
         async def there(names: Any, name: str) -> Any:
             if not renewals:
                 renewals.append(asyncio.ensure_future(meeting._renew(offer)))
-                await asyncio.sleep(0)  # the renewal waits until the name has been let go of
+                await asyncio.sleep(0)  # the renewal waits until the name has been withdrawn
             return await look(names, name)
 
         monkeypatch.setattr(meeting, "_entry_of", there)
@@ -571,10 +571,10 @@ def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monk
 
 
 def test_a_session_that_ends_is_heard_out_before_it_is_let_go(server, keys):
-    """wire 17.13: the session's link reads on its own thread, so unread bytes would be lost."""
+    """wire 17.13: the session's link reads on its own thread, so unread bytes could be lost."""
     done: queue.Queue[str] = queue.Queue()
 
-    class Ending:
+    class EndedSession:
         def __init__(self) -> None:
             self._carried = asyncio.get_running_loop().create_future()
 
@@ -587,12 +587,12 @@ def test_a_session_that_ends_is_heard_out_before_it_is_let_go(server, keys):
 
     with joined(server, keys) as network:
 
-        async def keeps() -> None:
-            session = Ending()
+        async def keeps_ended_session() -> None:
+            session = EndedSession()
             network._keep(session)  # type: ignore[arg-type]
             assert network._sessions == {session}
             session._carried.set_result(None)
 
-        on_loop(network, keeps())
+        on_loop(network, keeps_ended_session())
         assert [done.get(), done.get()] == ["heard out", "closed"]
         assert network._sessions == set()

@@ -113,7 +113,7 @@ def test_the_server_ends_by_itself(folder, up):
 
 def test_two_terminals(folder, up):
     """Follows the page on networks: a program offers a name, and another program finds the server
-    by the folder alone.
+    by the folder only.
     """
     assert weft("ls", "--keys", folder).stderr == (
         "no names: no program offers a channel, and there is no host\n"
@@ -221,7 +221,7 @@ def test_keys_for_another_machine(keys, tmp_path):
 
 
 def test_an_authority_is_not_replaced(keys, tmp_path):
-    """With a new authority the keys of all other machines would be worthless."""
+    """With a new authority the keys of all other machines would become worthless."""
     made = net.make_keys(tmp_path / "made")
     authority = (made / "authority-key.pem").read_bytes()
     for name in ("certificate.pem", "key.pem"):

@@ -90,7 +90,7 @@ def test_failures_come_back(gpu1, caller):  # wire 17.11, 17.14
 
 
 def test_what_is_not_allowed_is_refused(agent, network):  # wire 17.9
-    """The calls that are not allowed fail, and the error says what to add; the other calls go
+    """The calls that are not allowed fail, and the error names what to add; the other calls go
     on."""
     agent("gpu1", "--allow", "far_parts:plus", "--hosts", "1")
     for on, says in (
@@ -115,8 +115,8 @@ def test_what_nobody_finds(gpu1, caller):
 
 
 def test_what_cannot_go(gpu1, caller):  # wire 17.6, 17.14
-    """Of several calls that are sent together, the one whose argument or result cannot be sent
-    fails alone.
+    """Of several calls that are sent together, only the call whose argument or result cannot be
+    sent fails.
     """
     values: list[Any] = [*range(300), Point(1, 2), *range(300)]
     with Executor(on="gpu1") as pool:
@@ -144,7 +144,7 @@ def test_pickles_where_both_trust(agent, server, keys):  # wire 17.6
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, keys, trust):
-    """Rule 9.3. Other calls go on, in the same OS process. Without trust no odd object can be
+    """Rule 9.3. Other calls go on in the same OS process. Without trust no odd object can be
     sent."""
     there = agent("gpu1", "--hosts", "1", *["--trust"][: int(trust)])
     with net.join(server.url, keys=keys, trust=trust), Executor(1, on="gpu1") as pool:
@@ -166,7 +166,7 @@ def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, k
                     and name in ("KeyboardInterrupt", "SystemExit", "Cancelled")
                 ):
                     # The argument is pickled in this program, where the exception may be a real
-                    # Ctrl-C: so it is raised as it is.
+                    # Ctrl-C: so it propagates unchanged.
                     with pytest.raises(parts.ODD[name]):
                         call()
                     continue
@@ -256,16 +256,16 @@ LIES = [
 
 @pytest.mark.parametrize("lie", LIES, ids=str)
 def test_results_that_are_none(lie):  # wire 17.14
-    """A program that sends a message that is no result counts as dead, so that the calls do not
+    """A program that sends a message that is not a result counts as dead, so that the calls do not
     wait for ever.
     """
 
-    class Lost:
+    class LostHosts:
         def _died(self, name: str, host: str, session: Any) -> ProcessDied:
             return ProcessDied(name, 1, None, host=host)
 
     line = object.__new__(_net_executor._Line)
-    line.hosts, line.host, line.size = Lost(), "gpu1", 1  # type: ignore[assignment]
+    line.hosts, line.host, line.size = LostHosts(), "gpu1", 1  # type: ignore[assignment]
     line.session = types.SimpleNamespace(trusted=False)  # type: ignore[assignment]
     line.asked, line.died = _net_calls.asked_of(parts.plus), False
     orders, results = th.Channel("orders", capacity=1), th.Channel("result", capacity=1)
@@ -294,7 +294,7 @@ def test_an_agent_that_dies(agent, network):
 
 def program(server: Any, keys: Path, last: str) -> subprocess.CompletedProcess[str]:
     """Runs a program that has a `pool` on gpu1 and whose last line is `last`. Checks that the
-    program ends well.
+    program exits with success.
     """
     code = (
         "import os, sys; sys.path.insert(0, sys.argv[3])\n"
@@ -306,7 +306,7 @@ def program(server: Any, keys: Path, last: str) -> subprocess.CompletedProcess[s
 
 
 def test_a_caller_that_goes(agent, server, keys):
-    """The call that a dead caller had begun ends, and the OS process is free for others."""
+    """The call that a dead caller had begun ends, and the OS process is free for other calls."""
     there = agent("gpu1", "--hosts", "1")
     asks = "print(pool.submit(parts.where, 1).result(), flush=True); os._exit(0)"
     output = program(server, keys, asks).stdout
@@ -353,9 +353,9 @@ def test_a_network_that_was_left(agent, server, keys):
 
 
 def test_a_call_that_begins_as_the_network_is_left(agent, server, keys, monkeypatch):
-    """The call must not go on in a session that nobody ends."""
+    """The call must not go on in a session that no program ends."""
     agent("gpu1", "--hosts", "1")
-    loop = _net_loop.use()  # the loop stays, as if for another network
+    loop = _net_loop.use()  # the loop keeps running, as if for another network
     network = net.join(server.url, keys=keys)
     way_to = network._meeting._way_to
     reached, left = threading.Event(), threading.Event()
@@ -411,8 +411,8 @@ def test_what_makes_no_sense(agent, network, server, keys):
 
 
 def test_who_waits_in_vain_is_told_where_it_is(gpu1, caller, fifo):
-    """Rounds do not ask a host of another machine, so only a timeout reports a call that waits
-    there for ever. test_where_calls_are.py tests where the call waits.
+    """Rounds do not reach hosts of other machines, so only a timeout reports a call that waits
+    there for ever. test_where_calls_are.py tests the place that the report names.
     """
     path, go = fifo
     with Executor(1, on="gpu1") as pool:
@@ -463,7 +463,7 @@ def test_a_timeout_that_the_call_raised_is_its_own(gpu1, caller):
 
 @pytest.fixture
 def fifo(tmp_path: Path) -> tuple[str, Callable[[], Any]]:
-    """A path for waits_for_file(), and a function that ends that wait."""
+    """Returns a path for waits_for_file(), and a function that ends that wait."""
     path = tmp_path / "fifo"
     os.mkfifo(path)
     return str(path), lambda: path.write_text("gone on", encoding="utf-8")
@@ -471,8 +471,8 @@ def fifo(tmp_path: Path) -> tuple[str, Callable[[], Any]]:
 
 @pytest.fixture
 def after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], Any]], list[bool]]:
-    """after(n, then) returns a list of what the rounds find from now on; after the n-th it calls
-    then().
+    """after(n, then) returns a list of the findings of the following rounds; after the n-th round
+    it calls then().
     """
 
     def begin(n: int, then: Callable[[], Any]) -> list[bool]:
@@ -508,8 +508,8 @@ def stuck() -> str:
 
 
 def test_beside_one_that_has_no_calls(gpu1, caller):
-    """The deadlock is reported again and again: the Executor's threads and sessions cannot wake a
-    process, only its calls can.
+    """The deadlock is reported every time: only the Executor's calls can wake a process, not its
+    threads and sessions.
     """
     with Executor(on="gpu1") as pool:
         stuck()
@@ -548,7 +548,7 @@ def test_a_callback_of_its_call_wakes_a_process(gpu1, caller, after, fifo):
 
 
 def test_an_end_that_stays_with_its_host(agent, server, keys, after, fifo):
-    """With trust an end may go along in a value, and code on the host may still use the end."""
+    """With trust a value may contain an end, and code on the host may still use the end."""
     path, go = fifo
     agent("gpu1", "--hosts", "1", "--trust")
     with net.join(server.url, keys=keys, trust=True), Executor(1, on="gpu1") as pool:

@@ -1,10 +1,10 @@
-"""Random networks of processes, some of which run on hosts of a network, are compared with the
-model: rules 1 to 7 between machines (WIRE.md 15, 17).
+"""Compares random networks of processes, some of which run on hosts of a network, with the model:
+rules 1 to 7 between machines (WIRE.md 15, 17).
 
 The networks have no barriers, no ends in values and no reports of deadlocks, because these do not
-reach over machines. So only networks are used for which the model finds no deadlock.
+work across machines. So only networks are used for which the model finds no deadlock.
 
-WEFT_NETWORKS=n: how many of each kind.
+WEFT_NETWORKS=n sets the number of networks of each kind.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from weft import net
 from weft._net import server as _net_server
 
 EACH = int(os.environ.get("WEFT_NETWORKS", "4"))
-SCHEDULES = 100  # how many schedules the model tries to find a deadlock
+SCHEDULES = 100  # how many schedules the model tries in order to find a deadlock
 FEATURES = (DEFAULT | {"cancel", "watched"}) - {"barrier", "mobile"}
 # Without trust a caller learns that a call failed, but not which object it raised.
 TYPED = FEATURES - {"fail"}

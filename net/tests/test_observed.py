@@ -1,4 +1,4 @@
-"""Hosts that are looked at, and whose flight recorders are fetched (WIRE.md 17.9; rule 14.17)."""
+"""Tests looks at hosts, and the fetching of their flight recorders (WIRE.md 17.9; rule 14.17)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def test_a_host_in_a_trace_and_in_a_look(host, network, keys, server, recording,
         for i in range(5):
             to.write(i)
             assert inp.read() == 2 * i
-        # The host's process waits for the next value. On a busy machine it may miss a look.
+        # The host's process waits for the next value. On a busy machine the first looks may miss
+        # it.
         while not looks or "doubles" not in looks[-1].stdout:
             looks.append(weft("top", server.url, "--keys", keys, "--json"))
             assert looks[-1].returncode == 0, looks[-1].stderr
@@ -103,7 +104,8 @@ def test_a_host_in_a_trace_and_in_a_look(host, network, keys, server, recording,
     assert len(mine) == len(its) == 5
     within = max(head[5] for head in recorded.heads)
     assert 0 < within < 5e9
-    # Each read over there ends after its write has begun here, and begins before the next write ends.
+    # Each read on the host ends after its write has begun here, and begins before the next write
+    # ends.
     for one, other in zip(mine, its, strict=True):
         assert other["t"] + within >= one["t"] - one["waited"]
     for one, other in zip(mine[1:], its, strict=False):
@@ -112,8 +114,9 @@ def test_a_host_in_a_trace_and_in_a_look(host, network, keys, server, recording,
 
 
 def test_hosts_on_the_page(host, agent, network, keys, server):
-    """rules 14.10, 14.18: what `weft view nats://…` is given: the processes of a host, with where
-    they wait; hosts that come; and a host that has gone, while the others are shown
+    """rules 14.10, 14.18: the data for `weft view nats://…` contain the processes of a host, with
+    the places where they wait; hosts that join; and a host that has left, while the other hosts are
+    shown
     """
     values, back = th.Channel("values"), th.Channel("back")
     with serving(_view_server.Hosts(network, server.url)) as page:
@@ -129,14 +132,15 @@ def test_hosts_on_the_page(host, agent, network, keys, server):
             to.write(1)
             assert inp.read() == 2
             look = until(lambda look: [r for r in look["processes"] if r["now"] == "reads"])
-            (row,) = look["processes"]  # and no process of Weft's own
+            (row,) = look["processes"]  # the look contains no process of Weft's own
             assert (row["path"], row["host"]) == ("seen:main/doubles", "seen")
             assert "read 'values' at far_parts.py" in row["where"]
             (at,) = row["waits"]
             assert {c["id"]: c["name"] for c in look["channels"]}[at[0]] == "values"
             os_processes = {one["pid"]: one for one in look["os_processes"]}
             assert os_processes[row["pid"]]["number"] in host.report["pids"]
-            # The program that made the channel is no host, so nobody knows how many values pass.
+            # The program that made the channel is not a host, so the number of values that pass is
+            # unknown.
             assert {c["rate"] for c in look["channels"]} == {row["rate"]} == {None}
             assert look["network"] == server.url and look["stuck"] == []
             later = until(lambda look: look["processes"][0]["seconds"] > row["seconds"])
@@ -165,7 +169,7 @@ def test_a_network_without_hosts(keys, server, refusing):
         told = weft(command, server.url, "--keys", keys)
         assert told.returncode == 2
         assert "no host is in the network" in told.stderr
-    # `weft view` says the same sentences as `weft top`.
+    # `weft view` shows the same sentences as `weft top`.
     for where, sentence in (
         (server.url, "no host is in the network"),
         (f"nats://{refusing}", "nothing listens at"),
@@ -178,7 +182,7 @@ def test_a_network_without_hosts(keys, server, refusing):
 
 
 def test_a_host_that_is_not_looked_at(recording, agent, network, keys, server, monkeypatch):
-    """With WEFT_INSPECT=0 a host tells nothing but its clock."""
+    """With WEFT_INSPECT=0 a host reveals nothing but its clock."""
     monkeypatch.setenv("WEFT_INSPECT", "0")
     agent("unseen")
     assert th.run(parts.add.on(network.host("unseen"))(1, 2)) == 3

@@ -1,7 +1,7 @@
-"""Whatever a member sends, and wherever it sends that, the member receives an error in words or its
-connection is closed, and no other program is affected (WIRE.md 14.2, 17.2, 17.3, 17.9, 17.18).
-Tested are first messages to homes and agents, entries in the bucket, requests by the relay, answers
-of agents, calls and their results, and files of keys.
+"""Tests that a member that sends odd data anywhere receives a readable error or is disconnected,
+and that no other program is affected (WIRE.md 14.2, 17.2, 17.3, 17.9, 17.18). Tested are first
+messages to homes and agents, entries in the bucket, requests by the relay, answers of agents, calls
+and their results, and files of keys.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def test_to_an_agent(gpu1, keys, caller):  # wire 17.9, 17.12
     odd = [*with_odd_fields(good, "host", "trust", "python", "weft")]
     odd += with_odd_fields({**good, "fate": "0"}, *good)
     odd += with_odd_fields({**good, "where": "0"}, *good)
-    # The messages above contain the agent's digest. Each message with another digest starts new OS
-    # processes.
+    # The messages above contain the agent's digest. Each message with a different digest starts new
+    # OS processes.
     other = {**good, "digest": asked.digest + "x"}
     for text in [*TEXTS, json.dumps(other).encode(), *drawn(25, odd)]:
         answer = says(tls, entry["address"], packed(text))
@@ -217,7 +217,7 @@ ANSWERS = [
 
 
 def test_what_is_answered_by_the_relay(network):  # wire 17.18
-    """A program that is asked for a session answers oddly. Each answer is reported as a refusal."""
+    """A program answers a request for a session oddly. Each answer is reported as a refusal."""
     client = network._meeting._nats
     place = f"{'1' * 64}.{'1' * 16}"
     answers = iter(ANSWERS)
@@ -260,7 +260,7 @@ ODD = [
 
 
 def test_what_an_agent_answers(server, keys_of, network, apart):  # wire 17.9, 17.12
-    """A member that may be a host answers oddly: only the call is lost."""
+    """A member that may be a host answers oddly, and only the call is lost."""
     fields: dict[str, Any] = {}
 
     class Odd(FalseAgent):

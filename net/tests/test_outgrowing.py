@@ -1,5 +1,5 @@
-"""The programs of python/docs/outgrowing.md do what the page says: on one machine, on two, and as a
-tree of farms. `weft` accepts the options that the page's commands use.
+"""Tests that the programs of python/docs/outgrowing.md behave as the page describes: on one
+machine, on two, and as a tree of farms; and that `weft` accepts the options of the page's commands.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_on_the_laptop(tmp_path):
 
 @pytest.mark.parametrize("where", ['"gpu1"', "network.hosts()"])
 def test_on_two_machines_and_on_a_cluster(where, server, keys, agent, tmp_path):
-    """The page's second block takes the place of the last two lines of the first block."""
+    """The page's second block replaces the last two lines of the first block."""
     assert f"square.on({where})" in TEXT
     imported, _, joined = TWO.partition("\n\n")
     channels = BODY.splitlines(keepends=True)[0]
@@ -61,7 +61,7 @@ def test_on_two_machines_and_on_a_cluster(where, server, keys, agent, tmp_path):
 @pytest.mark.soak
 def test_a_tree_of_farms(server, keys, agent, tmp_path):
     """Whichever of the lower programs computed which batches, the sum is the same. A program that
-    comes when the work is done waits for the name, as the page says.
+    comes when the work is done waits for the name, as the page describes.
     """
     (tmp_path / "below.py").write_text(BELOW)
     for name in ("gpu1", "gpu2"):
@@ -100,7 +100,7 @@ def test_the_commands_of_the_page_are_there() -> None:
 
 
 def test_the_manifest_of_kubernetes_is_valid() -> None:
-    """The page's Deployment fits the schemas of Kubernetes. No cluster has run it."""
+    """The page's Deployment is valid by the schemas of Kubernetes. No cluster has run it."""
     why = "kubernetes-validate is not installed: tools/requirements/net.txt has it"
     kubernetes = pytest.importorskip("kubernetes_validate", reason=why)
     yaml = pytest.importorskip("yaml", reason=why)  # kubernetes-validate brings it

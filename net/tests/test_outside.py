@@ -60,13 +60,13 @@ def test_a_network_that_was_only_joined(network):  # wire 17.16
     report = told(*knot())
     assert "crosses" in report and "read 'a'" in report and "read 'b'" in report
     assert "test_outside.py:" in report
-    assert network.names() == []  # the program is still a member
+    assert network.names() == []  # the program is still a member of the network
 
 
 def test_an_end_that_ordinary_code_holds_where_one_was_only_joined(network, keys):  # wire 17.16
-    """Only a foreign thread could still use the end. The network's own threads do not count:
-    neither the thread of its loop, nor those that look up addresses, nor the one that keeps the log
-    of a server that this program has started.
+    """Only a foreign thread could still use the end. The network's own threads do not count: not
+    the thread of its loop, nor those that look up addresses, nor the thread that keeps the log of a
+    server that this program has started.
     """
     with pytest.raises(BadUse, match=r"the NATS server at .* cannot be used"):
         net.join("nats://no-such-name.invalid:4222", keys=keys)
@@ -102,7 +102,7 @@ def waits_and_holds(c: Any, d: Any) -> Any:
 
 
 def test_who_comes_for_a_name_wakes_a_run(network, server, keys, program):  # wire 17.16
-    """All processes wait, and the name keeps them from being a deadlock."""
+    """All processes wait, and because of the name this is not a deadlock."""
     p = program("writes_when_told", server.url, keys, "lab/c", 1)
     assert p.next_report() == "here"
     c = th.Channel("c")
@@ -113,8 +113,8 @@ def test_who_comes_for_a_name_wakes_a_run(network, server, keys, program):  # wi
 
 
 def test_a_name_that_is_withdrawn(network):  # wire 17.16
-    """The knot exists before the name is withdrawn, but is reported only once the last name has
-    gone."""
+    """The knot exists before the name is withdrawn, but is reported only once the last name is
+    withdrawn."""
     names = ["lab/a", "lab/b"]
     for name in names:
         network.offer(name, th.Channel(name), writers=True)
@@ -147,7 +147,7 @@ def test_a_name_that_was_refused_is_nothing_outside(network, server, keys):  # w
 
 
 def test_a_session_that_is_closed_is_nothing_outside(keys, program):  # wire 17.16
-    """The session ends at once, and not when the garbage collector runs."""
+    """The session ends at once, not only when the garbage collector runs."""
     gc.collect()
     gc.disable()
     try:

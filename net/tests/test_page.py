@@ -1,4 +1,4 @@
-"""The two programs of python/docs/network.md do what the page says."""
+"""Tests that the two programs of python/docs/network.md behave as the page describes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_source_goes_along(server, keys, agent, tmp_path):
 
 
 def test_the_class_that_is_accepted(server, keys, agent, tmp_path):
-    """An object of the page's module goes as an argument and comes back as a result."""
+    """An object of the page's module is sent as an argument and comes back as a result."""
     function = "\n\ndef moved(p):\n    return Point(p.name, (p.at[0] + 1, p.at[1]))\n"
     program = (
         "import points\nfrom weft import net\nfrom weft.processes import Executor\n"
@@ -103,8 +103,8 @@ def test_the_class_that_is_accepted(server, keys, agent, tmp_path):
 
 @pytest.mark.soak
 def test_the_picture_comes_though_a_host_is_killed(server, keys, agent, tmp_path):
-    """examples/mandelbrot/over_hosts.py runs unchanged. Both hosts have drawn, and the picture is
-    right.
+    """examples/mandelbrot/over_hosts.py runs unchanged. Both hosts have drawn rows, and the picture
+    is correct.
     """
     agents = {
         name: agent(name, "--hosts", "1", "--allow", "over_hosts:worker", folder=EXAMPLE)
@@ -125,7 +125,7 @@ def test_the_picture_comes_though_a_host_is_killed(server, keys, agent, tmp_path
     )
     assert drawing.stderr is not None
     first = drawing.stderr.readline().split()[0]
-    drawing.send_signal(signal.SIGSTOP)  # nobody takes results, so some lines remain to be drawn
+    drawing.send_signal(signal.SIGSTOP)  # no results are taken, so some lines remain to be drawn
     agents[first].kill()
     agents[first].process.wait()
     drawing.send_signal(signal.SIGCONT)

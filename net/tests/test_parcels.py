@@ -1,5 +1,5 @@
-"""Source that goes along with a call: parcels, the shelf of an agent, and calls whose source the
-host does not have (WIRE.md 17.26).
+"""Tests source that is sent along with a call: parcels, the shelf of an agent, and calls whose
+source the host does not have (WIRE.md 17.26).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def test_a_parcel_arrives_as_it_was(tmp_path):  # wire 17.26
 
 
 def test_the_digest_covers_names_and_bytes(tmp_path):  # wire 17.26
-    """No two of these parcels have one digest, though some have the same bytes."""
+    """No two of these parcels have the same digest, though some contain the same bytes."""
     folders = [
         written(tmp_path / "a", job="import one", one="x = 1"),
         written(tmp_path / "b", job="import one", one="x = 2"),
@@ -100,7 +100,7 @@ def test_a_file_that_changes_while_it_is_sent(tmp_path):  # wire 17.26
         _net_parcels.packed(parcel)
 
 
-# Each is refused, and writes nothing.
+# Each of these is refused, and nothing is written.
 NONE = {
     "nothing": b"",
     "half a length": b"\1\0",
@@ -143,7 +143,7 @@ def test_what_is_no_parcel(tmp_path, kind):  # wire 17.26
 
 
 def test_a_file_and_a_folder_of_one_name(tmp_path):  # wire 17.26
-    """The digest is right, but no file system can hold these files."""
+    """The digest is correct, but no file system can hold these files."""
     data = raw(["", False, [["a", 1], ["a/b", 1]]], b"xy")
     files = {"a": _of(b"x"), "a/b": _of(b"y")}
     digest = _net_parcels.Parcel("", files).digest
@@ -176,7 +176,7 @@ def test_what_a_folder_has(tmp_path):  # wire 17.26
     (tmp_path / "beyond.txt").write_text("far")
     (top / "link.txt").symlink_to(tmp_path / "beyond.txt")
     (top / "nowhere").symlink_to(tmp_path / "nothing")
-    (top / "up").symlink_to(tmp_path)  # a way round, if it were followed
+    (top / "up").symlink_to(tmp_path)  # following this link would never end
     os.mkfifo(top / "pipe")
     parcel = _net_parcels.of_folder(top, "job", top / "src/job.py")
     assert parcel.root == "src" and parcel.folder
@@ -206,7 +206,7 @@ def test_folders_that_cannot_go_along(tmp_path, monkeypatch):  # wire 17.26
         says = r"is too large.*the largest that was seen is 'large', with 5,000 bytes"
         with pytest.raises(BadUse, match=says):
             _net_parcels.of_folder(top, "job", job)
-    (top / "a\udcffb").write_text("")  # a name that is no UTF-8
+    (top / "a\udcffb").write_text("")  # a name that is not UTF-8
     with pytest.raises(BadUse, match="cannot go to another machine"):
         _net_parcels.of_folder(top, "job", job)
     monkeypatch.setattr(_net_parcels, "MOST_FILES", 1)
@@ -319,7 +319,7 @@ def test_two_callers_bring_one_parcel(tmp_path):  # wire 17.26
 
 
 def test_who_brings_no_parcel(tmp_path, monkeypatch):  # wire 17.26
-    """The next caller is asked for the parcel, and waits for nobody."""
+    """The agent requests the parcel from the next caller, which does not wait."""
     (parcel,) = some_parcels(tmp_path, 1)
     data = _net_parcels.packed(parcel)
     monkeypatch.setattr(_net_parcels, "most_packed", lambda: 1000)
@@ -425,7 +425,8 @@ def spoils():
 
 
 def test_the_source_goes_along(joined, tmp_path, imports, sent):  # wire 17.26
-    """The host has none of the program's files. Its folder has old versions, which never run."""
+    """The host has none of the program's files. Its folder contains old versions, which never
+    run."""
     here = written(tmp_path / "here", jobs_along=JOB, ours_along="def f(n):\n    return n * n\n")
     jobs = imports(here, "jobs_along")
     with ps.Executor(on="gpu1") as pool:
@@ -447,7 +448,7 @@ def test_the_source_goes_along(joined, tmp_path, imports, sent):  # wire 17.26
     (here / "ours_along.py").write_text("def f(n):\n    return n * n\n")
     assert th.run(ps.process(jobs.g).on("gpu1")(5)) == [25, pid]
     assert others_pid != pid and len(sent) == 3  # the agent has all of them
-    # A call that has changed its own program at the host changes no later call.
+    # A call that changes its own program on the host does not affect later calls.
     th.run(ps.process(jobs.spoils).on("gpu1")())
     got, fresh = th.run(ps.process(jobs.g).on("gpu1")(5))
     assert (got, fresh != pid, len(sent)) == (25, True, 4)
@@ -489,8 +490,8 @@ def count():
 
 
 def test_a_working_dir(taker, keys, tmp_path, imports):  # wire 17.26
-    """The function is in a folder of its own below the working folder, and reads a file of it. The
-    file is larger than many pieces, and goes by the relay.
+    """The function is in a subfolder of the working folder, and reads a file of the working folder.
+    The file is larger than many pieces, and is sent through the relay.
     """
     here = tmp_path / "here"
     written(
@@ -515,7 +516,7 @@ def test_a_working_dir(taker, keys, tmp_path, imports):  # wire 17.26
 
 
 def test_a_module_that_changes_while_it_is_sent(joined, tmp_path, imports, monkeypatch):
-    """Wire 17.26. The call begins anew with the new version, but not for ever."""
+    """Wire 17.26. The call starts again with the new version, but not for ever."""
     here = written(tmp_path / "here", jobs_along=JOB, ours_along="def f(n):\n    return 0\n")
     jobs = imports(here, "jobs_along")
     packed, edits = _net_parcels.packed, iter(range(1, 100))
@@ -536,7 +537,7 @@ def test_a_module_that_changes_while_it_is_sent(joined, tmp_path, imports, monke
 
 
 def test_callers_that_send_rubbish(joined, tmp_path, imports, monkeypatch):  # wire 17.26
-    """The agent refuses it, and goes on."""
+    """The agent refuses the rubbish, and goes on."""
     here = written(tmp_path / "here", jobs_along=JOB, ours_along="def f(n):\n    return n\n")
     jobs = imports(here, "jobs_along")
     packed = _net_parcels.packed

@@ -1,5 +1,6 @@
-"""How a session's bytes are carried, and how they end (WIRE.md 17.13): two carriers over TCP, with
-and without TLS, and links that are only sockets, as the links to the OS processes of an agent are.
+"""Tests how a session's bytes are carried, and how they end (WIRE.md 17.13): with two carriers over
+TCP, with and without TLS, and with links that are only sockets, like the links to the OS processes
+of an agent.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def ways(request, monkeypatch, keys):
     return request.param
 
 
-KEYS: Any = None  # the keys of the connection; None: it has no TLS
+KEYS: Any = None  # the keys of the connection; None if it has no TLS
 
 
 async def over_tcp() -> tuple[Any, Any]:
@@ -102,7 +103,7 @@ async def sends(link: socket.socket, data: bytes) -> None:
 
 
 async def pours(link: socket.socket) -> None:
-    """Sends without end."""
+    """Sends bytes endlessly."""
     with contextlib.suppress(OSError):
         while True:
             await sends(link, b"y" * (1 << 18))
@@ -144,7 +145,7 @@ def test_a_link_that_closes_with_something_unread_has_said_what_it_said():  # wi
     async def network() -> None:
         (leaves, a), (stays, b) = await both()
         await sends(b, b"never read")
-        await asyncio.get_running_loop().sock_recv(a, 1)  # by now the other bytes have come too
+        await asyncio.get_running_loop().sock_recv(a, 1)  # by now the other bytes have arrived too
         await sends(a, b"last")
         a.close()
         assert await received(b) == b"last"
@@ -198,7 +199,7 @@ def test_without_a_descriptor_for_a_thread_the_loop_passes_on(ways, monkeypatch)
 
 
 def test_an_os_process_that_takes_little_at_a_time():  # wire 17.13
-    """Bytes that TLS still holds when no more bytes come are passed on too."""
+    """Bytes that TLS still holds when no more bytes arrive are forwarded too."""
 
     async def network() -> None:
         (first, a), (second, b) = await both(takes=1)
@@ -294,7 +295,7 @@ def test_a_link_that_is_slow_gets_all_that_was_said_before_the_end():  # wire 17
         for piece in pieces:
             writer.write(struct.pack("<I", len(piece)) + piece)
         writer.write(struct.pack("<I", 0))
-        for _ in range(100):  # data that comes while nobody reads at the link
+        for _ in range(100):  # data that arrives while nothing is read from the link
             await asyncio.sleep(0)
         assert not carrier.done()
         got = b""
@@ -355,7 +356,7 @@ def descriptors() -> set[str]:
 
 def test_one_that_is_cancelled_lets_go_of_all(ways):  # wire 17.13
     """The carrier is cancelled while bytes go both ways: each side reads the end of the bytes, and
-    no thread and no descriptor stays.
+    no thread or descriptor remains.
     """
 
     async def network() -> None:
@@ -379,13 +380,13 @@ def test_one_that_is_cancelled_lets_go_of_all(ways):  # wire 17.13
     once()
     before = len(descriptors())
     once()
-    # What an earlier test has left may have been released since.
+    # Descriptors of an earlier test may have been released since.
     assert len(descriptors()) <= before
 
 
 def test_between_machines_no_loop_passes_on(ways, monkeypatch):  # wire 17.10
-    """Over TCP with TLS a thread passes the bytes on: a loop in Python would take longer than
-    everything else.
+    """Over TCP with TLS a thread forwards the bytes, because a loop in Python would take longer
+    than everything else.
     """
 
     async def never(*_: Any) -> None:

@@ -1,5 +1,5 @@
-"""Pools of hosts on other machines: which host takes a call, and what happens to the call when the
-host dies (WIRE.md 17.9 to 17.12).
+"""Pools of hosts on other machines: which host takes a call, and the fate of the call when the host
+dies (WIRE.md 17.9 to 17.12).
 """
 
 from __future__ import annotations
@@ -67,8 +67,7 @@ def test_as_many_hosts_as_may_run_it(agent, network, monkeypatch):  # wire 17.9
 
 
 def test_supervised_over_a_pool(agent, network):
-    """A host dies in the middle of the work: its jobs are done on another host, and none is
-    lost."""
+    """A host dies during the work: its jobs are done on another host, and none is lost."""
     agents = [agent(name, "--hosts", "1") for name in ("gpu1", "gpu2")]
     workers = ps.Supervisor(network.hosts(2), backoff=0.01)
     n = 60
@@ -99,8 +98,8 @@ def test_supervised_over_a_pool(agent, network):
 
 @pytest.mark.parametrize("gone", [False, True], ids=["it has no ticket", "it has gone"])
 def test_a_pool_asks_another_host(agent, network, gone, monkeypatch):  # wire 17.9
-    """The first host has no ticket, or its name goes between the list and the question. Meanwhile
-    its agent does not write, as if its machine were cut off.
+    """The first host has no ticket, or its name disappears between the listing and the request.
+    Meanwhile its agent does not write, as if its machine were cut off.
     """
     monkeypatch.setattr(_net_named, "SOON", 0.3)
     stopped, other = (agent(name, "--hosts", "1") for name in ("gpu1", "gpu2"))
@@ -121,7 +120,8 @@ def test_a_pool_asks_another_host(agent, network, gone, monkeypatch):  # wire 17
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_what_was_in_hand_is_reported(agent, server, keys, trust):
-    """Without trust the value is reported too, as a plain value: no host data are unpickled."""
+    """Without trust the value is reported too, as a plain value, because no data of a host are
+    unpickled."""
     agent("gpu1", "--hosts", "1", *["--trust"][: int(trust)])
     reported = []
     with net.join(server.url, keys=keys, trust=trust) as network:

@@ -1,5 +1,5 @@
-"""Sessions through the NATS server, if programs do not reach each other (WIRE.md 17.17 to 17.21).
-test_ways.py tests the packet lines below them.
+"""Tests sessions through the NATS server, for programs that do not reach each other (WIRE.md 17.17
+to 17.21). test_ways.py tests the packet lines below them.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def nowhere(request: pytest.FixtureRequest) -> str:
 
 
 def test_an_address_that_does_not_answer(server, keys, program, nowhere, monkeypatch):  # wire 17.17
-    """A program that gets no answer at an address uses the relay, although no option asks for it.
+    """A program that gets no answer at an address uses the relay, although no option requests it.
     The next time it uses the relay at once."""
     monkeypatch.setattr(_net_names, "REACH", 0.3)
     p = program("is_home_elsewhere", server.url, keys, "lab", nowhere, "auto")
@@ -272,7 +272,7 @@ def checked(r: Any, i: int) -> None:
 
 
 def test_the_server_is_restarted_under_load(server, keys, program, tmp_path):  # wire 17.19
-    """Nothing is lost, doubled or spoilt."""
+    """No value is lost, doubled or corrupted."""
     with joined(server, keys) as network:
         c = th.Channel("numbers")
         r = c.reader()
@@ -311,9 +311,9 @@ def test_the_server_is_restarted_under_load(server, keys, program, tmp_path):  #
 def with_a_lease(
     server: Any, keys: Any, program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[net.Network, Any, Any]:
-    """Returns a network, a reader in it and the program that writes to it, once ten values have
-    come. The lease is short, or long if the values do not come with the short one: a busy machine
-    may be silent for longer than that.
+    """Returns a network, a reader in it and the program that writes to the reader, once ten values
+    have arrived. The lease is short, or long if the values do not arrive with the short one,
+    because a busy machine may be silent for longer.
     """
     for lease in (3000, 60_000):
         monkeypatch.setattr(_net_relay, "LEASE", lease)

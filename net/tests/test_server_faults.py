@@ -1,5 +1,5 @@
-"""Why a NATS server, or another program, cannot be used: the sentences of the errors (WIRE.md 17.1,
-17.3).
+"""Tests the error messages that explain why a NATS server, or another program, cannot be used
+(WIRE.md 17.1, 17.3).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from weft._net import tls as _net_tls
 from weft.errors import BadUse
 
 
-class _First:
-    """A server that says some bytes first, and then nothing."""
+class _ServerThatSends:
+    """A server that sends some bytes first, and then nothing."""
 
     def __init__(self, first: bytes) -> None:
         self._first = first
@@ -39,7 +39,7 @@ class _First:
                 self._open.append(came)
 
     def heard(self) -> bytes:
-        """Returns what the first client has said, once that client has gone."""
+        """Returns the bytes that the first client has sent, once that client has disconnected."""
         heard = b""
         while data := self._open[0].recv(4096):
             heard += data
@@ -66,10 +66,10 @@ OTHERS = {
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_why_a_server_cannot_be_used(kind, monkeypatch):
-    """The error says what listens at the server's address."""
+    """The error names what listens at the server's address."""
     monkeypatch.setattr(_net_faults, "SPEAKS", 0.2)
     first, says = OTHERS[kind]
-    other = _First(first)
+    other = _ServerThatSends(first)
     try:
         assert re.search(says, asyncio.run(_net_faults.sentence(other.url, OSError(), "why")))
     finally:
@@ -77,9 +77,9 @@ def test_why_a_server_cannot_be_used(kind, monkeypatch):
 
 
 def test_nothing_is_said_in_the_clear(keys, monkeypatch):  # wire 17.1
-    """Somebody on the way strips the request for TLS from the server's first line."""
+    """An attacker on the way strips the request for TLS from the server's first line."""
     monkeypatch.setattr(_net_faults, "SPEAKS", 0.2)
-    other = _First(INFO % b'"tls_required": false, "jetstream": true')
+    other = _ServerThatSends(INFO % b'"tls_required": false, "jetstream": true')
     try:
         with pytest.raises(
             BadUse, match=r"no TLS by the authority of these keys: it speaks in the"
@@ -101,7 +101,7 @@ def test_nothing_is_said_in_the_clear(keys, monkeypatch):  # wire 17.1
     ids=lambda one: type(one).__name__,
 )
 def test_why_nothing_is_reached(error, says, keys, monkeypatch):
-    """The error says why there is no connection, with a server and with another program."""
+    """The error explains why there is no connection, with a server and with another program."""
 
     async def fails(*_: Any, **__: Any) -> None:
         raise error
@@ -115,8 +115,8 @@ def test_why_nothing_is_reached(error, says, keys, monkeypatch):
 
 
 def test_a_port_of_another_server(keys, monkeypatch):
-    """If a program connects to a server that is no Weft program, the error says so."""
-    other = _First(b"SSH-2.0-OpenSSH_9.2\r\n")
+    """If a program connects to a server that is not a Weft program, the error says so."""
+    other = _ServerThatSends(b"SSH-2.0-OpenSSH_9.2\r\n")
     try:
         with pytest.raises(BadUse, match="speaks no TLS, so it is no Weft program"):
             net.connect(f"127.0.0.1:{other.port}", keys=keys)

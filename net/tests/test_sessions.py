@@ -245,7 +245,7 @@ def test_the_home_that_leaves(keys, program):
             session.give("values", c.reader())
             assert p.next_report() == "here"
             w.write(1)
-        # The reader's writer end was still open in this program.
+        # This program still had an open writer end.
         assert p.next_report() == "PeerDied"
         assert p.ended() == 0
         w.die() if hasattr(w, "die") else w.retire()
@@ -264,7 +264,7 @@ def test_the_session_ends_before_what_is_waited_for(keys, program):
 
 
 def test_nothing_is_left_that_could_come(keys):  # rule 10.3
-    """While the door is open a program might come; after that, a run that stands still is a
+    """While the door is open a program might come; once it is closed, a run that stands still is a
     deadlock again.
     """
     with net.listen(keys=keys):
@@ -318,8 +318,8 @@ def test_a_certificate_that_is_out_of_time(
 
 
 def test_we_are_of_another_authority(keys, strange_keys, tmp_path, monkeypatch):  # wire 17.1
-    """The other side accepts this program's certificate; this program does not accept the
-    certificate of the other side.
+    """The peer accepts this program's certificate; this program does not accept the peer's
+    certificate.
     """
     mixed = tmp_path / "mixed"
     mixed.mkdir()
@@ -397,7 +397,7 @@ def _size(first: bytes) -> int:
 
 
 def _answer_to(door: net.Door, keys: Path, first: bytes) -> Any:
-    """Returns the answer of the door to the bytes `first`; None: there was no answer."""
+    """Returns the answer of the door to the bytes `first`; None if there was no answer."""
     with _raw(door) as raw, _tls(keys).wrap_socket(raw) as tls:
         tls.sendall(first)
         if len(first) < 12 or (first[:8] == b"WEFTNET1" and _size(first) > len(first)):
@@ -452,8 +452,8 @@ def test_random_bytes_first(keys):  # wire 17.2
                 spoilt[random.randrange(len(spoilt))] = random.randrange(256)
             answer = _answer_to(door, keys, bytes(spoilt[: random.randrange(1, len(spoilt) + 1)]))
             assert answer is None or "refused" in answer or answer["trust"] is False
-    # Even the programs whose first message was accepted have no session: the door has closed the
-    # sessions that nobody took.
+    # Even the programs whose first message was accepted have no session, because the door has
+    # closed the sessions that were never used.
 
 
 def test_a_name_at_a_door_for_sessions(keys):
@@ -524,8 +524,8 @@ def test_no_name_of_an_end(keys, program):
 
 
 def test_in_the_child_of_a_fork(keys):
-    """The door belongs to the parent: to use the door in the child is bad use, and to close it
-    there does nothing.
+    """The door belongs to the parent: using the door in the child is bad use, and closing it there
+    does nothing.
     """
     door = net.listen(keys=keys)
     pid = os.fork()

@@ -93,8 +93,9 @@ def test_an_installed_package_covers_itself_alone(tmp_path):  # wire 17.9
 
 
 def test_each_edit_changes_the_digest(tmp_path):  # wire 17.9
-    """Each edit counts, even if it keeps the size of the file and comes in the same tick of the
-    file system's clock. It also counts if a helper has only its compiled file left, or is removed.
+    """Each edit counts, even if it keeps the size of the file and happens in the same tick of the
+    file system's clock. It also counts if only the compiled file of a helper is left, or if a
+    helper is removed.
     """
     written(tmp_path, job="import helper", helper="x = 0")
 
@@ -106,7 +107,7 @@ def test_each_edit_changes_the_digest(tmp_path):  # wire 17.9
         (tmp_path / "helper.py").write_text(f"x = {i}")
         seen.append(digest())
     py_compile.compile(str(tmp_path / "helper.py"), str(tmp_path / "helper.pyc"))
-    assert digest() == seen[-1]  # Python takes the source
+    assert digest() == seen[-1]  # Python uses the source
     (tmp_path / "helper.py").unlink()
     seen.append(digest())
     (tmp_path / "helper.pyc").unlink()
@@ -119,7 +120,7 @@ def test_each_edit_changes_the_digest(tmp_path):  # wire 17.9
 
 
 def test_a_file_that_rests_is_read_once(tmp_path, monkeypatch):
-    """A program is not read again for each call, and an edit is noticed nevertheless."""
+    """A program is not read again for each call, but an edit is noticed."""
     written(tmp_path, job="x = 1")
     job = tmp_path / "job.py"
     monkeypatch.setattr(_sources, "SETTLED", -1e9)
@@ -132,7 +133,7 @@ def test_a_file_that_rests_is_read_once(tmp_path, monkeypatch):
 
 
 def test_a_fault_of_the_parser_is_passed_over(tmp_path, monkeypatch):
-    """CPython 3.11 raises SystemError by mistake while it makes the tree."""
+    """CPython 3.11 wrongly raises SystemError while it parses such a file."""
     written(tmp_path, job="import helper", helper="")
     faults = iter([SystemError("AST constructor recursion depth mismatch (before=24, after=19)")])
     parse = ast.parse

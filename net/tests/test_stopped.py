@@ -1,8 +1,7 @@
-"""A receiver is stopped: the memory that its sender uses for that receiver is bounded (WIRE.md
-17.20).
+"""Tests that the memory that a sender uses for a stopped receiver is bounded (WIRE.md 17.20).
 
-WEFT_STOPPED=n: the receiver is stopped for n seconds; else until the system takes no more of the
-sender's bytes.
+With WEFT_STOPPED=n the receiver is stopped for n seconds, otherwise until the system accepts no
+more of the sender's bytes.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def test_its_sender_keeps_no_more_than_was_under_way(
             waits = max(waits, transport.get_write_buffer_size())
 
         try:
-            while not (queued > SIZE and waits > 0):  # no receiver takes the values any more
+            while not (queued > SIZE and waits > 0):  # no receiver takes values any more
                 look()
             over = threading.Event()
             if SECONDS:

@@ -1,5 +1,5 @@
-"""`weft up`: agents on many nodes. On the PATH is a stand-in for `ssh` that runs the command on
-this machine; test_up_ssh.py uses the real one.
+"""Tests `weft up`: agents on many nodes. A stand-in for `ssh` on the PATH runs the command on this
+machine; test_up_ssh.py uses the real one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def gone(pid: int) -> bool:
 
 @pytest.fixture
 def where(tmp_path: Path) -> dict[str, str]:
-    """An environment with the stand-in, and without variables of a job."""
+    """An environment with the stand-in, and without variables of a batch job."""
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "ssh").write_text(SSH)
@@ -155,7 +155,7 @@ sys.exit(int(sys.argv[1]))
 @pytest.mark.parametrize("status", [0, 7])
 def test_a_program(start, tmp_path, status):
     """The program finds the server without an option, its output is not mixed with other text, and
-    its status is passed on.
+    `weft up` returns its status.
     """
     (tmp_path / "nodes").write_text("node1\nnode2\n")
     program = (sys.executable, "-c", PROGRAM, str(status))
@@ -267,7 +267,7 @@ def test_a_node_that_does_not_answer(start, where, monkeypatch):
 
 
 def test_what_a_shell_says_first(start):
-    """The greeting of a shell is not taken for an agent, and spoils nothing."""
+    """The greeting of a shell is not mistaken for an agent's output, and does no harm."""
     process = start("--ssh", "chatty")
     assert [h["host"] for h in joined(process)] == ["chatty"]
 
@@ -299,7 +299,7 @@ def test_an_agent_whose_input_is_silent():
 
 
 def test_an_agent_that_cannot_end():
-    """SIGTERM is not enough if the peer for which the agent waits does not answer."""
+    """SIGTERM is not enough if the peer that the agent waits for does not answer."""
     text = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)" + LEFT
     process = subprocess.Popen([sys.executable, "-c", text, "0.2"], stdin=subprocess.PIPE)
     assert process.wait() == 143
@@ -424,7 +424,7 @@ def test_a_dry_run(where, tmp_path):
 
 
 def test_a_server_for_other_machines(where, keys, tmp_path):
-    """The server is the one that `weft net up` has noted, if nodes can reach it."""
+    """The server is the one in the note of `weft net up`, if nodes can reach it."""
     dry = ("--allow", "a:b", "--dry-run", "--keys", str(tmp_path), "--ssh")
     (tmp_path / "server").write_text("tls://0.0.0.0:4222")
     assert f"--join nats://{os.uname().nodename}:4222 " in weft_up(where, *dry, "gpu1").stdout

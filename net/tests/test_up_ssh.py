@@ -1,4 +1,4 @@
-"""`weft up` over the real `ssh`, to an sshd on loopback with keys made for the test. Without an
+"""`weft up` over the real `ssh`, with an sshd on loopback and keys made for the test. Without an
 sshd the tests are skipped, with the reason (`./run setup net` fetches an sshd for Debian).
 """
 
@@ -129,7 +129,7 @@ def test_from_start_to_end(sshd, start, tmp_path):
 
 
 def test_it_is_killed(sshd, start, tmp_path):
-    """When `ssh` ends, the agent's input ends too, so no agent is left."""
+    """When `ssh` ends, the agent's input ends too, so no agent remains."""
     sshd.client(tmp_path / "bin/ssh", "user")
     process = start(*NODES)
     hosts = joined(process)
@@ -146,7 +146,7 @@ def test_a_key_that_is_not_the_users(sshd, start, tmp_path):
 
 
 def test_a_host_that_is_another(sshd, start, tmp_path):
-    """`ssh` would ask whether to go on. Since nobody can answer, it does not go on."""
+    """`ssh` would ask whether to continue. Since no user can answer, it gives up."""
     sshd.client(tmp_path / "bin/ssh", "user")
     (sshd.folder / "known_hosts").write_text("")
     status, errors = ended(start("--ssh", "localhost"))

@@ -113,8 +113,8 @@ def test_arrays_with_dtype_and_shape(array):  # wire 17.15
     ],
 )
 def test_large_arrays(array):  # wire 17.15
-    """A large array that is a value by itself is packed and unpacked with fewer copies than an
-    array in a list."""
+    """A large array that is itself the value is packed and unpacked with fewer copies than an array
+    in a list."""
     (other,), received = passed([array]), passed(array)
     for one in (received, other):
         assert type(one) is np.ndarray
@@ -570,7 +570,7 @@ def test_random_bytes_run_nothing(data):  # wire 17.15
 
 
 def test_the_watch_sees_what_runs(tmp_path):
-    """Shows that the tests for hostile values can fail: the watch notices code that runs."""
+    """Shows that the tests for hostile values can fail: the watch detects code that runs."""
     global _watched
     _watched = []
     try:

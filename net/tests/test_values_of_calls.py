@@ -51,7 +51,7 @@ def test_results_that_this_program_does_not_accept(agent, network):  # wire 17.1
 
 
 def test_an_executor(gpu1, caller):  # wire 17.14, 17.15
-    """Calls that are refused fail, and the other calls have their results."""
+    """Refused calls fail, and the other calls return their results."""
     with Executor(on="gpu1") as pool:
         places = [Place(str(i), (i, i)) for i in range(20)]
         moved = list(pool.map(parts.moved._weft_body, places, range(20)))
@@ -79,8 +79,8 @@ class _Evil:
 
 @pytest.mark.parametrize("message", ["arguments", "failure"])
 def test_a_pickle_among_plain_values_is_no_pickle(gpu1, caller, tmp_path, monkeypatch, message):
-    """wire 17.10: between programs that do not trust each other, bytes in the place of a pickle
-    stay bytes."""
+    """wire 17.10: between programs that do not trust each other, bytes in place of a pickle stay
+    bytes."""
     evil = pickle.dumps(((), {"x": _Evil(tmp_path / "made")}))
     if message == "arguments":
         monkeypatch.setattr(_net_calls, "packed", lambda *_: evil)

@@ -1,6 +1,6 @@
-"""The packet lines of the relay by themselves (WIRE.md 17.18 to 17.21): two relays in one program,
-with a server between them, and a third client that listens to everything and sends whatever it
-likes.
+"""Tests the packet lines of the relay in isolation (WIRE.md 17.18 to 17.21): two relays in one
+program, with a server between them, and a third client that listens to everything and may send
+anything.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ HEARD = 300.0  # seconds after which a test that hangs fails
 
 
 async def flushed(client: Any) -> None:
-    """Waits until the server has received all messages. (The question of the client's flush() may
-    overtake messages that still wait to be sent. Then a subscription might not be there yet.)
+    """Waits until the server has received all messages. (The client's flush() alone may overtake
+    messages that still wait to be sent, so that a subscription might not exist yet.)
     """
     while client.pending_data_size:
         await asyncio.sleep(0)
@@ -67,8 +67,8 @@ class Pair:
             await flushed(client)
 
     async def session(self) -> tuple[Any, Any]:
-        """Opens a session. Returns the streams of the program that asked for it, and those of the
-        other program.
+        """Opens a session. Returns the streams of the program that requested the session, and those
+        of the other program.
         """
         self.streams = await self.relays[0].open(PLACES[1], self.tls[0]), await self.came
         return self.streams
@@ -144,8 +144,8 @@ AT_MOST = 2 * PACKET * WINDOW + 4 * HIGH + 10 * PACKET  # two windows, and what 
 
 
 def test_who_does_not_read_costs_a_bound(paired):  # wire 13.3, 17.20
-    """The sender does not stop, and the reader reads only when the sender has had to wait: never
-    more bytes than the bound are between the two.
+    """The sender does not stop, and the reader reads only when the sender has had to wait. Between
+    the two there are never more bytes than the bound.
     """
 
     async def test(pair: Pair) -> None:
@@ -180,8 +180,8 @@ def test_who_does_not_read_costs_a_bound(paired):  # wire 13.3, 17.20
 
 
 def test_what_the_connection_does_not_take_does_not_wait_twice(paired):  # wire 17.20
-    """The client has to wait for the server's connection: packets that are sent again in that time
-    are not queued behind the packets that have not been sent.
+    """While the client waits for the server's connection, packets that are sent again are not
+    queued behind the unsent packets.
     """
 
     async def test(pair: Pair) -> None:
@@ -217,8 +217,8 @@ def test_what_the_connection_does_not_take_does_not_wait_twice(paired):  # wire 
 
 
 async def overheard(pair: Pair) -> list[Any]:
-    """Returns a list of the messages that are sent from now on, as they are seen by the
-    server, and by a client with the right to listen to everything.
+    """Returns a list that collects the messages that are sent from now on, as the server and a
+    client that may listen to everything see them.
     """
     seen: list[Any] = []
 
@@ -293,8 +293,8 @@ def test_rubbish_that_asks_for_a_session(paired):  # wire 17.18
 
 
 def test_so_many_at_once(paired, monkeypatch):  # wire 17.18
-    """More hand-shakes at once than a program allows are refused; asking again for the same
-    hand-shake changes nothing.
+    """More hand-shakes at once than a program allows are refused; requesting the same hand-shake
+    again changes nothing.
     """
     monkeypatch.setattr(_net_relay, "MOST", 3)
 
@@ -316,7 +316,7 @@ def test_a_message_of_no_bytes_ends_it_and_what_had_come_is_read_first(paired): 
         (_, w), (r, w2) = await pair.session()
         way = pair.ways[1]
         w.write(b"before")
-        while not r._buffer:  # the bytes have come, and nobody has read them
+        while not r._buffer:  # the bytes have arrived, and have not been read
             await asyncio.sleep(0.001)
         await pair.third.publish(pair.ways[0].there, b"")
         await w2.wait_closed()
@@ -436,12 +436,12 @@ def test_no_line(wrong):
 
 @contextlib.contextmanager
 def permitting(server: Any, folder: Path, fingerprints: dict[str, str]) -> Iterator[str]:
-    """Runs a server in place of `server` that recognises clients by their certificates, and gives
+    """Runs, in place of `server`, a server that recognises clients by their certificates, and gives
     each the permissions that the page lists.
     """
     settings = json.loads((folder / "server.conf").read_text())
     settings["tls"] = settings["tls"] | {"verify_and_map": True}
-    del settings["tls"]["verify"]  # the server reads the two in any order
+    del settings["tls"]["verify"]  # the server reads the two settings in any order
     publish = ["$JS.API.>", "$KV.weft_names.>", f"{RELAY}.>", "_INBOX.>"]
     settings["authorization"] = {
         "users": [

@@ -1,5 +1,5 @@
-"""Where a call on another machine is (WIRE.md 17.12; rules 6.7, 10.3); and how the call ends once
-its caller has gone (17.14).
+"""Tests the reports of where a call on another machine is (WIRE.md 17.12; rules 6.7, 10.3), and how
+the call ends once its caller has ended (17.14).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def late(call: Any, says: str) -> str:
 
 @contextlib.contextmanager
 def pool_of(workers: int) -> Iterator[Executor]:
-    """Yields an Executor whose calls are given up at the end of the block, so that a failed test
+    """Yields an Executor whose calls are abandoned at the end of the block, so that a failed test
     waits for no call.
     """
     with Executor(workers, on="gpu1") as pool:
@@ -67,8 +67,8 @@ def write(path: str) -> None:
 
 def test_at_which_channel(agent, network):
     """The text contains function, operation, channel and line, as reports about this machine do.
-    For a process that comes to no operation the text contains the line where the process is.
-    Afterwards the call reads its value: the question loses no call.
+    For a process that reaches no operation the text contains the line where the process is.
+    Afterwards the call reads its value, so asking does no harm to the call.
     """
     there = agent("gpu1", "--hosts", "1")
     with pool_of(1) as pool:
@@ -119,7 +119,7 @@ def test_each_of_its_processes_and_nobody_elses(agent, network, fifo, tmp_path):
 
 
 def test_one_that_is_stopped_does_not_say(agent, network, monkeypatch):
-    """Nobody waits for a stopped process longer than the agent's or the caller's patience lasts."""
+    """No process waits for a stopped process longer than the agent's or the caller's patience."""
     there = agent("gpu1", "--hosts", "1")
     with pool_of(1) as pool:
         call = pool.submit(parts.waits_at_a_channel)
@@ -189,8 +189,8 @@ with net.join(sys.argv[1], keys=sys.argv[2], rounds=sys.argv[4] == "rounds") as 
 
 @pytest.mark.parametrize("rounds", ["rounds", "none"])
 def test_ctrl_c_says_where_they_are(agent, server, keys, rounds):
-    """Rule 6.7 holds for calls on other machines too, whether or not this program asks others in
-    rounds.
+    """Rule 6.7 holds for calls on other machines too, whether or not this program asks other
+    programs in rounds.
     """
     there = agent("gpu1", "--hosts", "2")
     command = [sys.executable, "-c", ASKS, server.url, str(keys), str(HERE), rounds]
@@ -220,7 +220,7 @@ def test_ctrl_c_says_where_they_are(agent, server, keys, rounds):
 
 
 def test_calls_that_do_not_answer_hold_up_nobody() -> None:
-    """Rule 6.7: calls that do not answer are named as silent, when the patience of the asking
+    """Rule 6.7: calls that do not answer are reported as silent, once the patience of the asking
     program has ended."""
     never: cf.Future[Any] = cf.Future()
     over: cf.Future[Any] = cf.Future()
@@ -261,7 +261,7 @@ sys.stdin.read()
 
 
 def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, server, keys):
-    """wire 17.14: the call is cancelled once, at its next operation, so it can still clean up."""
+    """wire 17.14: the call is cancelled once, at its next operation, and so can still clean up."""
     agent("gpu1", "--hosts", "1")
     jobs, reports = ([th.Channel(name) for name in "ab"] for _ in range(2))
     held = [c.writer() for c in jobs]  # these writers make the calls wait
@@ -282,7 +282,7 @@ def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, serve
 
 
 class Link:
-    """The link of a caller that sends two calls at once, and closes when the test says so."""
+    """The link of a caller that sends two calls at once, and closes when the test orders it."""
 
     def __init__(self) -> None:
         self.orders, self.results = th.Channel("orders"), th.Channel("result", capacity=9)
@@ -312,8 +312,8 @@ def test_those_of_its_list_that_have_not_begun_do_not() -> None:  # wire 17.14
 
 
 def test_a_question_that_is_given_up_leaves_no_connection() -> None:
-    """A question completes while it is cancelled. asyncio.wait_for() may lose its result, a
-    connection, which must be closed.
+    """A question completes while it is being cancelled. asyncio.wait_for() may lose the result, a
+    connection, which must be closed nevertheless.
     """
 
     async def ends_all_the_same() -> str:

@@ -1,4 +1,4 @@
-"""Threads that only carry bytes run as soon as they are woken (WIRE.md 17.24)."""
+"""Tests that threads that only carry bytes run as soon as they are woken (WIRE.md 17.24)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_link_to_who_carries_its_bytes():  # wire 17.24
         for _ in range(1_000_000):
             if not set(short()) <= before:
                 break
-            os.sched_yield()  # the link's thread has only begun
+            os.sched_yield()  # the link's thread has only just begun
         else:
             pytest.fail("no thread has the short slice")
     finally:

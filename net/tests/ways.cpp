@@ -1,6 +1,6 @@
-// Tests the ways of the relay by themselves (WIRE.md 17.19, 17.20): two ways in one program, and
-// between the two code that treats messages as a server does. Also tests other parts of
-// weft/net.hpp that need no server.
+// Tests the ways of the relay in isolation (WIRE.md 17.19, 17.20): two ways in one program, and
+// between the two code that handles messages like a server. Also tests other parts of weft/net.hpp
+// that need no server.
 #include <doctest/doctest.h>
 #include <sys/ioctl.h>
 
@@ -44,7 +44,7 @@ class Pair {
     carries_.join();
   }
   void close(int i) { ::close(std::exchange(sockets[i], -1)); }
-  // From now on no message is passed on.
+  // Stops forwarding messages.
   void cut() {
     const std::lock_guard g(lock_);
     lost_ = 100;
@@ -101,7 +101,7 @@ void pour(int socket, const Chars& all) {
     at += static_cast<std::size_t>(n);
   }
 }
-// Reads until the end, at most `most` characters.
+// Reads at most `most` characters, until the end.
 Chars drawn(int socket, std::size_t most = SIZE_MAX) {
   Chars all(std::min<std::size_t>(most, 1 << 16), 0), got;
   while (got.size() < most) {
@@ -174,7 +174,7 @@ TEST_CASE("wire 17.20: who does not read costs a bounded number of bytes") {
   ::fcntl(p.sockets[0], F_SETFL, ::fcntl(p.sockets[0], F_GETFL) | O_NONBLOCK);
   const Chars piece(50'000, 'y');
   std::size_t took = 0;
-  // Waits until the packets are sent again and again, and no more bytes are accepted.
+  // Waits until the packets are being resent, and no more bytes are accepted.
   const std::size_t window = std::size_t{kLine.window} * kLine.most;
   const std::size_t most = 4 * window + 2 * n::kHigh + 4 * 212'992;
   for (std::size_t quiet = p.messages(); p.messages() < quiet + 6 && took < most;) {
@@ -273,16 +273,16 @@ TEST_CASE("wire 17.19: the server is back, and what was not acknowledged goes at
 
 TEST_CASE("wire 17.18: who asks for a session says which, and where it is") {
   const std::string session(32, 'a'), from = std::string(64, 'b') + "." + std::string(16, 'c');
-  const auto ask = [](net::Any said) { return n::asked(said.dump()); };
+  const auto ask = [](net::Any said) { return n::session_request(said.dump()); };
   CHECK(ask({{"session", session}, {"from", from}})->from == from);
   CHECK(!ask({{"session", session}}));
   CHECK(!ask({{"session", 7}, {"from", from}}));
   CHECK(!ask({{"session", session + "a"}, {"from", from}}));
   CHECK(!ask({{"session", std::string(32, 'A')}, {"from", from}}));
   CHECK(!ask({{"session", session}, {"from", from + ".>"}}));
-  CHECK(!n::asked("[]"));
-  CHECK(!n::asked(""));
-  CHECK(!n::asked(R"({"session": )"));
+  CHECK(!n::session_request("[]"));
+  CHECK(!n::session_request(""));
+  CHECK(!n::session_request(R"({"session": )"));
 }
 
 TEST_CASE("wire 17.2, 17.3: what nests deeper than anything that is said is not taken") {

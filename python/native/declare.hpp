@@ -14,8 +14,8 @@ inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
   return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));
 }
 
-// Stores the function's arguments in `To`. The package calls such functions when it is imported, to
-// give the extension what it needs.
+// Stores the function's arguments in `To`. When the package is imported, it calls such functions to
+// pass to the extension the objects that the extension needs.
 template <PyObject**... To>
 PyObject* keep_given(PyObject*, PyObject* args) {
   if (PyTuple_GET_SIZE(args) != sizeof...(To))

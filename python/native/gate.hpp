@@ -1,7 +1,7 @@
 // The gate. On free-threaded builds of CPython, which have no interpreter lock (GIL), the gate does
 // what the GIL does elsewhere for the extension.
 //
-//   Python ──method, slot, finaliser, callback: gated<f>──► Gate: inside ──OutsideGate: code of the user──► outside ──back──► inside
+//   Python ──method, slot, finaliser, callback: gated<f>──► Gate: inside ──OutsideGate: user code──► outside ──back──► inside
 //
 // The gate is one critical section of CPython's, over an object that no other code knows. So
 // whatever makes a thread release its critical sections opens the gate too, as it would release the
@@ -36,7 +36,7 @@ namespace weft::py {
 
 #ifdef Py_GIL_DISABLED
 
-extern "C" {  // functions that CPython exports, and that its headers do not declare
+extern "C" {  // functions that CPython exports but its headers do not declare
 void _PyCriticalSection_SuspendAll(PyThreadState*);
 void _PyCriticalSection_Resume(PyThreadState*);
 }
@@ -46,7 +46,7 @@ struct GateObject {
 };
 extern GateObject gate_object;
 
-// Returns this thread's innermost critical section if that is the gate; otherwise returns null.
+// Returns this thread's innermost critical section if it is the gate; otherwise returns null.
 inline PyCriticalSection* inside_gate() noexcept {
   constexpr std::uintptr_t tags = 3;  // tags of a section that is suspended, or that has two locks
   auto* const s =
@@ -54,8 +54,8 @@ inline PyCriticalSection* inside_gate() noexcept {
   return s && s->_cs_mutex == &gate_object.ob_base.ob_mutex ? s : nullptr;
 }
 
-// By pthread_exit() the interpreter ends a thread that outlives it, which destroys the objects on
-// the thread's stack without a thread state. So the thread stays here for ever, as threads do in
+// The interpreter ends a thread that outlives it by pthread_exit(), which destroys the objects on
+// the thread's stack without a thread state. So the thread stays here forever, as threads do in
 // later versions of CPython.
 inline void stay_if_ended() noexcept {
   while (!PyThreadState_GetUnchecked()) pause();
@@ -94,8 +94,8 @@ class OutsideGate {  // while this object lives, the thread is outside the gate
   PyCriticalSection* const section_;
 };
 
-// Holds the lock of a user's object, which other threads may change. A call that is made meanwhile
-// may open this lock and the gate.
+// Holds the lock of a user's object, which other threads may change. A call made meanwhile may open
+// this lock and the gate.
 class Locked {
  public:
   explicit Locked(PyObject* o) { PyCriticalSection_Begin(&section_, o); }
@@ -110,8 +110,8 @@ class Locked {
   PyCriticalSection section_;
 };
 
-// Suspends the thread's critical sections while stacks are switched: the sections lie on the stack,
-// and the thread's state lists them.
+// Suspends the thread's critical sections while stacks are switched, because the sections are on
+// the stack, and the thread's state lists them.
 class NoCriticalSections {
  public:
   NoCriticalSections() noexcept : state_(PyThreadState_Get()) {
@@ -133,10 +133,10 @@ class NoCriticalSections {
   std::uintptr_t chain_ = 0;
 };
 
-// Makes all threads count the references to `o` alike. `o` must be new, or one of the interpreter's
-// immortal objects. Without this, if another thread drops the last reference, the object is freed
-// only when the thread that made it runs Python code again. That thread may sleep until the object
-// is freed (rule 12.2), or be the thread of a link, which never runs Python code.
+// Makes all threads count the references to `o` in the same way. `o` must be new, or one of the
+// interpreter's immortal objects. Without this, if another thread drops the last reference, the
+// object is freed only when the thread that made it runs Python code again. That thread may sleep
+// until the object is freed (rule 12.2), or be the thread of a link, which never runs Python code.
 inline void count_alike(PyObject* o) noexcept {
   if (_Py_IsImmortal(o)) return;
   o->ob_tid = _Py_UNOWNED_TID;

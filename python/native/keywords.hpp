@@ -1,4 +1,4 @@
-// Arguments that may be given by name.
+// Reads arguments that may be given by name.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -7,8 +7,8 @@
 namespace weft::py {
 namespace {
 // Types and objects of the extension are static, and its threads enter the main interpreter (rule
-// 16.11). A subinterpreter that shares the lock receives a copy of the module's dictionary without
-// a call of PyInit__native. So weft._extension also checks that it is in the main interpreter.
+// 16.11). A subinterpreter that shares the lock gets a copy of the module's dictionary without a
+// call of PyInit__native. So weft._extension also checks that it is in the main interpreter.
 bool in_main_interpreter() { return PyInterpreterState_Get() == PyInterpreterState_Main(); }
 
 PyMethodDef functions[] = {
@@ -54,7 +54,7 @@ GateObject gate_object{PyObject_HEAD_INIT(&PyBaseObject_Type)};
 
 PyMODINIT_FUNC PyInit__native() {
   using namespace weft::py;
-  // CPython uses the same text where it refuses a module in a subinterpreter by itself
+  // CPython uses the same text when it refuses a module in a subinterpreter
   if (!in_main_interpreter()) {
     PyErr_SetString(PyExc_ImportError,
                     "module weft._native does not support loading in subinterpreters");

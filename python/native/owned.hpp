@@ -62,8 +62,7 @@ Owned<T> new_ref(T* borrowed) noexcept {
   return Owned<T>(borrowed);
 }
 
-// Sets the current exception aside while this object lives; the destructor sets that exception
-// again.
+// Saves the current exception while this object lives; the destructor restores it.
 class SavedException {
  public:
   SavedException() noexcept { PyErr_Fetch(&type_, &value_, &traceback_); }

@@ -3,7 +3,7 @@
 // Every channel is a core::ChannelEngine<Value, Shared>, whatever kinds of callers meet there:
 // coroutine processes on a scheduler, thread processes, plain threads. The caller of an operation
 // determines how the operation waits (ways.hpp): in a coroutine process the operation is an
-// awaitable; elsewhere it blocks the thread, or the greenlet (caller.cpp).
+// awaitable; elsewhere it blocks the thread or the greenlet (caller.cpp).
 //
 // Invariants
 //  1 Engines over Value, and all state of the extension, are read and changed only with the GIL

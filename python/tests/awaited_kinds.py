@@ -22,7 +22,7 @@ from weft.coroutines import (
 
 
 class Place:
-    """An operation that waits, and the means to let it go on: `make()` makes the operation,
+    """A waiting operation, and the means to let it finish: `make()` makes the operation,
     `release()` lets it finish, and `gives` is its outcome.
     """
 

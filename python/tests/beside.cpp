@@ -1,6 +1,6 @@
 // A C++ program that shares channels with a Python program: test_rounds_programs.py compiles it.
 // The program has one process. It prints the report of a deadlock on standard output, and its exit
-// status tells how it ended.
+// status says how it ended.
 //
 //   beside HOW SOCKET FD     passes: reads, then writes; silent: as passes, but answers no rounds;
 //                            person: first waits for a byte at FD, of which Weft knows nothing

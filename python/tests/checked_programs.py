@@ -186,8 +186,8 @@ def never_ends() -> None:
 
 
 def left_in_some_order() -> Any:
-    """If the first writer comes first, the second writer's value is not read: Retired ends that
-    writer."""
+    """If the first writer comes first, no process reads the second writer's value, and Retired ends
+    that writer."""
     c = Channel("c")
     return run(writes(c.writer(), 1), writes(c.writer(), 2), reads(c.reader(), 1))[2] and None
 
@@ -431,7 +431,7 @@ async def prefers(first, second, out):
 
 
 def starves_a_guard() -> None:
-    """Some process always waits at the first guard, so the second guard is not taken until the
+    """Some process always waits at the first guard, so the second guard is not chosen until the
     end.
     """
     a, b, c = Channel("a"), Channel("b"), Channel("c")
@@ -479,7 +479,7 @@ def fair_enough() -> None:
 
 
 def works_in_a_block() -> Any:
-    """Ordinary code has operations of its own while a group runs."""
+    """Ordinary code performs operations while a group runs."""
     c = threads.Channel("c")
     with threads.Group() as group:
         group.start(thread_writes(c.writer(), 1, 2))

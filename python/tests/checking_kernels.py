@@ -2,8 +2,8 @@
 
 A goroutine is a process, a mutex is a buffer of one place, and `close(c)` is the retirement of the
 writer's end. The function of a kernel has an argument `mended`: False makes the bug. A process that
-a bug leaves behind ends quietly in Weft when its partner's ends have been let go of; complete()
-finds such a process.
+a bug leaves behind ends quietly in Weft once its partner has released its ends; complete() finds
+such a process.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def grpc_660(mended: bool) -> None:
     complete(caller(stop.reader(), mended), says_stop(stop.writer()))
 
 
-# --- kubernetes/5316: a request takes longer than its limit, and its result has nobody to take it -
+# --- kubernetes/5316: a request takes longer than its limit, and nobody takes its result ---------
 
 
 @process
@@ -181,7 +181,7 @@ def kubernetes_5316(mended: bool) -> None:
     complete(request(mended))
 
 
-# --- kubernetes/25331: a watch sends its error to somebody who has stopped to listen --------------
+# --- kubernetes/25331: a watch sends its error to a process that has stopped listening ------------
 
 
 @process
@@ -209,7 +209,7 @@ async def ends_watch(errors: Any, cancel: Any) -> str:
 @kernel("kubernetes/25331")
 def kubernetes_25331(mended: bool) -> None:
     errors, context, results = Channel("errors"), Channel("context"), Channel("results")
-    listener = results.reader()  # this end reads no more
+    listener = results.reader()  # this end reads no more values
     its_own, other = context.writer(), context.writer()
     if mended:
         its_own.retire()
@@ -220,7 +220,7 @@ def kubernetes_25331(mended: bool) -> None:
     del listener
 
 
-# --- moby/33781: a health check is stopped while its probe runs, whose result nobody takes --------
+# --- moby/33781: a health check is stopped while its probe runs, and nobody takes the result ------
 
 
 @process
@@ -261,7 +261,7 @@ def moby_33781(mended: bool) -> None:
     complete(health(stop.reader(), mended), stops_health(stop.writer()))
 
 
-# --- cockroach/2448: two loops, each of which waits until the other takes what it has -------------
+# --- cockroach/2448: two loops, each of which waits until the other takes its value ---------------
 
 
 @process
@@ -301,7 +301,7 @@ def cockroach_2448(mended: bool) -> None:
     )
 
 
-# --- cockroach/35073: a consumer goes, and its buffer is full -------------------------------------
+# --- cockroach/35073: a consumer leaves, and its buffer is full -----------------------------------
 
 
 @process
@@ -422,7 +422,7 @@ def etcd_7492(mended: bool) -> None:
     )
 
 
-# --- kubernetes/1321: a watcher goes while an event is sent to it, under two locks ----------------
+# --- kubernetes/1321: a watcher leaves while an event is sent to it, under two locks --------------
 
 
 @process

@@ -1,8 +1,8 @@
-"""Programs that a test starts. A program is ended when its block is left, in whatever way, and in
-any case after its `seconds`.
+"""Programs that a test starts. A program is ended when its block is left, and at the latest after
+its `seconds`.
 
-No test is about `seconds`: they only end programs that hang, and even on a slow machine a program
-that works takes far less.
+No test depends on `seconds`: they only end programs that hang, and even on a slow machine a working
+program takes far less.
 
 Invariant: nothing that waits for a program (for its output, for its end) waits longer than its
 `seconds`.
@@ -45,8 +45,8 @@ def child(*arguments: str, seconds: float = 280, **how: Any) -> Iterator[subproc
 
 
 def _asleep(pid: int) -> dict[str, str] | None:
-    """Returns how often each thread of the process has given up its CPU, if all its threads sleep;
-    else None.
+    """Returns, for each thread of the process, how often it has given up its CPU, if all its
+    threads sleep; otherwise None.
     """
     slept = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
@@ -64,9 +64,9 @@ def until_asleep(pid: int) -> None:
     """Returns once every thread of the process sleeps: a thread that is about to act does not
     sleep.
 
-    The threads are looked at one after another. A thread that was found asleep may since have been
-    woken by another thread, which sleeps by the time when it is looked at. Therefore all threads
-    must have slept from one look to the next.
+    The threads are checked one after another. A thread that was found asleep may since have been
+    woken by another thread, which sleeps by the time it is checked. Therefore all threads must have
+    slept from one check to the next.
     """
     before = None
     while (now := _asleep(pid)) is None or now != before:

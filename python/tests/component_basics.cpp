@@ -16,7 +16,7 @@ void echo(Reader<T> in, Writer<T> out) {
 void scale(Reader<double> samples, Writer<double> scaled, double factor) {
   for (double x : samples) scaled.write(factor * x);
 }
-// Passes on from both inputs: a number with an empty text, or -1 with a text.
+// Passes values on from both inputs: a number with an empty text, or -1 with a text.
 void merge(Reader<std::int64_t> numbers, Reader<std::string> texts,
            Writer<std::tuple<std::int64_t, std::string>> out) {
   for (;;) {
@@ -27,7 +27,7 @@ void merge(Reader<std::int64_t> numbers, Reader<std::string> texts,
       out.write({-1, std::get<1>(got)});
   }
 }
-// A buffer of one value: takes a value or gives one, whichever is possible.
+// A buffer of one value: it reads a value or writes one, whichever is possible.
 void place(Reader<std::int64_t> in, Writer<std::int64_t> out) {
   bool full = false;
   std::int64_t held = 0;
@@ -37,8 +37,8 @@ void place(Reader<std::int64_t> in, Writer<std::int64_t> out) {
     full = got.index() == 0;
   }
 }
-// Chooses, of two ready guards, the one with priority; then a timer; then timers that are due at
-// once, and skips; then a loud end.
+// Chooses the guard with priority from two ready ones; then a timer; then timers that are due at
+// once, and skips; then a guard whose end is an outcome.
 void choices(Reader<std::int64_t> a, Reader<std::int64_t> b, Writer<std::string> out) {
   out.write(select_first(b, a).index() == 0 ? "b" : "a");
   out.write(select(when(false, a), after(1ms)).index() == 1 ? "timer" : "a");
@@ -85,8 +85,8 @@ void closes_and_writes(Writer<std::int64_t> out) {
   out.write(1);
 }
 
-// Computes, without any operation, until another process of this library sets `stop`: only a
-// process that runs beside this one can set it.
+// Computes without performing any operation, until another process of this library sets `stop`.
+// Only a process that runs beside this one can set it.
 std::atomic<bool> stop{false};
 void spins() {
   while (!stop.exchange(false)) {

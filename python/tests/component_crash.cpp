@@ -1,5 +1,5 @@
-// Components that crash, for tests of components that run in an OS process of their own (rule
-// 16.8), and the other processes of such tests.
+// Components that crash, for tests of components that run in a separate OS process (rule 16.8), and
+// the other processes of such tests.
 #include <unistd.h>
 
 #include <csignal>

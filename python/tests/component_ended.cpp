@@ -1,4 +1,4 @@
-// A component that ends its thread, or throws something that is not UTF-8: rules 7.14 and 16.1.
+// A component that ends its thread, or throws something that is not UTF-8 (rules 7.14 and 16.1).
 #include <pthread.h>
 #include <stdexcept>
 #include <string>
@@ -17,7 +17,7 @@ void ends(const std::string& how) {
   }
   if (how == "bytes") throw std::runtime_error("no \xff\xfe text");
 }
-// Passes the first value on, then ends in the way that `how` names.
+// Passes the first value on, and then ends in the way that `how` names.
 void passes(Reader<std::int64_t> in, Writer<std::int64_t> out, std::string how) {
   out.write(in.read());
   ends(how);

@@ -109,7 +109,7 @@ Task<> ends_as(Ints in, Log log) {
   }
   co_await log.write(how);
 }
-// Is cancelled in one of its operations, and goes on.
+// Is cancelled in one of its operations, but goes on.
 Task<> goes_on(Ints in, Log log, std::int64_t where) {
   co_await log.write("begun");
   std::string how = "?";
@@ -167,7 +167,7 @@ Task<> keeps_text(Ints go, Log out, Log log) {
   }
   if (!gone) co_await log.write(text);
 }
-// Writes how many threads the program has, when everything is set up.
+// Writes how many threads the program has once everything is set up.
 Task<> threads(Ints go, Out out) {
   co_await go.read();
   std::ifstream status("/proc/self/status");
@@ -186,7 +186,7 @@ Task<> spins(Out out, std::string path) {
   co_await out.write(2);
 }
 Task<> pid(Out out) { co_await out.write(getpid()); }
-// Ends by the exception that an ended channel raised, or by an exception of its own.
+// Ends by the exception that an ended channel has raised, or by an exception that it throws itself.
 Task<> left(Ints in, std::string by) {
   if (by == "Retired") throw Retired(in.number());
   if (by == "Poisoned") throw Poisoned(in.number());

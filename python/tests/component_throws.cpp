@@ -23,7 +23,7 @@ void halves(Reader<double> samples, Writer<double> out) {
 void handles(Reader<double>& samples, Writer<double>& out) {  // ends may also be taken by reference
   for (double x : samples) try {
       out.write(checked(x));
-    } catch (const std::domain_error&) {  // caught; the process goes on
+    } catch (const std::domain_error&) {  // the exception is caught, and the process goes on
     }
   throw 7;
 }

@@ -1,5 +1,5 @@
-"""The components of the tests, and the processes at their other ends. Each component is built once
-for its content, and kept in .build/components.
+"""Builds the components of the tests, and has the processes at their other ends. Each component is
+built once for its content, and kept in .build/components.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from weft._watching import observers as _observers
 # This makes modules of tools/ importable, however pytest was started.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
 
-import component_header  # noqa: E402
+import component_header
 
 MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenlets": greenlets}
 
@@ -53,7 +53,7 @@ SPREAD = (
 )
 
 
-@pytest.hookimpl(tryfirst=True)  # before tools/pytest_room.py, which looks at the marks
+@pytest.hookimpl(tryfirst=True)  # must run before tools/pytest_room.py, which reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.name.removeprefix("test_").startswith(SPREAD):
@@ -65,7 +65,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class _Done:
-    """An awaitable for an operation that has blocked and is over."""
+    """An awaitable for an operation that has blocked and is already over."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -137,17 +137,17 @@ def b(request: pytest.FixtureRequest) -> Backend:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _what_was_there_before() -> None:
-    """Freezes the objects that exist before a file's first test: they belong to no test, so the
-    collector need not visit them after each test. (Without this, the remains of earlier files cost
-    45 ms for each of the last tests.)
+def _freeze_earlier_objects() -> None:
+    """Freezes the objects that exist before a file's first test. They belong to no test, so the
+    collector need not visit them after each test. (Otherwise the remains of earlier files cost 45
+    ms for each of the last tests.)
     """
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left() -> Generator[None, None, None]:
+def _collect_garbage() -> Generator[None, None, None]:
     """Runs the garbage collector after each test, so that a warning about an object that was never
     awaited or started belongs to that test.
     """

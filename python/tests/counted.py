@@ -11,15 +11,15 @@ value when memory runs out.
 
 NAME is a part of a call's name. A debug build of CPython (python/tests/debugged) counts references
 and checks the interpreter's assertions; on another build, blocks of memory are counted. The calls
-are made in a child process. If the child crashes or hangs, this is reported, and another child goes
-on after that place. The last line says how many calls passed and failed.
+are made in a child process. If the child crashes or hangs, that is reported, and another child
+continues after that place. The last line says how many calls passed and failed.
 
 --leaks also reports references that CPython itself leaves, so look at each report; soak runs
 without --leaks.
 
 When an allocation fails, a call may raise MemoryError, also as the cause or context of another
-exception or in a group; or an error that says that no thread or no lock can be had; or nothing, if
-it does not need the memory.
+exception or in a group; or an error that says that there is no thread or no lock; or nothing, if it
+does not need the memory.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-CRASHES = 20  # the number of crashes of one call after which the rest of its sweep is left out
+CRASHES = 20  # the number of crashes of one call after which the rest of its sweep is skipped
 OTHERS_OWN = (  # crashes that are not Weft's fault
     "greenlet: Failed low-level slp_switch()",  # ended by greenlet, which cannot save a stack
     # CPython 3.11 loses the exception if it has no memory for a cell of a function that it enters,
@@ -59,7 +59,7 @@ OTHERS_OWN = (  # crashes that are not Weft's fault
 LOST = re.compile("error return without exception set|<function .*> returned NULL without setting")
 # The calls that are left out, and why. greenlet is compiled for a release build, so its references
 # are not counted; and greenlet ends the program if it cannot save a stack. CPython ends the program
-# if it has no memory for the state of a thread that C code began, as Weft's threads are.
+# if it has no memory for the state of a thread that was started by C code, as Weft's threads are.
 LEFT_OUT = {
     "refs": re.compile("greenlets"),
     "memory": re.compile(r"threads|greenlets|^far_|^links$|component"),
@@ -259,7 +259,7 @@ def forked(given: Any, name: str, first: int) -> tuple[str, str]:
 
 
 def sweep(given: Any, name: str) -> list[str]:
-    """Returns what is wrong with a call. Each child goes on where the previous one crashed."""
+    """Returns what is wrong with a call. Each child continues where the previous one crashed."""
     wrong: list[str] = []
     first, crashes = 1, 0
     while True:

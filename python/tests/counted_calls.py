@@ -1,11 +1,11 @@
 """The calls that counted.py makes: every public call of the package, each in a function that leaves
 nothing behind.
 
-A function here takes `fault`, a context manager. The block of `with fault:` is what is counted, and
-where an allocation may be made to fail: MemoryError may be raised anywhere in the block and at the
-end of the block. The code outside the block prepares the call, and checks afterwards that no value
-is lost or doubled, and that the objects still work. A function that has nothing to prepare or check
-has all its code in the block.
+A function here takes `fault`, a context manager. The references of the block of `with fault:` are
+counted, and an allocation in it may be made to fail: MemoryError may be raised anywhere in the
+block and at the end of the block. The code outside the block prepares the call, and checks
+afterwards that no value is lost or doubled, and that the objects still work. A function that has
+nothing to prepare or check has all its code in the block.
 
 A function that takes `b` is called for each backend (conftest.py says how one function serves them
 all).
@@ -182,8 +182,8 @@ def one_write(fault: Any, b: Any) -> None:
 def takes_or_leaves(
     fault: Any, b: Any, take: Callable[[Any], Any], value_of: Callable[[Any], Any]
 ) -> None:
-    """Checks that the value is still in the channel if `take(reader)` has failed. `value_of` finds
-    the value in the result of `take`."""
+    """Checks that the value is still in the channel after `take(reader)` has failed. `value_of`
+    finds the value in the result of `take`."""
     value, got = Mark(), [None, None]
 
     async def body(b: Any, w: Any, r: Any) -> None:
@@ -251,7 +251,7 @@ def extended(fault: Any, b: Any) -> None:
                 try:
                     await b.leave(block)
                 except MemoryError:
-                    # Perhaps the block has not been left yet. Then its writer would wait for ever.
+                    # If the block has not been left yet, its writer would wait forever.
                     await b.leave(block)
         refused(lambda: r.extended(1))
         refused(lambda: r.extended(redeliver=True))

@@ -33,7 +33,8 @@ CO = Backend("coroutines")
 
 def on_a_loop(main: Any) -> None:
     """Runs main() in a new loop. If asyncio has no memory to call a callback, it forgets the
-    callback, and with it a task, which never goes on. Then on_a_loop() raises MemoryError."""
+    callback, and with it a task, which then never goes on. In that case on_a_loop() raises
+    MemoryError."""
     forgotten: list[BaseException] = []
 
     def forgot(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -77,7 +78,7 @@ def tasks(fault: Any) -> None:
         r, w = +c, -c
         await w.write_many([1, 2])
         many = await r.read_many(5)
-        if len(many) < 2:  # read_many had no memory, and has left the other values in the channel
+        if len(many) < 2:  # read_many had no memory, and left the other values in the channel
             many += await r.read_many(5)
         assert many == [1, 2]
         await co.select(r, co.after(0), co.Output(w, 1).when(False))
@@ -355,7 +356,7 @@ def feeds(fault: Any) -> None:
 
 @call
 def lines(fault: Any) -> None:
-    """Tests the serial line of a board, on which nonsense arrives."""
+    """Tests the serial line of a board, on which only nonsense arrives."""
     with fault:
         line = native._Line(1, 4, 64, 10, 100, 50)
         line.queue(b"abc")

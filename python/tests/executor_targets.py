@@ -25,7 +25,7 @@ def seen(a: Any) -> tuple[str, bool, Any, int]:
 
 
 def writes(a: Any, value: Any) -> Any:
-    """Writes to its argument. Returns the value that stood there."""
+    """Writes to its argument. Returns the previous value."""
     before = a[0]
     a[0] = value
     return before
@@ -53,7 +53,7 @@ def dies(a: Any = None) -> None:
 
 
 def marks(folder: str, n: int) -> int:
-    """Notes that call n begins. Returns how often call n has begun before."""
+    """Records that call n begins. Returns how often it had begun before."""
     before = len(list(Path(folder).glob(f"{n}-*")))
     (Path(folder) / f"{n}-{before}").touch()
     return before

@@ -15,7 +15,7 @@ static int asked(const char* name) {
   const char* at = all ? strstr(all, name) : NULL;
   return at ? atoi(at + strlen(name)) : 0;
 }
-// Returns the error with which this call is to fail; 0 if it is not to fail.
+// Returns the error with which this call must fail, or 0 if it must not fail.
 static int first(const char* name, atomic_int* calls) {
   const int error = asked(name);
   return error && atomic_fetch_add(calls, 1) == 0 ? error : 0;

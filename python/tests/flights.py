@@ -1,4 +1,4 @@
-"""Functions that the tests of the flight recorder share. They make a file by hand, byte by byte."""
+"""Functions that the tests of the flight recorder share: they make a file by hand, byte by byte."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def end(dt: int, who: int) -> bytes:
 
 
 def pair(rounds: int) -> bytes:
-    """Process `a` computes for 90 units and `b` for 10, in turns. While one computes, the other
+    """Process `a` computes for 90 units and `b` for 10, alternately. While one computes, the other
     waits.
     """
     records = [process(1, "main/a"), process(2, "main/b"), place(1, "c"), place(2, "d")]

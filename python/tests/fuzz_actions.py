@@ -13,7 +13,7 @@ from typing import Any
 
 from fuzz_world import Hostile, World
 
-A_WHILE = 0.5  # seconds for which a program waits for a thread of its own
+A_WHILE = 0.5  # how many seconds a program waits for a thread that it has started
 
 
 def act_process(w: World) -> Any:
@@ -165,7 +165,7 @@ def act_alternative(w: World) -> Any:
 def act_alternative_use(w: World) -> Any:
     a = w.fitting(w.api.Alternative)
     how = w.dice.choice(["select", "select", "enable", "close", "enter"])
-    if how == "enable":  # mostly not the last guard, which is the timer
+    if how == "enable":  # usually not the last guard, which is the timer
         return a.enable(w.dice.choice([0, -1, 99]), Hostile(w))
     if how == "enter":
         with a:
@@ -182,7 +182,7 @@ def act_operation(w: World) -> Any:
     ]
     o = w.dice.choice(candidates) if candidates else w.thing()
     if isinstance(o, w.api.Reader) and not w.awaits:
-        return None  # next() reads, and where it blocks no timer ends the read
+        return None  # next() reads, and if it blocks no timer ends the read
     how = w.dice.choice(["send", "next", "throw", "close", "await", "drop"])
     if how == "send":
         return o.send(w.dice.choice([None, 1, Hostile(w)]))
@@ -357,7 +357,7 @@ def act_alarm(w: World) -> Any:
     if threading.current_thread() is not threading.main_thread():
         return None
     if w.backend in ("tasks", "guest"):
-        # An exception that is raised within asyncio's own code may stop that code for ever.
+        # An exception that is raised within asyncio's own code may stop that code forever.
         # test_asyncio_signals.py tests Weft's own code.
         return None
     signal.setitimer(signal.ITIMER_REAL, w.dice.choice([1e-6, 1e-5, 1e-4, 1e-3]))

@@ -7,17 +7,17 @@
 Each seed is a program of calls (fuzz_actions.py) with wrong and right arguments, among them objects
 that raise, collect or re-enter where the interpreter calls them (fuzz_world.py), in wrong orders,
 with signals that raise. Programs run in child processes. A program that dies, or that makes no
-progress for a while, is run again alone, shrunk to the calls that it takes, and printed with its
+progress for a while, is run again alone, shrunk to the calls that are needed, and printed with its
 seed. The last line says how many passed and failed.
 
-A program that makes no progress is not wrong by itself: by the rules a writer waits as long as an
+A program that makes no progress is not necessarily wrong: by the rules a writer waits as long as an
 extended read holds its value, whoever cancels it (1.6), and a network waits as long as a thread
-lives that may hold its ends (10.3). So such a program is woken, and then made to let go of its
+lives that may hold its ends (10.3). So such a program is woken, and then made to release its
 objects:
 
     HANG seconds without progress: SIGUSR1 wakes it, no more.
       It goes on or ends: FAILED, it had missed something.
-      GRACE seconds later: SIGUSR2 makes it let go of all it keeps.
+      GRACE seconds later: SIGUSR2 makes it release all its objects.
         It ends: it waited, and rightly; it is counted separately.
         HANG seconds later: FAILED, it hangs.
 """
@@ -61,12 +61,12 @@ def on_alarm(*_: Any) -> None:
     raise Bell
 
 
-lost: list[str] = []  # the loop's reports of exceptions that left its callbacks
+lost: list[str] = []  # the exceptions that left the loop's callbacks, as the loop reports them
 
 
 def say_where() -> None:
-    """Reports where the program stands still: the reports of its loop go to the log, if this is a
-    failure.
+    """Reports where the program stands still. If this is a failure, the reports of its loop go to
+    the log.
     """
     with contextlib.suppress(RuntimeError):
         for task in asyncio.all_tasks(asyncio.get_running_loop()):
@@ -84,14 +84,15 @@ def told(loop: Any, context: dict[str, Any]) -> None:
 
 
 def let_go(w: World) -> None:
-    """Lets go of all objects that the program keeps; the program begins no more calls."""
+    """Releases all objects that the program keeps. After that the program begins no more calls."""
     say_where()
     os.write(1, b"let go\n")
     w.over = True
     w.things.clear()
     gc.collect()
     w.end_blocks()
-    # An end on its way through its own channel lives until the writer of that channel is cancelled.
+    # An end that is under way in its own channel lives until the writer of that channel is
+    # cancelled.
     for p in gc.get_objects():
         if isinstance(p, _native.Process):
             p.cancel()
@@ -132,7 +133,7 @@ def play(seed: int, backend: str, only: set[int] | None, steps: int) -> None:
             ]
             await asyncio.wait(network, timeout=HANG / 8)
             # One request raises one Cancelled (rule 6.1), and the body of a process goes on after
-            # that: so the body must begin no more calls.
+            # that. So the body must begin no more calls.
             w.over = True
             network[0].cancel()
             await network[0]
@@ -163,12 +164,12 @@ def child(seeds: range, backend: str, only: set[int] | None, steps: int) -> None
         print(seed, flush=True)
         try:
             play(seed, backend, only, steps)
-        except Bell:  # the alarm came between two programs, where no code of Weft runs
+        except Bell:  # the alarm came between two programs, where Weft's code does not run
             signal.setitimer(signal.ITIMER_REAL, 0)
     print("done", flush=True)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # threads that programs left behind are not tested
+    os._exit(0)  # threads that programs have left behind are not tested
 
 
 def start(
@@ -187,7 +188,9 @@ def start(
         given += ["--only", ",".join(map(str, sorted(only)))]
     env = {**os.environ, "FUZZ_TRACE": "1" if trace else "0", "PYTHONHASHSEED": "0"}
 
-    def deaf() -> None:  # a child ignores both signals until its first program sets handlers
+    def ignores_signals() -> (
+        None
+    ):  # a child ignores both signals until its first program sets handlers
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)
 
@@ -198,7 +201,7 @@ def start(
         text=True,
         errors="replace",
         env=env,
-        preexec_fn=deaf,
+        preexec_fn=ignores_signals,
     )
 
 
@@ -274,8 +277,8 @@ def outcome(
 
 
 def shrink(seed: int, backend: str, steps: int, how: str, seconds: float) -> set[int] | None:
-    """Returns the calls without which the program does not fail in this way any more, found by
-    halving; None if the program does not fail when it is run again.
+    """Returns the calls that the program needs to fail in this way, found by halving; None if the
+    program does not fail when it is run again.
     """
     until = time.monotonic() + seconds
     kept = sorted(range(1, steps + 1))

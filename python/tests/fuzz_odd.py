@@ -1,5 +1,5 @@
 """Puts odd objects (odd_objects.py) wherever Weft touches a user's object (odd_world.py): no
-program may crash or hang, and code that does not use the object goes on.
+program may crash or hang, and code that does not use the object must go on.
 
     python python/tests/fuzz_odd.py [--seed A[:B]] [--seconds N] [--cases N] [--only CASE…]
 
@@ -30,7 +30,7 @@ LONG = 280.0  # seconds
 HANG = float(
     os.environ.get("ODD_HANG", LONG)
 )  # seconds of a case; its program may take LONG to start
-# The interpreter itself, up to 3.11, ends a program in which these methods call themselves.
+# Up to 3.11 the interpreter ends a program in which these methods call themselves.
 ENDS_PYTHON = ("meta.__subclasscheck__", "meta.__instancecheck__")
 
 
@@ -38,7 +38,7 @@ ENDS_PYTHON = ("meta.__subclasscheck__", "meta.__instancecheck__")
 
 
 def see_all() -> None:
-    """Imports the modules whose places add themselves."""
+    """Imports the modules that register places when they are imported."""
     import odd_away  # noqa: F401
     import odd_components  # noqa: F401
     import odd_places  # noqa: F401

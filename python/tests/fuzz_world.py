@@ -1,5 +1,5 @@
 """The world of one program of fuzz_api.py: its things (ends, processes and other objects), its
-dice, and objects that misbehave where the interpreter calls them.
+random choices, and objects that misbehave where the interpreter calls them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Bell(BaseException):
 
 
 class Hostile:
-    """An object that, wherever the interpreter calls it, does what its world's dice say: raises,
-    collects, or calls the API again.
+    """An object that does what its world's dice decide wherever the interpreter calls it: it
+    raises, collects, or calls the API again.
     """
 
     def __init__(self, world: World) -> None:
@@ -100,7 +100,8 @@ class World:
         self.count = 0
         self.depth = 0
         self.things: list[Any] = []
-        self.blocks: list[Any] = []  # extended reads to which other code refers, as far as is known
+        # extended reads to which, as far as is known, other code refers
+        self.blocks: list[Any] = []
         self.over = False
         self.trace = os.environ.get("FUZZ_TRACE") == "1"
         self.functions = functions_of(self)
@@ -170,7 +171,7 @@ class World:
     # --- extended reads
 
     def block(self, extended: Any) -> Any:
-        """Remembers an extended read. It is dropped one call after other code has let go of it."""
+        """Remembers an extended read. It is dropped one call after other code has dropped it."""
         self.forget_blocks()
         self.blocks.append(extended)
         return extended
@@ -180,8 +181,9 @@ class World:
         self.blocks[:] = [e for e in self.blocks if sys.getrefcount(e) > ours]
 
     def end_blocks(self) -> None:
-        """Ends the extended reads that would be kept for ever, for example because the value that
-        they took refers to them, and is held by the writer that waits for their end (rule 1.6).
+        """Ends the extended reads that would otherwise be kept forever, for example because the
+        value that they took refers to them, and is held by the writer that waits for their end
+        (rule 1.6).
         """
         blocks, self.blocks = self.blocks, []
         for e in blocks:
@@ -215,7 +217,7 @@ class World:
         dice = self.dice
         self.dice = random.Random(
             f"{self.seed} {self.backend} {n}"
-        )  # so that leaving out one call changes no other call
+        )  # leaving out one call must change no other call
         if self.only is not None and n not in self.only:
             self.dice = dice
             return None
@@ -275,7 +277,7 @@ def api_of(backend: str) -> Any:
 
 
 def bounded(w: World, awaitable: Any) -> Any:
-    """Awaits for a moment only: then the driver withdraws an operation that has found no
+    """Awaits only for a moment: after that the driver withdraws an operation that has found no
     partner."""
 
     @types.coroutine

@@ -1,12 +1,12 @@
-"""A signal's handler uses an Executor while ordinary code uses the same Executor: at every place of
-Weft's Python code where Python runs handlers (rule 12.1).
+"""A signal's handler uses an Executor while ordinary code uses the same Executor. This is tried at
+every place of Weft's Python code where Python runs handlers (rule 12.1).
 
     .venv/bin/python python/tests/handled.py [EVERY [PROGRAM…]]   last line: N passed, N failed
 
-EVERY: only every EVERY-th of these places is used (interrupted.py defines the places). The
-result that a handler waits for must come, although the interrupted code may just be handling the
-handler's call. A program that hangs has failed: it is ended from outside, and the last line that it
-prints names the place.
+EVERY: only every EVERY-th of these places is used (interrupted.py defines the places). The result
+that a handler waits for must come, although the interrupted code may just be handling the handler's
+call. A program that hangs has failed: it is killed from outside, and the last line that it prints
+names the place.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def shuts_down(pool: Executor) -> Any:
     pool.shutdown()
 
 
-# --- the deeds of the handler ---------------------------------------------------------------------
+# --- the actions of the handler -------------------------------------------------------------------
 
 
 def asks(pool: Executor) -> None:
@@ -74,7 +74,7 @@ def makes_another(_: Executor) -> None:
         assert other.submit(square, 4).result() == 16
 
 
-# A program: the object that is made, the code that is interrupted, the handler's deed, and the
+# A program: the object that is made, the code that is interrupted, the handler's action, and the
 # results that are allowed.
 Program = tuple[Callable[[], Executor], Callable[[Executor], Any], Callable[[Executor], None], str]
 OVER = "RuntimeError: cannot schedule new futures after shutdown"

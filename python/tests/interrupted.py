@@ -1,4 +1,4 @@
-"""A signal arrives whose handler raises: at every place of Weft's Python code where Python runs
+"""A signal whose handler raises arrives at every place of Weft's Python code where Python runs
 handlers (rule 6.7).
 
     .venv/bin/python python/tests/interrupted.py [EVERY [PROGRAM…]]   last line: N passed, N failed
@@ -8,7 +8,7 @@ thread, and Ctrl-C arrives at that place. Then the run must leave nothing behind
 OS process, no thread, no handler of a signal; and the program runs again. A program that hangs is
 ended from outside; the last line names its place.
 
-Python runs handlers where a function begins, and behind a call (CPython 3.11). A descriptor that a
+Python runs handlers where a function begins, and after a call (CPython 3.11). A descriptor that a
 call has just returned, as a number, has no owner yet at that point, and where `__exit__` begins the
 block has not been left. The few places of these two kinds are left out (BARE). So are finalisers,
 which let no exception out.
@@ -46,7 +46,7 @@ BARE = {  # function → the name that was loaded last before the call
     "ChildOutput.open": "pipe",
     "_file": "MFD_CLOEXEC",
     "_over_memory": "fileno",
-    "_served": "connect_to_new_process",
+    "_begin_by_server": "connect_to_new_process",
     "_OfServer.__init__": "RESUME",
     "Host.join": "detach",
     "Hosts.__exit__": "RESUME",
@@ -169,8 +169,8 @@ _places: dict[CodeType, set[int]] = {}
 
 def places(code: CodeType) -> set[int]:
     """Returns the instructions before which a handler may run. Python treats an exception of the
-    handler like one of the call. Therefore an instruction at which a block of `try` or `with` ends
-    with the call is not among them: there the tracer's exception would come too late.
+    handler like one of the call. So an instruction with which a block of `try` or `with` ends after
+    the call is left out: there the tracer's exception would come too late.
     """
     found = _places.get(code)
     if found is None:
@@ -207,7 +207,7 @@ Place = tuple[str, int, str, int]
 
 
 class Tracer:
-    """Notes the places that a program passes, in order, or makes Ctrl-C arrive at one of them."""
+    """Records the places that a program passes, in order, or makes Ctrl-C arrive at one of them."""
 
     def __init__(self, at: int | None = None, number: int = signal.SIGINT) -> None:
         self._number = number

@@ -3,10 +3,10 @@
 
     .venv/bin/python python/tests/interrupts.py [ROUNDS [SEED]]   last line: N passed, N failed
 
-In each round a child starts a network that does not end by itself, prints "ready", and is sent
-signals some microseconds later. The child must leave the network by the exception that the handler
-raises, leave no party at its channels, and be ready for the next round. A seed decides the moment
-of a signal, but not the code that the signal interrupts.
+In each round a child starts an endless network, prints "ready", and is sent signals some
+microseconds later. The child must leave the network by the exception that the handler raises, leave
+no party at its channels, and be ready for the next round. The seed determines the moment of a
+signal, but not the code that the signal interrupts.
 
 Invariant: the child takes the byte that ends a round only once no signal of that round can arrive
 any more: signals are sent before the byte, and the code that notices them runs at the latest when
@@ -276,8 +276,8 @@ def storm(kind: str, rounds: int, seed: int, signals: tuple[signal.Signals, ...]
             got, _, left = line.partition(" ")
             if kind in ("guest", "tasks"):
                 # asyncio.Runner sets its count of interrupts to 0 after it has set its handler. If
-                # an interrupt arrives between the two, the runner forgets that it cancelled the
-                # task for that interrupt.
+                # an interrupt arrives between these two steps, the runner forgets that it cancelled
+                # the task for that interrupt.
                 got = got.replace("CancelledError()", "KeyboardInterrupt")
             if not set(got.split(",")) <= allowed or (len(signals) == 1 and left != "nobody"):
                 wrong.append(f"{kind}, seed {seed}, round {k}, {len(signals)} signals: {line!r}")
@@ -318,8 +318,8 @@ print("bye", flush=True)
 
 
 def at_the_end(rounds: int, seed: int) -> list[str]:
-    """Sends Ctrl-C while the interpreter shuts down: the program ends, by itself or by the
-    interrupt, and does not crash.
+    """Sends Ctrl-C while the interpreter shuts down. The program must end, with or without the
+    interrupt, and must not crash.
     """
     dice = random.Random(seed)
     wrong = []

@@ -95,7 +95,7 @@ Process calls(weft::Reader<int> silent) {
   co_await weft::blocking([] { say("ready"); });
   co_await silent.read();
 }
-// Threads whose names the system tools show: the second one's path is cut within a character.
+// Threads whose names system tools show: the second one's path is cut within a character.
 int names() {
   weft::Channel<int> c{weft::named("silent")};
   const auto keep = c.writer();
@@ -114,7 +114,7 @@ int names() {
 Process relay(weft::Reader<int> r, weft::Writer<int> w) {
   for (;;) co_await w.write(co_await r.read());
 }
-// Two processes wait for each other for ever; the other processes can go on.
+// Two processes wait for each other forever, while the other processes can go on.
 int knot() {
   weft::Channel<int> c{weft::named("c")}, d{weft::named("d")}, e{weft::named("e")};
   const weft::Outside outside(weft::Outside::due);
@@ -135,7 +135,7 @@ struct Last {
     for (;;) pause();
   }
 } last;
-// Returns from main() when the input ends. Then `last` keeps the program there.
+// Returns from main() when the input ends. Then `last` keeps the program from ending.
 int ends() {
   weft::run(nothing());
   say("ready");

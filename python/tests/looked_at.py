@@ -85,12 +85,12 @@ def looks_until(shows: Callable[[Any], object], pid: int, interval: float = 0.4)
     """Looks at the program until `shows` accepts a look, and returns that look.
 
     A look lasts for a part of a second. On a busy machine a process may wait for a CPU meanwhile,
-    or the look may come at an unusual moment. So one look tells little about what the program
-    usually does. The last of LOOKS looks is returned whatever it shows: the test's own assertions
-    then say what is wrong.
+    or the look may come at an unusual moment. So one look shows little of what the program usually
+    does. The last of LOOKS looks is returned whatever it shows, so that the test's own assertions
+    say what is wrong.
     """
     with _visit.Looking(pid) as looking:
-        looking.look(0.05)  # after this look the channel of a thread that waits is known
+        looking.look(0.05)  # after this look, the channel of a waiting thread is known
         for _ in range(LOOKS):
             network = looking.look(interval)
             if shows(network):
@@ -100,7 +100,7 @@ def looks_until(shows: Callable[[Any], object], pid: int, interval: float = 0.4)
 
 def weft_until(shows: Callable[[str], object], *arguments: str) -> str:
     """Runs the command `weft` until `shows` accepts its output, and returns that output. Each run
-    is one look, so the reasons are those of looks_until()."""
+    is one look, so it is repeated for the same reasons as in looks_until()."""
     for _ in range(LOOKS):
         done = weft(*arguments)
         assert done.returncode == 0, done.stderr

@@ -8,7 +8,7 @@ edit (MUTANTS.md).
 
 All edits are in one build at -O0, in a copy of the sources under .build/mutants/, and the
 environment variable WEFT_MUTANT says which one is on. First the killers (the tests that should
-notice) run with no mutant on: they must pass. A mutant is killed if its killer fails, crashes or
+notice) run without a mutant, and must pass. A mutant is killed if its killer fails, crashes or
 hangs. The last line is `N passed, N failed`.
 """
 
@@ -34,7 +34,7 @@ WORK = ROOT / ".build" / "mutants"
 TREE = WORK / "tree"
 BUILD = (
     TREE / ".build" / "quick" / "python"
-)  # as deep as the build of tools/quick.py, so ccache finds its objects
+)  # as deep as the build of tools/quick.py, so that ccache finds its objects
 SWITCH = """#pragma once
 #include <cstdlib>
 namespace weft::py {
@@ -53,7 +53,7 @@ def number(name: str) -> int:
 
 
 def switched(m: Mutant, on: str, old: str) -> str:
-    """Returns the text that takes the place of `old`, the text in the file."""
+    """Returns the text that replaces `old`, the text in the file."""
     if "@" in m.new:
         return m.new.replace("@", f"({on})")
     if m.old.rstrip().endswith(";"):
@@ -170,7 +170,7 @@ def tested(mutant: int, tests: list[str]) -> progress.Ran:
 
 
 def killed_by(name: str) -> str:
-    """Returns the test that notices the mutant; an empty text if no test does."""
+    """Returns the test that notices the mutant; "" if no test does."""
     ran = tested(number(name), [MUTANTS[name].killer])
     if ran.hung:
         return f"{MUTANTS[name].killer} (hangs)"

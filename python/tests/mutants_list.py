@@ -3,7 +3,7 @@
 `old` is in its file exactly once; line breaks and spaces do not matter. All mutants are in one
 build, and one is turned on when the program runs. So `new` has one of three forms: statements in
 place of statements; an expression in place of an expression; or any text with an `@` in it. Such a
-text always takes the place of `old`, and its `@` is true if this mutant is on.
+text always replaces `old`, and its `@` is true if this mutant is on.
 """
 
 from __future__ import annotations

@@ -33,14 +33,14 @@ def reads_one(inp: Any) -> Any:
     return inp.read()
 
 
-def _is_there() -> bool:
+def _has_compiler() -> bool:
     return any(shutil.which(name) for name in ("c++", "g++", "clang++"))
 
 
 def _pass_through(odd: Odd, **where: Any) -> None:
     """Checks that a value that its channel accepts comes out of the component."""
     for name in VALUES.split():
-        if not _is_there():
+        if not _has_compiler():
             return
         a, b = th.Channel("a"), th.Channel("b")
         with contextlib.suppress(Exception):
@@ -58,7 +58,7 @@ def component_value(_: World, odd: Odd) -> Any:
 
 @place(NUMBER, ITEMS)
 def component_values_of_other_backends(_: World, odd: Odd) -> Any:
-    if not _is_there():
+    if not _has_compiler():
         return None
     a, b = th.Channel("a", capacity=1), th.Channel("b", capacity=1)
     component = basics().lists(a.reader(), b.writer())
@@ -67,7 +67,7 @@ def component_values_of_other_backends(_: World, odd: Odd) -> Any:
 
 @place(NUMBER, ITEMS, WORD)
 def component_argument(_: World, odd: Odd) -> Any:
-    if not _is_there():
+    if not _has_compiler():
         return
     for given in (
         lambda out: basics().count_to(out, make(odd)),
@@ -86,14 +86,15 @@ def component_argument(_: World, odd: Odd) -> Any:
 def component_that_is_loaded(_: World, odd: Odd) -> Any:
     import weft.native
 
-    if odd.base not in ("str", "bytes"):  # for a str or bytes load() would make a file of that name
+    # from a str or bytes load() would make a file of that name
+    if odd.base not in ("str", "bytes"):
         return weft.native.load(make(odd))
     return None
 
 
 @away(VALUE, NUMBER, ITEMS)
 def component_there(world: World, odd: Odd) -> Any:
-    if not _is_there():
+    if not _has_compiler():
         return None
     a, b = th.Channel("a"), th.Channel("b")
     component = basics().lists(a.reader(), b.writer(), on=world.hosts)

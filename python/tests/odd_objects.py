@@ -1,9 +1,9 @@
-"""Objects that behave oddly: the kind of object × the method that is odd × the deed of that method.
+"""Objects that behave oddly: the kind of object × the odd method × the action of that method.
 
     make(Odd("list", "__len__", "raises", "SystemExit")) ──► a list whose length raises SystemExit
 
-An object can be pickled, unless its oddness is in pickling: another OS process makes it anew from
-the same words. Its method is odd from the moment at which it is made.
+An object can be pickled, unless its odd method belongs to pickling: another OS process makes it
+again from the same words. Its method is odd as soon as the object is made.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ ERRORS: dict[str, Callable[[], BaseException]] = {
     "PeerDied": th.PeerDied,
     "Cancelled": th.Cancelled,
     "BadUse": th.BadUse,
-    "itself": RuntimeError,  # if the object is an exception: raises itself in its own method
+    "itself": RuntimeError,  # raises the object itself, if it is an exception, in its own method
 }
 
 VALUES: dict[str, Callable[[], Any]] = {
@@ -89,9 +89,7 @@ VALUES: dict[str, Callable[[], Any]] = {
 
 
 def _an_end() -> Any:
-    """Makes the exception by which a reader's channel ends, for places where no channel ends by
-    itself.
-    """
+    """Makes the exception by which a reader's channel ends, for places where no channel ends."""
     c = th.Channel(capacity=1)
     w = c.writer()
     w.write(1)
@@ -115,23 +113,23 @@ WORDS = """
 METHODS = WORDS.split()
 PICKLING = {"__reduce__", "__reduce_ex__", "__getstate__", "__getnewargs_ex__", "__getattribute__"}
 
-# Holders of objects in this OS process. The odd methods that delete things delete them here.
+# Holders of objects in this OS process. The odd methods that delete objects delete them here.
 holders: list[Any] = []
 
 
 @th.process
-def _says(out: Any) -> None:
+def _writes_one(out: Any) -> None:
     out.write(1)
 
 
 @co.process
-async def _hears(inp: Any) -> int:
+async def _reads_one(inp: Any) -> int:
     return int(await inp.read())
 
 
 def _by_threads() -> Any:
     c = th.Channel()
-    return th.Parallel(_says(c.writer()), _hears(c.reader()))
+    return th.Parallel(_writes_one(c.writer()), _reads_one(c.reader()))
 
 
 def _by_a_buffer() -> Any:
@@ -144,7 +142,7 @@ def _by_a_buffer() -> Any:
 def _by_greenlets() -> Any:
     c = th.Channel()
     hears = gr.process(lambda inp: inp.read())
-    return th.run(hears(c.reader()), _says(c.writer()))
+    return th.run(hears(c.reader()), _writes_one(c.writer()))
 
 
 def _by_a_block() -> Any:
@@ -172,13 +170,13 @@ def _delete() -> None:
     gc.collect()
 
 
-# How often the methods have been called that would otherwise be called without end.
+# How often each method was called that would otherwise be called endlessly.
 _calls: dict[int, int] = {}
 
 
 def _end_of(method: str, me: Any) -> BaseException | None:
     """Returns the exception that ends a sequence which would otherwise be endless; None if the
-    method gives no sequence, or the sequence goes on.
+    method returns no sequence, or the sequence goes on.
     """
     ends = {"__getitem__": IndexError, "__next__": StopIteration, "__anext__": StopAsyncIteration}
     if method not in ends:
@@ -263,7 +261,7 @@ def make(odd: Odd) -> Any:
 
 
 class Loads:
-    """An object that does what an odd object does when it is unpickled."""
+    """An object that acts like an odd object when it is unpickled."""
 
     def __init__(self, odd: Odd) -> None:
         self._odd = odd

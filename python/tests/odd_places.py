@@ -1,5 +1,5 @@
 """The places where Weft touches a user's object in one OS process. Each place is a function that
-takes an odd object, and that must end, with any result or exception (odd_world.py).
+takes an odd object. It must end, with any result or exception (odd_world.py).
 """
 
 from __future__ import annotations
@@ -260,8 +260,8 @@ async def _network(odd: Odd) -> Any:
 
 
 async def _guarded(awaitable: Any) -> Any:
-    """Awaits the object, and lets no odd exception out of the task: asyncio would wait for that
-    task for ever.
+    """Awaits the object, and lets no odd exception leave the task, because asyncio would then wait
+    forever for that task.
     """
     try:
         return await awaitable
@@ -309,7 +309,7 @@ def _given(value: Any) -> Any:
     return value
 
 
-# --- arguments of Weft's own ----------------------------------------------------------------------
+# --- arguments of Weft's functions ----------------------------------------------------------------
 
 
 @place(NUMBER, WORD)
@@ -416,7 +416,7 @@ def observers(_: World, odd: Odd) -> Any:
     ):
         with contextlib.suppress(Exception):
             wrong()
-    # for a str or bytes tracing() would make a file of that name
+    # from a str or bytes tracing() would make a file of that name
     if odd.base not in ("str", "bytes"):
         with observe.tracing(thing):
             pass

@@ -4,8 +4,8 @@
                              that are likely to be called there
     world.hosts, world.pool  live as long as the places of one seed run
 
-The places are sorted by their cost: PLACES run by the thousand, those in AWAY use OS processes that
-exist already, and those in DEAR start new ones. The hosts and the pool are used by many places, and
+The places are sorted by their cost: those in PLACES run by the thousand, those in AWAY use existing
+OS processes, and those in DEAR start new ones. The hosts and the pool are used by many places, and
 must stay usable: see World.check().
 """
 
@@ -92,7 +92,7 @@ class World:
         return self._pool
 
     def check(self) -> None:
-        """Checks that the deeds of an odd object have harmed no other object."""
+        """Checks that the actions of an odd object have harmed no other object."""
         if self._hosts is not None:
             assert th.run(gives.on(self._hosts)(7)) == 7
         if self._pool is not None:

@@ -1,5 +1,5 @@
-"""Processes of the operating system that test_processes.py starts; they have a module of their own,
-so that an OS process imports no more than this module.
+"""Processes of the operating system that test_processes.py starts; they have a separate module, so
+that an OS process imports nothing else.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def inner_network(n: int) -> int:
 
 @process
 def loses_its_peer() -> None:
-    """Runs a network and fails because a process of that network fails by the death of a writer."""
+    """Runs a network and fails, because a process of that network fails when its writer dies."""
 
     @th.process
     def reads(inp: Any) -> None:
@@ -452,9 +452,7 @@ def memory_and_module() -> tuple[Any, bool, str]:
 
 
 def meet(mine: str, other: str) -> int:
-    """Opens two FIFOs, one to write to and one to read from, in the order in which two calls of
-    this function meet.
-    """
+    """Opens two FIFOs, one to write to and one to read from. Two calls of this function meet there."""
     first, second = sorted((mine, other))
     for path in (first, second):
         with Path(path).open("w" if path == mine else "r", encoding="utf-8") as file:
@@ -475,7 +473,7 @@ def doubled(a: Any) -> Any:
 
 @process
 def virtual_run() -> None:
-    """Checks that a run in virtual time is refused here, also on a thread of ordinary code."""
+    """Checks that a run in virtual time is refused here, even on a thread of ordinary code."""
     met: list[BaseException] = []
 
     def ordinary() -> None:
@@ -563,7 +561,7 @@ def waits_for_a_block(inp: Any, inside: Any) -> str:
 
 @process
 def held_open(inp: Any, on: Any, off: Any, ended: Any) -> str:
-    """Holds the end `inp` open. The channel of `ended` retires when this process ends."""
+    """Keeps the end `inp` open. The channel of `ended` retires when this process ends."""
     try:
         i, v = select(Input(inp), Output(on, 1), Output(off, 2).when(False))
     except Retired as error:

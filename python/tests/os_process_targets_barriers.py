@@ -172,8 +172,8 @@ async def chooses_in_coroutines(a: Any, barrier: Barrier, out: Any) -> list[tupl
 
 @process
 def looks(barrier: Barrier, heard: Any) -> list[int]:
-    """Returns whether the barrier is ready: first while no party waits at the barrier, then while
-    one party waits.
+    """Returns whether the barrier is ready: first while no party waits at it, then while one party
+    waits.
     """
     first = select(barrier, skip(), mode="priority")[0]
     heard.read()
@@ -273,7 +273,7 @@ def step_by_step(barrier: Barrier, out: Any, go: Any) -> None:
 
 @process
 def leaves(barrier: Barrier) -> None:
-    """Ends in good order, with the barrier in a global variable."""
+    """Ends normally, with the barrier in a global variable."""
     globals()["kept"] = barrier
 
 

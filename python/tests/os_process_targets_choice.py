@@ -103,7 +103,7 @@ def merge(kind: str, a: Any, b: Any, out: Any, n: int) -> Got:
 
 @process
 def times_out(inp: Any, out: Any, ready: Any) -> list[Any]:
-    """Chooses with timers: at first without partners at the other sides of the channels, then with
+    """Chooses with timers: first without partners at the other sides of the channels, then with
     partners."""
     results: list[Any] = [
         select(inp, after(0.02)),
@@ -131,8 +131,8 @@ def times_out(inp: Any, out: Any, ready: Any) -> list[Any]:
 
 @process
 def waits_for_an_end(inp: Any, ready: Any) -> list[Any]:
-    """The end of a process as a guard: of a process here, of one in a third OS process, and of one
-    that has ended already.
+    """Uses the end of a process as a guard: of a process here, of one in a third OS process, and of
+    one that has already ended.
     """
     go = Channel("go")
 
@@ -158,7 +158,7 @@ def waits_for_an_end(inp: Any, ready: Any) -> list[Any]:
 
 @process
 def ends_elsewhere(inp: Any) -> list[Any]:
-    """Starts an OS process that is killed: its end is a guard beside a far end."""
+    """Starts an OS process that is killed. Its end is a guard beside a far end."""
 
     @th.process
     def chooses(p: Any) -> Any:
@@ -226,8 +226,8 @@ def alternative(a: Any, b: Any, mode: str, n: int) -> list[int]:
 
 @process
 def meets_another(inp: Any, out: Any, n: int, first: bool) -> list[Any]:
-    """Runs one of two processes, each with a local channel beside the far ones, so that the choices
-    over several homes of the two meet each other (WIRE.md 5.4).
+    """Runs one of two processes, each with a local channel beside the far ones, so that the two
+    processes' choices over several homes meet each other (WIRE.md 5.4).
     """
     c = Channel("idle")
     mine, keep = c.reader(), c.writer()
@@ -345,8 +345,8 @@ def misuses(inp: Any, both_r: Any, both_w: Any) -> list[str]:
 
 @process
 async def leaves_choices(inp: Any, ready: Any) -> list[Any]:
-    """Leaves waiting choices by closing, dropping and throwing into them; then another choice reads
-    the value.
+    """Leaves waiting choices by closing them, dropping them and throwing into them; then another
+    choice reads the value.
     """
     c = Channel("idle")
     mine, kept = c.reader(), c.writer()

@@ -31,7 +31,7 @@ async def offers_async(out: Any) -> list[int]:
 
 @process
 def writes_to_what_comes(inp: Any, n: int) -> int:
-    """Writes to the end that it receives; lets go of the end when the process ends."""
+    """Writes to the end that it receives. The end is released when the process ends."""
     end = inp.read()
     for i in range(n):
         end.write(i)
@@ -107,7 +107,7 @@ def uses_what_it_sent(out: Any) -> list[str]:
 
 @process
 def keeps_what_was_not_taken(out: Any, ready: Any) -> int:
-    """Gives up the write of an end, so the end still belongs to this process."""
+    """Gives up the write of an end, so that the end still belongs to this process."""
     mine = Channel("mine")
     reader, end = mine.reader(), mine.writer()
     try:
@@ -165,7 +165,7 @@ def echoes(inp: Any, out: Any) -> str:
 
 @process
 def lets_it_lie(out: Any) -> None:
-    """Makes a buffer, which another process fills, and which no process reads."""
+    """Makes a buffer, which another process fills and no process reads."""
     mine = Channel("mine", capacity=1)
     reader = mine.reader()
     out.write(mine.writer())
@@ -182,7 +182,7 @@ def waits(inp: Any, ready: Any, over: Any) -> None:
 
 
 def sends_no_end() -> None:
-    """Offers ends to another OS process, which takes none."""
+    """Offers ends to another OS process, which accepts none."""
     c, ready, over, d = Channel("c"), Channel("ready"), Channel("over"), Channel("d")
 
     @th.process

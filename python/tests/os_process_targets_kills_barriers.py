@@ -9,7 +9,8 @@ from typing import Any
 import weft.coroutines as co
 from weft.processes import Barrier, ChannelEnd, PeerDied, process, select
 
-# --- the process that is killed: it reports each phase before it arrives, and once all have met ---
+# --- the process that is killed: it reports each phase before it arrives, and after all have met
+# ---
 
 
 @process
@@ -22,7 +23,7 @@ def meets(barrier: Any, inp: Any, out: Any) -> None:
 
 @process
 async def two_meet(barrier: Any, inp: Any, out: Any) -> None:
-    """Has two parties in one scheduler, one of which takes part for one phase at a time."""
+    """Has two parties in one scheduler, of which one takes part for one phase at a time."""
 
     @co.process
     async def joins() -> None:
@@ -43,8 +44,8 @@ async def stays(barrier: Any) -> None:
 
 @process
 def meets_or_reads(barrier: Any, inp: Any, out: Any) -> None:
-    """Reads or syncs, by choice. The process passes each value on before it arrives at the barrier,
-    and once more when all parties have met.
+    """Reads or syncs, by choice. Passes each value on before it arrives at the barrier, and again
+    when all parties have met.
     """
     for i in inp:
         out.write(i)
@@ -69,7 +70,7 @@ def owns(first: Any, second: Any, inp: Any, out: Any) -> None:
         out.write(i)
 
 
-# --- the process that is left ---------------------------------------------------------------------
+# --- the process that remains ---------------------------------------------------------------------
 
 
 def attend_to(barrier: Any, out: Any) -> str:

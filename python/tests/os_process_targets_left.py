@@ -21,7 +21,7 @@ def _reads(inp: Any) -> Any:
 
 @process
 def reads_one(here: Any, signal: Any, reports: Any) -> None:
-    """Gives away a writer of a channel at which this process is reading already. Writes the value
+    """Gives away a writer of a channel at which this process is already reading. Writes the value
     that it has read."""
     c = Channel("c")
 
@@ -46,8 +46,8 @@ def _writes(out: Any) -> str:
 
 @process
 def writes_when_told(here: Any, signal: Any, reports: Any) -> None:
-    """Gives away a reader of a channel, and writes to the channel once the test says so. Reports
-    how the write ended.
+    """Gives away a reader of a channel, and writes to the channel once the test tells it to.
+    Reports how the write ended.
     """
     c = Channel("c")
     kept = c.writer()
@@ -58,7 +58,7 @@ def writes_when_told(here: Any, signal: Any, reports: Any) -> None:
 
 @process
 def writes_one(here: Any, signal: Any, reports: Any) -> None:
-    """Gives away a reader of a channel at which this process is writing already. Reports how the
+    """Gives away a reader of a channel at which this process is already writing. Reports how the
     write ended."""
     c = Channel("c")
 

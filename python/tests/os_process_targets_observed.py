@@ -101,7 +101,7 @@ def dies_once(asked: Any, reports: Any, mark: Any) -> None:
 
 
 def computes(seconds: float) -> None:
-    """Computes, and calls no function written in Python: so a report of where the process runs
+    """Computes, and calls no function written in Python, so that a report of where the process runs
     names a line of this function.
     """
     until = time.monotonic() + seconds
@@ -111,8 +111,8 @@ def computes(seconds: float) -> None:
 
 @process
 async def hogs(signals: Any) -> None:
-    """Hogs its scheduler again and again, until the test says that it has seen this process. A hog
-    is reported once for each step, and the report may find the process before computes().
+    """Hogs its scheduler again and again, until the test has noticed this process. A hog is
+    reported once for each step, and the report may find the process before computes().
     """
     end = time.monotonic() + BOUND
     seconds = 0.05

@@ -20,7 +20,7 @@ def answers(asked: Any, out: Any) -> None:
 @process
 def stops_itself(go: Any, out: Any, last: bool = True) -> None:
     """Writes once for each value from `go`, and then stops until it is continued. With `last`,
-    writes once more after it has been continued.
+    writes once more after that.
     """
     for _ in go:
         out.write(os.getpid())

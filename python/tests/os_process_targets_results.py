@@ -1,5 +1,5 @@
-"""Processes that test_processes_results.py runs in other OS processes; they have a module of their
-own, so that an OS process imports no more than this module.
+"""Processes that test_processes_results.py runs in other OS processes; they have a separate module,
+so that an OS process imports nothing else.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ def writes_what_cannot_go(died: bool) -> None:
     w.write(threading.Lock())
 
 
-# The ways in which a process may be left: the body, and the exception that is expected or the quiet
-# end.
+# The ways in which a process may end: the body, and the expected exception or quiet end.
 WAYS: dict[str, tuple[Any, type[BaseException] | str]] = {
     "Retired, made": (lambda: Retired("mine"), Retired),
     "Poisoned, made": (lambda: Poisoned("mine", None, None, None, 7), Poisoned),

@@ -68,7 +68,7 @@ async def _holds_here(out: Any, inp: Any) -> None:
 
 @process
 def waits_for_word(path: str, out: Any) -> None:
-    """Waits for an event that is unknown to Weft, and holds an end."""
+    """Waits for an event that Weft does not know about, and holds an end."""
     with Path(path).open("rb", buffering=0) as fifo:
         fifo.read(1)
     out.write("word")

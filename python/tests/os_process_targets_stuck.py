@@ -55,7 +55,7 @@ def asleep(inp: Any, out: Any) -> Any:
 
 @process
 def computes(path: str, out: Any) -> None:
-    """Waits for an event that is unknown to Weft."""
+    """Waits for an event that Weft does not know about."""
     with Path(path).open("rb", buffering=0) as fifo:
         out.write(os.read(fifo.fileno(), 10))
 
@@ -83,8 +83,7 @@ def reads(inp: Any) -> Any:
 
 
 def within_a_call() -> None:
-    """Runs in a call of an Executor, and has an Executor of its own with a call that waits for
-    ever."""
+    """Runs in a call of an Executor, and has another Executor with a call that waits forever."""
     with Executor(1) as pool:
         call = pool.submit(within)
         c = th.Channel("never")
@@ -99,7 +98,7 @@ CALLS = {"by itself": within, "by its own call": within_a_call}
 
 @process
 def with_a_call(how: str, inp: Any, out: Any, message: str) -> None:
-    """Runs in a host whose Executor has a call that waits for ever; writes down the outcome."""
+    """Runs in a host whose Executor has a call that waits forever. Records the outcome."""
     with Executor(2) as pool:
         calls = [pool.submit(CALLS[how]), pool.submit(abs, -1)]
         assert calls[1].result() == 1
@@ -166,7 +165,7 @@ def syncs(barrier: Any) -> str:
 @process
 def will_obey_late(path: str, go_on: str) -> None:
     """From the next call on, a cancellation that arrives here is reported at the FIFO `path`, and
-    is carried out once a byte was written to the FIFO `go_on`.
+    is carried out only once a byte was written to the FIFO `go_on`.
     """
     from weft._hosts import child
 

@@ -1,5 +1,5 @@
-"""Processes of the operating system that test_supervisor.py starts, and that die when the test says
-so; see os_process_targets.py.
+"""Processes of the operating system that test_supervisor.py starts, and that die when the test
+tells them to; see os_process_targets.py.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ async def holds_each_async(inp: Any, out: Any, dies_at: dict[int, int], lives: A
 
 @process
 def reads_each(inp: Any, out: Any, dies_at: dict[int, int], lives: Any) -> str:
-    """Passes values on like `each`, but by plain reads, so the value that the process has read is
-    lost when it dies.
+    """Passes values on like `each`, but by plain reads, so that the value that the process has read
+    is lost when it dies.
     """
     life = lives.read()
     for value in inp:
@@ -157,7 +157,7 @@ def _arrives(home: int) -> None:
 
 
 class OnlyElsewhere:
-    """An object that can be unpickled in any OS process but the one that pickled it."""
+    """An object that can be unpickled in any OS process except the one that pickled it."""
 
     def __reduce__(self) -> Any:
         return _arrives, (os.getpid(),)

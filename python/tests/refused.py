@@ -37,7 +37,8 @@ _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
 
 
 def refuse(error: int, calls: list[str]) -> None:
-    """Makes these calls fail with this error, in this OS process and in all that it starts."""
+    """Makes these calls fail with this error, in this OS process and in all OS processes that it
+    starts."""
     at = _MACHINES[platform.machine()]
     lines = [(_LOAD, 0, 0, 0)]
     for call in calls:

@@ -1,4 +1,4 @@
-"""Rule 7.15: a run closes the async generators that nobody iterates to their end."""
+"""Rule 7.15: a run closes the async generators that no code iterates to their end."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_it_has_a_path(how: dict[str, Any]) -> None:
 
 
 def test_what_its_clean_up_may_do() -> None:
-    """Tries each kind of operation, a group, and a limit of its own."""
+    """Tries each kind of operation, a group, and a limit, in the clean-up."""
     c, d = Channel(), Channel(capacity=2)
     w, r, dw, dr = c.writer(), c.reader(), d.writer(), d.reader()
     done: list[Any] = []
@@ -331,8 +331,8 @@ def test_a_run_that_is_cancelled_cancels_it() -> None:
 
 @pytest.mark.filterwarnings("ignore:a Group, entered")
 def test_a_group_or_a_limit_that_it_has_open_is_its_first_process() -> None:
-    """Rules 7.5, 7.12, 7.15: to leave a group or limit that the generator's first process opened is
-    bad use in the clean-up, and the error says so."""
+    """Rules 7.5, 7.12, 7.15: in the clean-up it is bad use to leave a group or limit that the
+    generator's first process has opened, and the error says so."""
 
     async def limited() -> Generator:
         async with timeout(3600):
@@ -461,7 +461,7 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_one_whose_next_value_was_being_asked_for(reported: list[Any]) -> None:
-    """A generator whose next value is being asked for cannot be closed. This is reported, within
+    """A generator that has been asked for its next value cannot be closed. This is reported, within
     the run and after it.
     """
 

@@ -32,7 +32,8 @@ from weft.coroutines import (
 def test_a_reader_cancelled_in_the_turn_of_its_wake_up_takes_nothing(
     play: Runner, how: str
 ) -> None:
-    """Rule 6.6: the value stays with the writer, for the next reader in the waiting queue."""
+    """Rule 6.6: the value stays with the writer, and goes to the next reader in the waiting
+    queue."""
 
     async def main() -> Any:
         c = Channel()
@@ -51,7 +52,7 @@ def test_a_reader_cancelled_in_the_turn_of_its_wake_up_takes_nothing(
         two = asyncio.ensure_future(r.read())
         await turns(2)
         writing = asyncio.ensure_future(w.write("v"))
-        await turns(1)  # the write has begun: `one` is woken, and has not run
+        await turns(1)  # the write has begun: `one` is woken, but has not run
         one.cancel()
         with pytest.raises(asyncio.CancelledError):
             await one
@@ -81,7 +82,7 @@ def test_a_writer_cancelled_in_the_turn_of_its_commit_completes(play: Runner) ->
 
         task = asyncio.create_task(write())
         await turns(2)
-        log.append(await r.read())  # commits at once; `task` has not run
+        log.append(await r.read())  # commits at once; `task` has not run yet
         task.cancel()
         await task
         return log
@@ -99,7 +100,7 @@ def test_write_many_goes_on_after_a_write_that_had_committed(play: Runner) -> No
         r, w = c.reader(), c.writer()
         task = asyncio.ensure_future(w.write_many([1, 2, 3]))
         await turns(2)
-        got = await r.read()  # commits at once; `task` has not run
+        got = await r.read()  # commits at once; `task` has not run yet
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -183,7 +184,7 @@ def test_cancelled_tasks_leave_no_loop_behind() -> None:
 
 @new_in_3_11
 def test_a_timeout_that_came_too_late_leaves_nothing_behind(play: Runner) -> None:
-    """The write has committed when the time is up: the block ends without an exception, and no
+    """The write has committed when the time is up, so the block ends without an exception, and no
     cancellation comes later."""
 
     async def main() -> Any:
@@ -213,7 +214,7 @@ def test_a_timeout_that_came_too_late_leaves_nothing_behind(play: Runner) -> Non
     "what", ["read", "write", "next", "extended", "sync", "select", "alternative"]
 )
 def test_a_cancelled_operation_is_let_go_of(play: Runner, what: str) -> None:
-    """Rules 6.2, 6.4, 13.7: nothing keeps the task's end or its value, so the end retires when
+    """Rules 6.2, 6.4, 13.7: nothing keeps the task's end or its value, so the end is retired when
     it is dropped."""
 
     class Thing:
@@ -288,8 +289,8 @@ def test_a_held_writer_is_not_cancelled(play: Runner) -> None:
 
 
 def exchange(steps: list[tuple[str, int]]) -> tuple[list[int], list[int], list[int]]:
-    """Runs two readers and two writers, some of which select; `steps` says what happens at each
-    turn. Returns the values written, read, and left over."""
+    """Runs two readers and two writers, some of which select; `steps` describes what happens at
+    each turn. Returns the values written, read, and left over."""
 
     async def main() -> tuple[list[int], list[int], list[int]]:
         c = Channel()
@@ -350,8 +351,7 @@ def exchange(steps: list[tuple[str, int]]) -> tuple[list[int], list[int], list[i
     )
 )
 def test_nothing_is_lost_or_doubled(steps: list[tuple[str, int]]) -> None:
-    """Rule 6.4: each value that a writer believes to be written is read once, and nothing else
-    is read."""
+    """Rule 6.4: each value whose write has committed is read once, and nothing else is read."""
     written, read, left = exchange(steps)
     assert left == []
     assert sorted(written) == sorted(read)
@@ -427,7 +427,7 @@ def test_a_storm_of_cancellations(play: Runner, seed: int) -> None:
 
 
 def test_a_task_of_a_closed_loop_gives_up_its_place() -> None:
-    """A loop is closed while its task waits. Once the task has been dropped, the next in the
+    """A loop is closed while its task waits. Once the task has been dropped, the next party in the
     waiting queue is served."""
     c = Channel()
     r, w = c.reader(), c.writer()
@@ -453,7 +453,7 @@ def test_a_task_of_a_closed_loop_gives_up_its_place() -> None:
 
 @pytest.mark.parametrize("how", ["write", "select", "read", "read by select"])
 def test_a_task_dropped_while_a_partner_holds_it(play: Runner, how: str) -> None:
-    """Rule 6.6: the task is killed after the commit; the partner goes on, and the value that it
+    """Rule 6.6: the task is killed after the commit. The partner goes on, and the value that it
     makes is dropped."""
 
     async def waits(r: Any, w: Any) -> None:

@@ -93,7 +93,8 @@ def cancelling() -> int:
 
 @pytest.mark.parametrize("waits_at", ["a channel", "a future", "nothing"])
 def test_a_failure_cancels_the_block(play: Runner, waits_at: str) -> None:
-    """Rules 7.5, 13.4: the failure is raised where the block is left, and the task is as it was."""
+    """Rules 7.5, 13.4: the failure is raised where the block is left, and the task has no
+    cancellation request left."""
 
     async def main() -> list[str]:
         c = Channel()
@@ -116,15 +117,15 @@ def test_a_failure_cancels_the_block(play: Runner, waits_at: str) -> None:
                     raise
         assert other.done and not r.closed
         assert cancelling() == 0
-        await asyncio.sleep(0)  # a request that was still there would raise here
+        await asyncio.sleep(0)  # a remaining request would raise here
         return log
 
     assert play(main()) == ["cancelled"]
 
 
 def test_a_block_that_goes_on_when_it_is_cancelled(play: Runner) -> None:
-    """Rules 7.5, 13.4: the task is asked to end once, and goes on; nevertheless the failure is
-    raised."""
+    """Rules 7.5, 13.4: the task is asked to end once, and goes on. The failure is raised
+    nevertheless."""
 
     async def main() -> int:
         turns = 0
@@ -147,8 +148,8 @@ def test_a_block_that_goes_on_when_it_is_cancelled(play: Runner) -> None:
 
 
 def test_a_block_is_cancelled_by_a_thread_and_by_what_was_spawned(play: Runner) -> None:
-    """Rules 7.4, 7.5, 13.4: the loop learns of a thread's failure while another thread goes on
-    waiting."""
+    """Rules 7.4, 7.5, 13.4: the loop learns of a thread's failure while another thread still
+    waits."""
 
     @threads.process
     def breaks(r: Any) -> None:
@@ -208,7 +209,7 @@ def test_a_request_of_another_stays_when_a_failure_cancels_the_block(play: Runne
     assert raised in (
         "KeyError",
         "CancelledError",
-    )  # the failure, unless the request had ended the process before it failed
+    )  # the failure, unless the request ended the process before it could fail
 
 
 def test_failures(play: Runner) -> None:

@@ -190,7 +190,7 @@ def test_timeouts(play: Runner) -> None:
 
 @new_in_3_11
 def test_a_timeout_around_operations_that_never_wait(play: Runner) -> None:
-    """Rules 6.1 and 7.7: by yield_ processes let the loop have its turn."""
+    """Rules 6.1 and 7.7: with yield_, processes let the loop have its turn."""
 
     @process
     async def busy(w: Any) -> str:
@@ -217,7 +217,7 @@ def held(go: threading.Event) -> None:
 
 
 def test_spawned_ones_that_end_again_and_again_within_one_turn(play: Runner) -> None:
-    """Rules 7.4 and 13.1: a guest is notified of each process's end once, even if the next end
+    """Rules 7.4 and 13.1: a guest is notified once of each process's end, even if the next end
     comes before it has handled the previous one.
     """
 
@@ -314,8 +314,8 @@ def test_a_task_cancels_a_process_by_its_task(play: Runner) -> None:
 
 
 def test_a_process_is_cancelled_while_it_awaits_asyncio(play: Runner) -> None:
-    """Rules 6.1 and 13.4: the future is cancelled as asyncio cancels it, and the process receives
-    Weft's own exception."""
+    """Rules 6.1 and 13.4: the future is cancelled as asyncio would cancel it, and the process
+    receives Weft's own exception."""
 
     @process
     async def waits(seen: list[Any]) -> None:

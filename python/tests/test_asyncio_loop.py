@@ -64,8 +64,8 @@ def test_an_idle_guest_schedules_nothing() -> None:
 
     async def scheduled_in_a_while() -> int:
         before = loop.scheduled
-        # A call in a thread would not do, because the number of callbacks that it schedules is a
-        # race.
+        # A call in a thread would not do, because the number of callbacks that it schedules is not
+        # fixed.
         await asyncio.sleep(0.02)
         return loop.scheduled - before
 
@@ -275,7 +275,7 @@ def test_two_loops_in_two_threads_each_with_its_guest() -> None:
 
 def test_a_loop_closed_in_the_middle() -> None:
     """Rule 13.5: the processes are cancelled, clean up as far as they can without a loop, and then
-    let go of their ends."""
+    release their ends."""
     c = Channel()
     log: list[Any] = []
 
@@ -354,13 +354,14 @@ def stop(*_: Any) -> None:
     raise Stop
 
 
-# The warnings are about coroutines that were never awaited, because the exception may end the
-# program anywhere.
+# The warnings are about coroutines that were never awaited. They are expected, because the
+# exception may end the program anywhere.
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", ["call_soon", "call_later", "create_future"])
 def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
-    """Rule 6.7: the loop's methods are Python code, so a signal's handler may run in them, also
-    when Weft calls them. Its exception ends the loop, whichever call it is."""
+    """Rule 6.7: the loop's methods are Python code, so a signal's handler may run in them, even
+    when Weft calls them. The handler's exception must end the loop, whichever call it
+    interrupts."""
 
     class Loop(asyncio.SelectorEventLoop):
         left = -1
@@ -410,10 +411,10 @@ def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
     try:
         for k in range(60):
             loop = Loop()
-            # A log would keep the objects that the exception cut off.
+            # A log would keep alive the objects that the exception cut off.
             loop.set_exception_handler(lambda *_: None)
             task = loop.create_task(main(loop, k))
-            faulthandler.dump_traceback_later(280, exit=True)  # a faulty Weft would wait for ever
+            faulthandler.dump_traceback_later(280, exit=True)  # a faulty Weft would wait forever
             try:
                 loop.run_until_complete(task)
                 ends.append("done")
@@ -437,8 +438,8 @@ def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
 
 
 def test_nothing_is_left_behind() -> None:
-    """A program that made many guests and tasks at channels contains as many objects of each kind
-    in the end as after the first."""
+    """A program that made many guests and tasks at channels has, in the end, as many objects of
+    each kind as after the first."""
 
     @process
     async def pair(w: Any, r: Any) -> None:

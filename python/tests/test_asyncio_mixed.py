@@ -60,7 +60,7 @@ def test_an_io_call_in_a_task_stops_no_loop(play: Runner) -> None:
     async def main() -> Any:
         call = asyncio.ensure_future(blocks())
         await asyncio.sleep(0)
-        go_on.set()  # the loop, which goes on during the call, runs this
+        go_on.set()  # the loop, which goes on during the call, runs this line
         assert (await thread_of(1))[1] is not threading.current_thread()
         return await call
 

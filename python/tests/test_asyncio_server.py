@@ -1,4 +1,4 @@
-"""The web servers of python/docs/asyncio.md, exactly as they are there, with real clients over
+"""The web servers of python/docs/asyncio.md, exactly as on that page, with real clients over
 loopback (rules 2.3, 7.11, 13.7): within this program, and as programs that receive a SIGTERM.
 """
 
@@ -97,7 +97,7 @@ def test_nobody_else_notices_a_failed_network(
     play: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rules 2.3, 7.11: the order with which the clerk fails is answered with 500. The orders that
-    wait for the clerk, and those that come later, go to the next clerk.
+    wait for the clerk, and later orders, go to the next clerk.
     """
 
     async def main() -> Any:
@@ -138,7 +138,7 @@ def test_nobody_else_notices_a_failed_network(
 def test_a_client_that_goes_takes_nobody_with_it(
     play: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The handler is cancelled and its reader let go of, so the clerk's answer has no reader (rule
+    """The handler is cancelled and its reader released, so the clerk's answer has no reader (rule
     3.3).
     """
 

@@ -1,8 +1,8 @@
 """Tasks with the shortest possible time limits still pass values on (rule 6.6).
 
-If two tasks wait for one value, each is cancelled in the turn in which it is notified of the value:
-they must not pass the value round for ever. A test fails once its tasks have given up far more
-often than there are values.
+If two tasks wait for one value, each is cancelled in the turn in which it is notified of the value.
+They must not pass the value round forever. A test fails once its tasks have given up far more often
+than there are values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PATIENCE = 1000 * N  # limits that may expire before all values have passed
 
 
 class Impatience:
-    """A time limit around an operation, and how often it was too short."""
+    """A time limit around an operation, and the number of times that it was too short."""
 
     def __init__(self, limit: Callable[[], Any], patience: int = PATIENCE) -> None:
         self.limit = limit
@@ -202,7 +202,7 @@ def test_readers_in_haste_and_a_writer_that_is_no_task(
 
 
 def test_a_second_value_goes_to_who_comes(play: Runner) -> None:
-    """Rule 6.6: a reader that arrives waits only while the undecided readers are as many as the
+    """Rule 6.6: a reader that arrives waits only while there are as many undecided readers as
     values.
     """
 
@@ -220,7 +220,8 @@ def test_a_second_value_goes_to_who_comes(play: Runner) -> None:
         behind = asyncio.create_task(read("behind"))
         await w.write(1)
         with pytest.raises(StopIteration):
-            read("comes").send(None)  # takes a value at once: the first reader has not decided yet
+            # takes a value at once, because the first reader has not decided yet
+            read("comes").send(None)
         assert got == [("comes", 0)]
         await first
         assert got[1:] == [("first", 1)]
@@ -232,7 +233,7 @@ def test_a_second_value_goes_to_who_comes(play: Runner) -> None:
 
 
 def test_loops_in_two_threads_in_haste() -> None:
-    """Rule 6.6: tasks of two loops at one channel, and a thread that reads too."""
+    """Rule 6.6: tasks of two loops, and a thread that reads too, meet at one channel."""
     c = threads.Channel(capacity=1)
     w, r = c.writer(), c.reader()
     got: list[Any] = []

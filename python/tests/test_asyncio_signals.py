@@ -45,7 +45,7 @@ async def reads(r: Any) -> None:
 
 def left(*channels: Channel[Any]) -> list[tuple[int, ...]]:
     gc.collect()
-    gc.collect()  # frees the objects that the finaliser of a task let go of
+    gc.collect()  # frees the objects that the task's finaliser has dropped
     run(nothing())  # a finaliser's retirement waits for the next operation (12.2)
     found = [c.stats() for c in channels]
     return [(s.readers, s.writers, s.waiting_readers, s.waiting_writers) for s in found]
@@ -60,8 +60,8 @@ async def nothing() -> None:
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """A loop in which a signal comes as the first callback that `at` picks is scheduled: at such a
-    moment asyncio's own loop runs Python code.
+    """A loop in which a signal comes when the first callback that `at` accepts is scheduled: at
+    such a moment asyncio's loop runs Python code.
     """
 
     at: Callable[[Any], bool] | None = None
@@ -84,7 +84,7 @@ def loop() -> Iterator[Loop]:
 @pytest.mark.usefixtures("raising")
 def test_a_handler_that_raises_as_a_task_is_told_loses_no_wake_up(loop: Loop) -> None:
     """A future that a task awaits becomes done before its callback is scheduled. An exception
-    between these two steps would make the task wait for ever.
+    between these two steps would make the task wait forever.
     """
     c = Channel[int]()
     r, w = c.reader(), c.writer()
@@ -156,8 +156,8 @@ def test_a_handler_that_raises_as_a_future_is_cancelled_loses_no_cancellation(lo
 
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
-    """Keeps the handler of Ctrl-C as it was: asyncio's handler stays if its runner's main task is
-    left unfinished (python/docs/asyncio.md, Limits)."""
+    """Restores the handler of Ctrl-C: asyncio's handler stays if its runner's main task is left
+    unfinished (python/docs/asyncio.md, Limits)."""
     before = signal.getsignal(signal.SIGINT)
     yield
     signal.signal(signal.SIGINT, before)
@@ -286,7 +286,7 @@ def test_a_failure_while_it_ends_does_not_hide_the_exception() -> None:
 
 @pytest.mark.usefixtures("raising")
 def test_what_is_raised_as_a_network_is_made_gives_it_up(loop: Loop) -> None:
-    """The guest's first turn is scheduled, and the task that was to wait for the guest never
+    """The guest's first turn is scheduled, but the task that was to wait for the guest never
     will."""
     c = Channel[int]()
     w = c.writer()
@@ -409,7 +409,8 @@ def test_ctrl_c_says_where_each_process_of_a_guest_was(start: str) -> None:  # r
         until_asleep(p.pid)
         p.send_signal(signal.SIGINT)
         out, err = p.communicate()
-    if "asyncio.run" in start:  # otherwise asyncio leaves its loop at once, and the task as it is
+    # otherwise asyncio leaves its loop at once, with the task unfinished
+    if "asyncio.run" in start:
         assert out == "cleaned up\n" * 2
     assert err.count("weft: interrupted; the processes were:") == 1
     for n in (0, 1):
@@ -477,12 +478,12 @@ def test_a_task_that_its_loop_drops_leaves_no_handler_of_a_runner_that_has_gone(
 
     runner = asyncio.Runner() if hasattr(asyncio, "Runner") else None
     if runner is None:
-        return  # asyncio of 3.10 sets no handler
+        return  # in 3.10, asyncio sets no handler
     tasks: list[Any] = []
 
     async def starts() -> None:
         tasks.append(waits())
-        tasks[0].send(None)  # the task waits for its network, and nobody drives the task on
+        tasks[0].send(None)  # the task waits for its network, and no code drives the task on
 
     try:
         runner.run(starts())
@@ -550,8 +551,8 @@ def interrupted_network():
 
 @pytest.mark.parametrize("close", [True, False])
 def test_a_network_whose_waiting_ends_on_another_thread(close: bool) -> None:  # rule 6.7
-    """No handler can be set on that thread: the next Ctrl-C, or the next network, on the main
-    thread removes the handler that was left.
+    """No handler can be set on that thread, so the next Ctrl-C, or the next network on the main
+    thread, removes the remaining handler.
     """
     with child(
         "-W",
@@ -582,7 +583,7 @@ print("as before")
 
 def test_a_network_that_is_waited_for_on_another_thread_counts_for_nothing() -> None:  # rule 6.7
     """A wait that began on another thread may end on the main thread. Its end must not remove the
-    handler of a network that goes on on the main thread.
+    handler of a network that is still running on the main thread.
     """
     saying = weft._backends.asyncio._Saying()
     there, mine = object(), object()

@@ -67,7 +67,9 @@ def test_tasks_and_a_buffer(play: Runner, overflow: str) -> None:
         for i in range(3):
             await w.write(
                 i
-            )  # the third waits until the reader has run, unless the buffer drops or grows
+                # the third write waits until the reader has run, unless the buffer drops values or
+                # grows
+            )
         return await reading
 
     assert play(main()) == (1 if overflow == "drop_oldest" else 0)
@@ -128,7 +130,7 @@ def test_two_selects_of_tasks_meet(play: Runner) -> None:
 
 
 def test_a_value_computed_for_a_task(play: Runner) -> None:
-    """Rules 5.8 and 6.6: the task reserves the writer when it runs, and waits for the value."""
+    """Rules 5.8 and 6.6: the task claims the writer when it runs, and waits for the value."""
 
     async def main() -> Any:
         c, d = Channel(), Channel()
@@ -290,7 +292,8 @@ def test_an_end_moves_from_task_to_task(play: Runner) -> None:
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
-        _, again = await asyncio.gather(moved.write("still mine"), r.read())  # withdrawn: 6.2
+        # rule 6.2: the read was withdrawn
+        _, again = await asyncio.gather(moved.write("still mine"), r.read())
         return value, again
 
     assert play(main()) == ("here", "still mine")

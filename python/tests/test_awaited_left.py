@@ -1,4 +1,4 @@
-"""Rules 5.7, 6.2, 11.1 (Python): the driver of an awaited operation may end it at any moment; a
+"""Rules 5.7, 6.2, 11.1 (Python): the driver of an awaited operation may end it at any moment, but a
 committed operation stays committed."""
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from weft.coroutines import (
 
 @types.coroutine
 def one_step(coroutine, then):
-    """Drives the coroutine to the point where it waits, lets its process wait once if `then` asks
-    for this, and then ends the coroutine."""
+    """Drives the coroutine to the point where it waits, lets its process wait once if `then`
+    requires that, and then ends the coroutine."""
     waited = coroutine.send(None)
     if then.startswith("parked"):
         yield waited
@@ -63,7 +63,7 @@ def test_its_driver_may_end_it(kind, then):  # rules 6.2, 11.1
     async def main():
         op = make(p)
         assert await one_step(awaits(op), then) == ("thrown" if then == "throw" else "closed")
-        del op  # an alternative stays enrolled while it lives
+        del op  # an alternative stays enrolled as long as it lives
         for c in (p.c, p.other):
             if kind not in ("parallel", "sequence"):
                 stats = c.stats()
@@ -107,7 +107,7 @@ def test_its_driver_may_end_it_after_the_commit(
         s, t = before.reader(), before.writer()
 
         # The operation commits while this process runs: a thread commits it, and this process waits
-        # for the commit without an operation of Weft.
+        # for that without an operation of Weft.
         def commit():
             partners = {"write": Output(p.w, 5), "read": p.r, "sync": p.barrier}
             threads.select(partners[how], skip(), mode="priority")
@@ -202,7 +202,7 @@ def test_a_held_writer_is_left(kind, way):
         coroutine = awaits(HELD[kind](p))
         Spawn(holder(d.reader()), lets_go(d.writer()))
         await settled()
-        coroutine.send(None)  # the holder has met the operation, and holds this process
+        coroutine.send(None)  # the holder has met the operation, and now holds this process
         if way == "close":
             coroutine.close()
         elif way == "throw":
@@ -219,7 +219,7 @@ def test_a_held_writer_is_left(kind, way):
 
 
 @pytest.mark.parametrize("kind", ["write", "select", "alternative"])
-# This operation was first in the waiting queue.
+# This operation was the first in the waiting queue.
 def test_one_that_a_thread_came_to_hold_is_left(kind):
     p = Place()
     holds, left = threading.Event(), threading.Event()
@@ -250,7 +250,7 @@ def test_one_that_a_thread_came_to_hold_is_left(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_left_behind(kind):
-    """Rule 11.1: the operation's process ends, and another process has the operation."""
+    """Rule 11.1: the operation's process ends, but another process has the operation."""
     make, _how, _ = KINDS[kind]
     p = Place()
     kept = []
@@ -275,7 +275,7 @@ def test_it_is_left_behind(kind):
 
 
 def test_a_yield_that_is_left():
-    """Rule 11.1: two yields that are left owe the process one wake-up."""
+    """Rule 11.1: two yields that are left owe the process a single wake-up."""
     c: Channel = Channel()
     r, w = c.reader(), c.writer()
 
@@ -300,7 +300,7 @@ def test_a_yield_that_is_left():
 
 @types.coroutine
 def left_when_met(awaitable, how):
-    """Begins the operation, lets a partner meet it, and leaves the operation without asking for its
+    """Begins the operation, lets a partner meet it, and leaves the operation without taking its
     outcome."""
     steps = awaitable.__await__()
     steps.send(None)

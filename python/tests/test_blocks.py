@@ -1,5 +1,5 @@
-"""Rule 7.5: the block of a group is one of its processes: a failure cancels it, and deadlock
-detection counts it like a process."""
+"""Rule 7.5: the block of a group is one of the group's processes: a failure cancels it, and
+deadlock detection counts it like a process."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from weft.errors import BadUse, Cancelled, Deadlock
 if sys.version_info < (3, 11):
     from exceptiongroup import BaseExceptionGroup
 
-LIMIT = 280  # seconds after which a program that hangs fails alone, without the whole room
+LIMIT = 280  # seconds after which a program that hangs fails, without stopping the whole room
 
 
-# --- in ordinary code: in programs of their own, since a fault here hangs -------------------------
+# --- in ordinary code: in separate programs, since a fault would make them hang -------------------
 
 
 def program(text, **how):
@@ -186,7 +186,7 @@ def test_ctrl_c_reaches_a_block_that_waits():
 
 
 def test_leaving_by_an_exception_is_no_deadlock():  # rule 7.5
-    """The exception of the block is raised, whatever the processes of the group do at that
+    """The exception of the block is raised, whatever the processes of the group are doing at that
     moment."""
     status, output = program("""
         import sys
@@ -290,7 +290,7 @@ def test_what_the_block_raises_when_it_is_cancelled_is_raised_too(b):  # rule 7.
 
 
 def test_a_block_that_never_met_the_request_leaves_none(b):  # rule 6.1
-    """The failure was the group's, and so was the request: operations after the block are not
+    """Both the failure and the request belong to the group, so operations after the block are not
     cancelled."""
 
     async def main(b):
@@ -344,8 +344,8 @@ def test_an_inner_block_leaves_the_request_of_the_outer(b):  # rule 7.5
 
 
 def test_a_cancelled_owner_ends_quietly(b):  # rule 6.5
-    """The owner is cancelled from outside, not by its group: no process failed, so nothing is
-    raised.
+    """The owner is cancelled from outside and not by its group. No process has failed, so nothing
+    is raised.
     """
     c = b.weft.Channel()
     kept = c.writer()

@@ -22,7 +22,7 @@ import weft
 from weft import coroutines, threads
 from weft._checking.report import CheckFailed, Report
 
-QUICK: dict[str, Any] = {"seconds": 60}  # an upper limit: each of these searches ends by itself
+QUICK: dict[str, Any] = {"seconds": 60}  # an upper limit: each of these searches ends long before
 
 
 # --- the public names -----------------------------------------------------------------------------
@@ -36,7 +36,7 @@ def test_weft_check_is_a_callable_with_replay() -> None:
     assert not hasattr(sys.modules["weft"], "checking")
     report = weft.check(programs.good)
     assert isinstance(report, Report)
-    assert callable(weft.check)  # no module has taken the place of the function
+    assert callable(weft.check)  # no module has replaced the function
 
 
 def test_nothing_is_found_and_every_schedule_was_run() -> None:
@@ -136,7 +136,7 @@ def test_no_end_shows_the_steps_that_come_again() -> None:
 def test_a_shared_object_is_told_and_no_proof_is_claimed() -> None:
     """Rules 17.6, 17.7."""
     report = weft.check(programs.shares_a_list, schedules=100, **QUICK)
-    assert report.schedules == 100  # so the search went on at random
+    assert report.schedules == 100  # so the search has continued at random
     assert not report.complete and any("share a list" in message for message in report.told)
     report = weft.check(programs.changes_what_it_has_sent, schedules=100, **QUICK)
     assert not report.complete and any(
@@ -338,7 +338,7 @@ def test_a_method_is_checked_too() -> None:
 
 
 def test_tokens_are_run_first_and_kept() -> None:
-    """Rule 17.8: the decorators stand in any order; the token stays when the fault has been
+    """Rule 17.8: the decorators may be in any order; the token stays after the fault has been
     mended."""
     token = weft.check(programs.hidden, **QUICK).token
     for checked in (

@@ -26,8 +26,8 @@ async def writes(out: Any) -> None:
 
 
 def stands() -> None:
-    """Deadlocks: processes hold both ends of the channel, and none writes. If no process held an
-    end, a thread outside might use it, and it would be no deadlock.
+    """Deadlocks: processes hold both ends of the channel, but none writes. (If no process held an
+    end, a thread outside might use it, so there would be no deadlock.)
     """
     c, d = Channel("c"), Channel("d")
     mine = c.writer(), d.writer()
@@ -148,4 +148,4 @@ def test_two_threads_check_one_after_the_other() -> None:
     report = weft.check(checked)
     assert report.kind == "", report.text
     assert len(log) == 1 and "another thread of this program checks" in log[0]
-    assert weft.check(stands).kind == "deadlock"  # now a check may begin
+    assert weft.check(stands).kind == "deadlock"  # a check may begin now

@@ -45,7 +45,7 @@ def test_networks_of_a_task_are_checked_one_after_the_other() -> None:
 
     report = weft.check(function, **QUICK)
     assert not report.failed and report.complete, report.text
-    function_alone = asyncio.run(network(3))  # after the check asyncio is what it was
+    function_alone = asyncio.run(network(3))  # asyncio is the same after the check
     assert function_alone == 3
 
 

@@ -37,7 +37,7 @@ def of(name: str) -> str:
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
-    """Returns the single line on stderr of a command that was bad use."""
+    """Returns the only line on stderr of a command that was bad use."""
     assert done.returncode == cli.EXIT["bad use"], done.stdout + done.stderr
     assert done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.startswith("weft: ")

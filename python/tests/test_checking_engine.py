@@ -459,7 +459,7 @@ def test_a_wrong_entry_of_the_relation_misses_outcomes() -> None:
 
 
 def test_many_processes_are_no_livelock() -> None:
-    """Rules 17.5, 17.7: the bound of steps grows with the number of processes. A run that is too
+    """Rules 17.5, 17.7: the bound on steps grows with the number of processes. A run that is too
     large to be analysed cuts the reduced search.
     """
 
@@ -476,7 +476,7 @@ def test_many_processes_are_no_livelock() -> None:
     assert not search.complete and search.cut == {"size"}
 
 
-def _lossy(how: str, guards: int) -> tuple[Any, ...]:
+def _reads_two_of_lossy_buffer(how: str, guards: int) -> tuple[Any, ...]:
     """Runs a reader and a writer at a full buffer that drops values, each with `guards` guards.
     Returns the two values that were read; ("ended",) if the channel ended before that.
     """
@@ -501,15 +501,18 @@ def _lossy(how: str, guards: int) -> tuple[Any, ...]:
 @pytest.mark.parametrize("guards", [1, 2])
 @pytest.mark.parametrize("how", ["drop_oldest", "drop_newest"])
 def test_a_select_at_a_buffer_that_drops_values_does_not_commute(how: str, guards: int) -> None:
-    """Rule 17.7. A read before the write saves the value that the write would drop."""
+    """Rule 17.7: a read before the write saves the value that the write would drop."""
     outcomes = [
-        {outcome.value for outcome in searched(partial(_lossy, how, guards), search)[1]}
+        {
+            outcome.value
+            for outcome in searched(partial(_reads_two_of_lossy_buffer, how, guards), search)[1]
+        }
         for search in ("all", "reduced")
     ]
     assert outcomes[0] == outcomes[1] and len(outcomes[0]) > 2
 
 
-def _crowd() -> None:
+def _more_processes_than_parties() -> None:
     """Runs three processes, which arrive four times in all at a barrier of two parties."""
     barrier = coroutines.Barrier(2)
 
@@ -522,15 +525,15 @@ def _crowd() -> None:
 
 
 def test_arrivals_at_a_barrier_with_fewer_parties_than_processes_do_not_commute() -> None:
-    """Rules 8.1, 17.7. Only if the process that arrives twice arrives in the first phase can all go
-    on."""
-    search, outcomes = searched(_crowd)
+    """Rules 8.1, 17.7: all processes can go on only if the process that arrives twice arrives in
+    the first phase."""
+    search, outcomes = searched(_more_processes_than_parties)
     assert search.complete and {outcome.kind for outcome in outcomes} == {"ok", "deadlock"}
 
 
 def _drained(through_select: bool) -> str:
-    """Runs two readers. The one that takes the last value ends the channel, and then no end of the
-    channel can be made.
+    """Runs two readers. The reader that takes the last value ends the channel; after that no end of
+    the channel can be made.
     """
     c, signal = coroutines.Channel("c", capacity=1), coroutines.Channel("told")
     first, second = coroutines.Channel("first"), coroutines.Channel("second")

@@ -22,8 +22,8 @@ def worker(jobs: Any, done: Any) -> None:
 
 
 def _farm(careful: bool, jobs: int = 2, workers: int = 2) -> list[int]:
-    """Runs a farm in which each worker has a channel of its own. A job whose worker has died is
-    given to another worker.
+    """Runs a farm in which each worker has its own channel. A job whose worker has died is given to
+    another worker.
     """
     to = [threads.Channel(f"jobs{k}") for k in range(workers)]
     back = [threads.Channel(f"done{k}") for k in range(workers)]
@@ -299,7 +299,7 @@ async def awaits_jobs(jobs: Any, done: Any) -> None:
 
 @pytest.mark.parametrize("fault", ["kill:1", "partition"])
 def test_a_coroutine_on_a_host_dies_before_each_of_its_operations(fault: str) -> None:
-    """Rule 17.10. The jobs that were done before the death show when it came: before any operation,
+    """Rule 17.10: the jobs that were done before the death show when it came: before any operation,
     or after one or two jobs.
     """
     seen: set[int] = set()

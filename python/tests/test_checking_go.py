@@ -78,7 +78,7 @@ def closed_twice(mended: bool) -> None:
     assert sorted(got) == [10, 11, 20, 21]
 
 
-# --- a condition is signalled only if somebody waits for it ---------------------------------------
+# --- a condition is signalled only if a process waits for it --------------------------------------
 
 
 @process
@@ -121,7 +121,8 @@ def lock_order(mended: bool) -> None:
     run(*[moves(*[(lock.writer(), lock.reader()) for lock in pair]) for pair in pairs])
 
 
-# --- a result is given by a select with a default, while nobody may wait for it yet ---------------
+# --- a select with a default gives a result, but perhaps no process waits for it yet
+# ---------------
 
 
 @process
@@ -190,7 +191,7 @@ def counted_too_late(mended: bool) -> None:
     )
 
 
-# --- a cancellation that the producer does not look for -------------------------------------------
+# --- a cancellation that the producer does not check for ------------------------------------------
 
 
 @process
@@ -377,7 +378,7 @@ def stopped_early(mended: bool) -> None:
     )
 
 
-# --- two processes that find something missing, and make it ---------------------------------------
+# --- two processes find something missing, and both make it ---------------------------------------
 
 
 @process
@@ -420,7 +421,7 @@ def test_lost_values_say_what_to_do() -> None:
 
 def test_a_retired_channel_ends_who_writes_to_it() -> None:
     """Some bugs above keep an end of a channel. Without that end, Retired ends the process that
-    would wait for ever in a Go program.
+    would wait forever in a Go program.
     """
 
     @process

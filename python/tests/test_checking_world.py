@@ -1,5 +1,5 @@
-"""The world of a checked function: which parts are virtual, seeded or refused, and that no change
-stays behind (rules 17.3, 17.9). These tests need no engine: `world.run()` surrounds each run.
+"""The world of a checked function: which parts are virtual, seeded or refused, and that everything
+is restored (rules 17.3, 17.9). These tests need no engine: `world.run()` surrounds each run.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ def test_what_a_function_reaches_is_listed() -> None:
 
 
 def test_a_function_that_never_comes_back_is_stopped() -> None:
-    """Rule 17.9: a function that computes for ever, or that waits for something outside Weft, is
+    """Rule 17.9: a function that computes forever, or that waits for something outside Weft, is
     stopped."""
     with (
         pytest.raises(

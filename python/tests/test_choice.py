@@ -38,7 +38,7 @@ def test_index_and_value(b):  # rule 5.2
     _kept = (
         c.writer(),
         d.reader(),
-    )  # a guard whose channel has ended would be chosen, with the exception of that end (5.6)
+    )  # the guard of an ended channel would be chosen, with the exception of that end (5.6)
 
     async def chooser(b, r, w):
         return [await b.op(b.weft.select(r, b.weft.Output(w, "out"))) for _ in range(2)]
@@ -229,8 +229,8 @@ def test_a_computed_output(b, chooser_first):  # rule 5.8
 
 @pytest.mark.parametrize("capacity", [1, 2])
 def test_a_value_in_the_making_takes_its_place_when_it_is_made(capacity):  # rule 5.8
-    """The value that is being made reserves its slot and no more: before it is made, another value
-    enters the buffer or goes to the waiting reader."""
+    """The value that is being made reserves its slot and nothing else: before it is made, another
+    value enters the buffer or goes to the waiting reader."""
     c = weft_threads.Channel(capacity=capacity)
     making, made, ready = threading.Event(), threading.Event(), []
 
@@ -257,7 +257,7 @@ def test_a_value_in_the_making_takes_its_place_when_it_is_made(capacity):  # rul
 
     ps = [computes(c.writer()), writes(c.writer()), reads(c.reader())]
     assert weft_threads.run(*ps)[2] == ["plain", "computed"]
-    # With one slot the process can be ready only if the reader waits by then.
+    # With one slot, the process can be ready only if the reader is waiting by then.
     assert capacity == 1 or ready == [0]
 
 
@@ -476,7 +476,7 @@ def test_guards_and_modes_are_checked(b):
 
 
 def test_both_ends_if_both_take_part(b):
-    """Rules 5.2, 5.5: a guard takes part only while it is switched on."""
+    """Rules 5.2, 5.5: a guard takes part only while it is enabled."""
     c = b.weft.Channel("loop", capacity=1)
     r, w = +c, -c
     weft = b.weft

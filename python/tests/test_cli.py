@@ -1,5 +1,5 @@
-"""`weft run`, `weft bench`, `weft --version`: their output, where the output goes, and their exit
-status. The tests run them as a user does.
+"""Tests the output of `weft run`, `weft bench` and `weft --version`, where the output goes, and the
+exit statuses, in commands that a user would run.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def weft(*arguments: str, cwd: Path | None = None, **more: str) -> subprocess.Co
 
 
 def one_line(done: subprocess.CompletedProcess[str], status: int = 2) -> str:
-    """Returns the single line on stderr of a command that was bad use."""
+    """Returns the only line on stderr of a command that was bad use."""
     assert done.returncode == status, done.stderr
     assert done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.startswith("weft: ")
@@ -181,7 +181,8 @@ def test_a_helper_beside_the_program_is_called_as_it_is(program, backend: str) -
     done = weft("run", "--on", backend, file, "nowhere")
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
     kept = Path(helper).parent / "__pycache__"
-    if kept.exists():  # code that was compiled without `await` is not left for others to import
+    # code that was compiled without `await` must not be left for other programs to import
+    if kept.exists():
         done = subprocess.run(
             [
                 sys.executable,
@@ -336,7 +337,7 @@ def test_ctrl_c_ends_the_network_cleanly_and_says_where_each_process_was(
     with child(*start, env=environment()) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
-        until_asleep(running.pid)  # by then the reader waits too, if it has a thread of its own
+        until_asleep(running.pid)  # by then the reader is also waiting, if it has its own thread
         running.send_signal(signal.SIGINT)
         out, err = running.communicate()
     assert running.returncode == cli.EXIT["interrupted"] == 130, err
@@ -462,8 +463,8 @@ def test_bench_outside_a_checkout_measures_commstime(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_bench_passes_on_what_stops_it(tmp_path: Path, number: signal.Signals, status: int) -> None:
-    """The signal goes to `weft bench` alone; `weft bench` passes it on to the `./run` of the
-    checkout, which knows the process that it started.
+    """The signal goes only to `weft bench`, which passes it on to the `./run` of the checkout, the
+    process that it has started.
     """
     for part in ("bench/run.py", "cpp/include/weft/version.hpp"):
         (tmp_path / part).parent.mkdir(parents=True)
@@ -539,8 +540,8 @@ def test_the_command_without_its_extra(program, names: tuple[str, ...], message:
 
 
 def test_the_package_needs_nothing_of_the_commands() -> None:
-    """Without rich every module of the package that is not a command can be imported, and measuring
-    prints its table."""
+    """Without rich, every module of the package that is not a command can be imported, and a
+    measurement prints its table."""
     text = """
 import weft, weft.threads, weft.observe, weft.toolkit, weft._commands.bench, weft.plugnplay
 with weft.measuring() as m:

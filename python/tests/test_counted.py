@@ -1,5 +1,6 @@
-"""A part of counted.py: the same calls, on the Python that runs the tests, where some of the
-allocations fail. The soak runs all of counted.py, under a debug Python that counts references."""
+"""A part of counted.py: the same calls, on the Python that runs the tests, with some of the
+allocations failing. The soak runs all of counted.py, under a debug Python that counts
+references."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ BAD = {
 @known
 @pytest.mark.parametrize("bad", BAD)
 def test_it_tells_what_is_wrong(bad: str, tmp_path: Path) -> None:
-    """counted.py notices a fault: a sweep that could notice none would be worse than none."""
+    """counted.py notices a fault: a sweep that could notice none would be worse than no sweep."""
     program = f"""
 import os, sys
 sys.path.insert(0, {str(COUNTED.parent)!r})

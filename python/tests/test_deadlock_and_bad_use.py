@@ -51,25 +51,24 @@ async def _reads_and_holds(b, r, held):
     assert held
 
 
-async def _keeps_what_comes_and_reads(b, r, other):
+async def _keeps_received_end_and_reads(b, r, other):
     kept = await b.op(r.read())
     await b.op(other.read())
     assert kept
 
 
 def test_who_has_received_an_end_holds_it(b):  # rules 2.4, 10.2
-    """A process holds an end that it has received even if it does not use the end. In an earlier
-    version the report said that no known process holds the end, and left the process out of the
-    knot.
+    """A process holds an end that it has received even if it does not use it. In an earlier version
+    the report said that no known process held the end, and left the process out of the knot.
     """
     c, d, e = (b.weft.Channel(n) for n in "cde")
     with pytest.raises(Deadlock) as caught:
         b.run(
             b.process(_reads_and_holds)(c.reader(), e.writer()),
             b.process(send)(d.writer(), c.writer()),
-            b.process(_keeps_what_comes_and_reads)(d.reader(), e.reader()),
+            b.process(_keeps_received_end_and_reads)(d.reader(), e.reader()),
         )
-    one, other = "main/_keeps_what_comes_and_reads", "main/_reads_and_holds"
+    one, other = "main/_keeps_received_end_and_reads", "main/_reads_and_holds"
     assert caught.value.knot == [one, other]
     assert f"{other} waits for {one}\n" in caught.value.report + "\n"
 

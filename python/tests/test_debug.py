@@ -55,8 +55,8 @@ def test_a_buffer_used_again_and_again(b: Any, changes: list[Changed]) -> None:
 
 
 def test_changed_while_it_waits_in_a_rendezvous(b: Any, changes: list[Changed]) -> None:
-    """Rule 9.2: a value may not be changed from the start of its write on. Here a third process
-    changes the value while the writer waits."""
+    """Rule 9.2: a value may not be changed once its write has begun. Here a third process changes
+    the value while the writer waits."""
     c, gate = b.weft.Channel("c"), b.weft.Channel("gate")
     shared: list[int] = []
 
@@ -80,7 +80,7 @@ def test_changed_while_it_waits_in_a_rendezvous(b: Any, changes: list[Changed]) 
     )
     assert [x.sender for x in changes] == ["main/writes"]
     noticed = ["before its receiver had it"]
-    # On threads both processes run once the write has committed, so the sender may notice first.
+    # On threads, both processes run once the write has committed, so the sender may notice first.
     if b.name == "threads":
         noticed.append(
             "while it was under way, noticed by the sender before the end of its process"
@@ -89,7 +89,7 @@ def test_changed_while_it_waits_in_a_rendezvous(b: Any, changes: list[Changed]) 
 
 
 def test_before_the_reader_has_gone_on(changes: list[Changed]) -> None:
-    """Rule 9.2: the reader waits already, so the write is done at once; the writer changes the
+    """Rule 9.2: the reader is already waiting, so the write is done at once; the writer changes the
     object before its next operation."""
     c, other = Channel("c"), Channel("other", capacity=9)
 
@@ -132,8 +132,8 @@ print(changes[0].noticed)
 
 
 def test_long_after() -> None:
-    """Rule 14.5: the receiver has the value; only the sender ran. (The test runs a program of its
-    own, because there must be no other thread.)
+    """Rule 14.5: the receiver has the value, but only the sender ran. (The test runs a separate
+    program, because there must be no other thread.)
     """
     done = subprocess.run(
         [sys.executable, "-c", LONG_AFTER], capture_output=True, text=True, timeout=280
@@ -195,7 +195,8 @@ def test_a_receiver_on_another_thread_may_change_it_at_any_time(changes: list[Ch
 
 
 def test_what_comes_back_is_mine_again(changes: list[Changed]) -> None:
-    """Rule 14.5: a value that has come back may be changed, also an object inside another one."""
+    """Rule 14.5: a value that has come back may be changed, and so may an object inside another
+    one."""
     outward, back = Channel("there"), Channel("back")
 
     @process
@@ -217,7 +218,7 @@ def test_what_comes_back_is_mine_again(changes: list[Changed]) -> None:
 
 
 def test_a_write_that_failed_leaves_the_object(changes: list[Changed]) -> None:
-    """Rule 9.2: if a write fails, the value may be changed once the write has failed."""
+    """Rule 9.2: the value may be changed once its write has failed."""
     c, d = Channel("c"), Channel("d")
 
     @process

@@ -1,6 +1,6 @@
 """Objects that are nested deeper than calls may be (rule 2.3), and counts that are too large (rule
-11.2). Both are tested in programs of their own, because a fault would crash the interpreter or use
-up the machine's memory.
+11.2). Both are tested in separate programs, because a fault would crash the interpreter or use up
+the machine's memory.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def runs(*program: str) -> str:
 
 
 def test_what_is_nested_deeper_than_calls() -> None:  # rules 2.3, 9.3, 11.2
-    """The object may be an argument, a value and a result, wherever the process runs. It cannot
-    go to another OS process: that is bad use."""
+    """The object may be an argument, a value and a result, wherever the process runs. Sending it to
+    another OS process is bad use."""
     output = runs("deep", str(MANY)).splitlines()
     assert output[-1] == "over", output
     wrong = [line for line in output[:-1] if not line.endswith((": done", ": BadUse"))]

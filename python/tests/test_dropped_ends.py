@@ -1,5 +1,5 @@
-"""Rules 2.2, 3.1, 3.3, 12.2: code outside of Weft drops an end while all processes that wait for
-this sleep."""
+"""Rules 2.2, 3.1, 3.3, 12.2: code outside Weft drops an end while all processes that wait for that
+sleep."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.observe import deadlocks
 
 class Dropped:
     """Holds an end in a list. On request it drops the end in the way that `where` names; after that
-    its thread lives on until `over` is set."""
+    its thread stays alive until `over` is set."""
 
     def __init__(self, end):
         self.ends = [end]
@@ -56,8 +56,8 @@ class Dropped:
 
 
 def wait_until_asleep():
-    """Waits until two looks in a row have found the main thread waiting in the kernel. Then the
-    thread does not wait for the interpreter's lock.
+    """Waits until two checks in a row have found the main thread waiting in the kernel. Then the
+    thread is not waiting for the interpreter's lock.
     """
     before = None
     while True:
@@ -71,8 +71,8 @@ def wait_until_asleep():
 
 @pytest.fixture(params=["in_a_thread", "in_a_handler", "in_a_thread_that_ends"])
 def dropping(request):
-    """Yields a function: dropping(end) returns a Dropped whose thread runs. After the test the
-    thread is waited for.
+    """Yields a function: dropping(end) returns a Dropped whose thread runs. The fixture waits for
+    the thread after the test.
     """
     before = signal.getsignal(signal.SIGUSR1)
     made = []
@@ -130,7 +130,7 @@ def test_an_end_among_the_arguments_of_a_thread_that_ends(b):  # rules 3.1, 12.2
 
 
 def test_an_end_in_a_variable_of_a_process_that_was_looked_at():  # rules 3.1, 12.2
-    """The thread that looked at the place of the process sleeps when the process ends."""
+    """The thread that looked up the place of the process sleeps when the process ends."""
     c, go = Channel(), Channel()
 
     @threads.process

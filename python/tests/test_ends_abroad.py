@@ -1,4 +1,4 @@
-"""Ends of channels inside values that go to other OS processes, or come from there (rule 2.4,
+"""Ends of channels inside values that go to other OS processes, or come from them (rule 2.4,
 WIRE.md 7.4, 7.5).
 
 Every test here starts interpreters, which takes some 0.2 s each.
@@ -46,7 +46,7 @@ def offers_here(out: Any) -> list[int]:
 @pytest.mark.parametrize("offers", [targets.offers, targets.offers_async], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("capacity", [0, 1])
 def test_an_end_comes_from_another(offers: Any, capacity: int) -> None:
-    """The end of a channel whose home is here is let go of when the process that received it ends,
+    """The home of the channel is here. Its end is released when the process that received it ends,
     and so the channel ends."""
     c = Channel("c", capacity=capacity)
     assert Parallel(offers(c.writer()), writes_here(c.reader()))[0] == [0, 1, 2]
@@ -102,8 +102,8 @@ def test_a_request_that_is_never_answered(capacity: int) -> None:  # rules 3.1, 
 
 
 def test_a_request_to_another_that_ends_without_an_answer() -> None:  # WIRE.md 7.4, rule 3.1
-    """The home of the end is neither the process that takes it nor the one that passes it on,
-    and may hear of the taker last. Nevertheless the taker counts as ended in good order."""
+    """The home of the end is neither the process that takes it nor the one that passes it on, and
+    may hear of the taker last. Nevertheless the taker counts as having ended normally."""
     take = [targets.takes_and_drops, targets.takes_and_poisons, targets.takes_and_drops]
     requests = [Channel(f"requests {i}") for i in range(len(take))]
     results = Parallel(
@@ -157,7 +157,7 @@ def test_an_exception_comes_without_the_ends_in_it() -> None:
 
 
 def test_who_is_cancelled_as_it_sends_an_end_was_cancelled() -> None:  # rules 6.1, 6.2, 7.2
-    """The end that the process did not write comes back in Cancelled, and is still an end. Such a
+    """The end that the process did not write comes back in Cancelled, and is still usable. Such a
     Cancelled is no failure of the process.
     """
     c, ready = Channel("c"), Channel("ready")
@@ -223,7 +223,7 @@ def test_who_dies_with_an_end_that_it_got() -> None:  # rule 4.5
 
 
 def test_an_end_that_nobody_takes_is_given_back() -> None:
-    """The end is in a buffer of another process when that process goes (rules 2.4, 3.3)."""
+    """The end is in a buffer of another process when that process ends (rules 2.4, 3.3)."""
     c, other = Channel("c"), Channel("other")
 
     @th.process
@@ -242,7 +242,7 @@ def _ends(inp: Any) -> str:
 
 
 def test_there_and_back() -> None:
-    """An end that comes home in a value is an end of the same channel, and is counted as one."""
+    """An end that comes home in a value is an end of the same channel, and counts as one."""
     a, b, other = Channel("a"), Channel("b"), Channel("other")
 
     @th.process
@@ -280,8 +280,8 @@ def test_an_end_by_itself_is_not_pickled() -> None:
 
 def test_an_end_that_is_not_chosen_stays_with_its_sender() -> None:
     """Rules 2.4, 5.10. In an earlier version the packed end was taken for an end when the choice
-    was destroyed, which showed only where bits 32 to 35 of its address are 0. So programs are
-    started until one of them has such an address.
+    was destroyed, which showed only if bits 32 to 35 of its address were 0. So programs are started
+    until one of them has such an address.
     """
     code = "import os_process_targets_ends as targets; targets.sends_no_end()"
     lies_elsewhere = 77

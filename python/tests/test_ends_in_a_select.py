@@ -1,5 +1,5 @@
-"""Rule 5.6 in Python: `ended="raise"`, what reports and traces say of a silent guard, and how
-Weft's own processes end."""
+"""Rule 5.6 in Python: `ended="raise"`, the descriptions of a silent guard in reports and traces,
+and how Weft's own processes end."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_a_trace_names_every_guard_that_fell_silent(b: Any, tmp_path: Path) -> N
     assert (last["e"], last["why"], last["silent"]) == ("ended", "Retired", [0, 1])
 
 
-# --- Weft's own processes: each ends as its text says ---------------------------------------------
+# --- Weft's own processes: each ends as its documentation says ------------------------------------
 
 
 def plug(b: Any) -> Any:

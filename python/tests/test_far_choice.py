@@ -200,7 +200,7 @@ def test_a_choice_is_cancelled(tmp_path: Path) -> None:  # rules 6.1, 6.2
 
 @pytest.mark.parametrize("how", ["skip", "a timeout of 0"])
 def test_who_looks_is_cancelled_before_its_home_has_answered(how: str) -> None:
-    """Rule 6.1: the skip must not be chosen before each home has answered."""
+    """Rule 6.1: the skip must not be chosen before every home has answered."""
     over, here = Channel("over"), Channel("here", capacity=1)
 
     @co.process
@@ -260,8 +260,8 @@ def test_what_is_bad_use_there() -> None:  # rules 5.5, 11.2
 
 @pytest.mark.parametrize("enough", [1, 7, 20, 50])
 def test_a_process_is_killed_in_its_choice(enough: int) -> None:  # rules 4.5, 6.4
-    """At most one value is lost, which the process had taken and not handed on. The other values
-    are whole and in order, and the writers learn of the death.
+    """At most one value is lost, which the process had taken but not handed on. The other values
+    are intact and in order, and the writers learn of the death.
     """
     a, b, out, kill = Channel("a"), Channel("b"), Channel("out"), Channel("kill")
     ended: dict[int, int] = {}

@@ -20,11 +20,11 @@ def _answer(*processes: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_which_channels_lead_from_one_os_process_to_another() -> None:
-    """`a` leads from 1 to 2. Each of both has a channel `b` of its own. Only 1 has `c`."""
+    """`a` leads from 1 to 2. Each of the two has its own channel `b`. Only 1 has `c`."""
     one = _answer(_process([["a1", True], ["b1", True], ["b1", False], ["c1", True]]))
     two = _answer(_process([["a2", False], ["b2", True], ["b2", False]]))
     assert _far_ends.in_many({1: one, 2: two}) == {"a"}
-    # A channel whose both sides are in one OS process, and one side in another, too.
+    # A channel that has both sides in one OS process, and one side in another as well.
     both = _answer(_process([["a2", False], ["a2", True]]))
     assert _far_ends.in_many({1: one, 2: both}) == {"a"}
 

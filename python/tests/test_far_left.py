@@ -1,5 +1,5 @@
 """Operations at far ends that are left before the home has answered (rules 6.2, 11.1; wire 4.3,
-4.8): whatever the home answers, these operations hold nobody up, and their ends retire.
+4.8): whatever the home answers, these operations delay no other process, and their ends retire.
 
 In the meantime the home is stopped, so the request and its withdrawal reach it together.
 """

@@ -1,6 +1,6 @@
 """A choice over several homes that finds no partner at a channel of its own program although a
 process waits there (rules 1.5, 5.7; wire 5.3). In an earlier version the watch of that channel's
-home said that a try was worthwhile, and the try found that it was not, for ever.
+home kept reporting that a try was worthwhile, and the try kept failing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rules 7.5, 7.6, 7.12, 11.1, 12.1: finalisers, and other code that the interpreter calls, where a
 process or a run begins or ends.
 
-No code would close the groups, timeouts and runs that such code opens. Therefore to open them is
-bad use, and the run goes on as if nothing had happened.
+No code would close the groups, timeouts and runs that such code opens. So opening them is bad use,
+and the run goes on as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weft.coroutines import BadUse, Channel, Group
 pytestmark = [
     pytest.mark.filterwarnings("ignore:a Group, entered"),
     pytest.mark.filterwarnings("ignore:.*never started"),
-    # The warning comes twice without a GIL, where the collector finds the coroutine by itself.
+    # Without a GIL the warning comes twice, because the collector also finds the coroutine.
     pytest.mark.filterwarnings("ignore:.*never awaited"),
 ]
 
@@ -65,7 +65,7 @@ async def fails():
 
 
 # Without a GIL the arguments of a thread process are dropped on the thread that made the process,
-# and that thread is no process.
+# and that thread is not a process.
 THREAD = pytest.param(
     "thread",
     marks=pytest.mark.skipif(
@@ -78,7 +78,7 @@ KINDS = ["coroutine", "greenlet", THREAD]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_group_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.6, 11.1
-    """The process's arguments are dropped when it ends, after its own blocks were closed."""
+    """The process's arguments are dropped when it ends, after its own blocks have been closed."""
     log: list = []
     kept: list = []
 
@@ -100,7 +100,7 @@ def test_a_group_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.6,
             coroutines.run([p, made(kind, main)()])
         del p
         gc.collect()
-    # A coroutine lets go of its arguments in its last step, so its group counts as a group that the
+    # A coroutine drops its arguments in its last step, so its group counts as a group that the
     # process has left open.
     assert [type(e) for e in log] == [type(None) if kind == "coroutine" else BadUse] * 3, log
     for g in reversed(kept):
@@ -144,7 +144,7 @@ class Called:
 @pytest.mark.parametrize("what", ["Group", "run", "spawn", "operation"])
 @pytest.mark.parametrize("how", ["run", "block"])
 def test_what_runs_as_an_outermost_run_ends(how, what):  # rules 7.5, 11.1
-    """Python code puts several failures into a group when all processes have ended and the run has
+    """Python code puts several failures into a group when all processes have ended but the run has
     not."""
     log: list = []
     entered = Group()
@@ -235,7 +235,7 @@ SITES = [
 def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
     what, site
 ):  # rules 7.7, 11.1, 12.2
-    """The process's code has returned. An operation that began here would have no process to go on
+    """The process's code has returned. An operation that began now would have no process to go on
     with, and its object may be about to be destroyed.
     """
     log: list = []
@@ -288,7 +288,7 @@ def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
 @pytest.mark.parametrize("kind", ["threads.process", "coroutines.process", "apart"])
 def test_a_finaliser_that_runs_a_network_while_the_interpreter_ends(kind):  # rule 11.2
     """A thread that the finaliser started would never get the interpreter's lock, and code that
-    waits for the thread would never go on.
+    waits for that thread would never go on.
     """
     made = "coroutines.process(here).on('threads')" if kind == "apart" else f"{kind}(here)"
     here = "def here():" if kind == "threads.process" else "async def here():"

@@ -144,7 +144,7 @@ def test_who_failed_and_who_was_cancelled(tmp_path: Path) -> None:
 
 
 def test_the_ring_keeps_the_last(tmp_path: Path) -> None:
-    """Rule 14.14: the ring has the size that was asked for, and never grows."""
+    """Rule 14.14: the ring has the requested size, and never grows."""
     c = Channel("c")
     n = 60_000
     with flight(tmp_path / "f", size=1 << 18):
@@ -156,7 +156,7 @@ def test_the_ring_keeps_the_last(tmp_path: Path) -> None:
     assert summary.events + recorded.heads[0][4] == 2 * n + 2 * 2 + 1  # starts, ends, the last read
     reads = [e for e in recorded.events() if e.tag == _flight_read.OVER and e.op == 0]
     commits = [e.number for e in reads if not e.outcome]
-    assert commits == list(range(n - len(commits), n))  # numbered as if nothing were missing
+    assert commits == list(range(n - len(commits), n))  # numbered as if no event were missing
 
 
 def test_an_event_is_few_bytes(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_an_event_is_few_bytes(tmp_path: Path) -> None:
 
 
 def test_what_waits_is_in_the_file(tmp_path: Path) -> None:
-    """Rule 14.14: what waits when the file is written is in the file as a wait."""
+    """Rule 14.14: an operation that waits when the file is written is in the file as a wait."""
     seen: list[list[dict[str, Any]]] = []
 
     @process_
@@ -312,8 +312,8 @@ def test_the_path_is_the_slow_stages(made: Any) -> None:
 
 
 def test_the_path_of_a_pipeline(tmp_path: Path) -> None:
-    """Rule 14.15's example: the path goes through the process that sleeps, because no machine makes
-    a sleep shorter. A busy machine makes the steps of other processes longer, so the network runs
+    """Rule 14.15's example: the path goes through the sleeping process, because no machine makes a
+    sleep shorter. A busy machine makes the steps of other processes longer, so the network runs
     again until no step was too long.
     """
 
@@ -518,7 +518,7 @@ def test_huge_numbers(made: Any) -> None:
 
 
 def test_bytes_at_random(made: Any) -> None:
-    """Whatever is in a file, it is read or refused with a sentence."""
+    """Whatever bytes a file contains, it is read, or refused with a sentence."""
     seed = random.randrange(1 << 32)
     print("seed", seed)
     rng = random.Random(seed)

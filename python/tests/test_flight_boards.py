@@ -248,8 +248,8 @@ def test_every_beginning_of_the_bytes_is_read_or_refused(tmp_path: Path) -> None
 
 
 class FakeBoard:
-    """Answers as weft_mcu/flight_link.h does. Its clock is this machine's, `ahead` microseconds
-    ahead.
+    """Answers like weft_mcu/flight_link.h. Its clock is this machine's, but `ahead` microseconds
+    fast.
     """
 
     def __init__(self, ahead: int, data: Any = None) -> None:
@@ -370,7 +370,7 @@ def test_a_file_says_how_exact_its_times_are(tmp_path: Path) -> None:
 def test_a_fetched_file_is_brought_to_the_clock_of_the_machine_that_has_fetched_it(
     tmp_path: Path,
 ) -> None:
-    """rule 14.17: the difference that was measured counts, and not the systems' times"""
+    """rule 14.17: the measured difference is used, and not the systems' times"""
     there = started("main/b", 0, clock(10, 300, "here"), host="there", system=10**18)
     recorded = two(tmp_path, started("main/a", 0, host="here", system=10**17), there)
     assert begins(recorded) == [(0, "main/a"), (300, "main/b")]

@@ -54,8 +54,8 @@ def wait_for_each_other() -> str:
 
 
 def test_a_thread_that_helped_the_parent_helps_nobody() -> None:
-    """The state of a thread of the parent is gone in the child: a foreign thread may have the same
-    memory."""
+    """The state of a thread of the parent no longer exists in the child, where a foreign thread may
+    have the same memory."""
     began, stop = threading.Event(), threading.Event()
 
     def helps() -> None:
@@ -96,7 +96,7 @@ def of_the_parent() -> dict[str, Callable[[], Any]]:
     barrier, channel = th.Barrier(1), Channel("held")
     reader = channel.reader()
     used = th.Alternative(barrier, th.skip())
-    used.select()  # facts that were found in this program do not hold in the child
+    used.select()  # facts that were established in the parent do not hold in the child
     waits = th.Alternative(reader, th.skip())
     waits.select()
     return {
@@ -121,8 +121,8 @@ def in_another(barrier: Any) -> None:
 
 @pytest.mark.parametrize("what", list(of_the_parent()))
 def test_what_was_made_before_a_fork_is_refused_in_the_child(what: str) -> None:
-    """Rule 11.4: the child would wait for parties that are not there; at a barrier of one party
-    it would go on alone."""
+    """Rule 11.4: the child would wait for parties that do not exist there; at a barrier of one
+    party it would go on alone."""
     all_of_them = of_the_parent()
 
     def used() -> str:
@@ -325,7 +325,7 @@ if __name__ == "__main__":
 
 
 def test_a_child_made_in_another_os_process_ends_so_too(tmp_path: Path) -> None:
-    """Rule 11.4 holds whatever code of the OS process forks."""
+    """Rule 11.4 holds whichever code of the OS process forks."""
     done = program(tmp_path, AWAY)
     assert (done.stdout, done.stderr) == ("[0, 3, 0, 3, 0, 3, 0, 3]\n[0, 0, 0]\n0 3\n", "")
 

@@ -36,8 +36,8 @@ HANGS = re.compile(r"^FAILED: hang[^:]*: fuzz_api\.py --seed (\d+)", re.MULTILIN
     "backend", ["coroutines", "threads", "greenlets", "tasks", "guest", "plain"]
 )
 def test_nothing_crashes_or_hangs(backend: str) -> None:  # rules 11.1, 12.1
-    """A crash fails at once. A hang fails if it comes again in one of two more runs of its seed:
-    a busy machine may hold a program up."""
+    """A crash fails at once. A hang fails if it occurs again in one of two more runs of its seed,
+    because a busy machine may delay a program."""
     done = fuzz(backend, f"{SEEDS.start}:{SEEDS.stop}")
     output = done.stdout + done.stderr
     assert done.stdout.count("FAILED: ") == len(HANGS.findall(done.stdout)), output
@@ -55,7 +55,7 @@ BAD = {
     "os.abort()": "FAILED: signal 6",
     "w.over = True; signal.pause()": "FAILED: hang until a signal woke it",  # as if it had missed its wake-up
     "while True: time.sleep(1000)": "FAILED: hang",
-    # The loop lasts until the program lets go of the objects that it keeps.
+    # The loop lasts until the program releases the objects that it keeps.
     "while not w.over: time.sleep(0.01)": "waited",
 }
 
@@ -65,7 +65,7 @@ BAD = {
     [bad if bad == "os.abort()" else pytest.param(bad, marks=pytest.mark.soak) for bad in BAD],
 )
 def test_it_tells_what_a_program_does(bad: str, tmp_path: Path) -> None:
-    """The fuzzer notices faults: a fuzzer that noticed no fault would be worse than none."""
+    """The fuzzer notices faults: a fuzzer that noticed none would be worse than no fuzzer."""
     for file in FUZZER.parent.glob("fuzz_*.py"):
         text = file.read_text(encoding="utf-8")
         act = "def act_timer(w: World) -> Any:"

@@ -2,8 +2,8 @@
 while signal handlers raise.
 
 A block is asked to end only by a failure in its group, or by an exception that a signal's handler
-raised while the block waited, and it is asked only once. So whatever happened before, the next
-block raises `Cancelled` only if a process of a group that is still open has failed.
+raised while the block waited, and only once. So whatever happened before, the next block raises
+`Cancelled` only if a process of a group that is still open has failed.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def test_a_group_that_nobody_can_leave_asks_nobody():  # rules 7.5, 11.1
             lost.close()
         del lost
         gc.collect()
-        threads.yield_()  # the generator's process fails now
+        threads.yield_()  # the generator's process fails at this point
         with Group():
             nobody_asks()
         w.retire()
@@ -162,7 +162,7 @@ def test_a_group_that_nobody_can_leave_asks_nobody():  # rules 7.5, 11.1
     assert all(p.done for p in started)
     assert ["boom" in repr(e) for e in log] == [
         True
-    ]  # the error is printed, because no code is left to which it could be raised
+    ]  # the error is printed, because no code remains in which it could be raised
 
 
 # ------------------------------------------------------------------------- exceptions of a handler

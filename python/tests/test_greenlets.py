@@ -1,6 +1,6 @@
-"""Greenlet processes: the features that only greenlets have (a stack each, one scheduler), and
-networks of all kinds (section 15). The other files test what greenlets have in common with the
-other backends.
+"""Greenlet processes: the features that only greenlets have (their own stacks, one scheduler), and
+networks of all kinds (section 15). The other files test what greenlets share with the other
+backends.
 """
 
 from __future__ import annotations
@@ -103,8 +103,7 @@ def test_each_has_its_own_depth_of_recursion():
 
 
 def test_deep_c_stacks_are_kept_apart():
-    """Every level of the recursion is a call from C, so that large parts of the C stacks
-    overlap."""
+    """Every level of the recursion is a call from C, so large parts of the C stacks overlap."""
 
     def deep(n, read):
         if n == 0:
@@ -207,7 +206,7 @@ def test_a_parked_greenlet_keeps_what_it_has_and_lets_go_of_it():
 
 
 def test_many_start_one_another():
-    """If greenlets were started from within one another, each new one would lie further down on the
+    """If greenlets were started from within one another, each new one would be deeper on the
     stack."""
 
     @gr.process
@@ -286,7 +285,7 @@ def test_an_exception_thrown_into_a_greenlet_withdraws_its_operation():  # rule 
 
     @gr.process
     def throws(c):
-        # This is called from a greenlet beside the process, so that control comes back to the
+        # This is called in a greenlet beside the process, so that control comes back to the
         # process.
         gr.yield_()
         assert c.stats().waiting_readers == 1
@@ -315,7 +314,7 @@ def test_a_finaliser_does_not_wait_in_a_greenlet():  # rule 11.1
 
     @gr.process
     def drops(w, thing):
-        w.write(thing)  # dropped by the buffer, and let go of at a safe point
+        w.write(thing)  # dropped by the buffer, and freed at a safe point
         del thing
         w.write(1)
         gr.yield_()

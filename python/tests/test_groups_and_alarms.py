@@ -1,7 +1,7 @@
-"""Rule 11.1: groups of ordinary code are left in a wrong order while a signal's handler raises.
+"""Rule 11.1: groups of ordinary code are left in the wrong order while a signal's handler raises.
 
 Each program sets an alarm, whose handler raises, again and again, at random moments. Wherever the
-alarm arrives, nothing crashes; leaving a group in a wrong order is bad use that changes nothing;
+alarm arrives, nothing crashes; leaving a group in the wrong order is bad use that changes nothing;
 and once the alarms are over, all groups can be left in order, and every process has ended.
 """
 

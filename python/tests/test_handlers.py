@@ -291,7 +291,8 @@ event = threading.Event()
 
 
 class Worker:
-    """A web server refers to the whole program, but its handlers use none of its names."""
+    """A web server refers to the whole program, but its handlers use none of the program's
+    names."""
 
     def __init__(self, app: Any) -> None:
         self.app, self.alive, self.cfg = app, True, types.SimpleNamespace(hook=lambda worker: None)
@@ -360,8 +361,8 @@ def test_a_search_without_end_counts() -> None:  # rule 10.3: nothing is proven
 
 
 def test_what_a_handler_refers_to_runs_nothing() -> None:  # rules 10.3, 12.1
-    """The search for what a handler refers to may run under locks. So the search runs no method of
-    any object, and no exception leaves it."""
+    """The search for what a handler refers to may run under locks. So it runs no method of any
+    object, and no exception leaves it."""
     ran: list[str] = []
 
     class Key(str):

@@ -100,7 +100,7 @@ RUNS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("what", OPERATIONS)
 @pytest.mark.parametrize("who", WHO)
 def test_an_operation_there_is_bad_use_that_names_the_handler(who: str, what: str) -> None:
-    """The message must name the handler; in an earlier version it blamed a finaliser."""
+    """The message must name the handler. In an earlier version it blamed a finaliser."""
     wrong = handled(WHO[who], OPERATIONS[what])
     assert type(wrong) is BadUse
     assert "(a signal's handler ran there): do it in another thread, or once" in str(wrong)
@@ -110,7 +110,8 @@ def test_an_operation_there_is_bad_use_that_names_the_handler(who: str, what: st
 @pytest.mark.parametrize("what", RUNS)
 @pytest.mark.parametrize("who", WHO)
 def test_a_run_there(who: str, what: str) -> None:  # rule 11.2
-    """In a handler of a process, a run is bad use; a handler of ordinary code may run a network."""
+    """In a handler that interrupts a process, a run is bad use; a handler that interrupts ordinary
+    code may run a network."""
     received = handled(WHO[who], RUNS[what])
     if who == "ordinary code":
         assert received == {"run": 1, "Parallel": [1, 1], "Group": None}[what]

@@ -25,8 +25,8 @@ variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", defau
 
 def empty_pool():
     """Waits until the threads of the pool, all of which are idle, have ended. A thread that ends
-    may take two of the messages that end threads, and may start another thread to take the
-    remaining messages."""
+    may take two of the messages that end threads, and then starts another thread to take the
+    remaining ones."""
     while any(t.name == "weft io" for t in threading.enumerate()):
         if _io._waiting.empty():
             _io._waiting.put(None)
@@ -215,7 +215,7 @@ def test_a_cancelled_call_goes_on_and_holds_a_deadlock_back():  # rules 6.2, 10.
             while not begun.is_set():
                 gr.yield_()
             p.cancel()
-        threading.Timer(0.01, gate.set).start()  # while it runs it might hold the other end
+        threading.Timer(0.01, gate.set).start()  # while it runs, it might hold the other end
         r.read()
 
     kept = c.writer()
@@ -261,12 +261,14 @@ def small_pool(monkeypatch):
     monkeypatch.setattr(_io, "_permits", permits)
     monkeypatch.setattr(_io, "IDLE", 0.001)
     yield
-    empty_pool()  # runs before monkeypatch brings the old permits back
+    empty_pool()  # must run before monkeypatch restores the old permits
 
 
 def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(small_pool, monkeypatch):
     watched = threading.Event()
-    monkeypatch.setattr(_io, "_see_to_it", lambda watch: watched.wait(280) and watch.put(None))
+    monkeypatch.setattr(
+        _io, "_help_waiting_calls", lambda watch: watched.wait(280) and watch.put(None)
+    )
     running, most = [], []
     lock = threading.Lock()
     full = threading.Event()
@@ -293,7 +295,7 @@ def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(small_pool, monke
 
 
 def test_slow_calls_get_one_thread_more_at_a_time(small_pool, monkeypatch):
-    """Rule 7.9: to the pool slow calls look like calls that wait for each other. Nevertheless a
+    """Rule 7.9: slow calls look to the pool like calls that wait for each other. Nevertheless a
     thousand slow calls do not start a thousand threads."""
     passes, asks = threading.Semaphore(0), threading.Semaphore(0)
 
@@ -319,7 +321,7 @@ def test_slow_calls_get_one_thread_more_at_a_time(small_pool, monkeypatch):
                 assert begun.acquire(timeout=280)
             for _ in range(5):
                 assert asks.acquire(timeout=280)
-                assert not begun.acquire(blocking=False)  # no call runs that is not counted here
+                assert not begun.acquire(blocking=False)  # every running call is counted here
                 passes.release()
                 assert begun.acquire(timeout=280)
         finally:
@@ -381,7 +383,7 @@ def test_calls_that_wait_for_later_ones_all_run(small_pool):
 @pytest.mark.parametrize("where", ["start", "run", "_waiting"])
 def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
     """Rules 7.6, 7.9: an exception that a signal's handler raises while a call is submitted ends
-    the run, and the pool works as before, with its whole bound."""
+    the run, and the pool works as before, with all its threads."""
 
     class Stop(BaseException):
         pass
@@ -424,7 +426,8 @@ def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
         with pytest.raises(Stop):
             gr.run(calls())
     if where == "run":
-        _io._permits.get_nowait()  # an interrupted start returns its permit, and so will its thread
+        # an interrupted start returns its permit, and so does its thread later
+        _io._permits.get_nowait()
 
     for _ in range(3):
         assert gr.run([calls() for _ in range(5)]) == [1] * 5
@@ -446,7 +449,7 @@ def test_an_interrupt_once_the_call_is_done_is_raised_in_place_of_its_result(mon
     def start(self):
         real(self)
         if self.name == "weft io":
-            while not _io._idle.qsize():  # this waits until the thread has come back from the call
+            while not _io._idle.qsize():  # this waits until the thread has returned from the call
                 os.sched_yield()
             raise Stop
 
@@ -458,7 +461,8 @@ def test_an_interrupt_once_the_call_is_done_is_raised_in_place_of_its_result(mon
         patch.setattr(threading.Thread, "start", start)
         with pytest.raises(Stop):
             co.run(calls(), host=host)
-    _io._permits.get_nowait()  # the interrupted start has returned its permit; its thread will too
+    # the interrupted start has returned its permit, and its thread returns another later
+    _io._permits.get_nowait()
     assert co.run(calls(), host=host) == 1
     empty_pool()
 

@@ -216,7 +216,8 @@ def test_ctrl_c_ends_a_wait(b, ends):  # rule 6.7
 
 
 def test_a_coroutine_that_is_dropped_while_it_waits(ends):  # rule 18.3
-    """The guard of its select then watches the descriptor no more, and the run is not outside."""
+    """The guard of its select then no longer watches the descriptor, and the run has nothing
+    outside."""
     here, there = ends
 
     @co.process
@@ -323,7 +324,7 @@ def in_child(code):
 
 
 def test_a_child_of_a_fork_takes_no_event_of_its_parent(ends):  # rules 11.4, 18.4
-    """The child sleeps as the parent's thread does, while a descriptor of the parent's is ready."""
+    """The child sleeps like the parent's thread, while a descriptor of the parent is ready."""
     here, there = ends
     began, go = os.pipe(), os.pipe()
     results = []
@@ -370,7 +371,7 @@ def test_a_child_of_a_fork_takes_no_event_of_its_parent(ends):  # rules 11.4, 18
 
 
 def test_a_fork_while_other_threads_wait(ends):  # rules 11.4, 18.7
-    """The child can begin an operation, whatever the threads of the parent did at the fork."""
+    """The child can begin an operation, whatever the parent's threads were doing at the fork."""
     here, _ = ends
     stop = threading.Event()
 
@@ -396,7 +397,7 @@ def test_a_fork_while_other_threads_wait(ends):  # rules 11.4, 18.7
 
 
 def test_a_child_of_a_fork_whose_parent_was_refused(tmp_path):  # rule 18.7
-    """Only a parent that has waited for a descriptor keeps its child from waiting."""
+    """A child cannot wait for a descriptor only if its parent has waited for one."""
     code = """
         import os, socket
         from weft.coroutines import process, run, writable

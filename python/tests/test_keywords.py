@@ -189,7 +189,7 @@ def inside(api: Any, act: Callable[[], Any]) -> Any:
         try:
             [result] = api.run(api.process(body if api is coroutines else lambda: [done()])())
         except api.Deadlock as error:
-            # The operation has begun, and waits for something that never comes.
+            # The operation has begun, and waits for an event that never comes.
             result = error.with_traceback(None)
         gc.collect()
     observe.debug(False)

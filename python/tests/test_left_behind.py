@@ -70,7 +70,7 @@ async def leaves_one_that_does(c):
 
 
 def prints(program: str, message: str) -> None:
-    """Checks that the program ends by itself, and prints exactly `message`."""
+    """Checks that the program ends without help, and prints exactly `message`."""
     with child("-c", PARTS + textwrap.dedent(program)) as running:
         out, err = running.communicate()
     assert (running.returncode, out, err) == (0, message, "")
@@ -88,7 +88,7 @@ def test_by_a_process_that_ends(how: str, place: str) -> None:  # rules 7.6, 11.
 
 
 def test_by_one_that_was_left_itself() -> None:  # rules 7.6, 11.1
-    """The process had been left behind before it started a process, or the processes that it
+    """The process had already been left behind when it started a process, or the processes that it
     started go on."""
     prints("print(run([process(leaves_one_that_does).on('threads')(Channel('c'))]))", "[None]\n")
 
@@ -177,8 +177,8 @@ def test_by_a_loop_that_is_closed() -> None:  # rules 7.6, 13.5
 
 
 def test_an_extended_read_that_nobody_ends() -> None:  # rules 1.6, 6.3, 10.1
-    """The writer of the extended read cannot be cancelled: the run waits until the extended read
-    ends, reports that on stderr, and has deadlocked.
+    """The writer of the extended read cannot be cancelled. The run waits until the extended read
+    ends, reports that on stderr, and then has deadlocked.
     """
     program = """
 import signal

@@ -80,7 +80,7 @@ def test_a_block_in_time_is_left_as_if_there_were_no_timeout(b):  # rule 7.12
         await b.op(b.weft.sleep(0.5))
         return b.weft.now()
 
-    assert alone(b, body) == 1.5  # no timer is left that virtual time would go on to
+    assert alone(b, body) == 1.5  # no timer remains to which virtual time would jump
 
 
 def test_an_exception_of_the_block_passes(b):  # rule 7.12
@@ -146,7 +146,7 @@ def test_the_inner_one_expires_first(b):  # rule 7.12
     assert alone(b, body) == [1, 3]
 
 
-@pytest.mark.parametrize("inner", [5, 1])  # expired as well, at the same moment
+@pytest.mark.parametrize("inner", [5, 1])  # also expired, at the same moment
 def test_of_an_outer_one_that_expired_the_inner_lets_cancelled_pass(b, inner):  # rule 7.12
     async def body(b):
         scopes = []
@@ -159,7 +159,7 @@ def test_of_an_outer_one_that_expired_the_inner_lets_cancelled_pass(b, inner):  
                         await b.op(b.weft.sleep(9))
                 raise passed.value
         assert "timeout(1)" in str(caught.value)
-        await b.op(b.weft.sleep(1))  # no request is left, so this sleep returns
+        await b.op(b.weft.sleep(1))  # no request remains, so this sleep returns
         return [s.expired for s in scopes], b.weft.now()
 
     assert alone(b, body) == ([True, False], 2)
@@ -222,7 +222,7 @@ def test_both_requests_before_it_is_met_are_one_from_outside(b):  # rule 7.12
                 await b.op(b.weft.sleep(1))
             except Cancelled as error:
                 seen.append(error._by)
-                await b.op(b.weft.sleep(1))  # there was one Cancelled for both requests
+                await b.op(b.weft.sleep(1))  # both requests raised a single Cancelled
                 raise
         seen.append(scope)
 

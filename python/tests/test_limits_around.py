@@ -56,7 +56,8 @@ def test_left_in_another_process(b):  # rule 7.12
                     await act()
 
         await b.op(b.weft.Parallel(b.process(other)()))
-        with pytest.raises(Cancelled) as caught:  # the limit that this process owns still works
+        # the limit that belongs to this process still works
+        with pytest.raises(Cancelled) as caught:
             await b.op(b.weft.sleep(9))
         with pytest.raises(TimeoutError):
             await b.leave(scope, caught.value)
@@ -192,7 +193,7 @@ def test_around_and_within_a_group_of_ordinary_code():  # rule 7.12
             th.sleep(90)
         assert th.now() == 50
     with pytest.raises(TimeoutError), th.timeout(60), th.Group(clock="virtual"):
-        th.sleep(100)  # the time of the limit goes on by the group's clock
+        th.sleep(100)  # the time of the limit advances by the group's clock
 
 
 def test_a_group_and_a_timeout_left_in_the_wrong_order():  # rule 7.12
@@ -237,8 +238,10 @@ def test_generators_that_keep_a_timeout_open():  # rule 7.12
     thread.start()
     thread.join()
     with pytest.raises(
-        BadUse, match="process"
-    ):  # not its own limit; the process is gone once its thread is wholly gone
+        BadUse,
+        match="process",
+        # the limit belongs to another process, which is gone only when its thread is completely gone
+    ):
         kept[0].close()
     here = generator()
     next(here)

@@ -179,7 +179,7 @@ def test_nothing_is_there_before_somebody_looks(home: Path, tmp_path: Path) -> N
 
 
 def test_looking_changes_no_outcome(home: Path, tmp_path: Path) -> None:
-    """Rule 14.2: a deadlock is declared while somebody looks."""
+    """Rule 14.2: a deadlock is declared even while a visitor looks."""
     text = """
         import sys
         from weft import Channel, io, process, run
@@ -268,7 +268,7 @@ def test_only_the_user_can_open_it(home: Path, tmp_path: Path) -> None:
         if os.geteuid() == 0:
             home.chmod(0o755)
             at.parent.chmod(0o755)
-            at.chmod(0o666)  # so only the kernel's word about the peer decides
+            at.chmod(0o666)  # so that only the kernel decides, by the peer's identity
             code = (
                 "import os, socket; os.setuid(65534); s = socket.socket(socket.AF_UNIX);"
                 f"s.connect({str(at)!r}); print(s.recv(1))"
@@ -379,7 +379,7 @@ def test_keys() -> None:
 
 
 def test_the_live_screen(home: Path, tmp_path: Path) -> None:
-    """On a terminal the screen is drawn anew, keys have their effect, and `q` ends the command."""
+    """On a terminal the screen is redrawn, keys have their effect, and `q` ends the command."""
     import pty
 
     with running(tmp_path, PIPE) as p:

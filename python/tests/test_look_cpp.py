@@ -100,7 +100,7 @@ def test_a_program_that_was_not_prepared(home: Path, program: Path, on: str) -> 
     assert "main/enrich" in network.verdict.names, network.verdict
     assert (enrich.cpu is None) == (on != "threads")
     assert enrich.rate is not None and enrich.rate > 0
-    # The look may come at the moment at which `enrich` reads or writes.
+    # The look may come at the moment when `enrich` reads or writes.
     assert "looked_at.cpp:" in enrich.where, enrich
     assert enrich.where.startswith("running after ") == (enrich.now == "runs"), enrich
     assert source.writes_to == ["orders"] and store.reads_from == ["priced"]
@@ -151,7 +151,7 @@ def test_threads_have_the_names_of_their_processes(
 
 
 def test_every_way_of_waiting(home: Path, program: Path) -> None:
-    """Rules 14.10, 18.2. From the second look on it is known how long each process has waited at
+    """Rules 14.10, 18.2. From the second look on, it is known how long each process has waited at
     its place."""
     with running(program, "waiting") as p, _visit.Looking(p.pid) as looking:
         until_asleep(p.pid)
@@ -212,8 +212,8 @@ def test_the_drawing(home: Path, program: Path, tmp_path: Path) -> None:
 
 
 def test_the_page(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`weft view` shows a C++ program as it shows a Python program. A browser goes away, another
-    one comes, and the program ends.
+    """`weft view` shows a C++ program as it shows a Python program. One browser leaves, another one
+    comes, and the program ends.
     """
     monkeypatch.setattr(_server, "STANDS", 0.05)
     with running(program, "knot") as p, serving(p.pid) as server:
@@ -238,7 +238,7 @@ def test_the_page(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_step_that_does_not_end(home: Path, program: Path) -> None:
-    """Rule 14.11: the scheduler cannot serve the look, but the look has an answer all the same."""
+    """Rule 14.11: the scheduler cannot serve the look, but the look is answered nevertheless."""
     with running(program, "computes") as p:
         (row,) = _visit.look(p.pid, 0.1).rows
     assert row.path == "main/computes" and row.now == "runs" and row.part("runs") == 1

@@ -1,6 +1,5 @@
-"""A program closes descriptors that it did not open, and uses their numbers itself, as daemons
-do: neither the door nor the bell of a look takes data from such a descriptor (rules 14.9,
-14.10)."""
+"""A program closes descriptors that it did not open, and reuses their numbers, as daemons do.
+Neither the door nor the bell of a look takes data from such a descriptor (rules 14.9, 14.10)."""
 
 from __future__ import annotations
 

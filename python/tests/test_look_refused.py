@@ -1,5 +1,5 @@
-"""Tests of programs that cannot be looked at, and of data that are no message. The asker receives
-the reason, and the program goes on (rule 14.9).
+"""Tests of programs that cannot be looked at, and of data that are not a message. The visitor
+receives the reason, and the program goes on (rule 14.9).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def test_many_who_look_at_once(home: Path, tmp_path: Path, monkeypatch: pytest.M
 def test_c_code_that_keeps_the_lock(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 14.9: the program does not answer, and the asker receives the reason."""
+    """Rule 14.9: the program does not answer, and the visitor receives the reason."""
     text = """
         import ctypes
         from weft import process, run

@@ -1,8 +1,8 @@
 """Tests two channels, their ends and choices over them as a state machine: random steps, each
 compared with a small oracle.
 
-Each operation is a thread process of its own. After every step the machine waits (on a condition,
-not for a time) until as many operations have ended as the oracle predicts, and then compares the
+Each operation is a separate thread process. After every step the machine waits (on a condition, not
+for a time) until as many operations have ended as the oracle predicts, and then compares the
 outcomes, the waiting queues and the buffers. Rules 1 to 6.
 """
 
@@ -95,7 +95,7 @@ class ChannelMachine(RuleBasedStateMachine):
         for p in self.waiting:
             p.process.cancel()
         self.group.__exit__(None, None, None)
-        # No operation was doubled: every party that does not wait has ended once.
+        # No operation was doubled: every party that does not wait has ended exactly once.
         assert len(self.ended) == self.expected + len(self.waiting)
 
     # --- the processes ----------------------------------------------------------------------------
@@ -310,7 +310,7 @@ class ChannelMachine(RuleBasedStateMachine):
             else:
                 assert outcome == party.outcome
         for c, line in zip(self.channels, self.lines, strict=True):
-            # A party that the oracle expects to wait has arrived when the channel counts it.
+            # A party that the oracle expects to wait has arrived once the channel counts it.
             lines = len(line.readers), len(line.writers)
             for _ in range(BOUND * 1000):
                 if (c.stats().waiting_readers, c.stats().waiting_writers) == lines:

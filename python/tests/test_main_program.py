@@ -320,7 +320,7 @@ def test_the_blocks_context_variables_are_its_own():
 
 
 def test_the_block_may_wait_in_greenlets_of_the_programs_own():
-    """Each time a different greenlet is the hub: greenlets that parked under an earlier hub return
+    """Each time, a different greenlet is the hub: greenlets that parked under an earlier hub return
     to the present one.
     """
     a, b = gr.Channel("a"), gr.Channel("b")

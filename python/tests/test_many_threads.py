@@ -1,9 +1,9 @@
 """Thousands of thread processes do not all ask for the interpreter lock at once
 (python/native/interpreter/door.hpp).
 
-The tests count how often a thread gives up its CPU voluntarily. Without the door each waiter for
-the lock does so every 5 ms: in these programs each thread does so some 500 times, and more often on
-a slower machine; with the door, less than ten times.
+The tests count how often a thread gives up its CPU voluntarily. Without the door, each thread that
+waits for the lock does so every 5 ms: in these programs each thread does so some 500 times, and
+more often on a slower machine; with the door, less than ten times.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def test_two_thousand_threads_start_meet_and_end(end: str, expected: list[str]) 
 
 @pytest.mark.skipif(not LOCK, reason="there is no interpreter lock")
 def test_two_thousand_threads_that_yield() -> None:  # rule 7.7
-    """Each thread gives up the lock and takes it again: all threads go on, and few ask for the lock
-    at a time."""
+    """Each thread gives up the lock and takes it again. All threads go on, and only few ask for the
+    lock at a time."""
     *words, count = program(
         HEAD.replace("{end}", "pass")
         + """
@@ -123,8 +123,8 @@ with Group() as g:
 
 
 def test_a_program_that_ends_while_threads_stand_in_the_door() -> None:  # rule 7.6
-    """The network of a daemon thread is cut off where it is, quietly: the interpreter gives no
-    thread the lock any more.
+    """The network of a daemon thread is cut off where it is, quietly, because the interpreter no
+    longer gives any thread the lock.
     """
     words = program(
         HEAD.replace("{end}", "pass")

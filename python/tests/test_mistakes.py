@@ -33,7 +33,7 @@ def calling(*ends):
 
 
 def starts(how):
-    """Returns a function that starts a process that is passed in the wrong form."""
+    """Returns a function that starts a process that is passed to it in a wrong form."""
 
     @process
     async def in_a_process(it):
@@ -388,7 +388,7 @@ class Thing:
 
 
 def test_nothing_is_kept_by_the_search(b):  # rules 2.2, 14.2
-    """The search looks at all objects, and at every variable; none of these objects lives longer
+    """The search examines all objects, and every variable. None of these objects lives longer
     because of the search."""
     c = b.weft.Channel("c")
     kept = c.writer()

@@ -48,8 +48,8 @@ async def fails():
 
 
 def has_ended(late, writer):
-    """Checks that `late` has ended without having run: it is done and has let go of its reader, to
-    cancel it is safe, and to start it has no effect.
+    """Checks that `late` has ended without having run: it is done and has released its reader,
+    cancelling it is safe, and starting it has no effect.
     """
     assert late.done
     assert hows([late.result]) == ["<cancelled>"]
@@ -233,8 +233,8 @@ def test_a_generator_that_another_thread_collects():  # rule 11.1
         with Group():  # the next group on this thread closes the one that was left
             pass
     assert started[0].done
-    # Without a GIL the generator is dropped on the thread that made it, so that its block is left
-    # in good order.
+    # Without a GIL the generator is dropped on the thread that made it, so its block is left
+    # normally.
     found = any("was collected while it was open" in str(x.message) for x in seen)
     assert found != bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
     del w

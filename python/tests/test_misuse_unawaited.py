@@ -1,4 +1,4 @@
-"""Rule 11.2: to use an operation in place of its result, without awaiting it, is BadUse, and the
+"""Rule 11.2: using an operation in place of its result, without awaiting it, is BadUse, and the
 message advises `await`."""
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ class Wraps:
 
 
 def test_what_awaits_otherwise_is_not_refused():
-    """Other ways to await are allowed: by `__await__`, with awaitables in sets, and in lists that
-    are searched.
+    """Other ways of awaiting are allowed: by `__await__`, with awaitables in sets, and in lists
+    that are searched.
     """
 
     @process

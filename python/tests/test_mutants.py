@@ -1,5 +1,5 @@
-"""For each mutant of the extension, the text that the mutant replaces and its test must still
-exist; otherwise the mutant would test nothing (MUTANTS.md).
+"""For each mutant of the extension, the text that the mutant replaces and the test that kills it
+must still exist; otherwise the mutant would test nothing (MUTANTS.md).
 """
 
 from __future__ import annotations

@@ -126,8 +126,8 @@ def test_a_component_of_a_newer_weft_is_refused(tmp_path, field):  # rule 16.5
 
 
 def test_a_component_of_the_first_edition_runs_here(tmp_path):  # rule 16.5
-    """The component's tables are shorter than today's; the component was compiled with the header
-    of the first edition."""
+    """The component was compiled with the header of the first edition, so its tables are shorter
+    than today's."""
     out = tmp_path / "first.so"
     source = HERE / "component_first.c"
     subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(out)], check=True)
@@ -237,7 +237,7 @@ def declared(tmp_path_factory):
 @pytest.mark.parametrize("which", range(len(DECLARATIONS)))
 def test_a_declaration_that_cannot_be(declared, tmp_path, monkeypatch, which):
     monkeypatch.setenv("WHICH", str(which))
-    copy = shutil.copyfile(declared, tmp_path / "made.so")  # a copy is loaded anew
+    copy = shutil.copyfile(declared, tmp_path / "made.so")  # a copy is loaded as another library
     with pytest.raises(BadUse, match=DECLARATIONS[which][1]):
         weft.native.load(copy)
 
@@ -266,8 +266,7 @@ def nested(of: str) -> Any:
 
 @pytest.mark.parametrize("of", ["list", "tuple", "dict"])
 def test_an_argument_that_nests_too_deep_to_be_shown_is_refused(of):  # rule 11.2
-    """The argument stands in the place of an end, a barrier, or a value. The error names its
-    type."""
+    """The argument takes the place of an end, a barrier, or a value. The error names its type."""
     value = nested(of)
     what = f"not an object of type {of}"
     with pytest.raises(BadUse, match=f"'source' must be a reader end of a channel of int, {what}"):

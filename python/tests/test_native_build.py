@@ -1,5 +1,5 @@
-"""`weft build` and weft_add_component, as a user meets them who has read only the pages: their
-output, and their messages about mistakes.
+"""`weft build` and weft_add_component, used as the pages describe: their output, and their messages
+about mistakes.
 """
 
 from __future__ import annotations

@@ -224,8 +224,8 @@ def test_a_second_type_is_refused_and_both_are_named(b):  # rule 16.2
 
 
 def test_a_call_that_is_refused_leaves_all_its_channels_as_they_were(b):
-    """Rules 11.1, 16.2, 16.3: also the channels that come before the one that cannot be native stay
-    as they were."""
+    """Rules 11.1, 16.2, 16.3: the channels that come before the one that cannot be native stay as
+    they were, too."""
     a, full = b.weft.Channel("a"), b.weft.Channel("full", capacity=1)
     first = basics().ints(+a, -(of_ints := b.weft.Channel("ints")))
     reader, writer = +full, -full
@@ -480,7 +480,7 @@ def test_in_an_asyncio_task():  # rules 13.1, 16.1
 
 
 def test_tasks_of_asyncio_meet_components():  # rules 6.6, 13.1, 16.1, 16.2
-    """The tasks are not processes: they are woken, and cancelled, while components write without
+    """The tasks are not processes. They are woken, and cancelled, while components write without
     the interpreter's lock.
     """
 

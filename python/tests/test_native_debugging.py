@@ -76,7 +76,7 @@ def test_the_stack_comes_from_another_os_process_too(throws: Any) -> None:  # ru
 
 @needs_addr2line
 def test_the_stack_is_of_the_exception_that_left_it(throws: Any) -> None:
-    """The reported stack is not that of an exception that was caught before."""
+    """The reported stack is not that of an exception that was caught earlier."""
     error = failed(throws.handles)
     assert (error.type, error.message) == ("int", "")
     names = [f.name for f in traceback.extract_tb(error.__traceback__)]
@@ -144,8 +144,9 @@ run(source(-a), throws.halves(+a, -b), collect(+b))
 
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="no gdb")
 def test_gdb_steps_from_python_into_cpp_and_back(tmp_path: Path) -> None:
-    """Sets a breakpoint in the component, steps into a function that the component calls, and out
-    again, and prints the variables and the threads' names. Then Python goes on with the value.
+    """Sets a breakpoint in the component, steps into a function that the component calls and out
+    again, and prints the variables and the threads' names. After that Python goes on with the
+    value.
     """
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

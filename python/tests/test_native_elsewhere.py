@@ -1,5 +1,5 @@
-"""Rule 16.7: operations that a component may not use at channels with ends in other OS processes
-are bad use, and the message names the channel; the component and all other processes may go on."""
+"""Rule 16.7: using an operation that is not allowed at channels with ends in other OS processes is
+bad use, and the message names the channel. The component and all other processes may go on."""
 
 from __future__ import annotations
 
@@ -149,7 +149,8 @@ def test_a_barrier_goes_to_no_other_os_process(host: Any) -> None:  # rules 8.1,
 
 
 def test_a_barrier_beside_a_channel_that_was_made_here(host: Any) -> None:  # rules 8.4, 16.7
-    """The writer is in another OS process: the value is read, and then the barrier has its turn."""
+    """The writer is in another OS process. The value is read first, and then the barrier has its
+    turn."""
     a, log = Channel("a"), Channel("log")
     barrier = co.Barrier(2)
 

@@ -48,7 +48,7 @@ def passes(component: Any, how: str, got: list[Any], **where: Any) -> None:
 @pytest.mark.parametrize("where", ["thread", "process", "a host"])
 def test_a_process_whose_thread_it_ends_has_failed(
     ended: Any, host: Hosts, where: Any, how: str
-) -> None:  # rules 7.14, 16.1
+) -> None:  # the cancelled reader may or may not have read the value
     """The component's ends are closed, the values that it wrote have arrived, and other processes
     go on in the same OS process."""
     on = host if where == "a host" else where
@@ -72,7 +72,7 @@ def test_what_it_throws_may_be_no_text(ended: Any, name: str) -> None:  # rule 1
 
 
 def test_on_the_pool_the_program_ends_and_says_which_process_it_was(ended: Any) -> None:
-    """Other processes need the threads of the pool."""  # rule 7.14
+    """The pool's threads are needed by other processes."""
     program = (
         "import weft.native, weft.threads as th\n"
         f"component = weft.native.load({str(SOURCE)!r})\n"

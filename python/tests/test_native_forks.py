@@ -35,7 +35,7 @@ async def read(r: co.Reader[int]) -> int:
 
 
 def test_tasks_of_the_child_do_not_wait_for_the_parents_components() -> None:
-    """In one fork of ten the component is in an operation, which does not exist in the child."""
+    """In one of ten forks the component is in an operation, which does not exist in the child."""
     c = th.Channel("c")
     messages = []
 

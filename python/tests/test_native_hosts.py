@@ -232,7 +232,7 @@ def test_blocks_there(crashing: Any, host: Any) -> None:  # rule 16.8
 
 
 def test_an_end_goes_away_while_a_component_waits_here(host: Any) -> None:
-    """The component waits in a read, or a write, before the channel has ends in other OS
+    """The component waits in a read or a write before the channel has ends in other OS
     processes."""
     a, c = Channel("a"), Channel("c")
     f = basics()
@@ -250,8 +250,8 @@ def test_an_end_goes_away_while_a_component_waits_here(host: Any) -> None:
 def test_a_channel_is_wired_while_components_are_busy_there(
     host: Any, capacity: int, when: int
 ) -> None:
-    """Ends go away while the components are in operations without the interpreter's lock. No value
-    is lost or overtaken (rules 1.2, 1.5, 16.7)."""
+    """Ends go to other OS processes while the components are in operations without the
+    interpreter's lock. No value is lost or overtaken (rules 1.2, 1.5, 16.7)."""
     a, b, c = Channel("a"), Channel("b", capacity=capacity), Channel("c")
     f = basics()
     more = b.writer()
@@ -298,7 +298,8 @@ def test_values_that_wait_are_converted_either_way(host: Any) -> None:  # rules 
     assert th.run(f.floats(+a, -c, on=host), collect(+c))[1] == [1.0, 2.5]
     b, d = Channel("b", capacity=4), Channel("d", capacity=4)
     into = b.writer()
-    call = f.floats(+b, -d)  # native now: values that are written from here on are converted
+    # the channel is native now: values that are written from here on are converted
+    call = f.floats(+b, -d)
     th.run(source(into, [3]))
     assert th.run(targets_native.takes.on(host)(d.reader(), 1), call)[0] == [3.0]
 
@@ -420,9 +421,9 @@ def test_a_supervisor_names_the_component_whose_process_died(crashing: Any, capl
 def test_a_crash_is_contained(
     crashing: Any, how: str, number: int | None, status: int | None, on: str
 ) -> None:
-    """Rule 16.8: the peers read the values that were written, and then meet PeerDied. The process
-    that started the component meets ProcessDied. Another network goes on, and so does the next
-    call."""
+    """Rule 16.8: the peers read the values that were written, and then meet PeerDied. The
+    process that started the component meets ProcessDied. Another network goes on, and the next
+    call works."""
     a, c = Channel("a"), Channel("c")
     with Hosts(1) as hosts:
         where: Any = "process" if on == "process" else hosts

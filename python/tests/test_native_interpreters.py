@@ -1,4 +1,4 @@
-"""Rule 16.11: one library in several interpreters at once, and in no subinterpreter.
+"""Rule 16.11: one library serves several interpreters at once, but no subinterpreter.
 
 WEFT_PYTHONS lists the interpreters, in each of which Weft is installed: `./run pythons` lists all
 that it has built, of every version, with the interpreter's lock and without. If WEFT_PYTHONS is not
@@ -22,7 +22,7 @@ PYTHONS = os.environ.get("WEFT_PYTHONS", "").split(os.pathsep)
 PYTHONS = PYTHONS if len(PYTHONS) > 1 else [sys.executable] * 2
 
 # A network whose components have each read one value when the network reports to the test. They
-# wait for the next value until the test has heard from all networks.
+# wait for the next value until all networks have reported.
 NETWORK = """
     import array, json, sys
     import weft.native
@@ -100,7 +100,7 @@ def test_one_library_serves_several_interpreters_at_once() -> None:  # rule 16.1
         for process in running:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n", process.args
-        # By now the components of each program are in the middle of their work.
+        # By now the components of each program are at work.
         assert all(process.poll() is None for process in running)
         assert all(mapped(process, library) for process in running for library in libraries)
         for process in running:

@@ -1,6 +1,6 @@
 """Rules 7.11, 16.1, 16.5: a component's process behaves like any other: its end is a guard, it may
-be watched, its channels have figures. The component's library needs no symbol of Python or of the
-extension.
+be watched, and its channels have statistics. The component's library needs no symbol of Python or
+of the extension.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def test_every_way_to_end_is_told(on: str) -> None:  # rules 7.11, 16.1
         asks(returned, poisoned, retired, cancelled),
         *(returned, source(-a, [1])),
         *(poisoned, poisons(-b)),
-        # When this process has read once, the channel `e` has no reader any more.
+        # When this process has read once, the channel `e` no longer has a reader.
         *(retired, source(-c, [1, 2, 3]), reads_once(+e)),
         *(cancelled, cancels()),
     )[0]

@@ -201,8 +201,8 @@ def test_a_class_that_is_defined_again_takes_the_place_of_what_it_was(own):  # r
 
 
 def test_threads_that_ask_at_once_get_one_class(monkeypatch):  # rule 16.2
-    """Each thread is held where a class is made, until both threads are there, or until it is clear
-    that the other thread waits for this one.
+    """Each thread is held where a class is made, until both threads have arrived, or until it is
+    clear that the other thread waits for this one.
     """
     from weft._components import types as _native_types
 
@@ -478,8 +478,8 @@ def test_a_write_that_fails_leaves_the_array_where_it_was(b):  # rules 3.4, 16.6
 
 @pytest.mark.parametrize("component", [messages, tasks])
 def test_a_text_that_was_not_written_is_still_there(b, component):  # rules 5.10, 6.2
-    """The text is offered in a choice that another guard won, or that threw, and in a write that
-    failed."""
+    """The text is offered in a choice that another guard won, in a choice that threw, and in a
+    write that failed."""
     go, out, log = b.weft.Channel("go"), b.weft.Channel("out"), b.weft.Channel("log")
     text = "a text that is too long to lie in the string itself"
 

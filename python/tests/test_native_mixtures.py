@@ -29,8 +29,8 @@ def channel(choose, name):
 
 
 def chain(choose, length):
-    """Makes processes one behind another, at least one of them native; returns the first channel
-    and the last."""
+    """Makes a chain of processes, at least one of them native. Returns the first and the last
+    channel."""
     channels = [channel(choose, f"c{n}") for n in range(length + 1)]
     made = [choose.choice(kinds()) for _ in range(length)]
     made[choose.randrange(length)] = basics().ints
@@ -192,7 +192,7 @@ def test_writers_and_readers_of_every_kind_at_one_channel(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_readers_retire_one_after_another(seed):  # rules 3.1, 3.2, 16.1
-    """In the end no reader is left: the channel has ended for writers of every kind, and each value
+    """In the end no reader is left. The channel has ended for writers of every kind, and each value
     that was read had been written once.
     """
     choose = random.Random(seed)
@@ -213,7 +213,7 @@ def test_readers_retire_one_after_another(seed):  # rules 3.1, 3.2, 16.1
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_parties_of_every_kind_at_a_barrier(seed):  # rules 8.1, 8.2, 8.4, 16.1
-    """No party begins a phase before all have ended the previous one."""
+    """No party begins a phase before all parties have ended the previous one."""
     choose = random.Random(seed)
     n, phases = choose.randint(1, 3), 5
     native = choose.randint(1, 3)

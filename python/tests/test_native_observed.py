@@ -47,7 +47,7 @@ def line_of(file: str, text: str) -> int:
 
 
 class Seen:
-    """Collects the events of one process, and notes the moment at which it parks."""
+    """Collects the events of one process, and records when it parks."""
 
     def __init__(self, name: str, parks: str | None = None) -> None:
         """`parks`: the operation in which the process must park; None: any operation."""
@@ -64,7 +64,7 @@ class Seen:
             self.parked.set()
 
     def shape(self) -> list[tuple[str, str | None]]:
-        """Returns the events without those that depend on which process came first."""
+        """Returns the events, without those that depend on which process came first."""
         return [(what, op) for what, op, _, _ in self.events if what != "park"]
 
     def check(self) -> None:
@@ -390,8 +390,8 @@ def test_a_guard_that_falls_silent_is_named_with_its_line(on: str) -> None:  # r
     messages: list[str] = []
     with observing(seen), observing(_quiet_ends.Naming(messages.append).event):
         th.run(tasks().either(+a, +b, -log, 1, on=on), retires_then_writes(-a, -b), collect(+log))
-    # A select does not record its line (python/docs/native.md, Limits), so the line is that of
-    # the declaration.
+    # A select does not record its line (python/docs/native.md, Limits), so the report names the
+    # line of the declaration.
     line = line_of("component_tasks.cpp", 'component.process<&either>("either")')
     (silent,) = (text for text in messages if "guard 0" in text)
     assert silent.startswith("process main/either: guard 0 (input a) of its select fell silent")
@@ -407,8 +407,8 @@ def test_measuring_counts_both_sides(on: str) -> None:  # rules 14.4, 16.1
     ints = Seen("ints")
     with observing(ints), measuring() as m:
         th.run(tasks().ints(+a, -c, on=on), writes_when(-a, ints.parked, 1), collect(+c))
-    # The reader parked at an empty channel, twice: the second time the reader met the end of the
-    # channel, or did not wait.
+    # The reader parked at an empty channel twice. The second time it met the end of the channel, or
+    # did not wait.
     assert m[a].transfers == 1 and m[c].transfers == 1
     assert m[a].parked_reads >= 1 and m[a].blocked_readers > 0 and m[a].max_waiting_readers == 1
     assert m[a].parked_writes == 0
@@ -586,7 +586,7 @@ def test_the_watchdog_names_who_keeps_a_thread_of_the_pool(tmp_path: Path) -> No
     @th.process
     def looks(r: Any, w: Any) -> None:
         r.read()
-        while not hogs:  # until then the process spins, or has not yet begun to spin
+        while not hogs:  # until then the process is spinning, or has not begun to spin yet
             w.look(FAR)
         w.look(FAR)
         file.touch()

@@ -150,8 +150,8 @@ def test_a_writer_waits_for_the_block_of_a_component(b):  # rule 1.6
             order.append(f"during {n}")
 
     b.run(b.process(writes)(-a), parties().extends(+a, -c), b.process(reads)(+c))
-    # The reader of `during` has read its value before the block ends. Then whichever process runs
-    # first appends first. So the order is not fixed within one n.
+    # The reader of `during` has read its value before the block ends. After that, whichever process
+    # runs first appends first. So the order is not fixed within one n.
     assert sorted(order) == sorted(f"{w} {n}" for w in ("wrote", "during") for n in range(3))
     assert all(order.index(f"wrote {n}") < order.index(f"during {n + 1}") for n in range(2))
 
@@ -256,7 +256,8 @@ def test_a_function_that_reads(b):  # rules 5.8, 11
 
 
 def test_a_function_that_sleeps(b):
-    """Rules 5.8, 11: afterwards the choice for which the function makes the value still waits."""
+    """Rules 5.8, 11: afterwards the choice for which the function makes the value is still
+    waiting."""
     c, log = b.weft.Channel("c"), b.weft.Channel("log", capacity=1)
     message = +log
 

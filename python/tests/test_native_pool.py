@@ -163,7 +163,7 @@ def test_the_pool_goes_with_its_processes():
     before = how_many_threads()
     for _ in range(20):
         once()
-    # A thread that has let go of its run may still be in the system.
+    # A thread that has left its run may still exist in the system.
     while how_many_threads() > before:
         os.sched_yield()
 
@@ -204,8 +204,8 @@ def test_in_a_network_that_is_a_guest_of_asyncio():  # rule 16.10
 
 
 def test_tasks_of_asyncio_at_its_channels():
-    """The tasks need the interpreter's lock, so the operations of the component at their channels
-    take it (aside.hpp)."""
+    """The tasks need the interpreter's lock, so the component's operations at their channels take
+    it (aside.hpp)."""
 
     async def main():
         a, c = channels(2)
@@ -637,7 +637,7 @@ WEFT_COMPONENT(wrong, "") {{ component.process<&f>("f").argument("in"); }}
 
 
 def test_a_finaliser_that_needs_the_pool_while_the_interpreter_ends():  # rule 11.2
-    """A thread of the pool would never get the interpreter's lock, and code that waits for the
+    """A thread of the pool would never get the interpreter's lock, and code that waits for that
     thread would never go on.
     """
     program = f"""

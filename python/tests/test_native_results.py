@@ -54,8 +54,8 @@ def test_what_it_met_is_quiet(on: str, how: str) -> None:  # rules 3.5, 4.3, 7.1
     ],
 )
 def test_what_it_throws_of_itself_is_a_failure(on: str, by: str, kind: type[Any]) -> None:
-    """Rules 3.5, 4.3: an exception of the component's own is a failure, and poison spreads to the
-    ends that the process holds.
+    """Rules 3.5, 4.3: an exception that the component throws itself is a failure, and poison
+    spreads to the ends that the process holds.
     """
     c = th.Channel("c")
     w = c.writer()

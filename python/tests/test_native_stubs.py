@@ -163,7 +163,7 @@ def test_weft_build_stub(tmp_path):
 def test_help():
     text = pydoc.plain(pydoc.render_doc(basics()))
     assert "Small processes for tests." in text
-    # 3.13.6 and later put each parameter of a long signature on a line of its own
+    # in 3.13.6 and later each parameter of a long signature is on a separate line
     assert "scale(samples:'Reader[float]'" in "".join(text.split())
     assert "Each sample times `factor`." in text
     text = pydoc.plain(pydoc.render_doc(basics().scale))

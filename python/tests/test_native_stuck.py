@@ -58,8 +58,8 @@ class Waits:
 
 @th.process
 def asks(waits: Waits, wanted: set[str], let_go: Any, found: list[PartialDeadlock]) -> None:
-    """Asks for reports, once the processes have parked, until all wanted ones are named. Before
-    that a process may only be about to wait.
+    """Asks for reports, once the processes have parked, until all wanted processes are named. Until
+    then a process may still be about to wait.
     """
     assert waits.all.wait(BOUND)
     while {p.path for p in deadlocks().processes} != wanted:

@@ -1,4 +1,4 @@
-"""A weft.NoResult stands in the place of a missing result (rule 7.1), on every backend, and in an
+"""A weft.NoResult takes the place of a missing result (rule 7.1), on every backend, and in an
 asyncio task."""
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
         waits,
         failing,
     ]
-    failing.ended()  # watched from the start, because it may fail before a process looks
+    # watched from the start, because it may fail before any process asks about its end
+    failing.ended()
     results = b.run(*ps, b.process(cancels)(waits), b.process(ends_at)(failing))
     ends_seen = [(n.process, n.how, n.reason) for n in results[: len(ps)]]
     assert ends_seen == [
@@ -130,13 +131,14 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
     ]
     assert results[len(ps)] is None  # the last process has returned None
     how, result, error = results[len(ps) + 1]
-    assert (how, result, str(error)) == ("failed", None, "mine")  # Ended already contains this
+    # Ended already contains the failure
+    assert (how, result, str(error)) == ("failed", None, "mine")
     assert [bool(n) for n in results[: len(ps)]] == [False] * len(ps)
 
 
 def test_where(b):
-    """The place is a line of the program, not of a function that passes the operation on, nor of
-    Weft.
+    """The place is a line of the program, and not of a function that passes the operation on, nor
+    of Weft.
     """
 
     async def own_line(b, r):
@@ -253,7 +255,7 @@ def test_one_alone_raises_what_left_it(b):  # rule 7.1
 
 def test_a_million_would_not_know_each_other(b):  # rule 7.1
     """Many NoResults share parts of their texts (the path above them, a reason), but each NoResult
-    has a text of its own where they differ.
+    has its own text where they differ.
     """
     a, c = b.weft.Channel("a"), b.weft.Channel("c")
     ends = [ch.reader() for ch in (a, c, a, c)]
@@ -492,7 +494,7 @@ class Odder(BaseException):
 
 
 def test_odd_exceptions(b):  # rules 7.1, 11.1
-    """A text that cannot be made is left out, and no process waits for ever."""
+    """A text that cannot be made is left out, and no process waits forever."""
     odd = Odd("met")
     odd.met = True
     odder = b.weft.watched(b.process(fails)(Odder()))

@@ -101,7 +101,7 @@ def test_a_process_that_parks_is_no_hog() -> None:
         await yield_()
         dog.look(
             _native._steady_ns() + 10**12
-        )  # `waits` has waited for so long, and this process has run for so long
+        )  # by then `waits` has waited long enough, and this process has run long enough
         await w.write(1)
 
     _native._watch_steps(True)
@@ -130,7 +130,7 @@ def test_without_a_callback_it_warns() -> None:
 
 
 def test_the_watchdogs_thread_hides_no_deadlock() -> None:
-    """Rule 10.3: the watchdog's thread is Weft's own, and uses no end."""
+    """Rule 10.3: the watchdog's thread is a helper thread, and uses no end."""
     c = Channel("c")
     keep = c.writer()  # a local variable holds the end: another thread might use it
 
@@ -286,7 +286,7 @@ def test_two_threads_that_fold_at_once_count_a_channel_once(
 
 
 def test_one_that_begins_to_look_as_another_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 14.2, on two threads. The extension is the last to learn that there is no observer."""
+    """Rule 14.2, on two threads: the extension is the last to learn that there is no observer."""
     asked, tell = threading.Event(), _native._set_observer
     seen: list[str] = []
 
@@ -297,7 +297,7 @@ def test_one_that_begins_to_look_as_another_stops(monkeypatch: pytest.MonkeyPatc
         seen.append(what)
 
     class Lock:
-        """An observer that reports when the other thread waits for it."""
+        """A lock that reports when the other thread waits for it."""
 
         def __init__(self) -> None:
             self.lock = threading.RLock()

@@ -1,5 +1,5 @@
 """Some runs of the fuzzer of odd objects (fuzz_odd.py), always with the same seeds, and objects
-that once made a program wait for ever (rules 9.3, 11.1, 12.1).
+that once made a program wait forever (rules 9.3, 11.1, 12.1).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def fuzz(*arguments: str, fuzzer: Path = FUZZER, **env: str) -> subprocess.Compl
 
 
 def test_nothing_crashes_or_hangs_and_others_go_on() -> None:  # rules 9.3, 11.1, 12.1
-    """A seed that fails is printed with its case, and can be run again alone."""
+    """A failing seed is printed with its case, and can be run again alone."""
     done = fuzz("--seed", "0", "--cases", "200")
     assert done.stdout.splitlines()[-1] == "200 passed, 0 failed", done.stdout
 
@@ -44,7 +44,7 @@ BAD = {
 
 @pytest.mark.parametrize("bad", BAD)
 def test_it_tells_what_a_place_does(bad: str, tmp_path: Path) -> None:
-    """The fuzzer notices faults: a fuzzer that noticed no fault would be worse than none."""
+    """The fuzzer notices faults: a fuzzer that noticed none would be worse than no fuzzer."""
     for file in [FUZZER, *FUZZER.parent.glob("odd_*.py")]:
         text = file.read_text(encoding="utf-8")
         act = "def away_argument(world: World, odd: Odd) -> Any:"

@@ -1,8 +1,8 @@
 """Rule 10.3: events that Weft does not see. With a token `Outside` there is no false deadlock for
 threads of a C library, or for signals whose handlers act; and each real deadlock is reported.
 
-Tests that might hang, or end with a false Deadlock, run in programs of their own. In these programs
-a standstill is reported after 20 ms, and the outside part acts when this report comes.
+Tests that might hang, or end with a false Deadlock, run in separate programs. In these programs a
+standstill is reported after 20 ms, and the outside part acts when this report comes.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def runs(text: str, backend: str = "coroutines", library: str = "", **environmen
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_thread_of_c(backend: str, library: str) -> None:  # rule 10.3
-    """Python knows the C thread while it calls back, and not between two calls."""
+    """Python knows the C thread only while it calls back, and not between two calls."""
     runs(
         """
 used = threading.Event()
@@ -178,7 +178,7 @@ assert len(told) == 1, told
 )
 def test_one_that_was_found_in_python(what: str, backend: str, library: str) -> None:  # rule 10.3
     """A C thread that was seen in Python does not use Weft, and nothing reports its end to the run.
-    In an earlier version the run waited for ever.
+    In an earlier version the run waited forever.
     """
     runs(
         f"""
@@ -210,7 +210,7 @@ assert len(told) == 1, told
 
 @pytest.mark.parametrize("act", ["c.poison()", "p.cancel()"])
 def test_one_that_only_ends_what_is_there(act: str, library: str) -> None:  # rule 10.3
-    """The thread only ends channels, and reads and writes no values. Nevertheless it counts as
+    """The thread only ends channels, and neither reads nor writes values. Nevertheless it counts as
     outside."""
     runs(
         f"""
@@ -344,14 +344,14 @@ for goes in lambda: tokens[0].close(), drops:
     [
         ("token = Outside(due=True)", "token.close()"),
         ("token = Outside(due=True)", "del token"),
-        # This token is ended as when a program leaves a network.
+        # This token is ended in the way in which a program leaves a network.
         ("from weft._extension import native as token; token._outside(True)", "token._outside(0)"),
     ],
     ids=["closed", "dropped", "left"],
 )
 def test_it_goes_on_a_thread_that_counts_itself(comes: str, goes: str) -> None:  # rules 10.3, 10.6
-    """The thread lives on, and might hold an end. So when nothing is due any more this is a
-    standstill, and no deadlock.
+    """The thread stays alive, and might hold an end. So when nothing is due any more, this is a
+    standstill and not a deadlock.
     """
     runs(
         f"""
@@ -611,7 +611,7 @@ def test_over_several_os_processes(tmp_path: Path) -> None:  # rules 10.3, 10.6,
 
 
 def test_in_pure_python_it_says_what_to_do() -> None:  # rule 10.3
-    """In pure Python threads that are no processes use no ends, so the message says what to do
+    """In pure Python, threads that are not processes use no ends, so the message says what to do
     instead.
     """
     text = "from weft.coroutines import Outside"

@@ -89,8 +89,8 @@ def test_a_value_that_lay_in_a_buffer() -> None:
 
 
 def test_values_belong_together_in_their_order() -> None:
-    """Rules 1.2, 1.3: the arrows pair values in their order, also values that a select takes, and
-    also if arrows point upwards.
+    """Rules 1.2, 1.3: the arrows pair values in their order, including values that a select takes,
+    even if arrows point upwards.
     """
     writes = [event(kind, 2, "select", "c", kind="output") for kind in ("begin", "commit")] * 2
     reads = [event(kind, 1, "read", "c") for kind in ("begin", "commit")] * 2

@@ -127,7 +127,7 @@ def test_deltas(values: list[int], n: int) -> None:
 @settings(max_examples=10, deadline=None)
 @given(streams=st.lists(numbers, min_size=2, max_size=3))
 def test_multiplex_and_back(streams: list[list[int]]) -> None:
-    """To demultiplex what multiplex wrote gives the streams back; merge interleaves them."""
+    """Demultiplexing the output of multiplex gives the streams back; merge interleaves them."""
     for b in BACKENDS:
         p = plug(b)
         tagged = stream(b, lambda r, w, p=p: p.multiplex(r, w[0]), *streams, grouped=True)

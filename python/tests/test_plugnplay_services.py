@@ -16,7 +16,7 @@ def plug(b: Any) -> Any:
 
 
 async def feeds(b: Any, w: Any, script: list[tuple[float, Any]]) -> None:
-    """Writes each value after its pause. The value None stands for a pause without a value."""
+    """Writes each value after its pause. The value None is a pause without a value."""
     for pause, value in script:
         if pause:
             await b.op(b.weft.sleep(pause))
@@ -98,7 +98,7 @@ def test_a_rate_and_its_burst(b: Any) -> None:
 
 
 def test_random_values_keep_the_rate(b: Any) -> None:
-    """Rule 20.2: the rate is kept also if the reader is slow."""
+    """Rule 20.2: the rate is kept even if the reader is slow."""
     for seed in range(15):
         print("seed", seed)
         r = random.Random(seed)

@@ -107,12 +107,12 @@ def joined() -> None:
 
 
 def left() -> None:
-    """A reader that leaves holds up nobody."""
+    """A reader that leaves delays no other reader."""
     assert spread(leaves=1) == [[1, 2, 3], [2]]
 
 
 def cut_off() -> None:
-    """Whoever is too far behind is cut off, and the others get all values."""
+    """A reader that is too far behind is cut off, and the others get all values."""
     for got, wanted in zip(spread("cut_off", 1), ([1, 2, 3], [2, 3]), strict=True):
         values = [value for value in got if value != "cut off"]
         assert values == wanted[: len(values)]

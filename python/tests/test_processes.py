@@ -383,7 +383,7 @@ def test_the_home_refuses_them_too() -> None:
             messages.append(str(error))
         out.write(5)
 
-    # The reader has been handed over before its process writes a value to this channel.
+    # The reader was handed over before its process writes a value to this channel.
     ready = Channel("ready")
 
     @th.process

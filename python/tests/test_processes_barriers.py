@@ -119,7 +119,7 @@ def test_a_resignation_from_elsewhere_completes_the_phase() -> None:  # rule 8.2
 
 @pytest.mark.parametrize("kind", ["chooses", "chooses_in_coroutines"])
 def test_a_choice_of_a_channel_and_a_barrier(kind: str) -> None:
-    """Rule 8.4: a choice whose guards are all of one home, which decides it."""
+    """Rule 8.4: a choice whose guards all have one home, which decides it."""
     a, b, c = Channel("a"), Barrier(2), Channel("said")
 
     @th.process
@@ -152,7 +152,7 @@ def test_what_its_home_cannot_decide_alone_is_bad_use() -> None:  # wire 4.10
 
 
 def test_a_barrier_goes_in_a_value() -> None:
-    """The sender of a barrier keeps it, too."""
+    """The sender of a barrier keeps it as well."""
     b, c = Barrier(2), Channel("ends")
 
     @th.process
@@ -286,7 +286,8 @@ def test_a_scheduler_does_not_wait_for_ever() -> None:
 
 
 def test_a_signal_is_served_while_a_thread_waits_for_a_home() -> None:
-    """Ordinary code of the main thread waits: a signal's handler runs on it, and may raise."""
+    """Ordinary code of the main thread waits. A signal's handler runs on that thread, and may
+    raise."""
     inside = False
 
     def ring(*_: Any) -> None:
@@ -311,8 +312,8 @@ def test_a_signal_is_served_while_a_thread_waits_for_a_home() -> None:
 
 @pytest.mark.parametrize("kind", ["resigns_on_its_way_out", "resigns_on_its_way_out_in_coroutines"])
 def test_who_is_cancelled_can_resign(kind: str) -> None:
-    """Rule 6.1: the process has met its request to cancel. The request would not end a resignation
-    either, which is no operation.
+    """Rule 6.1: the process has already met its request to cancel. The request would not end a
+    resignation anyway, since that is not an operation.
     """
     b, c, never = Barrier(2), Channel("said"), Channel("never")
     keep = never.writer()
@@ -371,8 +372,8 @@ class Kills:
 
 
 def test_who_is_killed_before_it_has_the_barrier_counts_too() -> None:
-    """A process that is killed before it has received the barrier counts as a party, since no other
-    process could notice the difference.
+    """A process that is killed before it has received the barrier counts as a party, because no
+    other process could notice the difference.
     """
     b, c = Barrier(2), Channel("said")
 
@@ -391,8 +392,8 @@ def test_who_is_killed_before_it_has_the_barrier_counts_too() -> None:
 
 
 def test_so_does_one_that_was_to_get_the_barrier_of_a_third() -> None:
-    """Rule 8.7: neither the process that made the barrier nor the process that was killed knew of
-    the other one."""
+    """Rule 8.7: the process that made the barrier and the process that was killed did not know of
+    each other."""
     made, c = Channel("made"), Channel("said")
 
     @th.process

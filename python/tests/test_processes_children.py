@@ -175,8 +175,8 @@ def test_a_program_that_it_leaves_behind_is_heard(
 
 
 def test_a_fork_in_the_middle() -> None:
-    """The child of the fork has no part in the network: the process goes on, and its ends belong to
-    the process alone."""
+    """The child of the fork takes no part in the network. The process goes on, and its ends belong
+    only to it."""
     c = Channel("c")
     (status, pid), got = Parallel(targets.forks(c.writer()), targets.total(c.reader()))
     assert os.waitstatus_to_exitcode(status) == 7
@@ -300,7 +300,7 @@ WAITS = """
 
 @pytest.mark.parametrize("how", ["one", "two", "deep", "stop"])
 def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
-    """The report also names the processes in other OS processes, however deep, each once and by its
+    """The report also names the processes in other OS processes, at any depth, each once and by its
     path in the whole network. It says whether an OS process is stopped, and names no file of
     Weft's."""
     path = tmp_path / "program.py"
@@ -330,7 +330,7 @@ def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
     found = dict(line.strip().split(": ", 1) for line in lines)
     assert len(found) == len(lines), err
     tells = found.pop("main/tells")
-    # The process has reported, and may not have reached its next read yet.
+    # The process has reported, but may not have reached its next read yet.
     assert tells.startswith(("read 'ready' at program.py:", "running at program.py:")), err
     there = [f"read 'silent' at program.py:15 in OS process {one}" for one in pids]
     if how == "stop":
@@ -391,8 +391,8 @@ def child_output() -> Iterator[_child_output.ChildOutput]:
 
 
 def test_a_handler_runs_under_no_lock(child_output: _child_output.ChildOutput) -> None:
-    """Rule 12.1: while the handler waits for another thread, the other thread asks for the last
-    record, and takes the records that come.
+    """Rule 12.1: while the handler waits for another thread, that thread asks for the last record,
+    and takes the records that come.
     """
     got: list[Any] = []
 
@@ -403,7 +403,7 @@ def test_a_handler_runs_under_no_lock(child_output: _child_output.ChildOutput) -
             other = threading.Thread(target=lambda: got.append(child_output.descriptors()))
             other.start()
             other.join()
-            child_output.take()  # the test runs take(), not the listening thread
+            child_output.take()  # the test runs take(); the listening thread does not
 
     told(child_output, "first", "second")
     with Handles(asks):
@@ -483,8 +483,8 @@ def test_a_thread_that_does_not_start_is_tried_again(
 def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
     child_output: _child_output.ChildOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exception arrives while records are waited for, like that of a Ctrl-C (rule 6.7).
-    Otherwise the thread would loop for ever.
+    """The exception arrives during the wait for records, like that of a Ctrl-C (rule 6.7).
+    Otherwise the thread would loop forever.
     """
     started: list[threading.Thread] = []
 

@@ -196,7 +196,7 @@ def test_who_computes_is_asked_and_does_not_wait(
 
 def test_a_cancellation_that_is_being_carried_out_is_no_deadlock(tmp_path: Path) -> None:
     """Rules 6.1, 10.1: the cancellation has arrived in the other OS process, but has not reached
-    the processes in it yet.
+    the processes there yet.
     """
     report, go_on = tmp_path / "said", tmp_path / "go on"
     for fifo in (report, go_on):
@@ -324,7 +324,7 @@ def test_the_smallest_knot() -> None:
 
 def test_who_waits_for_the_end_of_a_process_waits_for_it() -> None:
     """Rules 7.11, 10.2: in a report over several OS processes too, a process that waits for the end
-    of another waits for that process."""
+    of another process counts as waiting for that process."""
 
     def waits(number: int, operation: str, place: int) -> Any:
         at = "x.py:1", 0, "places", [(place, False)]

@@ -120,8 +120,8 @@ def test_a_reader_elsewhere_is_told_of_a_writer_elsewhere_that_died() -> None:
 
 @pytest.mark.parametrize("again", [True, False], ids=["it_reads_on", "it_ends"])
 def test_a_value_that_could_not_be_made_is_not_the_end_of_a_channel(again: bool) -> None:
-    """Rule 5.8: a reader in another OS process meets PeerDied once; the channel goes on, and the
-    reader's end is retired, not dead."""
+    """Rule 5.8: a reader in another OS process meets PeerDied once. The channel goes on, and the
+    reader's end then retires and does not die."""
     c, ready = Channel("c"), Channel("ready")
     met: list[str] = []
 
@@ -210,7 +210,7 @@ def test_a_host_that_wants_more_memory_than_it_may_have_fails_that_call_alone() 
 
 
 def test_a_measurement_and_a_trace_see_the_channels_of_a_process_elsewhere(tmp_path: Path) -> None:
-    """Rules 14.4, 14.6: values through a channel are counted at its home, and a process
+    """Rules 14.4, 14.6: values that pass through a channel are counted at its home, and a process
     of another OS process appears in the figures under its own name."""
     a, b = Channel("a"), Channel("b")
 

@@ -42,7 +42,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def edited(folder: Path, text: str) -> None:
-    """Edits the helper, and keeps its times, so that Python alone would take the compiled file."""
+    """Edits the helper without changing its times, so that Python alone would take the compiled
+    file."""
     file = folder / "helper_edited.py"
     about = file.stat()
     file.write_text(f"def f(n):\n    return {text}\n")
@@ -61,7 +62,7 @@ def test_an_edited_helper_is_never_the_old_one(folder):
         assert second[0] == 6 and second[1] != first[1]
         (folder / "data.txt").write_text("x")  # a file that no module imports
         assert th.run(job.on(hosts[0])(3)) == second
-        # A call that runs is not disturbed: its host ends after the call.
+        # A running call is not disturbed: its host ends after the call.
         begun, c = Channel("begun"), Channel("c")
         here, writer = begun.reader(), c.writer()
 
@@ -82,7 +83,7 @@ def test_an_edited_helper_is_never_the_old_one(folder):
 
 
 def test_what_is_looked_at(folder, monkeypatch):
-    """Rule 9.6. Files that nobody edits are not read again; functions without a file are not stale."""
+    """Rule 9.6: unedited files are not read again, and functions without a file are not stale."""
     monkeypatch.setattr(_sources, "SETTLED", -1e9)
     jobs = importlib.import_module("job_edited")
     edits = _edits.Edits()

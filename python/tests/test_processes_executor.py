@@ -84,7 +84,7 @@ def test_map_keeps_the_order(either: cf.Executor) -> None:
 
 
 def test_what_the_inputs_of_a_map_raise_comes_at_once(either: cf.Executor, tmp_path: Path) -> None:
-    """The calls before the input that raises are made."""
+    """The calls before the input that raises are still made."""
     marks = [tmp_path / str(n) for n in range(5)]
 
     def inputs() -> Iterator[Path]:
@@ -299,8 +299,8 @@ def test_many_threads_submit(pool: Executor) -> None:
 
 
 class Reduced:
-    """An argument of an initializer. It calls `begins` when it is pickled: when an OS process is
-    started, on the thread that submits."""
+    """An argument of an initializer. It calls `begins` when it is pickled, which happens when an OS
+    process is started, on the thread that submits."""
 
     def __init__(self, begins: Any) -> None:
         self.begins = begins
@@ -420,7 +420,7 @@ def test_what_a_callback_raises_reaches_no_other_call(
     called.add_done_callback(fails)
     assert called.result() == 9
     assert list(pool.map(targets.power, range(50))) == [i * i for i in range(50)]
-    # Exceptions of other kinds are only logged.
+    # Other exceptions are only logged.
     assert reported == ([] if issubclass(error, Exception) else [error])
 
 
@@ -484,7 +484,7 @@ def test_ctrl_c_does_not_wait_for_calls(tmp_path: Path, block: bool) -> None:  #
         "from weft.processes import Executor\n"
         "def waits(n):\n"
         "    print('begun', flush=True)\n"
-        "    time.sleep(3600)\n"  # a call that only Ctrl-C ends
+        "    time.sleep(3600)\n"  # only Ctrl-C ends this call
         "if __name__ == '__main__':\n"
         "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         + (

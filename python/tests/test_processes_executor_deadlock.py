@@ -136,8 +136,8 @@ def test_beside_one_that_has_no_calls(kind: str, pool: Executor) -> None:
 
 
 def test_beside_hosts_and_one_in_an_os_process(pool: Executor) -> None:
-    """The report also covers the Executor of a process in a host: the whole tree of this program is
-    asked.
+    """The report also covers the Executor of a process in a host, because the whole tree of this
+    program is asked.
     """
     a, b = Channel("a"), Channel("b")
     with Hosts(1) as hosts, pytest.raises(Deadlock) as caught:
@@ -158,7 +158,7 @@ def test_once_the_last_call_is_over(
     """The deadlock is reported when the call is over, and not before."""
     path, go = fifo
     call = pool.submit(targets.wait_for_file, path)
-    found = rounds(5, go)  # after five such rounds the executor stops asking by itself
+    found = rounds(5, go)  # after five such rounds the executor stops asking
     stuck()
     assert found[:5] == [False] * 5
     assert call.done() and call.result() == "gone on"
@@ -169,7 +169,8 @@ def test_once_what_waits_for_the_last_call_is_told(
     pool: Executor, rounds: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A call's callback may wake a process. When the callback has ended, no other event starts a
-    round: the OS process of the call has waited for a long time, and has reported this already.
+    round: the OS process of the call has been waiting for a long time, and has already reported
+    that.
     """
     go, over = threading.Event(), []
     pool.submit(targets.power, 3).add_done_callback(lambda _: (go.wait(), over.append(True)))
@@ -269,8 +270,8 @@ def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> 
 
 
 def test_a_call_whose_processes_wait_for_each_other() -> None:
-    """The deadlock breaks the pool, and the pool's error tells where its calls wait. An OS process
-    of the pool that has no calls does not prevent this.
+    """The deadlock breaks the pool, and the pool's error says where its calls wait. An OS process
+    of the pool without calls does not prevent this.
     """
     with Executor(2) as e:
         e.submit(abs, -1).result()
@@ -309,7 +310,7 @@ def test_a_call_that_waits_for_a_process_here(pool: Executor) -> None:
 
 
 def test_a_call_for_which_ordinary_code_writes(pool: Executor, rounds: Any) -> None:  # rule 10.6
-    """No pool is broken, because this thread, which is no process, holds the other end."""
+    """No pool is broken, because this thread, which is not a process, holds the other end."""
     c, looked = Channel("c"), threading.Event()
     out = c.writer()
     found = rounds(2, looked.set)
@@ -335,7 +336,7 @@ def test_after_one_of_its_processes_was_killed() -> None:
 
 
 def test_after_calls_that_come_to_nothing(fifo: tuple[str, Callable[[], Any]]) -> None:
-    """The calls fail, are cancelled or are given up. No such call counts as going on, so the
+    """The calls fail, are cancelled or are given up. No such call counts as still going on, so the
     deadlock is reported."""
     path, go = fifo
     with Executor(1, max_tasks_per_child=3) as e:
@@ -426,7 +427,7 @@ print(e.submit(abs, -4).result())
 
 @knows_threads
 def test_ordinary_code_that_nobody_can_wake(tmp_path: Path) -> None:  # rule 11.2
-    """To wait for what no process can write is bad use, also beside an Executor that has no
+    """Waiting for a value that no process can write is bad use, even beside an Executor without
     calls."""
     out, err = runs(
         tmp_path,
@@ -488,8 +489,8 @@ with Executor(1) as e:
 
 
 def test_a_barrier_that_ordinary_code_is_yet_to_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 10.6: the processes are at most in a standstill, because this thread may be the other
-    party of the barrier.
+    """Rule 10.6: the processes are at most in a standstill, because this thread may be the
+    barrier's other party.
     """
     looked, tell = threading.Event(), _knots.tell
 
@@ -520,7 +521,7 @@ def test_a_callback_that_cancels_has_calls_in_hand_until_it_is_over(
         path_open.result()
         path, go = fifo
         before = e.submit(targets.wait_for_file, path)
-        # This call is queued behind the first call, so that its callback is set in time.
+        # This call is queued after the first call, so that its callback is set in time.
         later = e.submit(targets.power, 3)
         later.add_done_callback(cancels)
         go()
@@ -531,7 +532,7 @@ def test_a_callback_that_cancels_has_calls_in_hand_until_it_is_over(
 
 
 class _Calls:
-    """Stands for an Executor all of whose calls wait in hosts."""
+    """An Executor all of whose calls wait in hosts."""
 
     def __init__(self) -> None:
         self.why: list[str] = []
@@ -590,7 +591,7 @@ def test_an_executor_in_a_host_whose_call_waits_for_a_process_here() -> None:
 def test_an_executor_in_a_host_that_goes_on(
     of: Any, rounds: Any, fifo: tuple[str, Callable[[], Any]]
 ) -> None:
-    """While a call in a host is under way, or its callback, no deadlock is reported."""
+    """No deadlock is reported while a call in a host, or its callback, is under way."""
     path, go = fifo
     found, a = rounds(4, go), Channel("a")
     with Hosts(1) as hosts:
@@ -603,8 +604,8 @@ def test_an_executor_in_a_host_that_goes_on(
 def test_calls_are_told_of_a_deadlock_that_another_program_tells(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """WIRE.md 10.8: the message of the other program has ended the runs of this program as
-    deadlocked, so this program starts another run."""
+    """WIRE.md 10.8: the message of the other program has ended the runs of this program with a
+    deadlock, so this program starts another run."""
     calls = _Calls()
 
     def all_spaces() -> Any:

@@ -214,7 +214,7 @@ def test_arrays_of_objects_and_of_subclasses(pool: Executor) -> None:
 
 
 def test_inputs_that_change_the_array_between_the_calls(pool: Executor) -> None:
-    """rule 9.4: between its inputs map() runs code of the user's, which changes the array and calls
+    """rule 9.4: between its inputs map() runs user code, which changes the array and calls
     submit(). Each of these calls gets the bytes of its time."""
     a = arrays(24 * MIB)
     results: list[float] = []

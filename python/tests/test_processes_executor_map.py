@@ -1,6 +1,6 @@
 """The features that Executor.map() of weft.processes adds to those of concurrent.futures: results
-as they come, exceptions as results, retries and time limits (rule 9.5), a progress bar. Also
-executors in workers."""
+in the order in which calls end, exceptions as results, retries and time limits (rule 9.5), and a
+progress bar. Also tests executors in workers."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_process_killed_while_it_has_nothing_to_do_is_replaced_after_retries()
     with Executor(1) as e:
         (pid,) = e.map(others.its_pid, [1], retries=1)
         os.kill(pid, signal.SIGKILL)
-        # A call that is sent before the death is noticed counts as begun.
+        # A call that is sent before the death is noticed has already begun.
         assert list(e.map(abs, [-1, -2], retries=1)) == [1, 2]
 
 
@@ -263,7 +263,7 @@ def test_the_bar_ends_when_its_reader_leaves_or_its_inputs_fail(
     with pytest.raises(KeyError, match="no more"):
         pool.map(abs, inputs(), progress="always")
     assert bars() == []
-    pool.map(abs, [1, 2, 3], progress="always")  # nobody reads the results
+    pool.map(abs, [1, 2, 3], progress="always")  # no code reads the results
     for thread in bars():
         thread.join()
 

@@ -2,8 +2,8 @@
 whenever the write begins: before the OS process exists, before a process of it is made, or while
 its channel is local.
 
-Each writer first writes a lock, which cannot be pickled, and then 2. For the lock an error must be
-raised in the writer; the reader in the other OS process must read the 2.
+Each writer first writes a lock, which cannot be pickled, and then 2. The write of the lock must
+raise an error in the writer; the reader in the other OS process must read the 2.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def by_select(out: Any) -> None:
 
 def by_alternative(out: Any) -> None:
     """An alternative keeps its guards enrolled, and can be used again after it has raised. If the
-    alternative cannot even be made because of the value that cannot be sent, this failure is the
+    alternative cannot even be made because of the value that cannot be sent, that failure is the
     error.
     """
     never = Channel("never")
@@ -91,8 +91,8 @@ def by_parallel_writes(out: Any) -> None:
 
 
 def by_a_function(out: Any) -> None:
-    """The function that makes the value is called after the commit, so an error is also raised in
-    the reader (rule 5.8)."""
+    """The function that makes the value is called after the commit, so the error is raised in the
+    reader too (rule 5.8)."""
     with pytest.raises(BadUse, match=WRONG):
         select(Output(out, make=lambda: LOCK), after(1000))
 
@@ -256,8 +256,7 @@ def test_a_task_that_waits_already(hosts: Hosts, task: Any) -> None:  # rules 6.
 
 
 def test_what_waits_and_can_go_goes(hosts: Hosts) -> None:  # rule 11.1
-    """Of several writers that wait, the error is raised only in the one whose value cannot be
-    sent."""
+    """Of several waiting writers, only the one whose value cannot be sent gets the error."""
     c = Channel("c")
     odd = th.process(by_write)
 
@@ -300,7 +299,7 @@ def test_a_choice_that_commits_elsewhere_is_told_of_nothing(hosts: Hosts) -> Non
 
 
 def test_one_that_is_cancelled_as_well_is_told_and_cancelled_later(hosts: Hosts) -> None:
-    """The write of the process has ended when the cancellation comes (rules 6.3, 11.1)."""
+    """The process's write has already ended when the cancellation comes (rules 6.3, 11.1)."""
     c = Channel("c")
     log: list[str] = []
 
@@ -332,7 +331,7 @@ def test_one_that_is_cancelled_as_well_is_told_and_cancelled_later(hosts: Hosts)
 
 def test_a_value_in_the_buffer_is_told_to_who_gives_the_end(hosts: Hosts) -> None:  # rule 11.1
     """The writer of the value went on long ago. The failed call changes nothing: the values in the
-    buffer can be read in this OS process as they were."""
+    buffer can still be read in this OS process."""
     c = Channel("c", capacity=3)
     w, r = c.writer(), c.reader()
     first = [1]

@@ -1,4 +1,4 @@
-"""weft.processes.Hosts: tests OS processes that stay and run many processes, and the choice of the
+"""weft.processes.Hosts: OS processes that stay alive and run many processes, and the choice of the
 place where a process runs (rules 6.1, 7.1, 11.1, 15.3).
 """
 
@@ -273,7 +273,7 @@ FORKS = """
 
 
 def test_a_fork_leaves_the_hosts_to_the_parent(tmp_path: Path) -> None:
-    """In the child an error tells what to use instead. The child leaves the parent's blocks, and
+    """In the child an error says what to use instead. The child leaves the parent's blocks, and
     ends; the parent goes on."""
     done = program(tmp_path, FORKS)
     assert done.returncode == 0, done.stderr
@@ -326,8 +326,8 @@ class Asks:
 
 
 def test_a_host_is_started_under_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 12.1: an argument with which the host is started asks the hosts, and closes them.
-    Then the call for which the host was started is refused, and no OS process is left."""
+    """Rule 12.1: an argument with which the host is started asks the hosts, and closes them. Then
+    the call for which the host was started is refused, and no OS process remains."""
     asked: list[Any] = []
     with Hosts(2, initializer=targets.remember, initargs=(Asks(),), backoff=0) as hosts:
         pids = hosts.pids
@@ -404,7 +404,7 @@ def test_hosts_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 def test_weft_run_on_processes(tmp_path: Path) -> None:
     """A program that awaits, and a module beside it that awaits, run as on threads, except that
-    each process has an interpreter of its own.
+    each process has its own interpreter.
     """
     (tmp_path / "helper.py").write_text(
         "async def add(inp):\n    return sum([v async for v in inp])\n", encoding="utf-8"
@@ -479,7 +479,7 @@ def test_a_group_of_coroutines_uses_them(two: Hosts) -> None:
 
 @pytest.mark.parametrize("held", ["", "me = lambda: me\n    me.hosts = hosts\n    del hosts"])
 def test_a_program_ends_with_hosts_that_it_never_closed(tmp_path: Path, held: str) -> None:
-    """The hosts are in a global, or in a cycle: in both cases the hosts are released when the
+    """The hosts are in a global, or in a cycle. In both cases they are released when the
     interpreter has almost ended.
     """
     text = f"""
@@ -516,11 +516,11 @@ def test_a_program_ends_while_a_daemon_thread_waits_for_a_host(tmp_path: Path) -
 
 @pytest.mark.soak
 def test_a_call_leaves_no_name_behind() -> None:
-    """A warm host's memory does not grow: each end that a call receives has a name of its own in
-    the host, which is freed with the end. The memory that malloc has given out is compared after
-    each 400 calls.
+    """A warm host's memory does not grow: each end that a call receives has its own name in the
+    host, which is freed with the end. The memory that malloc has given out is compared after every
+    400 calls.
     """
-    calls, most = 400, 40  # bytes for each call; an earlier version left some 165
+    calls, most = 400, 40  # bytes per call; an earlier version left some 165
     with Hosts(1) as hosts:
         used = targets_memory.in_use.on(hosts)
         if run(used()) < 0:

@@ -24,8 +24,8 @@ LENGTH = 50_000
 
 @ps.process
 def doubles(inp: Any, out: Any) -> None:
-    """Changes each array that it reads, answers with the array's sum, and waits until it may let go
-    of the array.
+    """Changes each array that it reads, answers with the array's sum, and waits until it may
+    release the array.
     """
     for array in inp:
         array *= 2
@@ -215,7 +215,7 @@ def test_a_write_that_does_not_happen_gives_it_back() -> None:
     with Hosts(1) as hosts:
         got = ps.run(never_reads.on(hosts[0])(+c, +end), waits(-end, -c))[1]
     assert got == [4.0 * LENGTH]
-    assert ask([array])[0] == [8.0 * LENGTH]  # this array goes by copy
+    assert ask([array])[0] == [8.0 * LENGTH]  # this array is sent as a copy
 
 
 def test_between_processes_of_one_program_it_is_the_same_object() -> None:

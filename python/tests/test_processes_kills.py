@@ -1,5 +1,5 @@
-"""Hosts are killed at any moment: nothing hangs, nothing is left behind, and only values that the
-rules allow are lost (rules 4.5, 6.4; WIRE.md 8).
+"""Hosts are killed at any moment: nothing hangs, nothing is left behind, and no values are lost
+except those that the rules allow (rules 4.5, 6.4; WIRE.md 8).
 
 Hosts are killed between two writes of a pipeline, while they start, in a choice of inputs and of
 outputs, while they have large values, in the block of an extended read, while they make a value
@@ -38,7 +38,7 @@ from weft.processes import (
 KILLS = int(os.environ.get("WEFT_KILLS", "10"))
 VALUES = 60
 LARGE = 300_000  # bytes: such a value is in a segment
-SLACK = 6  # the allowed difference between counts: one host more or less holds some descriptors
+SLACK = 6  # the allowed difference between two counts: one host more or less holds some descriptors
 # The largest number of segments of the links of two hosts, and of the hosts that the two replace.
 SEGMENTS_OF_LINKS = 12
 
@@ -115,7 +115,7 @@ def pipeline(place: Any, pid: int, pick: random.Random) -> None:
         gather(b.reader(), got),
     )
     assert got == [2 * i for i in range(len(got))]  # the values are in order, and none is doubled
-    # Values that the process had read and not written may be lost, and so may those in the two
+    # Values that the process had read but not written may be lost, and so may those in the two
     # buffers of four places.
     assert when - 1 - 8 <= len(got) <= VALUES
 
@@ -136,7 +136,9 @@ def inputs(place: Any, pid: int, pick: random.Random) -> None:
         assert mine == [parity + 2 * i for i in range(len(mine))]
 
 
-def _divided(worker: Any, capacity: Any, place: Any, pid: int, pick: random.Random) -> None:
+def _offers_to_two_readers(
+    worker: Any, capacity: Any, place: Any, pid: int, pick: random.Random
+) -> None:
     """The worker gives each value to one of two readers: no value is lost or doubled, and each
     reader reads its values in order."""
     a, b, c = Channel("a"), Channel("b"), Channel("c", capacity=capacity(pick))
@@ -155,7 +157,7 @@ def _divided(worker: Any, capacity: Any, place: Any, pid: int, pick: random.Rand
 
 
 def outputs(place: Any, pid: int, pick: random.Random) -> None:
-    _divided(targets_kills.offer, lambda _: 0, place, pid, pick)
+    _offers_to_two_readers(targets_kills.offer, lambda _: 0, place, pid, pick)
 
 
 def large(place: Any, pid: int, pick: random.Random) -> None:
@@ -189,13 +191,13 @@ def holding(place: Any, pid: int, pick: random.Random) -> None:
 
 def making(place: Any, pid: int, pick: random.Random) -> None:
     """WIRE.md 4.8: between the commit and the value a reader waits for the value."""
-    _divided(targets_kills.make, lambda pick: pick.choice((0, 2)), place, pid, pick)
+    _offers_to_two_readers(targets_kills.make, lambda pick: pick.choice((0, 2)), place, pid, pick)
 
 
 @th.process
 def asks(server: Any, when: int, pid: int, got: list[int]) -> None:
-    """Sends each value with the end for its answer; kills the answering process before one of the
-    values."""
+    """Sends each value together with the end for its answer; kills the answering process before one
+    of the values."""
     try:
         for i in range(VALUES):
             if i == when:
@@ -220,8 +222,8 @@ def answering(place: Any, pid: int, pick: random.Random) -> None:
 
 @th.process
 def sends_lines(out: Any, when: int, pid: int) -> None:
-    """Sends reader ends. Through each end a value comes for the process that receives it. An end
-    that no process receives dies.
+    """Sends reader ends. The process that receives an end gets one value through it. An end that no
+    process receives dies.
     """
     with th.Group() as lines:
         try:
@@ -334,8 +336,8 @@ def one(hosts: Hosts, pick: random.Random) -> None:
 
 
 def starting(pick: random.Random) -> None:
-    """The process is killed some time after it has begun: at that time it may not have received its
-    call, may be in the call, or may be done."""
+    """The process is killed some time after it has begun. At that time it may not have received its
+    call, may be running it, or may be done."""
     c = Channel("c")
     got: list[int] = []
     with Hosts(1) as hosts:
@@ -381,13 +383,14 @@ def closed() -> Any:
 
 
 class Counts:
-    """Counts what a kill could leave behind. After some rounds these counts must not grow."""
+    """Counts the things that a kill could leave behind. After some rounds these counts must not
+    grow."""
 
     def __init__(self) -> None:
         self.first = self._now()
 
     def _now(self) -> tuple[int, ...]:
-        # For a thread that logs and was not started by the module threading, that module makes an
+        # For a thread that logs and that the module threading did not start, that module makes an
         # object that outlives the thread.
         threads = [t for t in threading.enumerate() if not isinstance(t, threading._DummyThread)]
         return descriptors()[1], zombies(), len(threads)
@@ -398,8 +401,8 @@ class Counts:
             self.first,
             now,
         )
-        # The share of a killed program is never given back, but a maker keeps no more than 16
-        # segments, and a receiver no more than 16 segments of others (wire 9.2).
+        # The share of a killed program is never given back, but a maker keeps at most 16 segments,
+        # and a receiver at most 16 segments of others (wire 9.2).
         assert max(descriptors()[0], segments()) <= 2 * 16 + SEGMENTS_OF_LINKS
 
 

@@ -1,4 +1,4 @@
-"""Hosts are killed at barriers, at any moment: all remaining parties learn of it, at the same phase
+"""Hosts are killed at barriers, at any moment: all remaining parties learn of it, in the same phase
 (rules 8.1, 8.7; WIRE.md 4.9 to 4.11).
 
 The killed process has a party in a thread, or two parties of one scheduler that come and go, or a
@@ -42,7 +42,7 @@ Kill = Callable[[str, int], None]  # called before each step of a party
 
 
 def killer(pid: int, pick: random.Random) -> Kill:
-    """Returns a function that kills once: at a step of one of the remaining parties, or a moment
+    """Returns a function that kills once: at a step of one of the remaining parties, or shortly
     after that step."""
     who = pick.choice(("feeds", "arrives", "has met", "hears"))
     when = pick.randrange(PHASES - 3)
@@ -132,7 +132,7 @@ def takes_part_in_its(ends: Any, phases: list[int], kill: Kill) -> None:
 
 @th.process
 def dies(pid: int, *network: Any) -> None:
-    """Runs the processes as a network of their own, so that their deaths end no other process."""
+    """Runs the processes as a separate network, so that their deaths end no other process."""
     with pytest.raises(ProcessDied) as raised:
         Parallel(*network)
     assert raised.value.signal == signal.SIGKILL and raised.value.pid == pid
@@ -181,7 +181,7 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
 
 def home(place: Any, pid: int, other: Any, pick: random.Random) -> None:
     """Rule 8.7: the barrier's home is lost. The home may have told one of two parties that a phase
-    has ended, and not have told the other party.
+    has ended, but not the other.
     """
     kill = killer(pid, pick)
     a, c, d = Channel("a"), Channel("c"), Channel("d")

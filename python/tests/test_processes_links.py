@@ -87,7 +87,7 @@ def test_many_threads_of_one_program_and_two_hosts_and_one_that_never_lets_go_of
 
 
 def test_hosts_that_were_introduced_to_each_other_send_arrays(over: str) -> None:
-    """Each value has a descriptor of its own (WIRE.md 9.2)."""
+    """Each value has its own descriptor (WIRE.md 9.2)."""
     pytest.importorskip("numpy")
     numbers, sums = Channel("numbers"), Channel("sums")
 
@@ -194,8 +194,8 @@ def sleeps_of_others() -> int:
 
 @process
 def echo_alone(inp: Any, out: Any, first: int) -> None:
-    """Echoes values, and in the end writes how often the other threads of this OS process have
-    slept since the value `first`.
+    """Echoes values. In the end writes how often the other threads of this OS process have slept
+    since the value `first`.
     """
     before = 0
     for v in inp:

@@ -1,7 +1,4 @@
-"""OS processes that run out of memory, and calls whose results do not come, are reported.
-
-Every test here starts interpreters, which takes some 0.2 s each.
-"""
+"""OS processes that run out of memory, and calls whose results never come, are reported."""
 
 from __future__ import annotations
 
@@ -113,7 +110,7 @@ def length_once_begun(begun: Any, inp: Any) -> int:
 def writes_large_once_both_have_begun(begun: Any, host: Any, out: Any) -> None:
     begun.read()
     begun.read()
-    # From now on there is no room for the thread of a further call.
+    # After this there is no room for the thread of another call.
     Parallel(keep_within.on(host)(LARGE // 4))
     out.write(b"x" * LARGE)
 
@@ -238,7 +235,7 @@ WITHOUT_DESCRIPTORS = """
 
 def test_no_descriptor_is_left_in_the_middle_of_a_run(tmp_path: Path) -> None:  # rule 9.3
     """Without a descriptor no module can be imported to write a traceback, and no source can be
-    read. The callers receive the failure all the same; in an earlier version they waited for ever.
+    read. The callers receive the failure nevertheless; in an earlier version they waited forever.
     """
     result = program(tmp_path, WITHOUT_DESCRIPTORS)
     assert (result.returncode, result.stderr) == (0, "")

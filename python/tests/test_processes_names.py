@@ -51,15 +51,15 @@ def test_every_name_in_another_os_process() -> None:
 
 
 def test_its_end_is_a_guard_here() -> None:
-    """Rule 7.11: the end of a process in another OS process is a guard in a choice, with the result
-    or the exception of the process.
+    """Rule 7.11: the end of a process in another OS process is a guard in a choice, and gives the
+    result or the exception of the process.
     """
 
     def here() -> tuple[int, Any, str]:
         with Hosts(1) as hosts, Group() as group:
             p = targets_names.returns.on(hosts)(7)
             q = watched(targets_names.returns.on(hosts)())  # a call with wrong arguments
-            failed = q.ended()  # a process that asks for the end before the failure is its watcher
+            failed = q.ended()  # a process that asks about the end before the failure is a watcher
             group.start(p)
             group.start(q)
             index, ended = select(after(1000), p.ended())

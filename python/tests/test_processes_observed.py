@@ -58,7 +58,7 @@ def two() -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def the_hosts_are_up(two: Hosts) -> None:
-    """Fixes the order of the fixtures, so that nobody_is_left counts the hosts that stay."""
+    """Fixes the order of the fixtures, so that nobody_is_left also counts the hosts that stay."""
 
 
 def events_of(path: Path) -> list[dict[str, Any]]:
@@ -95,7 +95,7 @@ def test_a_trace_has_the_communications_of_two_hosts_and_a_thread(
     two: Hosts, tmp_path: Path
 ) -> None:
     """Rule 14.7: the trace contains the names of the channels and the paths of this network, and
-    all its times are on one clock."""
+    all its times are of one clock."""
     file = tmp_path / "t.jsonl"
     with tracing(file):
         first, second, _ = pipeline(two, 30, Channel("a"), Channel("b"))
@@ -122,7 +122,7 @@ def test_a_trace_has_the_communications_of_two_hosts_and_a_thread(
         ]
         assert len(begun) == len(read) == 30
         assert all(w <= r for w, r in zip(begun, read, strict=True))
-    # Each process has a number of its own, and ends once in each OS process.
+    # Each process has its own number, and ends once in each OS process.
     tracks = {(e["id"], e.get("pid")) for e in events}
     assert len(tracks) == len({key for key, _ in tracks})
     ends = Counter(e["id"] for e in events if e["e"] == "end")
@@ -208,7 +208,7 @@ def test_switched_on_halfway_off_and_on_again(two: Hosts, tmp_path: Path) -> Non
         events = events_of(file)
         begun = [e for e in events if e["e"] == "begin" and e.get("c") == "said" and "pid" in e]
         assert [(e["p"], e["op"]) for e in begun] == [("main/one_by_one", "write")] * n
-        # The first read had begun before the trace; the last write may not be over.
+        # The first read had begun before the trace, and the last write may not be over.
         done = operations(events)
         assert done["main/one_by_one", "read", "asked"] in (n - 1, n)
         assert done["main/one_by_one", "write", "said"] in (n - 1, n)
@@ -216,7 +216,7 @@ def test_switched_on_halfway_off_and_on_again(two: Hosts, tmp_path: Path) -> Non
 
 
 def test_two_at_a_time_and_a_long_one(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.7: more than one piece of data comes for each of two observers."""
+    """Rule 14.7: several pieces of data come for each of two observers."""
     n = 3 * _host_recorders.BLOCK
     files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
     with tracing(files[0]), measuring() as m, tracing(files[1]):
@@ -318,8 +318,8 @@ def test_a_supervised_process_has_a_track_for_each_life(tmp_path: Path) -> None:
 def test_the_summary_the_picture_and_the_chrome_file_have_each_process_once(
     two: Hosts, tmp_path: Path
 ) -> None:
-    """Rule 14.7: a process that only waits in this OS process has no line in the picture; each OS
-    process is a process in the other's picture."""
+    """Rule 14.7: a process that only waits in this OS process has no line in the picture. In the
+    Chrome file each OS process is a process."""
     file = tmp_path / "t.jsonl"
     with tracing(file):
         first, second, _ = pipeline(two, 3, Channel("a"), Channel("b"))
@@ -372,8 +372,8 @@ def test_measuring_counts_each_communication_once(two: Hosts) -> None:
 
 
 def test_a_measurement_that_goes_on_is_read_with_what_hosts_have_done(two: Hosts) -> None:
-    """Rules 14.4, 14.7: figures are read in the middle of a run, begin halfway, and count nothing
-    after the measurement has ended."""
+    """Rules 14.4, 14.7: figures can be read in the middle of a run; a measurement may begin
+    halfway, and counts nothing after it has ended."""
     seen: list[int] = []
 
     m = None
@@ -436,7 +436,7 @@ def test_the_watchdog_names_a_hog_in_a_host(two: Hosts, tmp_path: Path) -> None:
             found.append((hog, threading.current_thread().name))
         else:
             elsewhere.append(hog.stack)
-        if found or len(elsewhere) > 30:  # of so many long steps one would have been seen
+        if found or len(elsewhere) > 30:  # with so many long steps, one would have been noticed
             (tmp_path / "told").touch()
 
     with watchdog(0.01, report):
@@ -454,8 +454,8 @@ def test_the_watchdog_names_a_hog_in_a_host(two: Hosts, tmp_path: Path) -> None:
 
 
 def test_in_a_process_of_its_own_and_off_afterwards(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.7: the watchdog finds a hog in an OS process of its own, and afterwards observes
-    nothing.
+    """Rule 14.7: the watchdog finds a hog in a separate OS process, and observes nothing
+    afterwards.
     """
     message = tmp_path / "told"
     hogs: list[Hog] = []
@@ -496,7 +496,7 @@ def test_what_an_observation_raises_reaches_nobody(
 def test_a_host_that_does_not_answer_is_lost_and_holds_up_nobody_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 14.7: an OS process that is stopped is reported as lost."""
+    """Rule 14.7: a stopped OS process is reported as lost."""
     monkeypatch.setattr(_remote_observers, "PATIENCE", 1.0)
     with Hosts(1) as hosts:
         pid = run(targets.who.on(hosts)())
@@ -536,7 +536,7 @@ def test_a_host_observes_only_while_it_is_wanted_and_its_fork_never(
 
 @pytest.mark.parametrize("start", ["forkserver", "fork"])
 def test_however_a_host_was_started(start: str, tmp_path: Path) -> None:
-    """Rule 14.7. A fork must come before any thread, so this is a program of its own."""
+    """Rule 14.7. A fork must come before any thread, so this is a separate program."""
     done = program(
         tmp_path,
         f"""

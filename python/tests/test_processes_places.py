@@ -69,8 +69,8 @@ def test_a_lender_is_not_counted_as_one_that_waits() -> None:  # rule 14.8
 
 @co.process
 async def paces(c: Any, go: Any) -> None:
-    """Lets the writer write when the reader waits: the message about this is sent after the place
-    has been lent.
+    """Lets the writer write while the reader waits: the message that the reader waits is sent after
+    the place has been lent.
     """
     for value in range(3):
         while c.stats().waiting_readers == 0:
@@ -84,9 +84,9 @@ def _pids(inp: Any) -> int:
     return pid
 
 
-def _has_it_go_on(pid: int) -> None:
-    """Continues the process once it has stopped: before that the signal would be lost, and the
-    process would stop for ever."""
+def _continue_once_stopped(pid: int) -> None:
+    """Continues the process once it has stopped. An earlier signal would be lost, and the process
+    would stay stopped forever."""
     # The OS process was cancelled first, and has ended.
     with contextlib.suppress(ChildProcessError):
         os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
@@ -103,7 +103,7 @@ def test_a_limit_of_time_does_not_wait_for_a_writer_that_is_stopped() -> None:  
             with pytest.raises(TimeoutError), th.timeout(0.05):
                 inp.read()
         finally:
-            _has_it_go_on(pid)
+            _continue_once_stopped(pid)
         return inp.read()
 
     stops = targets.stops_itself(go.reader(), c.writer())
@@ -117,7 +117,7 @@ def test_a_choice_does_not_wait_for_it_either() -> None:  # rule 5.7
     async def reads(inp: Any) -> Any:
         pid, *_ = [await inp.read() for _ in range(3)]
         which, _ = await co.select(inp, co.after(0.05))
-        _has_it_go_on(pid)
+        _continue_once_stopped(pid)
         return which, await inp.read()
 
     stops = targets.stops_itself(go.reader(), c.writer())
@@ -125,7 +125,7 @@ def test_a_choice_does_not_wait_for_it_either() -> None:  # rule 5.7
 
 
 def test_a_reader_that_is_cancelled_waits_for_the_writers_program_alone() -> None:  # wire 6.6
-    """The writer's program is stopped; once it goes on the reader leaves, and the writer learns
+    """The writer's program is stopped. Once it goes on, the reader leaves, and the writer learns
     that there is no reader.
     """
     c, cancels, go = Channel("c"), Channel("cancels"), Channel("go")
@@ -149,8 +149,8 @@ def test_a_reader_that_is_cancelled_waits_for_the_writers_program_alone() -> Non
     def goes_on() -> None:
         while not pids:
             pass
-        left.wait(0.2)  # a reader that was cancelled before it waited has left at once
-        _has_it_go_on(pids[0])
+        left.wait(0.2)  # a reader that is cancelled before it waits leaves at once
+        _continue_once_stopped(pids[0])
 
     thread = threading.Thread(target=goes_on)
     thread.start()

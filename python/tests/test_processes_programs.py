@@ -1,7 +1,5 @@
-"""Programs that start processes of the operating system: tests how these are started, what a child
-inherits, a child's output and its end.
-
-Every test here starts interpreters, which takes some 0.2 s each.
+"""Programs that start processes of the operating system: how these are started, what a child
+inherits, the output of a child, and its end.
 """
 
 from __future__ import annotations
@@ -224,8 +222,8 @@ def test_a_process_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_network_has_descriptors_beyond_1023(tmp_path: Path) -> None:  # rule 10.3
-    """select.select cannot wait for descriptors beyond 1023. In an earlier version, with some 170
-    hosts a deadlock was not reported, and the parent's watch used a whole CPU."""
+    """select.select cannot wait for descriptors beyond 1023. In an earlier version a deadlock was
+    not reported with some 170 hosts, and the parent's watch used a whole CPU."""
     result = program(
         tmp_path,
         """
@@ -253,7 +251,7 @@ def test_a_network_has_descriptors_beyond_1023(tmp_path: Path) -> None:  # rule 
 
 
 def test_without_a_descriptor_left_it_is_told_what_to_do(tmp_path: Path) -> None:
-    """However many descriptors are left, a host that cannot begin leaves no descriptor open."""
+    """However many descriptors are left, a host that cannot start leaves no descriptor open."""
     result = program(
         tmp_path,
         """

@@ -2,8 +2,7 @@
 (rules 10.5, 14.3, 14.7, WIRE.md 10.9); and tests the figures of a channel of another OS process
 (rule 14.8).
 
-Each test starts interpreters, except those that judge reports of address spaces which the test
-makes up.
+Each test starts interpreters, except those that judge made-up reports of address spaces.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ def two() -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def the_hosts_are_up(two: Hosts) -> None:
-    """Fixes the order of the fixtures, so that nobody_is_left counts the hosts that stay."""
+    """Fixes the order of the fixtures, so that nobody_is_left also counts the hosts that stay."""
 
 
 passes_on_here = there.passes_on.on("threads")
 
 
 def found_beside(*network: Any, wanted: int) -> Any:
-    """Returns the result of deadlocks() once `wanted` processes are stuck. A process beside the
-    network calls deadlocks().
+    """Returns the result of deadlocks() once `wanted` processes are stuck. A process that is not
+    part of the network calls deadlocks().
     """
     found: list[Any] = []
 
@@ -154,7 +153,7 @@ def test_choices_over_channels_of_one_home_and_of_two(two: Hosts) -> None:
     }
 
 
-# --- nobody is accused ----------------------------------------------------------------------------
+# --- no process is accused ------------------------------------------------------------------------
 
 
 def nobody_while(*network: Any, until: Callable[[], Any]) -> list[Any]:
@@ -223,7 +222,7 @@ def test_not_if_an_end_is_in_a_buffer(two: Hosts) -> None:
 
 
 def test_nobody_in_a_network_that_goes_on(two: Hosts) -> None:
-    """Rule 14.3: most of the processes wait at any moment, and none waits for ever."""
+    """Rule 14.3: most of the processes wait at any moment, and none waits forever."""
     n, done = 300, Channel("done")
     ring = [Channel(f"ring {i}", capacity=i % 3) for i in range(4)]
 
@@ -261,8 +260,8 @@ def test_nobody_in_a_network_that_goes_on(two: Hosts) -> None:
 
 @th.process
 def until_told(signal: Any) -> None:
-    """Waits for a signal in a process that may go on by itself, so that there is no deadlock of all
-    (rule 10.3).
+    """Waits for a signal in a process that may go on unaided, so that the whole run is not
+    deadlocked (rule 10.3).
     """
     th.select(signal, th.after(BOUND))
     raise there.Enough
@@ -403,8 +402,8 @@ def test_what_all_say_three_times_is_so() -> None:
         ({"lent": [(HOST, 0, C, False, 3), (HOST, 1, D, True, 2), (3, 0, C, True, 3)]}, {}),
         # The host has an end that no process holds.
         ({}, {"far": [(FAR_C, ROOT, 0, 2), (FAR_D, ROOT, 1, 1)]}),
-        ({}, {"far": [(FAR_C, ROOT, 0, 1)]}),  # d's end has not come yet, or is given back
-        ({}, {"shared": [FAR_D]}),  # d's end has not come yet, or is given back
+        ({}, {"far": [(FAR_C, ROOT, 0, 1)]}),  # d's end has not arrived yet, or is being given back
+        ({}, {"shared": [FAR_D]}),  # d's end has not arrived yet, or is being given back
         ({"sessions": [(HOST, 20, 20), (HOST, 20, 10)]}, {}),  # there are two sessions
         ({"sessions": []}, {}),
         ({"held": [(7, D, False, 100), (7, C, True, 101), (9, C, True, 102)],
@@ -420,15 +419,15 @@ def test_what_all_say_three_times_is_so() -> None:
 def test_and_nobody_is_accused_if_one_says_anything_else(
     root: dict[str, Any], host: dict[str, Any], when: int
 ) -> None:
-    """Rule 14.3, WIRE.md 10.9: a change counts in whichever round it comes."""
+    """Rule 14.3, WIRE.md 10.9: a change matters in whichever round it comes."""
     rounds = [moments_of(), moments_of(), moments_of()]
     rounds[when] = moments_of(root, host)
     assert judged(*rounds) == set()
 
 
 def test_nor_if_something_was_under_way() -> None:
-    """WIRE.md 10.9: the frames that each side had sent before a round must have arrived at the
-    other side before the next; counts have 32 bits."""
+    """WIRE.md 10.9: the frames that each side had sent before one round must have arrived at the
+    other side before the next; the counts have 32 bits."""
     late = moments_of({"sessions": [(HOST, 40, 30)]}, {"sessions": [(ROOT, 30, 39)]})
     assert (
         judged(moments_of(), moments_of(), late)
@@ -462,8 +461,8 @@ def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
     """Rule 14.3."""
 
     def found(*states: str) -> set[Any]:
-        """Returns the stuck processes, where a process in no operation has children that are stuck
-        at c, or may go on."""
+        """Returns the stuck processes, where a process that is in no operation has children that
+        are stuck at c or that may go on."""
         mine = [(6, "main", "", "x.py:1", 0, "children", [], [], True)] + [
             (20 + i, f"main/p{i}", "read", "x.py:1", 6, state, at, [], True)
             for i, state in enumerate(states)
@@ -479,7 +478,7 @@ def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
 
 
 def test_two_sessions_of_two_spaces_say_nothing_of_an_end() -> None:
-    """WIRE.md 10.9: between two address spaces with two sessions it is unknown to which session the
+    """WIRE.md 10.9: if two address spaces have two sessions, it is unknown to which session the
     number of an end belongs, even if no process waits at that end.
     """
     here = {"lent": [(HOST, 1, D, True, 2)], "far": [(C, HOST, 5, 1)]}

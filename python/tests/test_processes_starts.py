@@ -136,7 +136,7 @@ FORKED = """
 
 def test_by_a_fork(tmp_path: Path) -> None:
     """The child has a copy of the parent's memory. Nevertheless no text is printed twice, and no
-    child runs the remaining lines of the program.
+    child runs the rest of the program.
     """
     done = program(tmp_path, FORKED)
     assert done.returncode == 0, done.stderr
@@ -144,8 +144,8 @@ def test_by_a_fork(tmp_path: Path) -> None:
 
 
 def test_a_fork_that_is_killed_ends_its_calls_alone(tmp_path: Path) -> None:
-    """The other hosts do not keep the sockets of the killed one open. A further fork is refused,
-    because the program has threads by then."""
+    """The other hosts do not keep the killed one's sockets open. Another fork is refused, because
+    the program has threads by then."""
     text = """
         import os, signal
         from weft.processes import BadUse, Hosts, ProcessDied, process, run
@@ -180,7 +180,7 @@ def test_a_fork_that_is_killed_ends_its_calls_alone(tmp_path: Path) -> None:
 def test_a_fork_is_refused_beside_threads() -> None:
     with pytest.raises(BadUse, match="start must be one of"):
         Hosts(1, start="threads")
-    with Hosts(1) as hosts:  # a host makes the program have threads
+    with Hosts(1) as hosts:  # starting a host gives the program threads
         run(targets.who.on(hosts)())
         with pytest.raises(BadUse, match=r"other threads live.*weft.*use start='forkserver'"):
             Hosts(1, start="fork")
@@ -210,7 +210,7 @@ FROZEN = """
 
 @pytest.mark.parametrize("support", [True, False])
 def test_a_frozen_program(tmp_path: Path, support: bool) -> None:
-    """The executable is the program itself; in a child freeze_support() takes over. A program
+    """The executable is the program itself. In a child freeze_support() takes over. A program
     without that call reports an error."""
     executable = tmp_path / "frozen"
     executable.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path}/program.py "$@"\n')
@@ -282,8 +282,8 @@ def test_hosts_that_are_dropped_leave_nothing(server: None, start: str) -> None:
 
 
 def test_a_fork_that_fails_ends_those_before_it(tmp_path: Path) -> None:
-    """The hosts that had been started before the failed fork were never connected. The error comes
-    from the system, and later hosts are not affected.
+    """The hosts that were started before the failed fork were never connected. The error comes from
+    the system, and later hosts are not affected.
     """
     done = program(tmp_path, FORK_FAILS)
     assert done.returncode == 0, done.stderr

@@ -51,7 +51,7 @@ def two() -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def the_hosts_are_up(two: Hosts) -> None:
-    """Fixes the order of the fixtures, so that nobody_is_left counts the hosts that stay."""
+    """Fixes the order of the fixtures, so that nobody_is_left also counts the hosts that stay."""
 
 
 def stop(pid: int) -> None:
@@ -72,7 +72,7 @@ def line_of(text: str) -> int:
 @th.process
 def tells_once_they_are_stuck(out: Any, found: list[Any]) -> None:
     until = time.monotonic() + BOUND
-    # On a busy machine a host may be silent for longer than it is waited for.
+    # On a busy machine a host may be silent for longer than deadlocks() waits.
     while (not (there_is := deadlocks()) or there_is.silent) and time.monotonic() < until:
         pass
     found.append(there_is)
@@ -153,8 +153,8 @@ def test_those_of_two_os_processes_and_of_this_one(two: Hosts) -> None:
 
 
 def test_an_os_process_that_does_not_answer_is_named(two: Hosts) -> None:
-    """Rule 14.7: an OS process that is stopped is named as silent, and nobody waits for its answer
-    for ever."""
+    """Rule 14.7: a stopped OS process is named as silent, and no process waits forever for its
+    answer."""
     with Hosts(1) as hosts:
         pid = run(targets.who.on(hosts)())
         stop(pid)

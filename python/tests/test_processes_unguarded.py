@@ -1,5 +1,5 @@
 """Rule 15.10: a main module may start a network outside `if __name__ == "__main__"`. Each OS
-process imports the module up to that run and goes no further. It does not leave the blocks around
+process imports the module up to that run and goes no further, and does not leave the blocks around
 the run.
 
 Every test here starts interpreters, which takes some 0.2 s each.

@@ -151,8 +151,8 @@ def test_what_is_kept_is_not_written_over() -> None:
 
 
 def test_more_values_wait_than_descriptors_are_taken_for() -> None:
-    """Beyond 200 open slots values are kept as bytes: in a buffer at the home, and on their way
-    from the home to another OS process.
+    """With more than 200 open slots, values are kept as bytes: in a buffer at the home, and on
+    their way from the home to another OS process.
     """
     c = Channel("c", capacity=300)
     before = descriptors()

@@ -74,8 +74,8 @@ def test_without_the_extension_programs_run_and_one_line_says_so(bare: Path, bac
 
 
 def test_the_extension_module_may_lie_where_only_a_finder_of_its_own_looks(bare: Path) -> None:
-    """As in an editable install whose package pytest has imported: `weft.__path__` is the folder of
-    the sources, and only the finder of the editable install finds the extension module.
+    """The package is as in an editable install that pytest has imported: `weft.__path__` is the
+    folder of the sources, and only the finder of the editable install finds the extension module.
     """
     (file,) = Path(weft.__file__).parent.glob("_native.*so")
     code = f"""

@@ -223,8 +223,8 @@ def test_a_process_in_a_cycle_is_collected(b):  # rule 2.3
     ref = weakref.ref(thing)
     thing.others = [thing]
     thing.others.append(b.process(one)(c.writer(), thing.others))
-    # Without an interpreter lock the collector tracks the coroutine too, which may be the first to
-    # warn. Then the recorded warning holds the coroutine, and the coroutine holds the process,
+    # Without an interpreter lock the collector tracks the coroutine as well, which may be the first
+    # to warn. Then the recorded warning holds the coroutine, and the coroutine holds the process,
     # which warns when it is freed.
     with warnings.catch_warnings(record=True) as message:
         warnings.simplefilter("always")

@@ -69,7 +69,7 @@ def test_who_asks_for_a_new_end_meets_none(b, how):  # rules 2.5, 3.5
     with pytest.raises(KINDS[how]) as caught:
         c.reader()
     assert caught.value.met is False
-    # In a process the end of a channel is a failure (rule 7.2).
+    # In a process, the end of a channel is a failure (rule 7.2).
     with pytest.raises(KINDS[how]) as caught:
         b.run(b.process(asks)(c), b.process(asks)(b.weft.Channel()))
     assert caught.value.met is False
@@ -93,7 +93,7 @@ def test_raised_as_a_class_too(b):  # rule 3.5
 
 
 def test_what_is_unmet_poisons_all_the_same(b):  # rules 3.5, 4.3
-    """The program makes the exception, or meets it when it asks for an end; the exception may also
+    """The program makes the exception, or meets it when it asks for an end. The exception may also
     be of a class of the program.
     """
 
@@ -180,7 +180,7 @@ def test_run_of_one_raises_what_left_it(b, how, clock):  # rule 7.1
         b.run(p, clock=clock)
     assert caught.value.met is True
     if how != "PeerDied":
-        assert p.done and hows([p.result]) == [f"<{how.lower()}>"]  # a quiet end all the same
+        assert p.done and hows([p.result]) == [f"<{how.lower()}>"]  # this is a quiet end, too
 
 
 def test_its_ends_are_let_go_first(b):  # rules 2.3, 7.1
@@ -350,9 +350,7 @@ def test_several_guests_stay_quiet(play: Callable[..., Any]) -> None:
 
 
 def test_a_guest_that_was_cancelled(play: Callable[..., Any]) -> None:
-    """Rules 6.5, 7.1, 13.4: the guest is cancelled by Weft, by asyncio, or by the task that awaits
-    it.
-    """
+    """Rules 6.5, 7.1, 13.4: Weft, asyncio, or the task that awaits the guest cancels it."""
 
     @co.process
     async def asked(by: str) -> None:

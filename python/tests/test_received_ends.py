@@ -1,5 +1,5 @@
-"""Rule 2.3: a process that finishes lets go of the ends that it received, at once; in these tests
-the garbage collector is off."""
+"""Rule 2.3: a process that finishes releases the ends that it received, at once. In these tests the
+garbage collector is off."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from parts import hows, receive, send
 from weft import coroutines as co
 from weft.errors import Poisoned, Retired
 
-KEPT: list[Any] = []  # keeps objects alive, as a traceback or a log does
+KEPT: list[Any] = []  # keeps objects alive, like a traceback or a log
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +106,7 @@ def test_let_go_by_who_fails_while_its_frame_is_kept(b):  # rule 2.3
 
     c, carrier = b.weft.Channel("c"), b.weft.Channel("carrier")
     failing = b.weft.watched(b.process(fails)(carrier.reader()))
-    assert failing.ended() is not None  # ordinary code watches it: the others are not cancelled
+    assert failing.ended() is not None  # ordinary code watches it, so the others are not cancelled
     results = b.run(failing, b.process(gives)(carrier.writer(), c), b.process(waits)(c.reader()))
     assert hows(results) == ["<failed>", None, "Retired"]
     with pytest.raises(ValueError, match="mine"):

@@ -1,5 +1,5 @@
-"""System calls that an old system lacks (ENOSYS), that a container's profile refuses (EPERM), or
-that fail once (rule 15.11): programs give the same results without them.
+"""Programs give the same results without system calls that an old system lacks (ENOSYS), that a
+container's profile refuses (EPERM), or that fail once (rule 15.11).
 
 Each program starts one OS process, which takes some 0.4 s.
 """
@@ -120,8 +120,8 @@ def test_rule_15_11_a_program_goes_on_without_a_call(  # rule 15.11
 ) -> None:
     answer = refusing(tmp_path, error, calls, USES + RUNS)
     mapped, _, rest = answer.partition("\n")
-    # Without these calls there is no shared memory: rings at which no thread can wait would keep a
-    # CPU busy.
+    # Without these calls there is no shared memory, because rings at which no thread can wait would
+    # keep a CPU busy.
     assert (mapped == "mapped 0") == (calls != REST), answer
     if "eventfd2" in calls:
         assert (

@@ -246,7 +246,7 @@ SHUTDOWNS = {
 
 @pytest.mark.parametrize("name", SHUTDOWNS)
 def test_the_interpreter_ends_in_the_middle(name: str) -> None:
-    """Whatever waits, the program ends by itself, with its own status."""
+    """Whatever waits, the program ends without help, with its own status."""
     body, last, status = SHUTDOWNS[name]
     program = f"""
 import os, sys
@@ -410,9 +410,8 @@ def test_what_was_sent_is_released(b: Backend) -> None:
 
 
 def test_finalisers_that_retire_and_operate(b: Backend) -> None:
-    """Rules 12.1, 12.2: finalisers of values retire an end and use channels. The values are
-    dropped by a buffer, by poison, and when the last reader goes: all of these happen under a
-    channel's lock."""
+    """Rules 12.1, 12.2: finalisers of values retire an end and use channels. The values are dropped
+    by a buffer, by poison, and when the last reader goes, each time under a channel's lock."""
     log: list[Any] = []
     other = b.weft.Channel("other", capacity=100)
     keep = other.reader(), other.writer()

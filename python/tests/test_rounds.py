@@ -49,9 +49,9 @@ class Host:
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Host]]:
-    """Makes hosts. Rounds ask only these hosts. The thread that looks by itself, which an earlier
-    test may have started, does not ask them: a round of the test would give way to that thread.
-    This address space is number 1."""
+    """Makes hosts. Rounds ask only these hosts. The thread that looks on its own, which an earlier
+    test may have started, does not ask them, because a round of the test would give way to that
+    thread. This address space is number 1."""
     made: list[Host] = []
     over = threading.Event()
     monkeypatch.setattr(_rounds, "_attend", lambda ring: over.wait())
@@ -187,7 +187,7 @@ def test_a_host_that_dies_in_the_middle_voids_the_round(hosts: Any) -> None:  # 
 
 
 def test_so_does_one_that_could_not_tell(hosts: Any) -> None:  # wire 10.2
-    """A host whose own host has gone cannot tell its state, and counts as gone too."""
+    """A host whose own host has gone cannot report its state, and counts as gone too."""
     one = hosts()
     result = in_thread(_rounds._all_spaces)
     one.says(answer(one.asked(), []))
@@ -202,8 +202,8 @@ def test_so_does_one_that_says_what_is_no_answer(hosts: Any) -> None:  # wire 10
 
 
 def test_what_comes_late_of_a_void_round_is_not_taken_for_the_next(hosts: Any) -> None:  # wire 10.3
-    """Otherwise a host that went on between the two rounds would be found in the state that it had
-    in the first round."""
+    """Otherwise a host that went on between the two rounds would be found in the state of the first
+    round."""
     one, two = hosts(), hosts()
     result = in_thread(_rounds._all_spaces)
     late = one.asked()
@@ -220,7 +220,7 @@ def test_what_comes_late_of_a_void_round_is_not_taken_for_the_next(hosts: Any) -
 
 def test_two_rounds_at_once_have_an_answer_each(hosts: Any) -> None:  # wire 10.3
     """The second round begins when the first is over; or one round gives way to the other, and
-    begins anew.
+    starts again.
     """
     one = hosts()
     results = [in_thread(_rounds._all_spaces) for _ in range(2)]
@@ -273,8 +273,8 @@ def test_nor_who_asks_the_others(hosts: Any) -> None:  # rule 14.7
 def test_one_that_has_left_meanwhile_keeps_nobody_from_being_heard(
     hosts: Any,
 ) -> None:  # rule 14.7
-    """The round had listed the host before the host left. In an earlier version all other hosts
-    then counted as silent, and so as lost.
+    """The round listed the host before the host left. In an earlier version all other hosts then
+    counted as silent, and so as lost.
     """
     left, other = hosts(), hosts()
     whom = [left.member, other.member]
@@ -285,7 +285,7 @@ def test_one_that_has_left_meanwhile_keeps_nobody_from_being_heard(
 
 
 def test_one_that_hears_nothing_is_asked_all_the_same(hosts: Any) -> None:  # rule 14.7
-    """The host's socket is full. In an earlier version this held up the asking thread for ever."""
+    """The host's socket is full. In an earlier version this delayed the asking thread forever."""
     stopped = hosts()
     for _ in range(10_000):
         stopped.member.ask()
@@ -294,8 +294,8 @@ def test_one_that_hears_nothing_is_asked_all_the_same(hosts: Any) -> None:  # ru
 
 
 def test_a_handler_amid_this_threads_own_question_asks_nothing(hosts: Any) -> None:  # rule 6.7
-    """A handler that asked would take the answers to the thread's question for its own, and nobody
-    would take the answers to its own question.
+    """A handler that asked would take the answers to the thread's question for its own, and no code
+    would take the answers to the handler's question.
     """
     one = hosts()
     one.member.ask(_rounds.FOLLOW, "more")
@@ -314,15 +314,15 @@ GONE = _rounds._Gone()
 
 @pytest.fixture
 def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, int, bool]]]:
-    """Yields a function that looks, with the given rounds, and returns (how many rounds were asked,
-    how many deadlocks were reported, whether a look follows later).
+    """Yields a function that looks, with the given rounds, and returns how many rounds were asked,
+    how many deadlocks were reported, and whether another look follows.
     """
     ring, bell = socket.socketpair()
     bell.setblocking(False)
     monkeypatch.setattr(_rounds, "_bell", bell.fileno())
     monkeypatch.setattr(_rounds, "_answers", False)
     monkeypatch.setattr(_rounds, "AGAIN", (0,) * len(_rounds.AGAIN))
-    # The thread that asks hosts may still look on behalf of an earlier test, and uses the real
+    # The thread that asks hosts may still look on behalf of an earlier test. It uses the real
     # rounds.
     here, really = threading.get_ident(), _rounds._all_spaces
 
@@ -367,7 +367,7 @@ def test_two_rounds_alike_are_a_deadlock(look: Any) -> None:  # wire 10.3
 
 
 def test_one_that_has_moved_between_the_rounds_is_none(look: Any) -> None:  # wire 10.3
-    """The host is asked again, and the deadlock is reported once the host has stopped moving."""
+    """The host is asked again, and the deadlock is reported once the host no longer moves."""
     assert look(STILL, MOVED, STILL, STILL) == (4, 1, False)
 
 
@@ -389,7 +389,7 @@ def test_one_that_leaves_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # rules 10.1, 11.4
     """The host has ended, and a process that it forked still has its socket."""
-    # With this slice the asking thread gives way to no other thread within the test.
+    # With this slice, the asking thread gives way to no other thread during the test.
     monkeypatch.setattr(_rounds, "SLICE", 280.0)
     ours, of_fork = socket.socketpair()
     member = _rounds.Member(ours)

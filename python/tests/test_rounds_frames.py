@@ -22,7 +22,7 @@ from weft.processes import Channel, Deadlock, Parallel, PeerDied
 
 DONE, GIVE, OFFER, PUT, HELLO, BYE, ASK, ANSWERED, TELL = 20, 30, 1, 7, 40, 41, 43, 44, 45
 BODY, WRITE = 128, 1
-ME = 4711  #: the incarnation of the program that is played
+ME = 4711  #: the incarnation of the simulated program
 
 
 class Frame(NamedTuple):
@@ -36,7 +36,7 @@ class Frame(NamedTuple):
 
 class Peer:
     """The other program. It holds the writer end of a channel that this program reads, and answers
-    as `heard` decides. Its thread holds no end of this program, so it counts as Weft's own."""
+    as `heard` decides. Its thread holds no end of this program, so it counts as a helper thread."""
 
     def __init__(self, heard: Callable[[Peer, Frame], None]) -> None:
         _rounds.answer_programs()
@@ -169,8 +169,8 @@ def honest(waits: bool = True, more_sent: int = 0) -> Callable[[Peer, Frame], No
 
 
 def test_a_peer_that_answers_as_it_should_and_waits_is_in_the_deadlock(peer: Any) -> None:
-    """wire 10.3, 10.8: this test shows that a right answer leads to a report, so in the tests below
-    the wrong part is the reason why none comes."""
+    """wire 10.3, 10.8: this test shows that a correct answer leads to a report. So in the tests
+    below, the wrong part is the reason why no report comes."""
     p = peer(Answers(honest(), honest()))
     with pytest.raises(Deadlock) as caught:
         p.reads()
@@ -201,7 +201,7 @@ def test_an_answer_that_shows_no_standstill(peer: Any, wrong: Any) -> None:  # w
 
 
 def test_one_that_has_moved_between_the_rounds(peer: Any) -> None:  # wire 10.3
-    """The program has moved, has come to rest again, and reports this."""
+    """The program has moved, is at rest again, and reports that."""
 
     def anew(f: Callable[[int], bytes]) -> Callable[[Peer, Frame], None]:
         return lambda peer, frame: peer.say(frame, f(incarnation()))
@@ -290,7 +290,7 @@ def test_a_peer_that_does_not_answer_keeps_it_from_being_told(
 
 
 def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
-    """In the middle of this program's round the peer asks too, and then asks again by another path.
+    """In the middle of this program's round the peer asks too, and then asks again on another path.
     This program answers the first question, and gives an empty answer to the second.
     """
     heard: list[tuple[int, int, int]] = []
@@ -359,7 +359,7 @@ def test_who_answers_trusts_who_may_ask(peer: Any) -> None:  # wire 10.6
 
 
 def test_a_report_that_breaks_off_anywhere_is_none(peer: Any) -> None:  # wire 10.6, 10.7
-    """Each cut-off report is ignored, and so are the bytes behind it; the session goes on."""
+    """Each truncated report is ignored, and so are the bytes after it; the session goes on."""
     whole = report("deadlock", "main/a in b", "main/c in d")
     assert native._rounds_told(whole) == ("deadlock", ["main/a in b", "main/c in d"])
     for n in range(len(whole)):

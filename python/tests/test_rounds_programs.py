@@ -104,7 +104,7 @@ def test_a_deadlock_is_told_in_both_with_names_and_lines_of_both(beside: Any) ->
 def test_it_is_the_same_if_the_other_program_finds_it(
     beside: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_rounds, "_look_beyond", lambda ring: False)
+    monkeypatch.setattr(_rounds, "_ask_beyond_hosts", lambda ring: False)
     other = beside("passes")
     with pytest.raises(Deadlock) as caught:
         Parallel(targets_stuck.pass_on_here(other.b.reader(), other.a.writer()))
@@ -118,7 +118,7 @@ def test_the_ends_that_go_with_who_has_told_come_too_late(
     """The other program reports the deadlock and ends, and its ends are gone before this program
     has acted on the report.
     """
-    monkeypatch.setattr(_rounds, "_look_beyond", lambda ring: False)
+    monkeypatch.setattr(_rounds, "_ask_beyond_hosts", lambda ring: False)
     other = beside("passes")
     declare = _rounds._declare
 
@@ -186,7 +186,7 @@ def test_a_program_that_answers_no_rounds_may_do_anything(
     found = looked_at(3, monkeypatch, late.set)
 
     def writes() -> None:
-        # The thread counts as Weft's own, so it does not prevent the report of the deadlock.
+        # The thread counts as a helper thread, so it does not prevent the report of the deadlock.
         _helper_threads.ours()
         late.wait(280)
         kept.pop().write("late")

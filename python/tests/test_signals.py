@@ -26,11 +26,11 @@ from weft._extension import native as _native
 
 BACKENDS = ["coroutines", "greenlets", "threads"]
 
-# The moment that matters is between the main thread's last look for signals and its sleep. To
-# hit it for certain, a handler written in C (so that no bytecode looks for signals after it) raises
-# the next signal, one with a lower number, which the look under way has already passed. The sleeper
-# sees USR2; the handler of USR2 raises USR1, which is seen in the look before the next sleep; the
-# handler of USR1 raises the last signal, which comes after that look.
+# The critical moment is between the main thread's last check for signals and its sleep. To hit it
+# for certain, a handler written in C (so that no bytecode checks for signals after it) raises the
+# next signal, which has a lower number, so that the check under way has already passed it. The
+# sleeper notices USR2; the handler of USR2 raises USR1, which is noticed in the check before the
+# next sleep; the handler of USR1 raises the last signal, which comes after that check.
 CHAIN = """
     import ctypes, functools, os, signal, sys
     import weft
@@ -113,8 +113,8 @@ def test_so_it_is_in_ordinary_code_outside_any_run(
     path = tmp_path / "program.py"
     head, _, _ = CHAIN.partition("    @process")
     path.write_text(textwrap.dedent(head) + textwrap.dedent(OUTSIDE), encoding="utf-8")
-    # WEFT_STANDSTILL is set because otherwise the program wakes after 2 s for another reason, and
-    # looks for signals.
+    # WEFT_STANDSTILL is set because otherwise the program would wake after 2 s for another reason,
+    # and check for signals.
     status, out, err = stirred(str(path), last, WEFT_STANDSTILL="0")
     assert (status, out) == ends, err
 
@@ -228,9 +228,9 @@ def test_the_programs_handlers_are_as_before_when_the_run_has_ended(
     assert (done.returncode, done.stdout) == (0, "as before\n"), done.stderr
 
 
-# The signal comes when the last bytecode before a run has been executed and the run has not begun.
+# The signal comes when the last bytecode before a run has been executed but the run has not begun.
 # Only C code makes these calls, one after the other, and the first of them raises the signal. The
-# next bytecode, on whichever thread it runs, looks for the signal.
+# next bytecode, on whichever thread it runs, checks for the signal.
 MOMENTS = """
     import ctypes, functools, operator, os, signal, sys, weakref
     import weft.coroutines as co, weft.greenlets as gr, weft.threads as th
@@ -269,7 +269,7 @@ MOMENTS = """
 
 
 def moments(text: str) -> str:
-    """Returns the output of the program, which must end by itself."""
+    """Returns the output of the program, which must end without help."""
     program = textwrap.dedent(MOMENTS) + textwrap.dedent(text)
     with child("-W", "error", "-c", program) as running:
         out, err = running.communicate()
@@ -279,7 +279,7 @@ def moments(text: str) -> str:
 
 def test_a_signal_as_the_run_begins_ends_it() -> None:
     """Rule 6.7: an exception that the handler raises as a run begins is noticed, and the network,
-    which would go on for ever, is cancelled."""
+    which would run forever, is cancelled."""
     out = moments("""
         for name, process in napping.items():
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -342,7 +342,7 @@ def test_several_signals_as_the_run_ends_leave_the_programs_handler(backend: str
 
 
 def test_no_bytecode_runs_while_a_run_begins_and_ends() -> None:
-    """A bytecode may run a handler, which may raise where no code would notice."""
+    """A bytecode may run a handler, which may raise where no code would notice it."""
     out = moments("""
         @co.process
         async def a(): pass
@@ -362,8 +362,8 @@ def test_no_bytecode_runs_while_a_run_begins_and_ends() -> None:
 
 
 def test_who_imports_threading_first_does_not_matter() -> None:
-    """Before Python 3.13 the thread that imports threading first counts as the main one. If that is
-    another thread, Weft leaves signals alone.
+    """Before Python 3.13 the thread that first imports threading counts as the main thread. If that
+    is another thread, Weft leaves signals alone.
     """
     program = """
         import _thread, signal
@@ -477,7 +477,7 @@ def again(tmp_path: Path, kind: str, way: Path, waits: bool) -> tuple[int, str, 
 
 
 def test_a_second_ctrl_c_kills_the_os_processes(tmp_path: Path) -> None:
-    """Rule 6.7: a process that computes for ever comes to no operation at which it would be
+    """Rule 6.7: a process that computes forever reaches no operation at which it could be
     cancelled."""
     code, out, err = again(tmp_path, "processes", tmp_path / "never", waits=False)
     assert (code, out) == (0, "interrupted\n"), err

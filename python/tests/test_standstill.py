@@ -1,8 +1,8 @@
 """Rule 10.6: where no deadlock can be proven, a standstill is reported to the logger `weft`; and
 rule 11.2: ordinary code that no process can wake.
 
-Each test runs a program of its own: a fault would make it hang, and an environment variable sets
-after how long a standstill is reported.
+Each test runs a separate program, because a fault would make it hang, and because an environment
+variable sets the time after which a standstill is reported.
 """
 
 from __future__ import annotations
@@ -340,7 +340,7 @@ def test_ordinary_code_that_may_be_woken_waits(program):  # rule 11.2
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets", "threads"])
 @pytest.mark.parametrize("operation", [o for o in ORDINARY if o not in ("sleep", "tick")])
 def test_ordinary_code_that_waits_is_told_of(operation, backend):  # rules 10.6, 11.2
-    """Another thread lives, so the wait is no bad use. The report contains the operation, the
+    """Another thread lives, so the wait is not bad use. The report contains the operation, the
     place, and advice.
     """
     out, _ = runs(
@@ -431,8 +431,8 @@ assert len(mine()) == 2, told
     ],
 )
 def test_ordinary_code_that_something_will_wake_is_not_told_of(wait):  # rule 10.6
-    """A run goes on, in which a process is busy outside any operation of Weft; or there is a
-    time limit."""
+    """A run goes on in which a process is busy outside any operation of Weft; or there is a time
+    limit."""
     runs(
         CALLS
         + f"""
@@ -452,7 +452,7 @@ assert not mine(), told
     )
 
 
-def test_ordinary_code_is_told_of_once_the_run_has_ended():  # rule 10.6: looked at again
+def test_ordinary_code_is_told_of_once_the_run_has_ended():  # rule 10.6: checked again
     runs(
         CALLS
         + """
@@ -475,7 +475,8 @@ assert len(mine()) == 1, told
     )
 
 
-def test_ordinary_code_beside_a_loop_is_not_told_of():  # rule 10.6: what waits for its sockets is no standstill
+# rule 10.6: code that waits for its sockets is no standstill
+def test_ordinary_code_beside_a_loop_is_not_told_of():
     runs(
         CALLS
         + """
@@ -512,7 +513,7 @@ print(told[0])
     assert re.match(r"  unrelated: read .*'c' at <string>:", out.splitlines()[1])
 
 
-def test_ordinary_code_whose_last_thread_ends_is_bad_use():  # rules 10.6, 11.2: looked at again
+def test_ordinary_code_whose_last_thread_ends_is_bad_use():  # rules 10.6, 11.2: checked again
     out, _ = runs(
         """
 r = c.reader()
@@ -536,7 +537,7 @@ except BadUse as wrong:
 
 @pytest.mark.parametrize(("name", "signal"), [("weft: a call", 0), ("mine", 1)])
 def test_threads_of_wefts_own_are_no_ordinary_code(name, signal, caplog, monkeypatch):  # rule 10.6
-    """Threads of Weft itself may wait. They are not reported, because a user cannot change this."""
+    """Helper threads may wait. They are not reported, because a user cannot change that."""
     import threading
 
     from weft._watching import standstill as _standstill

@@ -31,7 +31,7 @@ class Told(logging.Handler):
 
 @pytest.fixture
 def messages(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Returns the records of the logger `weft`; no line was reported before."""
+    """Returns the records of the logger `weft`. No line has been reported before."""
     monkeypatch.setattr(stopped_early, "_reported", set())
     handler = Told()
     logger = logging.getLogger("weft")
@@ -195,7 +195,7 @@ def test_an_end_that_the_program_itself_let_go_of(b, messages, how):  # rules 3.
 
 
 def test_who_catches_it_is_not_told_of(b, messages):  # rules 3.5, 3.6
-    """A process that wrote in a select, which looks at more than one channel, is not reported
+    """A process that wrote in a select, which examines more than one channel, is not reported
     either.
     """
 

@@ -91,7 +91,7 @@ def test_outside_any_run_nobody_is_stuck() -> None:
 
 
 def look_while(*others: Any, finish: Any) -> Any:
-    """Returns the result of deadlocks() in a process that runs when all others wait."""
+    """Returns the result of deadlocks() in a process that runs while all others wait."""
     found: list[Any] = []
 
     @process
@@ -194,8 +194,8 @@ def test_a_holder_of_the_same_side_may_poison() -> None:
 
 
 def test_parents_of_the_stuck_do_not_hold_anybody_else() -> None:
-    """Rule 14.3: a process that waits for children that are stuck is stuck, and the ends that it
-    holds are of no use."""
+    """Rule 14.3: a process that waits for stuck children is stuck, and the ends that it holds are
+    of no use."""
     c, d = Channel("c"), Channel("d")
 
     @process

@@ -41,7 +41,7 @@ if sys.version_info < (3, 11):
 
 
 class Place(Elsewhere):
-    """A place that plays OS processes in this program. Each life of f(name, lives) lasts for as
+    """A place that simulates OS processes in this program. Each life of f(name, lives) lasts as
     many seconds as the next number of `lives` says, and then dies; after the last number the call
     returns. In its life n the process holds the value "job n".
     """
@@ -84,7 +84,7 @@ class Job:
 
 @pytest.fixture(autouse=True)
 def as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes values stay as they are, because those of Place are not packed."""
+    """Leaves values as they are, because those of Place are not packed."""
     from weft._hosts import supervisor
 
     packed = supervisor._unpacked
@@ -143,7 +143,7 @@ def test_without_within_so_many_in_all() -> None:
 
 @pytest.mark.parametrize("again", ["died", "recycled"])
 def test_who_waits_for_its_next_life_is_given_up_too(again: str) -> None:
-    """Rule 7.16: `b` is in its back-off, or just recycled, when `a` dies once too often."""
+    """Rule 7.16: `b` is in its back-off, or was just recycled, when `a` dies once too often."""
     place = Place()
     supervisor = Supervisor(
         place, restarts=int(again == "died"), backoff=5, strategy="rest for one"
@@ -195,7 +195,7 @@ def test_the_counts_begin_anew_when_no_process_is_left(tree: bool) -> None:
 
 
 def test_the_back_off_of_a_supervisor_starts_over_after_its_own_healthy_life() -> None:
-    """The supervisor itself is started again every 150 s, although none of its processes lives so
+    """The supervisor is itself started again every 150 s, although none of its processes lives that
     long."""
     place = Place()
     above = Supervisor(place, restarts=None, backoff=1, healthy=60)
@@ -206,7 +206,7 @@ def test_the_back_off_of_a_supervisor_starts_over_after_its_own_healthy_life() -
 
 def test_the_log_names_a_death_in_one_whole_sentence(caplog: Any) -> None:
     """The sentence ends before "; the last that it wrote to its standard error:", without the text
-    that follows.
+    after it.
     """
     place = Place()
     call = place.call
@@ -291,8 +291,8 @@ def test_one_that_has_ended_is_not_started_again() -> None:
 
 
 def test_a_tree_of_supervisors() -> None:
-    """Rule 7.16: the third death in `left` is one for `above`, which starts `right` again too; then
-    `left` counts anew. The second such death is too much for `above`.
+    """Rule 7.16: the third death in `left` counts as one for `above`, which starts `right` again
+    too; then `left` counts anew. The second such death is too much for `above`.
     """
     place = Place()
     above = Supervisor(place, restarts=1, within=600, strategy="one for all", backoff=0)
@@ -465,7 +465,7 @@ def test_recycling(redeliver: bool, caplog: Any) -> None:
 
 @pytest.mark.parametrize("limit", [{"max_age": 0}, {"max_memory": 1}])
 def test_recycling_by_age_and_memory(limit: dict[str, Any]) -> None:
-    """Each limit is met before the first value, so the worker of this test ends in its third
+    """Each limit is exceeded before the first value, so the worker of this test ends in its third
     life.
     """
     place = Supervisor(restarts=0, **limit)
@@ -517,7 +517,8 @@ def test_peers_learn_that_it_is_given_up() -> None:
 
 
 def test_one_for_all_of_os_processes() -> None:
-    """The second process waits for ever in its first life, and is killed with the first process."""
+    """The second process waits forever in its first life, and is killed together with the first
+    process."""
     lives, done = Channel("lives"), Channel("done")
     place = Supervisor(strategy="one for all", backoff=0)
 

@@ -70,7 +70,7 @@ ALL = itertools.product((targets.holds_each, targets.holds_each_async), (0, 3), 
     ],
 )
 def test_no_job_is_lost(worker: Any, capacity: int, where: str, caplog: Any) -> None:
-    """Rule 7.13: the worker dies in the blocks of 3 and of 4, twice in that of 4. Both values come
+    """Rule 7.13: the worker dies in the blocks of 3 and 4, twice in that of 4. Both values come
     back, in order, before values that were written later."""
     jobs, done, lives = Channel("jobs", capacity=capacity), Channel("done"), Channel("lives")
     with Hosts(1, backoff=0) as hosts:
@@ -106,7 +106,8 @@ def test_a_plain_read_has_taken_its_value() -> None:
 
 
 def test_what_was_in_hand_is_reported() -> None:
-    """The value in hand goes to the list and does not come back, even after the last death."""
+    """The value that the worker holds goes to the list and does not come back, even after the last
+    death."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     log: list[Any] = []
 
@@ -150,7 +151,7 @@ def test_a_value_that_cannot_be_unpickled_is_reported_as_its_error() -> None:
 
 
 def test_peers_learn_of_it_when_the_supervisor_gives_up() -> None:
-    """The ends die when the supervisor gives up, not before, and do not retire (rules 4.5,
+    """The ends die when the supervisor gives up and not before, and do not retire (rules 4.5,
     7.13)."""
     c = Channel("c")
     place = Supervisor(restarts=2, backoff=0)
@@ -254,7 +255,7 @@ def test_what_the_report_raises_ends_it() -> None:
 
 
 def test_what_comes_back_is_what_was_written() -> None:
-    """Before it died, the worker had changed its own copy of the value, in shared memory. The value
+    """Before it died, the worker changed its own copy of the value, in shared memory. The value
     comes back unchanged."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     value = bytearray(os.urandom(200_000))
@@ -270,7 +271,7 @@ def test_what_comes_back_is_what_was_written() -> None:
 
 
 def test_several_share_a_line_of_jobs() -> None:
-    """Another worker may do the job that a dead worker had in hand."""
+    """Another worker may do the job that a dead worker held."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     place = Supervisor(backoff=0)
 
@@ -328,7 +329,7 @@ def forks() -> Hosts:
 )
 @pytest.mark.parametrize("capacity", [0, 1], ids=["rendezvous", "buffer"])
 def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> None:  # rule 1.6
-    """At a buffer of one place the slot stays occupied: the second write waits too."""
+    """In a buffer of one place the slot stays occupied, so the second write waits too."""
     c, reports = Channel("c", capacity=capacity), Channel("said")
     order: list[Any] = []
 

@@ -165,7 +165,7 @@ PLAIN = STUBBORN.replace("signal.signal(signal.SIGTERM, signal.SIG_IGN)\n", "")
 
 @pytest.mark.parametrize("text", [PLAIN, STUBBORN])
 def test_cancelled_it_leaves_no_child(text: str) -> None:
-    """Rule 6: the command is terminated, or else killed, and reaped."""
+    """Rule 6: the command is terminated, or killed if necessary, and reaped."""
     o = Channel()
     child = toolkit.command(python(text), stdout=o.writer(), grace=0.1)
 
@@ -255,7 +255,7 @@ def test_no_file_descriptor_is_left() -> None:
 
 
 def test_clones_share_their_ends(b: Any) -> None:
-    """Rule 2.3: an end is let go of when the last of these processes finishes."""
+    """Rule 2.3: an end is released when the last of these processes finishes."""
     c = b.weft.Channel()
 
     async def tells(b: Any, w: Any, what: int) -> None:

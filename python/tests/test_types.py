@@ -24,12 +24,12 @@ PYRIGHT = ROOT / "python/types/node_modules/pyright/index.js"
 NETWORKS = Path(__file__).with_name("typed")  # checked strictly
 # Checked strictly too; it also contains uses that the checkers must refuse.
 EXAMPLE = Path(__file__).with_name("typed_example.py")
-# test_native_stubs.py uses the same cache and options: to check the standard library takes mypy
-# longer than everything else, so its results are kept in the cache.
+# test_native_stubs.py uses the same cache and options: checking the standard library takes mypy
+# longer than everything else, so the results are kept in the cache.
 CACHE = ROOT / ".build/mypy"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "python/docs").glob("*.md"))]
 
-# Reports of checkers about the documents' programs that are no fault of Weft's types.
+# Reports of type checkers about the documents' programs that are not caused by Weft's types.
 KNOWN = (
     # `current_process()` is None in ordinary code, and no checker knows that this code runs in a
     # process
@@ -72,7 +72,7 @@ def unknown(lines: list[str]) -> list[str]:
 
 def test_mypy_passes_mixed_networks_and_every_documented_program(documented: Path) -> None:
     """mypy checks the networks with --strict. The documents' programs have no annotations: mypy
-    checks their functions all the same, and demands no annotations.
+    checks their functions nevertheless, and demands no annotations.
     """
     config = documented / "mypy.ini"
     config.write_text(

@@ -122,22 +122,22 @@ def test_the_name_that_many_share() -> None:
 
 
 def spin(seconds: float) -> None:
-    """Computes for so many seconds of the thread's CPU time, so that other programs do not shorten
-    the computation."""
+    """Computes for `seconds` of the thread's CPU time, so that other programs do not shorten the
+    computation."""
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass
 
 
 class Lock:
-    """A lock that a thread outside the network holds most of the time."""
+    """A lock that an outside thread holds most of the time."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.over = False
 
     def take(self) -> None:
-        """Returns when the outside thread has let go of the lock, some 12 ms later."""
+        """Returns when the outside thread has released the lock, some 12 ms later."""
         self.lock.acquire()
         threading.Timer(SLOW, self.lock.release).start()
         self.lock.acquire()
@@ -165,7 +165,7 @@ class Network:
         return MODULES[name]
 
     def stage(self, name: str, slow: bool, reads: list[Any], writes: list[Any]) -> None:
-        """A process that takes a value from each reader, works, and gives one to each writer."""
+        """A process that reads a value from each reader, works, and writes one to each writer."""
         module = self.module()
         if slow:
             self.slow = f"main/{name}"
@@ -286,8 +286,8 @@ def seen_from_outside() -> Any:
 
 
 def is_right(network: Network, found: Any) -> bool:
-    """Returns whether the slow stage is named. If several workers are slow, it is enough that one
-    is named."""
+    """Returns whether the slow stage is named. If several workers are slow, naming one is
+    enough."""
     return any(folded(name.split("..")[0]).startswith(network.slow) for name in found.names)
 
 
@@ -303,7 +303,7 @@ def test_the_slow_stage_is_named(seed: int, backend: str) -> None:
     network = Network(seed, backend)
 
     def looks() -> Any:
-        # On a busy machine a stage that waits for a CPU is slow too, for the length of a look.
+        # On a busy machine a stage that waits for a CPU may also be slow during a whole look.
         for _ in range(LOOKS):
             if is_right(network, found := seen_from_outside()):
                 break

@@ -46,8 +46,8 @@ def in_a_process(body: Any) -> None:
 
 @pytest.mark.parametrize("value", [1, None, (1, 2), (), ValueError("a value"), StopIteration(7)])
 def test_a_value_is_given_back_as_it_is(value: Any) -> None:
-    """Rule 1.2: the value may be a tuple or an exception, which a StopIteration that is made in the
-    usual way would unpack or become."""
+    """Rule 1.2: the value may be a tuple or an exception, which a StopIteration made in the usual
+    way would unpack or become."""
 
     async def body(r: Any, w: Any) -> None:
         await w.write(value)
@@ -122,8 +122,8 @@ def test_one_in_a_cycle_is_collected() -> None:
 
 
 def test_an_end_of_what_was_kept_may_run_code_that_communicates() -> None:
-    """Attributes of a StopIteration are dropped while it is put aside; their finalisers may raise
-    another StopIteration.
+    """Attributes of a StopIteration are dropped when it is put aside for reuse; their finalisers
+    may raise another StopIteration.
     """
     seen = []
 
@@ -194,9 +194,9 @@ def test_it_runs_with_the_lock_forced_on_or_off(lock: str) -> None:
     assert done.stdout.splitlines() == [str([124750] * 4), str(lock == "1")]
 
 
-# The code below would hang if the gate were held while code of the user's runs. The gate is left
-# while that code runs, so two processes run at once. (With an interpreter lock they take turns, and
-# the test passes as well.)
+# The code below would hang if the gate were held while user code runs. The gate is left while that
+# code runs, so two processes run at once. (With an interpreter lock they take turns, and the test
+# passes as well.)
 
 TWO_AT_ONCE = """
     import sys

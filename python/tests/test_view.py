@@ -113,8 +113,8 @@ def test_only_who_has_the_token_on_this_machine(home: Path, tmp_path: Path) -> N
 def test_browsers_that_come_and_go(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two browsers look at once, and one leaves in the middle. While there is no browser, the
-    program is not looked at (rule 14.16).
+    """Two browsers look at the same time, and one leaves in the middle. While there is no browser,
+    the program is not looked at (rule 14.16).
     """
     monkeypatch.setattr(_server, "HEARTBEAT", 0.05)
     monkeypatch.setattr(_server, "BROWSERS", 2)
@@ -126,7 +126,7 @@ def test_browsers_that_come_and_go(
     with running(tmp_path, PIPE) as p, serving(p.pid) as server:
         assert asked == []
         one, two = Events(server), Events(server)
-        # The two browsers share a look. One whose turn comes late misses the looks before the last.
+        # The two browsers share a look. A browser whose turn comes late misses earlier looks.
         of_one, of_two = (browser.until("look")["at"] for browser in (one, two))
         for _ in range(1000):
             if of_one < of_two:
@@ -187,8 +187,8 @@ def test_a_knot(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_command(home: Path, tmp_path: Path) -> None:
-    """The command prints where the page is, and ends with Ctrl-C. Nobody but the user can read the
-    file through which the browser learns the address.
+    """The command prints where the page is, and ends with Ctrl-C. Only the user can read the file
+    through which the browser learns the address.
     """
     opened = tmp_path / "opened"
     browser = tmp_path / "browser"
@@ -248,7 +248,7 @@ def test_the_page_is_in_the_package() -> None:
 
 
 def test_the_looks_are_stopped_at_any_time():  # rule 14.10
-    """Also before they have begun, twice, and while a browser listens."""
+    """The looks may be stopped before they have begun, twice, and while a browser listens."""
     never = _server.Looks(_server.Program(os.getpid()), 0.1, 100)
     never.stop()
     never.stop()

@@ -46,8 +46,8 @@ main reactor {{ a = new Task(first = 100 usec)  b = new Task(pin = 3, first = 15
 
 @dataclass
 class Task:
-    """The means and extremes that a logic analyser would show of a task, from the tenth run on. The
-    unit is us where no other is given."""
+    """The means and extremes that a logic analyser would show of a task, from the tenth run on.
+    Times are in us unless a comment names another unit."""
 
     execution: float
     total: float
@@ -98,8 +98,8 @@ def tasks(
     one_core: bool = False,
     us: int = 20_000,
 ) -> list[Task]:
-    """Runs chapter 7's two interleaved 10 kHz tasks, each of `loops` loops. Each task is an enclave
-    and so runs on a core of its own, unless `one_core` is true."""
+    """Runs chapter 7's two interleaved 10 kHz tasks, each of `loops` loops. Each task is an
+    enclave, and so runs on a core of its own unless `one_core` is true."""
     text = TASKS.format(loops=LOOPS, count=loops, target=", workers: 1" if one_core else "")
     ran = run(built(place, f"Tasks{loops}", text, flash), us, "2,3", conflicts)
     return [task(ran, 2), task(ran, 3)]
@@ -107,7 +107,7 @@ def tasks(
 
 def most_loops(place: Path, low: int, high: int, **how: bool) -> int:
     """Returns the largest number of loops with which both tasks still start every 100 us, by
-    bisection. It is assumed that the tasks do so with `low` loops, and do not with `high` loops.
+    bisection. The tasks must do so with `low` loops, and must not with `high` loops.
     """
     while high - low > 1:
         middle = (low + high) // 2

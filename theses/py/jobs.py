@@ -2,8 +2,8 @@
 run --on BACKEND`.
 
 KIND: numpy or compiled (the Mandelbrot set of the paper's figure 7, PER × PER points, in 100 jobs),
-or montecarlo (table 1: PER random points in pure Python, in 20 jobs). The figure is ns for a
-run: from the moment when all workers have reported that they are ready to the last result.
+or montecarlo (table 1: PER random points in pure Python, in 20 jobs). The figure is the ns of a
+run, from the moment when all workers have reported that they are ready to the last result.
 """
 
 import ctypes
@@ -179,7 +179,7 @@ def kind_of():
 @process
 async def main(kind, workers, samples, per):
     if kind == "compiled":
-        compiled()  # The library is compiled before the workers look for it.
+        compiled()  # The library is compiled before the workers need it.
     jobs, results = Channel("jobs"), Channel("results")
     ends = [(jobs.reader(), results.writer()) for _ in range(workers)]
     await Parallel(
@@ -188,5 +188,5 @@ async def main(kind, workers, samples, per):
     )
 
 
-# (Each OS process runs this file up to run(), so the line must not change sys.argv.)
+# (Each OS process runs this file up to run(), so this line must not change sys.argv.)
 run(main(kind_of(), *numbers("KIND WORKERS SAMPLES PER", words=1)))

@@ -20,7 +20,7 @@ async def counter(out):
 
 @process
 async def strike(source, out, prime):
-    """Passes on the numbers that `prime` does not divide."""
+    """Forwards the numbers that `prime` does not divide."""
     while True:
         n = await source.read()
         if n % prime:

@@ -1,4 +1,4 @@
-"""TOKENS tokens go round a ring of N processes. Run this file by on.py, or by `weft run --on
+"""Sends TOKENS tokens round a ring of N processes. Run this file by on.py, or by `weft run --on
 BACKEND`.
 
 The program repeats the PyCSP paper's figure 4. All processes except one may hold a token; if they
@@ -21,13 +21,13 @@ async def element(source, sink, starts):
 
 @process
 async def timer(source, sink, n, tokens, samples, per):
-    """An element like the others, which also counts: each element passes on as many values as this
-    element.
+    """An element like the others, which also measures. Every element forwards as many values as
+    this one.
 
     Therefore a stretch of k values here is a stretch of k × N communications, except for the few
     values on their way. A token begins with the number of its first element, and each element adds
-    one. Therefore the value that arrives here shows how often the token has gone round, and whether
-    each element has passed the token on.
+    one. So the value that arrives here shows how often the token has gone round, and whether each
+    element has forwarded it.
     """
     await sink.write(0)
     passed = 0

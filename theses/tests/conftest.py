@@ -32,7 +32,7 @@ def write(tmp_path: Path) -> Write:
 
 @pytest.fixture(scope="session")
 def ball(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the path of a copy of theses/lf in which to build. The programs of theses/lf look for
+    """Returns the path of a copy of theses/lf in which to build. The programs of theses/lf expect
     device/ beside this copy."""
     root = tmp_path_factory.mktemp("theses")
     (root / "device").symlink_to(THESES / "device")

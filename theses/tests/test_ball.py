@@ -45,7 +45,7 @@ def test_the_reactors_of_figure_8_7(ball: Path) -> None:
 )
 def test_the_ball_passes_at_full_speed(ball: Path, name: str, latest: float) -> None:
     """Section 8.3: the ball passes at each drop. No step comes later than `latest` us; the thesis
-    asks for 3.06 us."""
+    demands 3.06 us."""
     built = build(model(ball / f"{name}.lf"), Wanted())
     device = ball.parent / "device" / "src" / "cli.mjs"
     command = ["node", str(device), "--image", str(built.program), "--json", "--seed", SEED]

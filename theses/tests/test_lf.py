@@ -86,7 +86,7 @@ main reactor { timer t(0, 500 msec)
 @pytest.mark.parametrize("after", ["", " after 3 msec"])
 def test_the_race_of_listing_4_1_is_none(write: Write, after: str) -> None:
     """Runs listing 4.2 with the loops of 4.1: each value is printed before it is incremented, on
-    one core and on both cores."""
+    one core and on both."""
     path = write(f"""target C {{ platform: rp2040, timeout: 22500 usec }}
 preamble {{= #include "board.h" =}}
 reactor Printer {{ input print: bool  input increment: int  state x: int = 0

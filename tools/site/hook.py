@@ -1,11 +1,11 @@
-"""Tells MkDocs about this checkout: its pages and pictures are in the rooms, and are brought in
-under their own paths.
+"""Tells MkDocs about this checkout: its pages and pictures are in the rooms, and are added under
+their own paths.
 
 Invariants
 - Every page and picture that git knows is part of the site, except those that belong to a test or
-  were built.
-- A link to a file that is no page (a source, a folder) becomes the path of the file, as code: the
-  site has no sources.
+  that a build made.
+- A link to a file that is not a page (a source, a folder) becomes the path of the file, as code,
+  because the site has no sources.
 - Code blocks lose the words for the tests (`run`, `save`, `file=…`).
 """
 

@@ -47,8 +47,8 @@ VERSION = ".".join(map(str, numbers_of_version()))
 
 
 def plain_signals() -> None:
-    """Resets signals in a child before exec: a shell in the background may have left Ctrl-C
-    ignored, nohup SIGHUP, and children inherit that.
+    """Resets signals in a child before exec: a shell may ignore Ctrl-C for background programs,
+    nohup ignores SIGHUP, and children inherit that.
     """
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -75,7 +75,7 @@ class House:
         return path
 
     def rooms(self, **rooms: str) -> None:
-        """Makes rooms.toml of fields such as `name="budget = 5"`."""
+        """Makes rooms.toml from fields such as `name="budget = 5"`."""
         lines = [f"{name} = {{ {fields} }}\n" for name, fields in rooms.items()]
         text = "total = 100\nsetup = 10\nspare = 10\n[rooms]\n" + "".join(lines)
         (self.path / "tools/rooms.toml").write_text(text)
@@ -120,7 +120,7 @@ def house(tmp_path: Path) -> House:
 
 
 def is_gone(pid: int) -> bool:
-    """Returns whether the process has ended. (A zombie that nobody has reaped yet has ended.)"""
+    """Returns whether the process has ended. (A zombie that has not been reaped yet has ended.)"""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

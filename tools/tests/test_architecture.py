@@ -1,9 +1,9 @@
-"""Tests that ARCHITECTURE.md and the page about guards are right: each path exists, and each name is
-in the file after which it stands.
+"""Tests that ARCHITECTURE.md and the page about guards are correct: each path exists, and each name
+is in the file that it follows.
 
 A path is from the root. In a table, and in a paragraph that names a folder, it may be from that
-folder. A name with () stands after its file: `path`: `f()`, `g()` and `h()`. Other names may also
-stand after a file, and are looked for in the same way.
+folder. A name with () follows its file: `path`: `f()`, `g()` and `h()`. Other names may also follow
+a file, and are checked in the same way.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def test_each_path_is_there(page: str) -> None:
 def test_each_name_is_in_its_file(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert sum(len(LIST.findall(block)) for block in blocks(text)) > PAGES[page][1]
-    # In the page about guards the programs of that page have names too.
+    # In the page about guards, the page's own programs define names too.
     own = [f"{name}() stands after no file" for name in ("fill", "flag.raised")]
     missing = [name for block in blocks(text) for name in names_missing(block)]
     assert [name for name in missing if page == "ARCHITECTURE.md" or name not in own] == []

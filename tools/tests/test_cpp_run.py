@@ -55,7 +55,7 @@ def test_what_does_not_compile_costs_its_own_program(runner: ModuleType, project
     (project / "wrong.cpp").write_text(RIGHT, encoding="utf-8")
     assert runner.build(b, project) == ({"wrong", "first", "last"}, "")
 
-    # The program of the last build is still there, and must not be tested in place of this one.
+    # The program of the last build still exists, and must not be tested in place of this one.
     (project / "wrong.cpp").write_text(WRONG, encoding="utf-8")
     built, _ = runner.build(b, project)
     assert built == {"first", "last"}

@@ -60,7 +60,7 @@ def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def gdb(binary: Path, *commands: str) -> str:
-    """Returns what gdb prints after the program has stopped itself."""
+    """Returns the output of gdb after the program has stopped itself."""
     given = ["-ex", f"source {SCRIPT}", "-ex", "run", "-ex", "echo ==\\n"]
     for command in commands:
         given += ["-ex", command]

@@ -1,9 +1,8 @@
-"""Compares GLOSSARY.md with its use: the table is whole, and the words that it rules out are not
-used.
+"""Tests that GLOSSARY.md is complete, and that the words that it rules out are not used.
 
-A word of the third column is in one of two tables here. NOWHERE: nothing in this house has that
-name, so the word must be in no source and on no page. ELSEWHERE: the word has another meaning too,
-which its line explains; a word that is also in IN_MESSAGES is in no message to a user.
+A word of the third column is in one of two tables here. NOWHERE: nothing in this repository has
+that name, so the word must be in no source and on no page. ELSEWHERE: the word has another meaning
+too, which its line explains; a word that is also in IN_MESSAGES is in no message to a user.
 """
 
 from __future__ import annotations
@@ -98,13 +97,13 @@ IN_MESSAGES = {
     "stranger",
     "suspend",
 }
-# Names that do not tell what their variables hold. Use request, settings, text, answer, message,
-# lines or report instead.
+# Names that do not describe the contents of their variables. Use request, settings, text, answer,
+# message, lines or report instead.
 NO_NAMES = {"said"}
 SPEAKS = ("python/src/", "python/native/", "cpp/include/", "cpp/src/", "micropython/weft/")
 TEXTS = (".py", ".pyi", ".cpp", ".hpp", ".c", ".h", ".mjs", ".md", ".sh")
-# Other people's words: files with the words of programs and libraries to which Weft is compared, or
-# which it follows.
+# Files with the words of other people: of programs and libraries to which Weft is compared, or
+# which Weft follows.
 OTHERS = ("bench/", "compat/", "theses/", "GLOSSARY.md", "tools/tests/test_glossary.py")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
@@ -190,7 +189,7 @@ def test_names_tell_what_they_hold() -> None:
     wrong = []
     for file in out.stdout.split():
         source = (ROOT / file).read_text(encoding="utf-8")
-        if not any(name in source.lower() for name in NO_NAMES):  # quicker than to parse it
+        if not any(name in source.lower() for name in NO_NAMES):  # quicker than parsing the file
             continue
         wrong += [
             f"{file}:{line}: {name}"

@@ -104,7 +104,7 @@ def test_headers_include_only_downwards() -> None:
 
 def test_no_header_includes_itself_by_a_way_round() -> None:
     """No header includes itself within a layer either. One pair is allowed: the version's text
-    names the configuration, which names the version's numbers.
+    contains the configuration, which contains the version's numbers.
     """
     edges = [
         (place(file), other)
@@ -143,7 +143,7 @@ def test_every_include_of_the_extension_names_the_folder() -> None:
 
 
 # Headers of the extension that are in more than twelve objects: small files with the declarations
-# that all folders share, so that few edits touch them.
+# that all folders share, which therefore rarely change.
 WIDE = [
     *("gate.hpp", "owned.hpp", "declare.hpp", "value.hpp", "sequences.hpp"),
     *("channels/channel.hpp", "channels/fork.hpp", "channels/marks.hpp"),
@@ -192,8 +192,8 @@ def module_of(file: Path) -> str:
 
 
 def imported(file: Path, known: set[str], late: bool = False) -> Iterator[str]:
-    """Yields the modules of weft that a file imports when it is imported itself, without those for
-    types alone. With `late`, also those that its functions import.
+    """Yields the modules of weft that a file imports when it is imported itself, without those that
+    serve only types. With `late`, the imports of its functions are included.
     """
 
     def look(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -256,7 +256,7 @@ def test_no_module_imports_itself_by_a_way_round() -> None:
 
 
 def test_no_header_of_a_board_includes_itself_by_a_way_round() -> None:
-    """Headers in mcu/, and in the parts that are built with it, do not include themselves."""
+    """Headers in mcu/, and in the parts that are built with mcu/, do not include themselves."""
     roots = tuple(ROOT / name for name in ("cpp/include", "mcu/include", "mcu/csp/include"))
     files = [
         file
@@ -292,7 +292,7 @@ def declared(text: str) -> set[str]:
 
 
 def test_a_part_of_the_reactors_calls_only_parts_that_it_includes() -> None:
-    """A part that declares a function, and leaves it to a part above, would hide a way round."""
+    """A part that declares a function which a part above defines would hide a cycle."""
     files = [*REACTORS.glob("reactors*.h"), REACTORS / "lf.h", *REACTORS.glob("reactors/*.h")]
     parts = {str(f.relative_to(REACTORS)): without_comments(f.read_text("utf-8")) for f in files}
     assert len(parts) > 15
@@ -392,7 +392,7 @@ def test_no_module_for_node_imports_itself_by_a_way_round() -> None:
 
 
 def folders(table: str) -> set[str]:
-    """Returns the folders in the table `folder of `TABLE``."""
+    """Returns the folders in the page's table for the folder `table`."""
     (rows,) = re.findall(rf"\| folder of `{table}/` \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", TEXT)
     return set(re.findall(r"^\| \[?`(\w+)/`", rows, re.MULTILINE))
 
@@ -419,8 +419,8 @@ def test_a_folder_stands_on_one_line(where: str) -> None:
 
 
 def test_a_folder_says_what_is_in_it_and_does_nothing_else() -> None:
-    """An __init__ file has only its docstring, because each import of a module imports its
-    folder.
+    """An __init__ file contains only its docstring, because each import of a module imports the
+    module's folder.
     """
     for name in folders("python/src/weft") - {"_pure_fallback", "_not_installed", "plugnplay"}:
         (statement,) = ast.parse((PACKAGE / name / "__init__.py").read_text(encoding="utf-8")).body

@@ -2,7 +2,7 @@
 only when they are missing.
 
 These tests fake apt-get, dpkg-query, sudo, pip and npm: nothing is installed, and every call is
-written down.
+recorded.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pathlib import Path
 import pytest
 from conftest import House, plain_signals
 
-# Fails as often as the file `failures` specifies, then succeeds. Writes down each call.
+# Fails as often as the file `failures` specifies, then succeeds. Records each call.
 FLAKY = """
 echo "$(basename "$0") $*" >> calls
 left=$(cat failures 2>/dev/null || echo 0)
 if ((left > 0)); then echo $((left - 1)) > failures; echo 'no network' >&2; exit 9; fi
 """
 
-# Knows the packages in the file `installed`. Prints the packages that were asked for, and fails if
-# one of them is missing.
+# Knows the packages in the file `installed`. Prints the requested packages, and fails if one of
+# them is missing.
 DPKG_QUERY = """
 status=0
 for word; do
@@ -52,9 +52,7 @@ def calls(house: House) -> list[str]:
 
 @pytest.fixture
 def machine(house: House) -> House:
-    """Makes a house on a machine whose packages are in a file. sudo exists and asks for no
-    password.
-    """
+    """Makes a checkout on a machine whose packages are in a file. sudo needs no password."""
     (house.path / "installed").write_text("bash\ngit\n")
     house.script("fake-bin/dpkg-query", DPKG_QUERY)
     house.script("fake-bin/apt-get", APT_GET)
@@ -231,7 +229,7 @@ def test_a_user_gets_it_by_sudo(machine: House) -> None:
 
 
 def only_these_commands(house: House, *names: str) -> str:
-    """Returns a PATH that leads to the fakes and to these commands alone."""
+    """Returns a PATH that contains only the fakes and these commands."""
     for name in names:
         path = shutil.which(name)
         assert path is not None
@@ -382,7 +380,7 @@ def test_the_headers_are_those_of_the_python_in_use(machine: House) -> None:
     fake_python(machine, "3 11")
     result = as_root(machine, "need_python_headers")
     assert result.returncode == 1
-    # The package was to be installed; this Python's headers would not be in it.
+    # The package would be installed, although it lacks this Python's headers.
     assert calls(machine)[-1].endswith("python3-dev")
     assert "Python.h is missing: install the development files" in result.stderr
     (machine.path / "Python.h").write_text("")

@@ -1,4 +1,4 @@
-"""Tests that the documents belong together: every link leads somewhere, and a reader who begins at
+"""Tests that the documents belong together: every link has a target, and a reader who begins at
 README.md finds every page.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import FOLDERS, ROOT
 
-# Folders whose pages are part of something else, and are found by way of that.
+# Folders whose pages belong to something else, through which readers find them.
 INSIDE = {"tests", "models", "node_modules", ".venv", ".build", "out"}
 PAGES = sorted(
     path.relative_to(ROOT)

@@ -1,4 +1,4 @@
-"""Tests that the checkout is clean, and that the linters would notice if it were not."""
+"""Tests that the checkout is clean, and that the linters notice faults."""
 
 from __future__ import annotations
 

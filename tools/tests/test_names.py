@@ -1,5 +1,5 @@
-"""Tests that tools/names.py would write the backends' modules and stubs and weft.plugnplay as they
-are, and that the tool reports what it cannot write.
+"""Tests that the backends' modules and stubs and weft.plugnplay are what tools/names.py would
+write, and that the tool reports what it cannot write.
 """
 
 from __future__ import annotations

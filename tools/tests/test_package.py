@@ -65,7 +65,8 @@ def pip(*arguments: str | Path) -> None:
 
 
 def copy_checkout(path: Path) -> None:
-    """Copies what a build needs of this checkout, with the small package and an empty library."""
+    """Copies the files of this checkout that a build needs, with the small package and an empty
+    library."""
     for name in (
         "pyproject.toml",
         "CMakeLists.txt",
@@ -94,7 +95,8 @@ def copy_checkout(path: Path) -> None:
             dirs_exist_ok=True,
             ignore=shutil.ignore_patterns("node_modules", "__pycache__"),
         )
-    # The library is small too: to compile Weft's own takes a minute of CPU time, in each build.
+    # The library is small too, because compiling Weft's own takes a minute of CPU time in each
+    # build.
     for source in (path / "cpp/src").rglob("*.cpp"):
         source.write_text("")
     for name, text in PACKAGE.items():
@@ -230,7 +232,7 @@ def test_a_wheel_without_the_extension_needs_no_compiler(tmp_path: Path) -> None
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
     assert done.stdout == "[None, 42]\n", done.stderr
     assert done.stderr.startswith("weft: no extension module") and done.stderr.count("\n") == 1
-    (tmp_path / "weft-0.9.dist-info").mkdir()  # somebody else's package is there too
+    (tmp_path / "weft-0.9.dist-info").mkdir()  # another distribution is installed too
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
     assert done.stdout == "[None, 42]\n", done.stderr
     told = done.stderr.splitlines()[0]

@@ -23,7 +23,8 @@ def pytest_room(path: Path, lanes: str = "1", *options: str) -> tuple[str, int]:
 
 
 def pytest_room_output(path: Path, lanes: str = "1", *options: str, **more: str) -> str:
-    """Returns what pytest_room.py prints. Checks that its exit status agrees with its last line."""
+    """Returns the output of pytest_room.py. Checks that its exit status agrees with its last
+    line."""
     result = subprocess.run(
         [
             sys.executable,
@@ -130,8 +131,8 @@ def test_lanes_run_each_test_once(tmp_path: Path) -> None:
 
 
 def test_a_few_failed_tests_are_run_once_more(tmp_path: Path) -> None:
-    """A test that passes in its second run is named. If more than a few tests have failed, this is
-    no accident, and no test is run again.
+    """A test that passes in its second run is named. If more than a few tests have failed, the
+    cause is not chance, and no test is run again.
     """
     (tmp_path / "test_it.py").write_text(
         "import pathlib, pytest\n"
@@ -177,8 +178,8 @@ def test_in_the_background_of_a_shell(tmp_path: Path, lanes: int) -> None:
 
 
 def test_the_files_of_lanes_are_kept_apart(tmp_path: Path) -> None:
-    """If two runs of pytest clear away old folders in one place, they end with an error, even if
-    all tests have passed.
+    """If two runs of pytest remove old folders in one place, they end with an error, even if all
+    tests have passed.
     """
     (tmp_path / "inner.py").write_text(
         "def test_inner(tmp_path): (tmp_path.parents[1] / 'kept').touch()\n"
@@ -225,7 +226,7 @@ def test_what_had_passed_counts_where_a_test_hangs(tmp_path: Path) -> None:
 
 
 def test_a_test_that_hung_is_told_as_over_while_other_lanes_go_on(tmp_path: Path) -> None:
-    """Otherwise the whole room would seem to hang."""
+    """If the hung test were not reported as over, the whole room would seem to hang."""
     told = tmp_path / "told"
     told.touch()
     (tmp_path / "test_a.py").write_text(

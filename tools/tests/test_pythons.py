@@ -1,4 +1,4 @@
-"""Tests `./run pythons`: which interpreters it takes, what it does with each, and its table. The
+"""Tests `./run pythons`: which interpreters it selects, what it does with each, and its table. The
 interpreters are stand-ins.
 """
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import House
 
-# Reports that it is `version`, and makes a venv of itself. In the venv it answers the questions of
-# tools/pythons.
+# Reports the version `version`, and makes a venv that contains itself. In the venv it answers the
+# requests of tools/pythons.
 PYTHON = """#!/usr/bin/env bash
 case "$*" in
 *version_info*) echo {version} ;;
@@ -84,7 +84,7 @@ def test_a_library_that_does_not_run_in_all_fails_the_task(pythons: House) -> No
     stand_in(pythons, "fake-bin/python3.12", "3.12")
     result = run(pythons, "3.10", "3.12")
     assert result.returncode == 1
-    assert result.stdout.count(" 0 failed ") == 2  # each of the two is good by itself
+    assert result.stdout.count(" 0 failed ") == 2  # each of the two passes on its own
 
 
 def test_one_python_alone_has_nobody_to_share_with(pythons: House) -> None:
@@ -130,7 +130,7 @@ def test_without_arguments_it_takes_all_it_finds_once_each(pythons: House) -> No
     stand_in(pythons, "pyenv/versions/3.12.1/bin/python3.12", "3.12", "9 passed, 9 failed")
     stand_in(pythons, "pyenv/versions/3.13.0/bin/python3.13", "3.13")
     stand_in(pythons, "fake-bin/python3.9", "")
-    # The Pythons of this machine come later on PATH and would be taken too, so they are hidden.
+    # The Pythons of this machine come later on PATH and would be selected too, so they are hidden.
     for minor in (10, 11, 14, 15, 16, 17, 18, 19):
         stand_in(pythons, f"fake-bin/python3.{minor}", "")
     stand_in(pythons, "fake-bin/python3", "3.12")

@@ -1,6 +1,4 @@
-"""Tests ./run quick: the tests in its table exist, and it runs and counts the tests that it is
-asked for.
-"""
+"""Tests ./run quick: the tests in its table exist, and it runs and counts the requested tests."""
 
 from __future__ import annotations
 

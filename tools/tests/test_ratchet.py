@@ -1,5 +1,5 @@
-"""Tests the comparison of the house's size with stored figures: what is counted, what is reported,
-and that nothing is enforced.
+"""Tests the comparison of the repository's size with stored figures: what is counted, what is
+reported, and that nothing is enforced.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_sources_tests_and_what_a_tool_has_written_are_counted_apart(tmp_path: P
         py_f__py=8,
     )
     (root / "py/f.py").write_text('"""Names.\n\nWritten by tools/names.py: do not edit."""\n' * 30)
-    (root / "cpp/unknown.hpp").write_text("x\n" * 1000)  # git does not know this file
+    (root / "cpp/unknown.hpp").write_text("x\n" * 1000)  # git does not track this file
     assert ratchet.count(root, ratchet.known(root)) == {
         "cpp": {"lines": 40, "tests": 50, "generated": 0, "longest": 30, "file": "cpp/b.hpp"},
         "py": {"lines": 7, "tests": 0, "generated": 90, "longest": 7, "file": "py/d.py"},

@@ -15,7 +15,7 @@ import pytest
 import tomllib
 from conftest import ROOT, House, is_gone, plain_signals
 
-# A room's child that never ends by itself. The file tells the test its pid.
+# A room's child that never ends on its own. The test reads the child's pid from the file.
 ENDLESS_CHILD = 'tail -f /dev/null >/dev/null 2>&1 & echo $! > "$PIDS"\n'
 
 
@@ -90,9 +90,9 @@ def test_a_budget_is_reported_and_never_enforced(house: House) -> None:
 
 @pytest.mark.soak
 def test_a_room_that_gets_on_is_never_ended(house: House) -> None:
-    # The room is over its budget, and far over the time after which silence is a hang, but never
-    # silent: it prints, and its tests report. By its own count, it ends when it has run for more
-    # than twice that time.
+    # The room is over its budget, and runs far longer than the time after which silence is a hang,
+    # but is never silent: it prints, and its tests report. By its own count, it ends when it has
+    # run for more than twice that time.
     house.rooms(talks="budget = 0.001", tells="budget = 0.001")
     house.hangs_after(2)
     house.room(
@@ -271,7 +271,8 @@ def test_set_up_runs_once_per_part_and_its_failure_is_the_rooms(house: House) ->
 
 
 def test_an_early_room_runs_beside_the_set_up_of_others_parts(house: House) -> None:
-    """The part `late` ends only once the early room has run, so `b` can only have waited for it."""
+    """The part `late` ends only once the early room has run, so `b` must have waited for that
+    part."""
     house.rooms(
         a='budget = 20, early = true, setup = ["soon"]',
         b='budget = 20, setup = ["late"]',
@@ -321,7 +322,7 @@ def test_a_stop_ends_the_set_up_beside_an_early_room(house: House) -> None:
     assert (process.returncode, last_line(output).endswith(" failed")) == (143, True)
     asked = house.path / "asked"
     assert not asked.exists() or asked.read_text().split() == ["late"]
-    pid = house.path / "pid"  # the process that the part has started must be gone too
+    pid = house.path / "pid"  # the process that the part has started must have ended too
     assert not pid.exists() or not (text := pid.read_text()) or is_gone(int(text))
 
 
@@ -409,7 +410,7 @@ def test_soak_runs_the_rooms_that_have_one(house: House) -> None:
     result = house.run("soak")
     assert (result.returncode, last_line(result.stdout)) == (0, "100 passed, 0 failed")
     assert results(house, "soak")["b"]["budget"] == 40
-    result = house.run("soak", "a")  # a soak that is asked for by name must exist
+    result = house.run("soak", "a")  # a soak that is requested by name must exist
     assert "a/tests/soak is missing" in result.stdout
     assert last_line(result.stdout) == "0 passed, 1 failed"
 

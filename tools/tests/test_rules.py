@@ -1,10 +1,10 @@
 """Tests that every numbered rule of SEMANTICS.md is cited by a test, and that every rule that is
 cited exists.
 
-A citation is `rule 5.3` or `rules 3.1, 3.2` (M5 or R5 alone, in mcu/ and lf/) in the name, the
-docstring or a comment of one test, or the argument of `@scenario` and `@outermost`. The head of a
-file is no citation for its tests: it would stay when the test has gone. It is for the author of a
-test to make sure that the test fails when the rule is broken.
+A citation is `rule 5.3` or `rules 3.1, 3.2` (or just M5 or R5, in mcu/ and lf/) in the name, the
+docstring or a comment of one test, or the argument of `@scenario` and `@outermost`. A citation in
+the head of a file does not count for its tests, because it would remain when the test is removed.
+The author of a test must make sure that the test fails when the rule is broken.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from conftest import FOLDERS, ROOT
 
-# Rules that no test cites, and why. A rule that is not built yet needs a line here.
+# Rules that no test cites, and why. A rule that is not implemented yet needs a line here.
 UNTESTED: dict[str, str] = {}
 
 TEXTS = {".py", ".pyi", ".cpp", ".hpp", ".c", ".h", ".mjs", ".md", ".pml", ".ipynb", ".lf", ""}
@@ -25,8 +25,8 @@ CITED = re.compile(
     rf"\brules?\s+({NUMBER}(?:(?:,|,? and|,? or| to| [^\W\d]+,)\s+{NUMBER})*)", re.IGNORECASE
 )
 MARKED = re.compile(r"^@(?:scenario|outermost)\(([^)]*)\)", re.MULTILINE)
-ALONE = re.compile(r"(?<![-\w])([MR]\d+)(?!\s*[+\w])")  # M5, not Cortex-M0 and not M0+
-BY_LETTER = ("mcu", "lf")  # the rooms in which a rule is cited by its letter and number alone
+ALONE = re.compile(r"(?<![-\w])([MR]\d+)(?!\s*[+\w])")  # matches M5, but not Cortex-M0 or M0+
+BY_LETTER = ("mcu", "lf")  # the rooms in which a citation may be just the letter and number
 # The head of a file: all text before its first line of code.
 PYTHON_HEAD = re.compile(r'\A(?:#[^\n]*\n)*\s*""".*?"""', re.DOTALL)
 HEAD = re.compile(r"\A(?:\s+|//[^\n]*\n|#![^\n]*\n|/\*.*?\*/)*", re.DOTALL)
@@ -53,7 +53,7 @@ def without_head(path: Path, text: str) -> str:
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Yields every text of the house that was written for it."""
+    """Yields every text file that was written for this repository."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             place = path.relative_to(ROOT)

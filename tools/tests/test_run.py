@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, House, is_gone, plain_signals
 
-# Starts a child that never ends by itself, reports this on the fifo, and waits for the child.
+# Starts a child that never ends on its own, reports this on the fifo, and waits for the child.
 ENDLESS = """
 tail -f /dev/null & echo "$$ $!" > "$FIFO"
 wait
@@ -70,7 +70,7 @@ def test_a_task_that_has_a_help_of_its_own_is_given_it(house: House) -> None:
 
 
 RUNNERS = sorted(ROOT.glob("*/tests/run"))
-# The rooms whose options are pytest's.
+# The rooms whose runners pass their options to pytest.
 APART = ("python", "tools", "examples", "bench", "compat", "theses")
 
 

@@ -1,9 +1,9 @@
 """Tests the documentation as one site: it is built and opened in a real browser, every link is
 followed, and a picture is taken.
 
-The browser is headless Chromium of the distribution. A page of the test runs in it: this page
-fetches every page of the site, and everything to which a page refers, on loopback, and writes down
-what is missing.
+The browser is headless Chromium of the distribution. A page of the test runs in the browser. It
+fetches every page of the site, and everything to which a page refers, on loopback, and lists what
+is missing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ QUIET = [
     "--hide-scrollbars",
 ]
 
-# Follows every link from the first page on. The result is the text of <pre id=found>.
+# Follows every link, starting from the first page. The result is the text of <pre id=found>.
 CRAWLER = """<!doctype html><pre id="found"></pre><script>
 (async () => {
   const pages = new Map(), wanted = [], broken = [], outside = new Set(), files = new Set()
@@ -135,7 +135,7 @@ def browser(tmp_path: Path) -> list[str]:
 
 
 def test_every_link_leads_somewhere(site: tuple[str, Path], browser: list[str]) -> None:
-    """Links to pages, pictures, styles and anchors lead somewhere; and nothing is loaded from other
+    """Links to pages, pictures, styles and anchors have targets, and nothing is loaded from other
     servers.
     """
     url, _ = site

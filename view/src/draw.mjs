@@ -1,7 +1,7 @@
 // The network as SVG.
 //
 // Invariants
-//  - An element stays as long as its box, line or frame: only what has changed is set anew.
+//  - An element exists as long as its box, line or frame; only changed attributes are set again.
 //  - The colours and their meaning are in page.css; an element has a class for its state.
 
 import { select } from 'd3-selection';
@@ -25,8 +25,8 @@ export const short = (text, most) =>
     : `${text.slice(0, Math.ceil(most / 2) - 1)}…${text.slice(text.length - (most >> 1))}`;
 
 /**
- * Returns whether a channel flows, or how it is when one side waits: full or empty.
- * @param {{reading: number, writing: number}} of
+ * Returns whether a channel flows, or is full or empty because one side waits. @param {{reading:
+ * number, writing: number}} of
  */
 export const pressure = ({ reading, writing }) =>
   Math.max(reading, writing) < 0.15 ? 'flows' : writing > reading ? 'full' : 'empty';
@@ -70,7 +70,7 @@ export class Picture {
     });
     this.svg.call(this.zoom).on('dblclick.zoom', null);
     this.svg.on('click', (event) => event.target === svg && choose(null));
-    this.moved = false; // whether the user has moved the picture, which is then not fitted any more
+    this.moved = false; // whether the user has moved the picture, which then is no longer fitted
     this.shape = '';
     /** @type {ReturnType<typeof place> | null} */
     this.places = null;

@@ -3,7 +3,7 @@
 // Invariants
 //  - The history is bounded: by SECONDS, and by ROWS for the looks that are kept whole, so that an
 //    older moment can be drawn again. Of looks beyond ROWS only the shares are kept.
-//  - A look is kept once, in the order in which it came.
+//  - A look is kept once; looks are in the order of their arrival.
 
 import { mean, names } from './model.mjs';
 
@@ -40,8 +40,8 @@ export class History {
     }
   }
 
-  /** The shares that the names had, over the whole time: the heaviest first.
-   * @param {string[]} ids */
+  /** Returns the shares of the names over the whole time, the heaviest first. @param {string[]} ids
+   * */
   heaviest(ids) {
     const weight = new Map(ids.map((id) => [id, 0]));
     for (const moment of this.moments)

@@ -1,7 +1,7 @@
 // Where boxes, lines and frames are drawn: dagre lays the network out in layers, from left to right.
 //
-// Invariant: the place of everything depends on the shape of the drawing alone, never on figures, so
-// nothing moves as long as there are the same processes and channels.
+// Invariant: the place of everything depends only on the shape of the drawing and not on figures,
+// so nothing moves while the processes and channels stay the same.
 
 import { Graph, layout } from '@dagrejs/dagre';
 
@@ -64,7 +64,7 @@ export function place(drawing) {
     });
   }
   for (const { id } of frames_) frames.set(id, rectangle(graph.node(id)));
-  // The inner frames come behind the outer ones. An outer one gets room for its own title.
+  // The inner frames follow the outer ones. An outer frame gets room for its own title.
   for (const { id, up } of frames_.reverse()) {
     const [inner, outer] = [frames.get(id), frames.get(up)];
     if (inner && outer) enclose(outer, inner);

@@ -66,7 +66,7 @@ function open(id, wide) {
 /** The look that is shown. @returns {Look | null} */
 const current = () => (shown ?? history.moments[history.moments.length - 1])?.look ?? null;
 
-/** Writes a sentence, unless it is there already. @param {string} id @param {string} text */
+/** Writes a sentence, unless it is already shown. @param {string} id @param {string} text */
 function say(id, text) {
   if (said.get(id) !== text) at(id).replaceChildren(...sentence(text));
   said.set(id, text);

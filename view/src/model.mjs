@@ -1,5 +1,5 @@
-// From a look to what is drawn: which boxes, lines and frames there are. Nothing here knows a
-// browser.
+// Makes a drawing from a look: decides which boxes, lines and frames there are. Nothing here needs
+// a browser.
 //
 //   Look ──names()──► the tree of paths ──opened()──► what is open ──drawing()──► Drawing
 //
@@ -7,15 +7,16 @@
 //  - Every process of the look is in exactly one box, and every channel with a known holder is in
 //    exactly one line, bundle or box's inside. What is not drawn is counted in `left_out`.
 //  - Processes of one name that are opened are a grid of boxes; lines lead to the grid, not to each.
-//  - Every host of a network has a frame or a box, also a host that does not answer or has gone.
-//  - A drawing has at most MOST boxes of processes; a name shows at most EACH of what is below it.
+//  - Every host of a network has a frame or a box, even a host that does not answer or has left.
+//  - A drawing has at most MOST boxes of processes; a name shows at most EACH of the names below
+//    it.
 //  - The same look and the same choices give the same drawing, in the same order.
 
 /** @import { Look, Process, Channel, Host, Name, Box, Bundle, Line, Frame, Drawing, State, Shares } from './types.d.ts' */
 
-export const ROOM = 24; // groups open by themselves up to so many boxes
-export const KEPT = 60; // open groups stay open up to so many boxes
-export const ARRAY = 4; // from so many on, processes of one name are folded
+export const ROOM = 24; // groups open automatically up to this number of boxes
+export const KEPT = 60; // open groups stay open up to this number of boxes
+export const ARRAY = 4; // this many processes of one name, or more, are folded
 export const EACH = 48;
 export const MOST = 400;
 
@@ -81,8 +82,8 @@ const name = (id, label, up, array = false) => ({
 const hostId = (host) => `${host}:`;
 
 /**
- * The tree of the paths: below the root, or below the hosts. The root has no label.
- * @param {Process[]} processes
+ * Returns the tree of the paths, below the root or below the hosts. The root has no label. @param
+ * {Process[]} processes
  */
 export function names(processes) {
   const root = name('', '', null);
@@ -153,7 +154,7 @@ function lift(of) {
 }
 
 /**
- * Returns the names that show the names below them: those that the user has chosen, and otherwise
+ * Returns the names that show the names below them: those that the user has opened, and otherwise
  * groups, the outermost first, as long as there is room. Names in `before` stay open, within KEPT.
  * @param {Name} root
  * @param {Map<string, boolean>} chosen
@@ -178,9 +179,9 @@ export function opened(root, chosen, before) {
 }
 
 /**
- * Returns the rows of an opened name that need a box of their own: not those that only wait for
- * processes below, and have given their ends to these. A box that was drawn before stays.
- * @param {Name} of
+ * Returns the rows of an opened name that need a box of their own: not the rows that only wait for
+ * processes below to which they have given their ends. A box that was drawn before stays. @param
+ * {Name} of
  * @param {Set<string>} before
  */
 function own(of, before) {
@@ -261,7 +262,7 @@ export function drawing(look, chosen, before = new Set()) {
     for (const row of rows) at.set(row, id);
     return id;
   };
-  /** Returns the frame of the innermost group around these rows, and makes it if it is new.
+  /** Returns the frame of the innermost group around these rows, and creates it if necessary.
    * @param {Process[]} rows @param {Name[]} around */
   const frame = (rows, around) => {
     const pids = new Set(rows.map((row) => row.pid));
@@ -388,7 +389,7 @@ export function drawing(look, chosen, before = new Set()) {
   return { boxes, lines, frames, left_out, opened: open, shape };
 }
 
-/** Says in few words how a host is that has no process here. @param {Host} host */
+/** Describes briefly the state of a host without a process in the look. @param {Host} host */
 const hostSays = (host) =>
   ({ answers: 'runs nothing now', silent: 'no answer', gone: 'gone' })[host.state];
 
@@ -558,8 +559,8 @@ function bundleName(channels) {
 const key = (row) => `${row.pid} ${row.path}`;
 
 /**
- * Returns the stuck processes that wait only for one another: those for which every process for
- * which they wait, waits in turn.
+ * Returns the stuck processes that wait only for one another: every process that such a process
+ * waits for waits for it in turn.
  * @param {Look} look
  */
 export function knots(look) {

@@ -15,13 +15,13 @@ export interface Process {
   rate: number | null;
   holds: [string, boolean][];
   waits: [string, boolean][];
-  host: string; // '' if this is a program, and not the hosts of a network
+  host: string; // '' if the look shows a program, and not the hosts of a network
 }
 export interface Channel {
   id: string;
   name: string;
   pid: number;
-  rate: number | null; // null: nobody who was looked at knows it
+  rate: number | null; // null: no program in the look knows the rate
   depth: number;
   capacity: number;
   dropped: number;
@@ -40,7 +40,7 @@ export interface OsProcess {
 export interface Host {
   name: string;
   state: 'answers' | 'silent' | 'gone';
-  text: string; // why it does not answer
+  text: string; // why the host does not answer
 }
 export interface Stuck {
   path: string;
@@ -79,7 +79,7 @@ export interface Name {
 /** A box of the drawing. */
 export interface Box {
   id: string;
-  kind: 'process' | 'folded' | 'more' | 'hub' | 'grid' | 'host'; // host: one without a process
+  kind: 'process' | 'folded' | 'more' | 'hub' | 'grid' | 'host'; // host: a host without a process
   label: string;
   count: number;
   rows: Process[];
@@ -92,7 +92,7 @@ export interface Box {
   inside: number;
   frame: string;
   bundle: Bundle | null;
-  cells: string[]; // if this is a grid: its boxes
+  cells: string[]; // the boxes of a grid
 }
 /** Channels that are drawn as one: those with the same boxes at both sides. */
 export interface Bundle {

@@ -1,5 +1,5 @@
-// The page in headless Chromium, over programs that run (rules 14.9 to 14.12): opened, clicked, and
-// left as pictures in out/view-*.png.
+// Tests the page in headless Chromium, over programs that run (rules 14.9 to 14.12): opens it,
+// clicks, and keeps pictures in out/view-*.png.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -40,7 +40,9 @@ after(async () => {
   rmSync(home, { recursive: true });
 });
 
-/** The first line of a program that matches. @param {import('node:child_process').ChildProcess} child @param {RegExp} wanted @returns {Promise<RegExpExecArray>} */
+/** Waits for the first line of a program's output that matches. @param
+ * {import('node:child_process').ChildProcess} child @param {RegExp} wanted @returns
+ * {Promise<RegExpExecArray>} */
 function line(child, wanted) {
   return new Promise((found, failed) => {
     let said = '';
@@ -115,7 +117,8 @@ const text = (page, selector) => page.$eval(selector, (e) => e.textContent ?? ''
 const ids = (page) => page.$$eval('.box', (all) => all.map((e) => e.getAttribute('data-id')));
 /** @param {import('puppeteer-core').Page} page @param {string} name */
 const picture = (page, name) => page.screenshot({ path: join(out, `view-${name}.png`) });
-/** Waits until this is true in the page. @param {import('puppeteer-core').Page} page @param {string} what */
+/** Waits until the expression `what` is true in the page. @param {import('puppeteer-core').Page}
+ * page @param {string} what */
 const until = (page, what) => page.waitForFunction(what, { timeout: 200_000 });
 /** @param {string} sentence */
 const verdict = (sentence) =>
@@ -158,7 +161,7 @@ test('a pipeline: its bottleneck, a process, a channel, the time line, pause, da
     assert.equal(await text(page, '#facts'), facts);
     await page.keyboard.press(' ');
     assert.equal(await text(page, '#live'), 'live');
-    // A moment of the past, by the time line, and back.
+    // Shows a moment of the past by the time line, and then the present.
     const at = await page.$eval('#timeline', (e) => e.getBoundingClientRect().toJSON());
     await page.mouse.click(at.right - 40, at.top + 30);
     assert.match(await text(page, '#live'), /ago — back to now/);

@@ -1,4 +1,4 @@
-"""Programs at which the page is opened: pipeline, farm, knot, many, hosts. Each says "ready"."""
+"""Programs at which the page is opened: pipeline, farm, knot, many, hosts. Each prints "ready"."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def many():
 
 
 def hosts():
-    """Two hosts of a network with a line between them, and one that runs nothing. Says where the
+    """Two hosts of a network with a line between them, and one that runs nothing. Prints where the
     server and the keys are. "leave" on stdin ends the second host; the end of stdin ends all.
     """
     here = Path(__file__).resolve().parent

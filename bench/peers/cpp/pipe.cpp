@@ -1,4 +1,4 @@
-// A peer: ints over pipes between two processes, with blocking reads and writes.
+// A peer that sends ints over pipes between two processes, with blocking reads and writes.
 //
 //   pipe int MICROSECONDS SAMPLES PER     the other process answers after this much work;
 //                                         ns a round trip beyond that work

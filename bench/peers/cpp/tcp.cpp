@@ -1,9 +1,9 @@
-// Raw blocking TCP on loopback between two processes, each on its own CPU: the layer below the
-// links of a network.
+// Measures raw blocking TCP on loopback between two processes, each on its own CPU: the layer below
+// the links of a network.
 //
 //   tcp int SAMPLES PER      ns a round trip of 4 bytes
 //   tcp 1mb SAMPLES PER      ns one way of a megabyte, from before the write to after the read of
-//                            the last byte, by the system's clock; the reader asks for each
+//                            the last byte, by the system's clock; the reader requests each
 #include <netinet/in.h>
 
 #include <cstdint>

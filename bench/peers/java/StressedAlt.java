@@ -18,7 +18,7 @@ public final class StressedAlt {
       int n = Integer.parseInt(text);
       if (n >= 1) return n;
     } catch (NumberFormatException e) {
-      // the message follows below
+      // the message is printed below
     }
     System.err.println("'" + text + "' is not a number of at least 1");
     System.exit(1);

@@ -1,4 +1,4 @@
-"""A multiprocessing.Pool of N is started, runs N calls and is joined: ns a process, the whole time
+"""Starts a multiprocessing.Pool of N, runs N calls and joins the pool: ns a process, the whole time
 ÷ N. The start method is spawn.
 """
 

@@ -1,7 +1,7 @@
-"""A value there and back, or one way, between two OS processes over multiprocessing.Pipe. KIND: see
-away_shared.
+"""Sends a value there and back, or one way, between two OS processes over multiprocessing.Pipe.
+KIND: see away_shared.
 
-floor: KIND is pickled and rebuilt in one process, and is sent nowhere.
+floor: KIND is pickled and rebuilt in one process, and is not sent.
 """
 
 import multiprocessing

@@ -1,4 +1,4 @@
-"""An actor of Ray is started, in a session that is warm: ns until the actor has answered."""
+"""Starts an actor of Ray in a warm session: ns until the actor has answered."""
 
 import ray
 from sampler import Sampler, fail, numbers

@@ -3,7 +3,7 @@ its own CPU: the layer below the sessions of weft.net, without an event loop.
 
     tls.py int SAMPLES PER      ns a round trip of 4 bytes
     tls.py 1mb SAMPLES PER      ns one way of a megabyte, from before the write to after the read of
-                                the last byte, by the system's clock; the reader asks for each
+                                the last byte, by the system's clock; the reader requests each
 """
 
 import os
@@ -22,7 +22,7 @@ CLOCK = struct.Struct("<q")
 
 
 def get(way, room):
-    """Fills `room`."""
+    """Receives bytes until `room` is full."""
     at = 0
     while at < len(room):
         n = way.recv_into(room[at:])

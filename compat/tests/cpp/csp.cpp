@@ -22,7 +22,8 @@ using std::string;
 using std::vector;
 using namespace std::chrono_literals;
 
-// The listings loop for ever. In these tests the last reader stops the other processes, by poison.
+// The paper's listings loop for ever. In these tests the last reader stops the other processes by
+// poison.
 template <class T>
 using chan = one2one_chan<T, true>;
 
@@ -474,7 +475,7 @@ TEST_CASE("csp, broken there: a poisoned writer gets an exception; strength and 
           c(1);
         } catch (const poison_exception& e) {
           writer = e.get_strength();
-          immune.out().poison(3);  // the poison is below its immunity
+          immune.out().poison(3);  // the poison is weaker than the channel's immunity
           immune(7);
           immune.out().poison(9);
         }

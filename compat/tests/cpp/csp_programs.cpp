@@ -17,7 +17,7 @@ using std::function;
 using std::string;
 using std::vector;
 
-// Returns what arrives when `send` writes to a channel, and then to a writer end.
+// Returns the values that arrive when `send` writes to a channel, and then to a writer end.
 template <class T, class F>
 vector<T> sent(F send) {
   one2one_chan<T> c;
@@ -307,7 +307,7 @@ struct line_packet {
 const line_packet& packet_of(const line_packet& p) { return p; }
 const line_packet& packet_of(const std::unique_ptr<line_packet>& p) { return *p; }
 
-// Workers compute the lines of a picture, and send each as a P.
+// Workers compute the lines of a picture, and send each line as a P.
 template <class P, class Make>
 int picture(Make make) {
   constexpr int lines = 12, workers = 2;

@@ -33,7 +33,7 @@ class ChannelHandle;  // defined in handle.hpp
 
 namespace detail {
 
-// Returns a copy of `name` that is kept for ever: reports may name a channel that has gone.
+// Returns a copy of `name` that is kept for ever: reports may name a channel that no longer exists.
 const char* intern(const char* name);
 
 // A channel's engine. V is how a T is stored (core/stored.hpp); only ends and awaiters know T.
@@ -277,8 +277,9 @@ inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side
 
 // --- ends ----------------------------------------------------------------------------------------
 
-// Gives up an end, and with the last end or handle the channel. But if a party still waits here, by
-// a reference to an end that is gone, the storage stays for its last look (rules 3.2, 11.3).
+// Drops one reference of an end, and with the last end or handle the channel. If a party still
+// waits here through a reference to an end that no longer exists, the storage is kept for that
+// party (rules 3.2, 11.3).
 template <class V, class P>
 [[gnu::noinline]] void give_up(EngineFor<V, P>* c, core::Side side, bool died) noexcept {
   WEFT_POINT(closes(*c, (side == core::Side::in ? c->reader_ends() : c->writer_ends()) == 1, died));
@@ -300,7 +301,8 @@ template <class V, class P>
 }
 
 // Throws what an operation at side `side` would throw. If such an operation would throw nothing,
-// throws the end of the other side or, if that has not ended, that this side is gone (rule 2.5).
+// throws the exception for the end of the other side or, if the other side has not ended, for the
+// end of this side (rule 2.5).
 template <class V, class P>
 [[noreturn, gnu::noinline, gnu::cold]] void no_new_end(EngineFor<V, P>* c, core::Side side,
                                                        bool met) {

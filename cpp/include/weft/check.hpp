@@ -33,7 +33,7 @@ struct CheckOptions {
   // whether a time may also come while a process could run (at most twice in a schedule)
   bool any_time = false;
   bool only_where_parked = false;  // whether the grain is `park` (rule 17.2)
-  // whether to look for more failures after the first, one of each kind
+  // whether to search for more failures after the first, one of each kind
   bool keep_going = false;
   std::uint64_t seed = 1;
   std::vector<std::string> replay = {};  // tokens of schedules that are run before the search

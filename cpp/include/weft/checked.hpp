@@ -1,4 +1,4 @@
-// How a coroutine's operation waits for its turn while it is checked (runtime/points.hpp). This
+// How a coroutine's operation waits to be scheduled while it is checked (runtime/points.hpp). This
 // header is only for code that is compiled with WEFT_CHECKED=1.
 //
 //   await_ready() ──pauses()──► in the run queue ──run()──► go(): the operation begins

@@ -130,7 +130,7 @@ inline int CheckedSelect::begins(core::Guard* guards, std::uint32_t count, std::
       case core::Kind::skip: break;
     }
   }
-  ready_ = 2;  // the guards were not looked at, so several may be ready
+  ready_ = 2;  // the guards were not examined, so several may be ready
   return decides ? taken_of(from, key) : -1;
 }
 #pragma GCC diagnostic pop

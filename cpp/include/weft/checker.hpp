@@ -1,5 +1,5 @@
 // The points of a checked program (runtime/points.hpp) call a Checker, which decides which process
-// goes next (deciding.hpp).
+// runs next (deciding.hpp).
 #pragma once
 #include <memory>
 #include <string>
@@ -36,7 +36,7 @@ class BegunSelect final : public CheckedSelect {
 class Checker final : public Points, public Deciding<Checker> {
  public:
   // An operation in the story, the list of operations that a failure shows.
-  struct Told {
+  struct StoryEntry {
     int process;
     std::string what, at;
     Begun how = Begun::done;
@@ -48,7 +48,7 @@ class Checker final : public Points, public Deciding<Checker> {
   std::uint64_t lost = 0;  // the number of lost values
   std::string refused;     // what the program uses although it cannot be checked
   bool telling = false;    // whether the story is kept, and a deadlock is reported by rule 10.2
-  std::vector<Told> story;
+  std::vector<StoryEntry> story;
 
   void begin(checking::Strategy&);
   void end();
@@ -81,7 +81,7 @@ class Checker final : public Points, public Deciding<Checker> {
   int number_in(core::Waker* w) const noexcept { return w->checked; }
   void wakes(int n) noexcept;
   void passes_over(std::size_t) noexcept {}
-  // If the story is told, the run itself concludes that it is deadlocked, and reports that.
+  // If the story is recorded, the run itself concludes that it is deadlocked, and reports that.
   bool concludes() const noexcept { return telling; }
   static void cancel(Run& r) noexcept { r.cancel_everybody(); }
   static bool any_timer(Run& r) noexcept { return r.any_timer(); }
@@ -107,7 +107,7 @@ class Checker final : public Points, public Deciding<Checker> {
   static const ProcessOps thread_ops;
   bool another_goes(ProcessBase& p) noexcept;
   void tell(ProcessBase&, std::string what);
-  Told* told(Checked& c) noexcept {
+  StoryEntry* told(Checked& c) noexcept {
     return c.told < 0 ? nullptr : &story[static_cast<std::size_t>(c.told)];
   }
 

@@ -302,7 +302,7 @@ class Barrier {
   Barrier(Barrier&&) noexcept = default;
   Barrier& operator=(Barrier&&) noexcept = default;
 
-  // Waits until every enrolled party has come. Throws Cancelled, BadUse.
+  // Waits until every enrolled party has arrived. Throws Cancelled, BadUse.
   void sync(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     detail::check(
         detail::running.api->sync(detail::running.process, number_, detail::place(file, line)), 0);

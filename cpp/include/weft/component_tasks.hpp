@@ -353,7 +353,7 @@ class Writer {
 class Barrier {
  public:
   explicit Barrier(detail::End e) noexcept : number_(e.number), barrier_(e) {}
-  // Waits until every enrolled party has come; co_await the result. Throws Cancelled, BadUse.
+  // Waits until every enrolled party has arrived; co_await the result. Throws Cancelled, BadUse.
   detail::TaskSync sync(const char* file = __builtin_FILE(), int line = __builtin_LINE()) noexcept {
     return {number_, detail::place(file, line)};
   }

@@ -470,7 +470,7 @@ class CoreCount {
  public:
   constexpr CoreCount() noexcept = default;
   template <std::convertible_to<Count> N>
-  constexpr CoreCount(N n) : n_(Count(n).up_to_32_bits("Cores: their number")) {}
+  constexpr CoreCount(N n) : n_(Count(n).up_to_32_bits("Cores: the number of cores")) {}
   unsigned number() const noexcept { return n_; }
 
  private:

@@ -9,10 +9,11 @@
 //   -DWEFT_NO_FUTEX     on Linux, the standard library's condition variables instead of the futex
 //   -DWEFT_NO_BIAS      no biased locks
 //
-// These options, and the sanitizers, change the layout of the library's types. So everything is in
-// an inline namespace, WEFT_ABI, whose name lists the options in use. Files that were compiled with
-// different options have different types, and do not link with each other. The undefined name in
-// the linker's message shows the options (weft::v0_1_checks::…).
+// These options, and the sanitizers, change the layout of the library's types; g++ and clang++
+// order the captures of a lambda differently, and Weft passes lambdas between its functions. So
+// everything is in an inline namespace, WEFT_ABI, whose name lists the options in use and clang++.
+// Files that were compiled with different options have different types, and do not link with each
+// other. The undefined name in the linker's message shows the options (weft::v0_1_checks::…).
 #pragma once
 
 #ifndef WEFT_CHECKS
@@ -97,11 +98,17 @@
 #define WEFT_TSAN 0
 #endif
 
-#define WEFT_ABI_JOINED(major, minor, checks, checked, futex, bias, sanitizer) \
-  v##major##_##minor##checks##checked##futex##bias##sanitizer
+#ifdef __clang__
+#define WEFT_ABI_COMPILER _clang
+#else
+#define WEFT_ABI_COMPILER
+#endif
+
+#define WEFT_ABI_JOINED(major, minor, compiler, checks, checked, futex, bias, sanitizer) \
+  v##major##_##minor##compiler##checks##checked##futex##bias##sanitizer
 #define WEFT_ABI_JOIN(...) WEFT_ABI_JOINED(__VA_ARGS__)
-#define WEFT_ABI                                                                           \
-  WEFT_ABI_JOIN(WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_ABI_CHECKS, WEFT_ABI_CHECKED, \
-                WEFT_ABI_FUTEX, WEFT_ABI_BIAS, WEFT_ABI_SANITIZER)
+#define WEFT_ABI                                                                            \
+  WEFT_ABI_JOIN(WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_ABI_COMPILER, WEFT_ABI_CHECKS, \
+                WEFT_ABI_CHECKED, WEFT_ABI_FUTEX, WEFT_ABI_BIAS, WEFT_ABI_SANITIZER)
 
 #include "version.hpp"

@@ -1,4 +1,4 @@
-// A Deciding decides which process goes next in a checked program, in C++ and in Python. The
+// A Deciding decides which process runs next in a checked program, in C++ and in Python. The
 // scheduler asks it (runtime/chooser.hpp), and so does each point in an operation at which another
 // process may go first. The engine of weft/check makes the decision.
 //
@@ -9,9 +9,9 @@
 // Invariants
 //  1 A process in the run queue is `ready` in the record, from the time when look() first finds it
 //    there.
-//  2 The process `decided_` has left the queue already. The scheduler asks for that process before
+//  2 The process `decided_` has left the queue already. The scheduler takes that process before
 //    anything else is decided.
-//  3 After the run has stopped, all processes are cancelled, and go in the order of the queue.
+//  3 After the run has stopped, all processes are cancelled, and run in the order of the queue.
 #pragma once
 #include <utility>
 #include <vector>
@@ -54,7 +54,7 @@ class Deciding : public runtime::Chooser {
     yields_.clear();
   }
 
-  // Notes which processes are ready. Returns a waker that is no process of the check, and so goes
+  // Notes which processes are ready. Returns a waker that is no process of the check, and so runs
   // first; null if there is none.
   core::Waker* look(core::RunQueue& queue) noexcept {
     core::Waker* other = nullptr;
@@ -73,7 +73,7 @@ class Deciding : public runtime::Chooser {
     return other;
   }
 
-  // Puts the process that runs into the queue. Returns whether another process goes first.
+  // Puts the process that runs into the queue. Returns whether another process runs first.
   // `goes_on`: whether in the usual order the process goes on at once.
   bool another_goes(core::RunQueue& queue, core::Waker* w, int n, bool goes_on) noexcept {
     run.record.ready(n);
@@ -84,10 +84,10 @@ class Deciding : public runtime::Chooser {
     return true;
   }
 
-  // Called when the process that runs yields (rule 7.7). Returns whether another process goes
-  // first. In the usual order all ready processes go first. Other orders are allowed: if a yield
-  // had to let all of them go first, the yield would commute with no step. But if the process has
-  // yielded `often` times and no other process has gone, the others must go first.
+  // Called when the process that runs yields (rule 7.7). Returns whether another process runs
+  // first. In the usual order all ready processes run first. Other orders are allowed: if a yield
+  // had to let all of them run first, the yield would commute with no step. But if the process has
+  // yielded `often` times and no other process has run, the others must run first.
   bool yields(core::RunQueue& queue, core::Waker* w, int n) noexcept {
     constexpr unsigned often = 5;
     const auto at = static_cast<std::size_t>(n);
@@ -110,7 +110,7 @@ class Deciding : public runtime::Chooser {
  private:
   Language& self() noexcept { return static_cast<Language&>(*this); }
 
-  // Takes the process that goes next out of the queue, and returns it. `goes_on`: a process that
+  // Takes the process that runs next out of the queue, and returns it. `goes_on`: a process that
   // has just been put into the queue, and that goes on in the usual order; kNone if there is none.
   core::Waker* decide(core::RunQueue& queue, int goes_on) noexcept {
     using checking::Stopped;
@@ -173,7 +173,7 @@ class Deciding : public runtime::Chooser {
   }
 
   struct Yields {
-    unsigned count = 0;  // how often the process has yielded since another process went
+    unsigned count = 0;  // how often the process has yielded since another process ran
     unsigned at = 0;     // the number of switches at the process's last yield
   };
   std::vector<Yields> yields_;  // the index is the number of the process

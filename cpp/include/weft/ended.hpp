@@ -21,7 +21,7 @@ struct WatchState {
   std::mutex mutex;
   // The process that runs the watched process; null before and afterwards.
   runtime::ProcessBase* process = nullptr;
-  runtime::Group* inside = nullptr;  // the group of the watched process while that runs
+  runtime::Group* inside = nullptr;  // the group of the watched process while that process runs
   bool given = false, cancelled = false;
   Ending how = Ending::returned;
   std::exception_ptr error;

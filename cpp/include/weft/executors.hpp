@@ -24,7 +24,7 @@ struct StartOf;
 struct Where {
   bool multi;  // true for a Cores, false for a Core
   unsigned threads;
-  // The CPU for each thread; the list is empty if the threads are not pinned.
+  // The CPU of each thread; the list is empty if the threads are not pinned.
   std::vector<int> cpus;
 };
 // Runs a network with this thread as worker 0 of `cores`, whose other workers have been started.
@@ -54,7 +54,7 @@ class Executor {
 class Cores : public Executor {
  public:
   explicit Cores(detail::Count n, std::vector<int> cpus = {})
-      : Executor(checked(n.up_to_32_bits("Cores: their number"), std::move(cpus))) {}
+      : Executor(checked(n.up_to_32_bits("Cores: the number of cores"), std::move(cpus))) {}
 
  private:
   static detail::Where checked(unsigned n, std::vector<int> cpus);

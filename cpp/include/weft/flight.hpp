@@ -45,7 +45,7 @@ class Flight final : public runtime::Observer {
     }
   }
   void resumes(runtime::ProcessBase& p, const void*) noexcept override {
-    Mine& mine = here();
+    ThreadState& mine = here();
     const std::uint32_t id = p.id;
     mine.running = id;
     const std::uint64_t before = std::exchange(mine.now, 0);
@@ -93,19 +93,19 @@ class Flight final : public runtime::Observer {
  private:
   // resumes() has defined the process in this block, and has left room for this event.
   [[gnu::noinline]] void ended() {
-    Mine& mine = here();
+    ThreadState& mine = here();
     const std::uint32_t id = std::exchange(mine.running, 0);
     if (!id) return;
     form::Known& me = mine.lane.process(id, [] { return std::string(); });
     mine.lane.end(form::Clock::now(), me, 0, {});
   }
-  struct Mine {  // the state of one thread for one recorder
-    Mine(std::uint64_t number, form::Ring& ring) : recorder(number), lane(ring) {}
+  struct ThreadState {  // the state of one thread for one recorder
+    ThreadState(std::uint64_t number, form::Ring& ring) : recorder(number), lane(ring) {}
     const std::uint64_t recorder;
     form::Lane lane;
     std::uint32_t running = 0;
     // The time at which the last process was suspended, if another process resumes now; otherwise
-    // 0. So an event needs one reading of the clock, which takes nearly half of an event's time.
+    // 0. This spares a second reading of the clock, which takes nearly half of an event's time.
     std::uint64_t now = 0;
     struct Kind {
       const runtime::OpKind* kind = nullptr;
@@ -113,13 +113,13 @@ class Flight final : public runtime::Observer {
     };
     Kind kinds[16];  // the last kinds of operations, by their addresses
   };
-  Mine& here() {
-    Mine* const mine = mine_;
+  ThreadState& here() {
+    ThreadState* const mine = mine_;
     return mine && mine->recorder == number_ ? *mine : made();
   }
-  [[gnu::noinline, gnu::cold]] Mine& made() {
-    static thread_local std::unique_ptr<Mine> owner;
-    owner = std::make_unique<Mine>(number_, ring_);
+  [[gnu::noinline, gnu::cold]] ThreadState& made() {
+    static thread_local std::unique_ptr<ThreadState> owner;
+    owner = std::make_unique<ThreadState>(number_, ring_);
     mine_ = owner.get();
     return *owner;
   }
@@ -141,9 +141,9 @@ class Flight final : public runtime::Observer {
       if (name == verb) return op;
     return form::Op::other;
   }
-  static form::Op op_of(Mine& mine, const runtime::OpKind& kind, bool writes,
+  static form::Op op_of(ThreadState& mine, const runtime::OpKind& kind, bool writes,
                         const form::Known* place) noexcept {
-    Mine::Kind& here =
+    ThreadState::Kind& here =
         mine.kinds[(reinterpret_cast<std::uintptr_t>(&kind) >> 3) % std::size(mine.kinds)];
     if (here.kind != &kind) [[unlikely]]
       here = {&kind, op_of_verb(kind.verb)};
@@ -157,7 +157,7 @@ class Flight final : public runtime::Observer {
   static constexpr std::uint64_t kIdMask = (1u << kIdBits) - 1;
   std::atomic<std::uint64_t>& slot(std::uint32_t id) noexcept { return since_[id % kSlots]; }
 
-  static inline constinit thread_local Mine* mine_ = nullptr;
+  static inline constinit thread_local ThreadState* mine_ = nullptr;
   static inline std::atomic<std::uint64_t> last_{0};
   form::Ring ring_;
   form::Moment began_;

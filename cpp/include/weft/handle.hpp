@@ -52,7 +52,8 @@ class ChannelHandle {
   [[nodiscard]] auto next() const { return reading().next(); }
   WriteOp<T, P> write(const T& v) const requires detail::kCopied<T> { return writing().write(v); }
   WriteOp<T, P> write(T&& v) const { return writing().write(std::move(v)); }
-  // Returns the end that this process has from now on, for use as a guard or in a range-for.
+  // Returns the reader end, which this process holds from now on, for use as a guard or in a
+  // range-for.
   const Reader<T, P>& reader(detail::Here at = detail::Here::now()) const { return reading(at); }
   const Writer<T, P>& writer(detail::Here at = detail::Here::now()) const { return writing(at); }
   operator Reader<T, P>() const { return channel_.new_reader(false); }

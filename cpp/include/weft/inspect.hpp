@@ -1,4 +1,4 @@
-// How a program answers the commands that look at it from outside: `weft ps`, `weft top`, `weft
+// How a program answers the commands that inspect it from outside: `weft ps`, `weft top`, `weft
 // view`, `weft dump` (rules 14.9, 14.10). The messages are those of a Python program, which
 // python/src/weft/_watching/look_frames.py describes.
 //
@@ -12,8 +12,8 @@
 
 namespace weft::inline WEFT_ABI::detail {
 
-// Makes it possible to look at the program from now on, unless WEFT_INSPECT=0 forbids it. Each run
-// calls this as it begins.
+// Lets the program be inspected from now on, unless WEFT_INSPECT=0 forbids that. Each run calls
+// this as it begins.
 void can_be_looked_at() noexcept;
 
 // The conversation with one visitor.

@@ -70,27 +70,27 @@ struct Ends {
 };
 
 namespace detail {
-// A function that hands an end to the program that has come for it.
-using Gives = std::function<void(Link&)>;
+// A function that hands an end to the program that has asked for it.
+using GiveEnd = std::function<void(Link&)>;
 // A name that this program offers.
 struct Offer {
-  Offer(std::string n, Ends e, std::function<Gives(bool)> f)
+  Offer(std::string n, Ends e, std::function<GiveEnd(bool)> f)
       : name(std::move(n)), which(e), end(std::move(f)) {}
   const std::string name;
   const Ends which;
-  const std::function<Gives(bool writes)> end;
+  const std::function<GiveEnd(bool writes)> end;
   // Each ticket with the time until which it is valid. The ticket without a time is the one in the
   // entry.
   std::unordered_map<std::string, std::optional<Clock::time_point>> tickets;
   std::mutex writing;
   std::atomic<std::uint64_t> revision = 0;  // the revision that this program wrote last
-  // Learns which program takes a ticket. It is used under `writing`, and without `mutex_`, since it
-  // takes `mutex_` itself.
-  std::optional<Hears> hears;
+  // Reports which program takes a ticket. It is used under `writing`, and without `mutex_`, since
+  // it takes `mutex_` itself.
+  std::optional<TicketWatch> ticket_watch;
   const Outside outside{Outside::due};
 };
 // A program that has connected and whose first message has not been answered yet.
-struct Coming {
+struct PendingConnection {
   int socket = -1;  // another descriptor of the same socket; -1 once the program has its answer
   std::thread thread;
   std::atomic<bool> done{false};
@@ -108,7 +108,7 @@ class Network {
         space_(wire::Space::make("c++ " + std::to_string(::getpid()))),
         names_(checked_url(server, keys_), keys_, name_) {
     if (o.rounds) answer_rounds();
-    detail::parted(o.address);
+    detail::split_address(o.address);
     if (relay_ != Relay::only) listen(o.address);
     if (relay_ != Relay::never)
       ways_.emplace(names_.client(), keys_.fingerprint + "." + home_,
@@ -138,9 +138,9 @@ class Network {
   void offer(const std::string& name, const Channel<T>& c, Ends which) {
     if (!which.readers && !which.writers)
       detail::bad("offer: say which ends others get: .readers = true, .writers = true, or both");
-    offer(std::make_shared<Offer>(name, which, [c](bool writes) -> Gives {
+    offer(std::make_shared<Offer>(name, which, [c](bool writes) -> GiveEnd {
       const std::string given = ("end " + c.name()).substr(0, 150);
-      const auto gives = [&](auto end) -> Gives {
+      const auto gives = [&](auto end) -> GiveEnd {
         return [given, end = std::make_shared<decltype(end)>(std::move(end))](Link& link) {
           link.give(std::move(*end), given);
         };
@@ -151,7 +151,7 @@ class Network {
   // Frees the name. Ends that other programs have received stay. Throws BadUse if this program does
   // not offer the name.
   void withdraw(const std::string& name) {
-    const std::shared_ptr<Offer> o = had(detail::checked(name));
+    const std::shared_ptr<Offer> o = take_offer(detail::checked(name));
     if (!o) detail::bad("'" + name + "' is not offered by this program (any more)");
     let_go(*o);
   }
@@ -196,9 +196,9 @@ class Network {
 
  private:
   using Offer = detail::Offer;
-  using Coming = detail::Coming;
+  using PendingConnection = detail::PendingConnection;
   using Link = detail::Link;
-  using Gives = detail::Gives;
+  using GiveEnd = detail::GiveEnd;
 
   static std::string called(const std::string& given) {
     char machine[256] = "";
@@ -245,17 +245,17 @@ class Network {
   void answer(int socket);
   std::shared_ptr<Link> keep(std::shared_ptr<Link> link);
   void offer(const std::shared_ptr<Offer>& o);
-  std::shared_ptr<Offer> had(const std::string& name);
+  std::shared_ptr<Offer> take_offer(const std::string& name);
   bool write(Offer& o);
   std::string by_whom(const std::string& name);
   void write_soon(const Offer& o);
-  void hear(Offer& o) noexcept;
+  void watch_tickets(Offer& o) noexcept;
   void let_go(Offer& o) noexcept;
   void renew_all();
   std::shared_ptr<Offer> shown(const Any& said);
   std::shared_ptr<Link> come(const std::string& name, const char* side, double patience);
-  std::pair<detail::Connection, std::string> way_to(const detail::Entry& entry);
-  // The client nats.c reconnects by itself. The server is asked repeatedly only while it is away.
+  std::pair<detail::Connection, std::string> connect_to_home(const detail::Entry& entry);
+  // The client nats.c reconnects by itself. The server is polled only while it cannot be reached.
   bool server_is_there(detail::Clock::time_point until) const {
     while (!names_.connected()) {
       if (detail::Clock::now() > until) return false;
@@ -279,11 +279,11 @@ class Network {
   bool closed_ = false, leaving_ = false;
   std::unordered_map<std::string, std::shared_ptr<Offer>> offers_;
   // Offers whose ticket was taken; their entries are to be written soon.
-  std::vector<std::shared_ptr<Offer>> soon_;
-  std::list<Coming> coming_;
+  std::vector<std::shared_ptr<Offer>> due_offers_;
+  std::list<PendingConnection> coming_;
   std::vector<std::shared_ptr<Link>> sessions_;
   // Homes whose address did not answer, each with the time until which the relay is used at once.
-  std::unordered_map<std::string, detail::Clock::time_point> beyond_;
+  std::unordered_map<std::string, detail::Clock::time_point> unreachable_homes_;
   std::thread accepts_, renews_;
   std::optional<detail::Ways> ways_;
 };

@@ -9,7 +9,7 @@
 //   weft::watchdog dog(100ms, [](const weft::Hog& h) { … });
 //   weft::measuring m;  weft::run(…);  std::puts(m.table().c_str());
 //
-// The functions that are given to these tools must not throw.
+// The functions that a program passes to these tools must not throw.
 #pragma once
 #include <algorithm>
 #include <condition_variable>
@@ -337,7 +337,7 @@ class watchdog {
  public:
   watchdog(detail::Lasting limit, std::function<void(const Hog&)> tell) {
     if (limit.count() <= 0) detail::bad_use("watchdog: the limit must be positive");
-    if (!tell) detail::bad_use("watchdog: there is no function to tell");
+    if (!tell) detail::bad_use("watchdog: the function to call is empty");
     dog_ = std::make_shared<detail::Dog>(limit, std::move(tell));
     detail::Watchers::all().add(dog_);
   }

@@ -226,7 +226,7 @@ inline constinit thread_local std::uint32_t bias_identity = no_bias;
 inline atomic<std::uint32_t> bias_identities{0}, biases_given{0}, biases_revoked{0};
 }  // namespace detail
 
-// Waits a little, like pause(), for a lock that another CPU is using. Each look at the lock costs
+// Waits a little, like pause(), for a lock that another CPU is using. Each read of the lock costs
 // that CPU a cache miss, and two CPUs that take turns at every operation cost each other several
 // misses per operation. The delays sum to 7 µs before the first yield.
 inline void back_off(unsigned round) noexcept {

@@ -10,7 +10,7 @@ namespace weft::inline WEFT_ABI::detail {
 
 // Remembers where the next ad hoc select over the same guards by the same process begins, so that
 // it is fair (rule 5.4). There is one table for each thread, and there are a few tables with a lock
-// for the processes of multi-core executors, which change threads. A key is looked for in a few
+// for the processes of multi-core executors, which change threads. A key is searched in a few
 // neighbouring places. If all of these are taken, the table doubles. Once the table has kLargest
 // places, the oldest of these entries is discarded, and its select then begins anywhere. (An
 // Alternative remembers its own position.)

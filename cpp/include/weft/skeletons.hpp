@@ -226,7 +226,7 @@ Process counted_farm(Workers<Start, Hook> ws, S s, Reader<In<S>> in, Writer<Out<
   co_await par(std::move(crew), std::move(collect));
 }
 
-// Keeps at most `width` values in the loop, counting those in this process.
+// Lets at most `width` values circulate, counting those in this process.
 template <class T, class Again>
 Process going_round(unsigned width, Again again, Reader<T> in, Writer<T> enter, Reader<T> back,
                     Writer<T> out) {
@@ -352,12 +352,12 @@ auto farm(Workers<Start, Hook> ws, S s, Order order = Order::kept) {
       });
 }
 // Sends each value through the stage again and again, as long as again(result) is true; at most
-// `width` values are in the loop at a time. Results come in the order in which they are completed.
-// The stage must give one result for each value. Throws BadUse if `width` is 0.
+// `width` values circulate at a time. Results come in the order in which they are completed. The
+// stage must give one result for each value. Throws BadUse if `width` is 0.
 template <class S, class Again>
 auto feedback(weft::detail::Count width, S s, Again again) {
   static_assert(std::is_same_v<detail::In<S>, detail::Out<S>>,
-                "weft: feedback: what comes out must be what goes in");
+                "weft: feedback: the stage's results must have the type of its values");
   const std::uint32_t most = width.up_to_32_bits("feedback: the values at a time");
   if (most == 0)
     weft::detail::bad_use(

@@ -1,6 +1,6 @@
-// How a thread begins an operation at a channel: who calls, where, and whether it may block. A
-// check decides when a thread process of its own goes on (runtime/checked_call.hpp), and refuses
-// every other thread at what the checked function has made.
+// How a thread begins an operation at a channel: which thread calls, at which line, and whether it
+// may block. A check decides when a thread process of its own goes on (runtime/checked_call.hpp),
+// and refuses every other thread at what the checked function has made.
 //
 //   not_from_outside() ──► blocking_caller() ──► ThreadCall ──► begin_blocking() ──► ok, or an end
 //                                                                 └──pending──► the thread blocks
@@ -60,7 +60,7 @@ template <core::Side S, class C>
 }
 
 // Begins a thread's read or write. If a buffer does not let it through at once, the thread waits
-// briefly (waiting.hpp) before it joins the waiting queue, which is served with a wake-up for each.
+// briefly (waiting.hpp) before it joins the waiting queue, where each value costs a wake-up.
 template <core::Side S, class C>
 inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
 #if WEFT_CHECKED

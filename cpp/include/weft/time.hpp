@@ -26,7 +26,7 @@ struct Sleep {
     return s->choice.finish_as(core::CANCELLED);
   }
   static void visit(runtime::ProcessBase&, runtime::WaitVisitor&) {}
-  // Reports whether the process's time will come, so that it may go on, or will never come.
+  // Reports whether the awaited time will come, so that the process may go on, or never comes.
   static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
     auto* s = static_cast<Sleep*>(p.place);
     if (s->choice.word() == core::WAITING)
@@ -238,7 +238,7 @@ class Barrier {
     }
     static constexpr runtime::OpKind kind{"sync", &withdraw, &visit, &undecided};
   };
-  // Waits until every enrolled party has come: co_await b.sync() in a coroutine; b.sync()() in a
+  // Waits until every enrolled party has arrived: co_await b.sync() in a coroutine; b.sync()() in a
   // thread. Throws Cancelled, PeerDied (rule 8.7), and BadUse if no party is enrolled.
   [[nodiscard]] Sync sync() const noexcept { return {core_}; }
 

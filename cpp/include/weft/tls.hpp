@@ -53,14 +53,14 @@ using io::detail::Watched;
 
 // Returns the text of OpenSSL's first error of this thread, and removes all errors from OpenSSL's
 // queue.
-inline std::string complaint() {
+inline std::string openssl_error() {
   const unsigned long first = ERR_peek_error();
   const char* const text = first ? ERR_reason_error_string(first) : nullptr;
   ERR_clear_error();
   return text ? text : "OpenSSL does not say why";
 }
 [[noreturn]] inline void refused(const std::string& what) {
-  throw Error("weft::tls: " + what + ": " + complaint());
+  throw Error("weft::tls: " + what + ": " + openssl_error());
 }
 
 // One connection.
@@ -111,8 +111,8 @@ struct Session {
     gone = 0;
     return true;
   }
-  // Tells the descriptor whether a read would find something in OpenSSL. To know this, OpenSSL
-  // decrypts a record that it has taken from the socket.
+  // Tells the descriptor whether OpenSSL still holds data for a read. To find out, OpenSSL decrypts
+  // a record that it has taken from the socket.
   void tell_what_is_left() noexcept {
     bool some = over || !failure.empty() || SSL_pending(ssl) > 0;
     if (!some && SSL_has_pending(ssl)) {
@@ -134,7 +134,7 @@ struct Session {
     if (error == 0 && failure.empty()) {
       const long verdict = SSL_get_verify_result(ssl);
       failure = ended ? "the connection has ended without TLS's own end: something may be missing"
-                      : complaint();
+                      : openssl_error();
       if (!ended && verdict != X509_V_OK && !SSL_is_init_finished(ssl))
         failure += std::string(" (") + X509_verify_cert_error_string(verdict) + ")";
     }
@@ -235,7 +235,7 @@ struct Write {
       if (done < from.size()) {
         const std::size_t k = std::min(kRecord, from.size() - done);
         if (SSL_write(s->ssl, from.data() + done, static_cast<int>(k)) <= 0) {
-          failure = complaint();
+          failure = openssl_error();
           return Tried::over;
         }
         done += k;
@@ -272,7 +272,7 @@ class Context {
   // Returns a context for accept(). The PEM file `chain` has the server's certificate, and then the
   // certificates that lead to its authority; the PEM file `key` has its private key. Throws Error.
   static Context server(const std::string& chain, const std::string& key);
-  // A Context that was moved from is still of use, since a move copies.
+  // A Context that was moved from can still be used, since a move copies.
   Context(const Context&) = default;
   Context& operator=(const Context&) = default;
 
@@ -308,8 +308,8 @@ class Stream {
   detail::Operation<detail::Read> read_some(std::span<char> into) const {
     return detail::Operation<detail::Read>(read(into));
   }
-  // Reads what is there now, and does not wait. Call it after readable(s), which may also be ready
-  // when only a part of a record has come. Returns nullopt if there is nothing to read yet.
+  // Reads what is available now, and does not wait. Call it after readable(s), which may also be
+  // ready when only a part of a record has come. Returns nullopt if there is nothing to read yet.
   // Otherwise it returns and throws what read_some() does.
   std::optional<std::size_t> try_read_some(std::span<char> into) const {
     detail::Read r = read(into);

@@ -51,12 +51,12 @@ struct Watched : One<P, Alone<P>> {
   }
 };
 template <class P>
-struct Loudly {
+struct AwaitAndRethrow {
   P p;
   WatchState& state;
-  // A constructor keeps Loudly from being an aggregate, for the reason given at Awaited
+  // A constructor keeps this class from being an aggregate, for the reason given at Awaited
   // (stopping.hpp).
-  Loudly(P&& x, WatchState& s) : p(std::move(x)), state(s) {}
+  AwaitAndRethrow(P&& x, WatchState& s) : p(std::move(x)), state(s) {}
   auto bind(runtime::ProcessBase* me) && { return Watched<P>(std::move(p), me, state); }
 };
 
@@ -117,9 +117,9 @@ class Watch {
   template <class P>
   static Process give(const State& s, P p, bool watched, const char* file, std::uint32_t line) {
     static_assert(std::is_same_v<typename P::result_type, R>,
-                  "weft: a Watch<R> is of a process whose result is an R");
+                  "weft: a Watch<R> is for a process whose result is an R");
     const std::lock_guard g(s->mutex);
-    if (std::exchange(s->given, true)) detail::bad_use("a Watch is of one process: make another");
+    if (std::exchange(s->given, true)) detail::bad_use("a Watch is for one process: make another");
     if constexpr (requires { p.called(); })
       s->is_of(p.called(), file, line);
     else
@@ -149,9 +149,10 @@ class Watch {
     try {
       if (!begins(*s)) throw Cancelled();
       if constexpr (std::is_void_v<R>)
-        co_await detail::Loudly<P>(std::move(p), *s);
+        co_await detail::AwaitAndRethrow<P>(std::move(p), *s);
       else
-        s->result = std::make_shared<const R>(co_await detail::Loudly<P>(std::move(p), *s));
+        s->result =
+            std::make_shared<const R>(co_await detail::AwaitAndRethrow<P>(std::move(p), *s));
     } catch (...) {
       how = detail::left_by_handled().how;
       left = std::current_exception();

@@ -78,8 +78,8 @@ void Reduced::analyse(Run& run) {
 }
 
 // Asks for a run in which `second` comes before `first`. The candidates are `second` and the steps
-// after `first` that do not follow it. A candidate that follows no other candidate is to go where
-// `first` went.
+// after `first` that do not follow it. A candidate that follows no other candidate is to run where
+// `first` ran.
 void Reduced::ask_for(const Record& r, int first, int second) {
   Node* const x = node_of(first);
   if (!x) return;
@@ -101,7 +101,7 @@ void Reduced::ask_for(const Record& r, int first, int second) {
     if (todo(p) || x->asleep(p)) return;
   for (const Uid p : firsts_)
     if (x->has(p)) return x->todo.push_back(p);
-  for (const Uid p : x->options)  // the relation is incomplete here, so every process is to go
+  for (const Uid p : x->options)  // the relation is incomplete here, so every process may run
     if (!todo(p)) x->todo.push_back(p);
 }
 

@@ -58,7 +58,7 @@ void Replay::end(Run& run) {
     const Deviation& d = deviations[i];
     run.difference = "after step " + std::to_string(d.step) + " of " + d.process + " ";
     if (d.kind == Kind::go)
-      run.difference += d.who + " is not ready to go, or goes as usual";
+      run.difference += d.who + " is not ready, or runs next in the usual order";
     else if (d.kind == Kind::time)
       run.difference += "no time can come";
     else

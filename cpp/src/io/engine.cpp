@@ -19,7 +19,7 @@ namespace weft::inline WEFT_ABI::io::detail {
 
 namespace {
 
-// How long a busy executor goes on before it looks for descriptors again, in ns.
+// How long a busy executor runs before it polls descriptors again, in ns.
 constexpr std::int64_t kGlance = 50'000;
 constexpr std::uint64_t kBell = ~std::uint64_t{0};  // the key of the eventfd's events
 constexpr int kAtOnce = 256;                        // how many events are taken at a time
@@ -99,7 +99,7 @@ void Engine::in_child() noexcept {
     if (e->epoll_ >= 0) ::close(e->epoll_);
     if (e->bell_ >= 0) ::close(e->bell_);
     e->open();  // if the system refuses it, the executor sleeps without the engine
-    e->sleeper_.store(nullptr, std::memory_order_relaxed);  // a thread of the parent
+    e->sleeper_.store(nullptr, std::memory_order_relaxed);  // a thread of the parent slept
   }
   Descriptors::all().each([](Watched& w) {
     w.mask_ = 0;
@@ -157,8 +157,8 @@ void Engine::sleep(const runtime::Parking& who, prim::atomic<std::uint32_t>& wor
   if (word.load(std::memory_order_seq_cst) == expected)
     n = wait_until(epoll_, events.data(), until);
   looked_.store(prim::now(), std::memory_order_relaxed);
-  // The bell rings for the sleeper alone, so nobody else may silence it: the sleeper might not have
-  // seen it yet.
+  // The bell is meant for the sleeper alone, so no other thread may reset it: the sleeper might not
+  // have seen it yet.
   if (n > 0 && hand_on(events.data(), n)) {
     std::uint64_t times = 0;
     static_cast<void>(!read(bell_, &times, sizeof times));

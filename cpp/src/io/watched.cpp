@@ -20,9 +20,9 @@ std::mutex& Watched::book() noexcept {
   return m;
 }
 
-// In the child of a fork nobody else may seem to hold the lock, and no engine may be the parent's.
-// This is registered before what inspect.cpp registers, so that a fork takes the lock of a look
-// first, as a look does that then takes the book's.
+// In the child of a fork the lock must be free, and no engine may be the parent's. These handlers
+// are registered before those of inspect.cpp, so that a fork takes the lock of a look first and the
+// book's lock after it, in the same order as a look does.
 void Watched::at_fork() noexcept {
   pthread_atfork([] { book().lock(); }, [] { book().unlock(); },
                  [] {
@@ -78,7 +78,7 @@ std::shared_ptr<Watched> Watched::of(int fd) {
   std::shared_ptr<Watched> there;
   {
     const std::lock_guard g(book());
-    // Nothing is kept for a number that was never open: it may be anything.
+    // No object is kept for a number that was never open, since the number may be arbitrary.
     if (!Descriptors::all().has(fd) && fcntl(fd, F_GETFD) < 0) return made;
     Descriptors::Entry& e = Descriptors::all().at(fd);
     there = e.shared.lock();
@@ -150,8 +150,8 @@ int Watched::watch(Side s, Engine& e, bool by_hint) noexcept {
   epoll_event x{};
   x.events = events | EPOLLET;
   x.data.u64 = Descriptors::key(fd_, number_);
-  // If the registration is changed, even to the same events, the kernel reports once more what is
-  // there.
+  // If the registration is changed, even to the same events, the kernel reports again what is
+  // available.
   int op = mask_ != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
   if (epoll_ctl(home_->epoll_, op, fd_, &x) != 0) {
     // The program has closed this descriptor, and the number belongs to another one now.

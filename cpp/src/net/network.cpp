@@ -9,8 +9,9 @@ namespace weft::inline WEFT_ABI::net {
 void Network::offer(const std::shared_ptr<Offer>& o) {
   detail::checked(o->name);
   if (const detail::Member& m = keys_.member; !m.may_hold(o->name))
-    detail::bad("this program may not offer '" + o->name + "': " + m.said() +
-                ". Keys that may are made where the authority's key is: " + m.with_name(o->name));
+    detail::bad(
+        "this program may not offer '" + o->name + "': " + m.said() +
+        ". Keys that may are made where the authority's key is: " + m.keys_command(o->name));
   {
     const std::lock_guard g(mutex_);
     if (closed_) detail::bad("this program has left the network: join again");
@@ -18,7 +19,7 @@ void Network::offer(const std::shared_ptr<Offer>& o) {
       detail::bad("'" + o->name + "' is offered by this program already: withdraw it first");
   }
   const auto lost = [&](const std::string& why) {
-    had(o->name);
+    take_offer(o->name);
     detail::bad("the name '" + o->name + "' could not be written at " + names_.url() + " (" + why +
                 "): is the server up?");
   };
@@ -26,12 +27,12 @@ void Network::offer(const std::shared_ptr<Offer>& o) {
   try {
     if (!server_is_there(detail::Clock::now() + std::chrono::seconds(1)))
       lost("the connection is lost");
-    if (write(*o)) return hear(*o);
+    if (write(*o)) return watch_tickets(*o);
     by = by_whom(o->name);
   } catch (const detail::Lost& e) {
     lost(e.what());
   }
-  had(o->name);
+  take_offer(o->name);
   detail::bad("the name '" + o->name + "' is taken" + by);
 }
 
@@ -44,7 +45,7 @@ std::string Network::by_whom(const std::string& name) {
 }
 
 // Ends the offer of that name, and returns it; null if there was none.
-std::shared_ptr<detail::Offer> Network::had(const std::string& name) {
+std::shared_ptr<detail::Offer> Network::take_offer(const std::string& name) {
   std::shared_ptr<Offer> o;
   {
     const std::lock_guard g(mutex_);
@@ -54,13 +55,13 @@ std::shared_ptr<detail::Offer> Network::had(const std::string& name) {
     offers_.erase(at);
   }
   const std::lock_guard g(o->writing);
-  o->hears.reset();
+  o->ticket_watch.reset();
   return o;
 }
 
-// Listens for the taking of a ticket of `o`. A second call does nothing, unless the server has lost
-// the consumer.
-void Network::hear(Offer& o) noexcept {
+// Listens for the removal of a ticket of `o`. A second call does nothing, unless the server has
+// lost the consumer.
+void Network::watch_tickets(Offer& o) noexcept {
   const auto told = [this, &o](const Any& said, std::uint64_t revision) {
     if (said.is_object() && said.value("home", Any()) == home_ && said.contains("ticket") &&
         said["ticket"].is_null() && revision > o.revision)
@@ -73,10 +74,10 @@ void Network::hear(Offer& o) noexcept {
       const auto at = offers_.find(o.name);
       if (at == offers_.end() || at->second.get() != &o) return;
     }
-    if (o.hears)
-      o.hears->ask();
+    if (o.ticket_watch)
+      o.ticket_watch->ask();
     else
-      o.hears.emplace(names_.client(), names_.streams(), o.name, told);
+      o.ticket_watch.emplace(names_.client(), names_.streams(), o.name, told);
   } catch (const std::exception&) {  // The next renewal tries again.
   }
 }
@@ -86,7 +87,8 @@ void Network::write_soon(const Offer& o) {
   const std::lock_guard g(mutex_);
   const auto at = offers_.find(o.name);
   if (at == offers_.end() || at->second.get() != &o) return;
-  if (std::find(soon_.begin(), soon_.end(), at->second) == soon_.end()) soon_.push_back(at->second);
+  if (std::find(due_offers_.begin(), due_offers_.end(), at->second) == due_offers_.end())
+    due_offers_.push_back(at->second);
   news_.notify_all();
 }
 
@@ -142,7 +144,7 @@ void Network::let_go(Offer& o) noexcept {
       const auto there = names_.read(o.name);
       if (!there || there->text("home") != home_ || names_.remove(o.name, there->revision)) return;
     }
-  } catch (const std::exception&) {  // The server is away: the entry will expire.
+  } catch (const std::exception&) {  // The server cannot be reached: the entry will expire.
   }
 }
 
@@ -151,9 +153,9 @@ void Network::renew_all() {
     std::vector<std::shared_ptr<Offer>> due;
     {
       std::unique_lock g(mutex_);
-      news_.wait_until(g, next, [this] { return leaving_ || !soon_.empty(); });
+      news_.wait_until(g, next, [this] { return leaving_ || !due_offers_.empty(); });
       if (leaving_) return;
-      due = std::exchange(soon_, {});
+      due = std::exchange(due_offers_, {});
       if (detail::Clock::now() >= next) {
         next = detail::Clock::now() + detail::kRenew;
         due.clear();
@@ -168,10 +170,10 @@ void Network::renew_all() {
       }
       try {
         if (write(*o)) {
-          hear(*o);
+          watch_tickets(*o);
           continue;
         }
-        had(o->name);
+        take_offer(o->name);
         std::fprintf(stderr, "weft: '%s', which this program has offered, is taken%s\n",
                      o->name.c_str(), by_whom(o->name).c_str());
       } catch (const std::exception&) {  // The next renewal tries again.
@@ -235,13 +237,13 @@ bool Network::let_in(int socket) {
     at = next;
   }
   if (coming_.size() >= kMostComing) return false;
-  Coming& one = coming_.emplace_back();
+  PendingConnection& one = coming_.emplace_back();
   one.socket = ::fcntl(socket, F_DUPFD_CLOEXEC, 0);
   try {
     one.thread = std::thread([this, &one, socket] {
       try {
         answer(socket);
-      } catch (const std::exception&) {  // The program has gone, or lacks a certificate.
+      } catch (const std::exception&) {  // The program has left, or lacks a certificate.
       }
       const std::lock_guard mine(mutex_);
       // If the socket stayed open, the program would not learn that it was refused.
@@ -256,7 +258,7 @@ bool Network::let_in(int socket) {
   return true;
 }
 
-// Finds the offer for which a program has come. Throws BadUse, whose text is sent to the program.
+// Finds the offer that a program asks for. Throws BadUse, whose text is sent to the program.
 std::shared_ptr<detail::Offer> Network::shown(const Any& said) {
   const auto text = [&](const char* key) {
     const auto at = said.find(key);
@@ -278,7 +280,8 @@ std::shared_ptr<detail::Offer> Network::shown(const Any& said) {
                 "' is not valid: each is valid once, for 30 seconds. Ask for the name again");
   const bool lacks =
       std::none_of(o->tickets.begin(), o->tickets.end(), [](const auto& t) { return !t.second; });
-  if (lacks && std::find(soon_.begin(), soon_.end(), o) == soon_.end()) soon_.push_back(o);
+  if (lacks && std::find(due_offers_.begin(), due_offers_.end(), o) == due_offers_.end())
+    due_offers_.push_back(o);
   news_.notify_all();
   if (!(side == "reader" ? o->which.readers : side == "writer" && o->which.writers))
     detail::bad("'" + name + "' gives " +
@@ -292,7 +295,7 @@ std::shared_ptr<detail::Offer> Network::shown(const Any& said) {
 void Network::answer(int socket) {
   detail::Connection c = detail::Connection::accepted(keys_, socket);
   const Any said = c.heard();
-  Gives gives;
+  GiveEnd gives;
   // The offer is kept until there is a session, since until then the offer is what counts as
   // outside.
   std::shared_ptr<Offer> o;
@@ -361,7 +364,7 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
                 " seconds: try again");
   std::optional<std::pair<detail::Connection, std::string>> way;
   try {
-    way.emplace(way_to(*entry));
+    way.emplace(connect_to_home(*entry));
   } catch (const Unreachable& e) {
     throw Unreachable(entry->text("host") + ", the home of '" + name + "', does not answer " +
                       e.what() +
@@ -382,7 +385,7 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
     detail::bad(where + " may not offer '" + name + "': " + m.said() +
                 ". Somebody has taken the name who may not hold it (`weft net ls` says where); or "
                 "it needs other keys: " +
-                m.with_name(name));
+                m.keys_command(name));
   c.say({{"host", name_},
          {"trust", false},
          {"name", name},
@@ -402,14 +405,14 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
 // Uses the home's address, or the relay if the address does not answer (WIRE.md 17.17). Throws
 // Unreachable, which says where and why, if the home does not answer. Throws BadUse if the home's
 // certificate is not valid, or the home refuses this program's certificate.
-std::pair<detail::Connection, std::string> Network::way_to(const detail::Entry& entry) {
+std::pair<detail::Connection, std::string> Network::connect_to_home(const detail::Entry& entry) {
   static constexpr std::chrono::seconds kReach{3}, kBeyond{300};
   const std::string address = entry.text("address"), home = entry.text("home");
   const bool both = ways_ && entry.relay();
   const auto beyond = [&] {
     const std::lock_guard g(mutex_);
-    const auto at = beyond_.find(home);
-    return at != beyond_.end() && at->second > detail::Clock::now();
+    const auto at = unreachable_homes_.find(home);
+    return at != unreachable_homes_.end() && at->second > detail::Clock::now();
   };
   std::string why;
   if (!address.empty() && relay_ != Relay::only && !(both && beyond())) try {
@@ -429,12 +432,12 @@ std::pair<detail::Connection, std::string> Network::way_to(const detail::Entry& 
     auto c = detail::Connection::relayed(keys_, socket, where);
     const std::lock_guard g(mutex_);
     const auto now = detail::Clock::now();
-    std::erase_if(beyond_, [now](const auto& known) { return known.second < now; });
-    if (!why.empty()) beyond_[home] = now + kBeyond;
+    std::erase_if(unreachable_homes_, [now](const auto& known) { return known.second < now; });
+    if (!why.empty()) unreachable_homes_[home] = now + kBeyond;
     return {std::move(c), where};
   } catch (const Unreachable& e) {
     const std::lock_guard g(mutex_);
-    beyond_.erase(home);
+    unreachable_homes_.erase(home);
     throw Unreachable((why.empty() ? "" : why + ", nor ") + "by the relay (" + e.what() + ")");
   }
 }
@@ -447,7 +450,7 @@ void Network::close() {
     if (std::exchange(closed_, true)) return;
     leaving_ = true;
     offers.swap(offers_);
-    for (const Coming& each : coming_)
+    for (const PendingConnection& each : coming_)
       if (each.socket >= 0) ::shutdown(each.socket, SHUT_RDWR);
     news_.notify_all();
   }
@@ -457,9 +460,9 @@ void Network::close() {
     ::close(listens_);
   }
   if (renews_.joinable()) renews_.join();
-  for (Coming& each : coming_) each.thread.join();
+  for (PendingConnection& each : coming_) each.thread.join();
   coming_.clear();
-  for (const auto& [name, o] : offers) o->hears.reset();
+  for (const auto& [name, o] : offers) o->ticket_watch.reset();
   if (names_.connected())
     for (const auto& [name, o] : offers) let_go(*o);
   {

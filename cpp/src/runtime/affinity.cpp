@@ -46,7 +46,7 @@ std::int64_t cpu_time(std::int32_t clock) noexcept {
 std::int32_t clock_of_this_thread() noexcept { return 0; }
 std::int64_t cpu_time(std::int32_t) noexcept { return -1; }
 std::string cpu_refused(int) {
-  return "holding a thread on a CPU is not supported on this system: leave the CPU out";
+  return "pinning a thread to a CPU is not supported on this system: leave the CPU out";
 }
 #endif
 

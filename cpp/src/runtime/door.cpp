@@ -22,14 +22,14 @@ namespace weft::inline WEFT_ABI::runtime {
 
 namespace {
 
-constexpr int kAtOnce = 8;  // how many visitors may look at the same time; others wait
+constexpr int kAtOnce = 8;  // how many visitors are served at the same time; others wait
 
 struct Open {
   int at = -1;
   Door::File file{-1};
   std::string path;
   pid_t owner = 0;  // the OS process that made the socket; in a fork's child, the parent
-  sem_t places;     // how many more visitors may look at the same time
+  sem_t places;     // how many more visitors can be served at the moment
   Door::Visit visit = nullptr;
 };
 // Never destroyed: threads use it until the very end.

@@ -20,7 +20,7 @@ namespace weft::inline WEFT_ABI::runtime {
 namespace {
 
 constexpr std::size_t kPiece = 2'000;
-// About how many processes a sample looks at, at most.
+// The approximate maximum number of processes that a sample examines.
 constexpr std::size_t kInASample = 30'000;
 // How long a look waits for a busy executor to serve it, at the beginning of an interval and at its
 // end.
@@ -296,7 +296,7 @@ void Look::Gather::serve(Run& run, Executor& e) {
     look_for_stuck_at(run, e);
   else
     run.still([&] { all = visit_some(run, [&](Executor* of, ProcessBase&) { return of == &e; }); });
-  if (!all) return e.hurry();  // the executor comes again, for the next piece
+  if (!all) return e.hurry();  // the executor calls this function again, for the next piece
   awaited_.erase(at);
   came_.notify_all();
 }

@@ -13,7 +13,7 @@ void Outsiders::join(Run& r) {
   runs_.push_back(&r);
   r.look_by(look_);
   for (unsigned i = 0; i < tokens_; ++i) r.enter_outside();
-  for (unsigned i = 0; i < strangers_; ++i) r.enter_outside(false);
+  for (unsigned i = 0; i < unknown_tokens_; ++i) r.enter_outside(false);
 }
 
 void Outsiders::leave(Run& r) noexcept {
@@ -41,7 +41,7 @@ void Outsiders::look_by(Run::Look f) noexcept {
 
 void Outsiders::enter(bool due, bool link) noexcept {
   const std::lock_guard g(mutex_);
-  ++(due ? tokens_ : strangers_);
+  ++(due ? tokens_ : unknown_tokens_);
   if (due) due_tokens.fetch_add(1, std::memory_order_seq_cst);
   if (link) link_tokens.fetch_add(1, std::memory_order_seq_cst);
   for (Run* const r : runs_) r->enter_outside(due);
@@ -49,7 +49,7 @@ void Outsiders::enter(bool due, bool link) noexcept {
 
 void Outsiders::exit(bool due, bool link) noexcept {
   const std::lock_guard g(mutex_);
-  --(due ? tokens_ : strangers_);
+  --(due ? tokens_ : unknown_tokens_);
   if (due) due_tokens.fetch_sub(1, std::memory_order_seq_cst);
   if (link) link_tokens.fetch_sub(1, std::memory_order_seq_cst);
   for (Run* const r : runs_) r->leave_outside(due);
@@ -58,14 +58,14 @@ void Outsiders::exit(bool due, bool link) noexcept {
 void Outsiders::forget() noexcept {
   new (&mutex_) std::mutex;  // A thread of the parent may have held the lock.
   new (&runs_) std::vector<Run*>;
-  tokens_ = strangers_ = pins_ = 0;
+  tokens_ = unknown_tokens_ = pins_ = 0;
   due_tokens.store(0);
   link_tokens.store(0);
 }
 
 unsigned Outsiders::strangers() noexcept {
   const std::lock_guard g(mutex_);
-  return strangers_;
+  return unknown_tokens_;
 }
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -15,10 +15,9 @@ prim::atomic<std::int64_t>& patience() noexcept {
     char* end = nullptr;
     const double s = std::strtod(text, &end);
     if (end == text || *end || !(s >= 0)) {
-      std::fprintf(
-          stderr,
-          "weft: WEFT_STANDSTILL=%s is not a number of seconds (0: never); it is taken to be 2\n",
-          text);
+      std::fprintf(stderr,
+                   "weft: WEFT_STANDSTILL=%s is not a number of seconds (0: never); 2 is used\n",
+                   text);
       return static_cast<std::int64_t>(2 * second);
     }
     if (s * second >= most) return std::int64_t{0};
@@ -45,7 +44,7 @@ std::uint32_t Parking::sleep() noexcept {
   Poller* const io = poller();
   const Attending* const served = attending.load(std::memory_order_acquire);
   // Under a global lock a thread attends in park(), instead of yielding, once it has released that
-  // lock. If the thread attended here, the links' own thread would be rung meanwhile, and would
+  // lock. If the thread attended here, the links' own thread would be woken meanwhile, and would
   // wait for the lock.
   if (!io && (served ? !around_sleep.begin && served->attend(word_) : give_way())) return take();
   std::uint32_t s = 0;

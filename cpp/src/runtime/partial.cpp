@@ -250,7 +250,7 @@ class Partial {
     });
   }
 
-  const Executor* const here_;  // the executor that looks; null means all executors
+  const Executor* const here_;  // the executor that is examined; null means all executors
   const OpKind& waits_;
   std::vector<One> all_;
   // The paths of the reported processes. The list is empty until the paths are needed.

@@ -15,7 +15,7 @@ std::uint32_t Run::deactivated() noexcept {
 
 void Run::tell_who_is_held() const noexcept {
   std::fprintf(stderr,
-               "weft: %s\nweft: all were cancelled; who is left is held by an extended read whose "
+               "weft: %s\nweft: all were cancelled; the rest is held by an extended read whose "
                "block nobody ends (rule 1.6), and the run waits for that\n",
                report_.c_str());
 }
@@ -29,7 +29,7 @@ std::int64_t Run::wake_time() noexcept {
 }
 
 void Run::leave_outside(bool due) noexcept {
-  if (!due) strangers_.fetch_sub(1, std::memory_order_seq_cst);
+  if (!due) not_due_.fetch_sub(1, std::memory_order_seq_cst);
   const std::int32_t others = outside_.fetch_sub(1, std::memory_order_seq_cst) - 1;
   if (others == unsure() && active_.load(std::memory_order_seq_cst) == 0 && quiescent())
     find_watch();
@@ -37,7 +37,7 @@ void Run::leave_outside(bool due) noexcept {
 
 std::uint32_t Run::conclude() noexcept {
   const std::int32_t others = outside_.fetch_sub(1, std::memory_order_seq_cst) - 1;
-  if (others != strangers_.load(std::memory_order_seq_cst) ||
+  if (others != not_due_.load(std::memory_order_seq_cst) ||
       active_.load(std::memory_order_seq_cst) != 0) {
     outside_.fetch_add(1, std::memory_order_seq_cst);
     return 0;
@@ -61,7 +61,7 @@ bool Run::stands_still() noexcept {
   const std::lock_guard g(mutex_);
   timers_.drop_dead();
   return active_.load(std::memory_order_seq_cst) == 0 && timers_.empty() &&
-         outside_.load(std::memory_order_seq_cst) == strangers_.load(std::memory_order_seq_cst);
+         outside_.load(std::memory_order_seq_cst) == not_due_.load(std::memory_order_seq_cst);
 }
 
 std::int64_t Run::waits_before() const noexcept {
@@ -161,7 +161,7 @@ void Run::dismiss() noexcept {
 void Run::keep(void (*body)(void*), void* of) {
   std::list<std::thread> done;
   {
-    const std::lock_guard g(mutex_);  // thread_done() looks for the thread under the same lock.
+    const std::lock_guard g(mutex_);  // thread_done() searches for the thread under the same lock.
     threads_.emplace_back(body, of);
     done.swap(threads_done_);
   }

@@ -4,9 +4,9 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-struct ThreadProcess::Lone final : Activity {
+struct ThreadProcess::NoRunActivity final : Activity {
   ThreadProcess process;
-  explicit Lone(Run& r) noexcept {
+  explicit NoRunActivity(Run& r) noexcept {
     process.run = &r;
     process.parking_.activity = this;
   }
@@ -26,7 +26,7 @@ ThreadProcess& ThreadProcess::self() noexcept {
     TimersOutsideRuns() noexcept { run.detect_deadlock = false; }
   };
   static TimersOutsideRuns made;
-  static thread_local Lone guest(made.run);
+  static thread_local NoRunActivity guest(made.run);
   return guest.process;
 }
 

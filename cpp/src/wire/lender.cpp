@@ -45,7 +45,7 @@ void Lender::go_on() {
 void Lender::want() {
   if (wanted_ || recalled_) return;
   wanted_ = true;
-  // The lender has been woken already, and will then look whether a credit is wanted.
+  // The lender has been woken already, and will check then whether a credit is wanted.
   if (!me_ || !port_->withdraw(*this)) return;
   const auto me = std::move(me_);
   go_on();

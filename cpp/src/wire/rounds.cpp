@@ -185,7 +185,7 @@ class WhoWaits final : public runtime::WaitVisitor {
   std::vector<InProgram::Process>& to_;
 };
 
-// Calls f if all runs are idle at one moment, which lasts until f returns. Looking at one run after
+// Calls f if all runs are idle at one moment, which lasts until f returns. Examining one run after
 // another is not enough: runs of one program wake each other, so each run might be found idle
 // although the runs are never all idle at once.
 template <class F>

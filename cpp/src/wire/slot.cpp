@@ -133,7 +133,7 @@ std::unique_ptr<Slot> Slot::make(std::size_t length) noexcept try {
       continue;
     if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by),
                      [](const auto& by) { return by.load() == 0; }))
-      // Some of the spaces that have mapped the segment may be gone; the others receive the
+      // Some of the spaces that have mapped the segment may have ended; the others receive the
       // descriptor once more.
       for (auto& by : head.mapped_by) by.store(0);
     head.shares.store(1, std::memory_order_seq_cst);

@@ -203,7 +203,7 @@ const char* Peer::received(const Frame& f) {
     case Kind::ask:
     case Kind::said:
     case Kind::tell:
-      if (!session.may_ask()) return "a question from one that answers none";
+      if (!session.may_ask()) return "a question from a peer that answers none";
       if (space->inquirer) return space->inquirer->heard(*this, f);
       // This program answers no more questions, so no deadlock may be found.
       if (f.kind == Kind::ask) session.send(Frame{Kind::said, 0, 2, f.txn, f.op, 0, {}});

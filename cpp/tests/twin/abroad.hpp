@@ -13,8 +13,8 @@ namespace twin {
 
 template <class K>
 struct Abroad {
-  // Stands for a process that another program runs. It starts that process there, asks that process
-  // to end when it is itself asked to end, and ends as that process has ended.
+  // Stands for a process that another program runs. It starts that process there, cancels it when
+  // it is cancelled itself, and ends as that process has ended.
   template <class Unstarted>
   static typename Play<K>::Process stand_in(Play<K>* me, const Proc* p, Unstarted there) {
     co_await me->kind_.command(p->id, "start");
@@ -33,7 +33,7 @@ struct Abroad {
         try {
           co_await me->kind_.command(p->id, "cancel");
           asked = false;
-        } catch (const weft::Cancelled&) {  // The request to end has been repeated.
+        } catch (const weft::Cancelled&) {  // This process has been cancelled a second time.
         } catch (const weft::TimedOut&) {
         }
       }

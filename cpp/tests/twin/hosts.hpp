@@ -42,7 +42,7 @@ int host_of_network(const std::string& text, const Spread& s) {
     Play<Far> play(net, far);
     weft::run(weft::RunOptions{Far::kClock}, Abroad<Far>::serve(&play));
     far.tell_dropped();
-  } catch (const weft::PeerDied&) {  // Program 0 is gone.
+  } catch (const weft::PeerDied&) {  // Program 0 has ended.
   }
   link.wait();
   ::shutdown(s.control, SHUT_RDWR);

@@ -132,7 +132,7 @@ class OverLossyLine {
   w::SerialLink link_;
 };
 
-// `socket` leads to the other side; the two sides use it to agree on where to meet.
+// `socket` leads to the other side; over it the two sides agree on where to meet.
 class OverTcp {
  public:
   static inline bool listens = false;  // whether the links of this program listen

@@ -62,7 +62,7 @@ class Play {
     Kind kind;
     const Body* body;
     std::size_t pc = 0;
-    int left = 0;  // for a loop: the rounds that are left; for an iter: the turns that are left
+    int left = 0;  // the number of remaining rounds of a loop, or of remaining turns of an iter
     const Statement* of = nullptr;
     std::shared_ptr<void> extended{};
     std::unique_ptr<weft::Timeout> limit{};
@@ -111,7 +111,7 @@ class Play {
       if (kind_.is_away(p.id))
         return watched(p,
                        Abroad<K>::stand_in(this, &p, kind_.unstarted(p.id)).named(p.name.c_str()));
-    Given g;  // Before the try: unwinding would poison its ends, and they shall be closed.
+    Given g;  // outside the try block: unwinding would poison these ends, not close them
     std::exception_ptr failure;
     try {
       for (std::size_t i = 0; i < p.ends.size(); ++i) give(g, p, i, of_maker);
@@ -148,7 +148,7 @@ class Play {
   }
   std::exception_ptr what_left(int pid) {
     const std::lock_guard l(lock_);
-    // Both held() and runs_here() ask for this exception. It is kept, since it carries no end.
+    // Both held() and runs_here() rethrow this exception, so it is kept. It carries no end.
     if (K::kSpread) return left_[pid];
     return std::exchange(left_[pid], nullptr);
   }

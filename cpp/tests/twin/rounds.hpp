@@ -1,9 +1,9 @@
 // Finds out whether all programs of a network stand still (WIRE.md 10.2, 10.3). The twin itself
-// asks, and declares the deadlock. A round asks each program whether at one moment no process of it
-// can run and nothing but its links can wake one; and how many frames the program has queued and
-// taken in, session by session. If in two rounds all programs wait, with the same counters, and
-// each session has taken what was queued, no process will ever run again. The questions are not
-// sent over the sessions, so they change no counter.
+// asks these questions, and declares the deadlock. A round asks each program whether at one moment
+// no process of it can run and nothing but its links can wake one; and how many frames the program
+// has queued and taken in, session by session. If in two rounds all programs wait, with the same
+// counters, and each session has taken what was queued, no process will ever run again. The
+// questions are not sent over the sessions, so they change no counter.
 #pragma once
 #include <sys/socket.h>
 #include <unistd.h>
@@ -91,8 +91,8 @@ class Standing {
   weft::runtime::Run* run_ = nullptr;  // protected by the lock
 };
 
-// A message to the other programs, beside the sessions. The message is a question (-1), or the news
-// that the process with this number, which has not been started, never will be.
+// A message to the other programs, sent outside the sessions. It is a question (-1), or the number
+// of a process that has not been started and never will be.
 struct Asked {
   int abandoned = -1;
 };

@@ -10,7 +10,7 @@ struct setup {
   uint32_t amount; /* n for fib, otherwise the number of repetitions */
   uint32_t runs;
   uint32_t core1;    /* the work of core 1: 0 none (it sleeps), 1 the same work, 2 an empty loop */
-  uint32_t stack[2]; /* top of the stack on which the work runs, apart from the caller's stack */
+  uint32_t stack[2]; /* top of the stack on which the work runs, separate from the caller's */
   uint32_t gap;      /* loops of pause between runs, so that the phases differ */
 };
 volatile struct setup setup = {0, 10, 1, 0, {0x20041c00, 0x20040c00}, 0};

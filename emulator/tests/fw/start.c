@@ -1,5 +1,5 @@
-/* Vectors, reset, and the start of core 1. The handlers are weak: a test defines the handlers that
- * it uses. */
+/* Contains the vectors, the reset handler, and the start of core 1. The handlers are weak: a test
+ * defines the handlers that it uses. */
 #include "fw.h"
 
 extern uint32_t __bss_start, __bss_end, __stack0, __data_start, __data_end, __data_load;

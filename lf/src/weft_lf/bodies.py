@@ -73,7 +73,7 @@ class Bodies:
         return f"WEFT_RX_{made}({kind.text})"
 
     def held(self, decl: tree.Action) -> bool:
-        """Returns whether bodies ask for a token of the action `decl`, which has plain values."""
+        """Returns whether bodies use a token of the action `decl`, which has plain values."""
         if decl.type is None or self.layout.type_of(decl.type, self.cls).token:
             return False
         name = re.escape(decl.name)
@@ -82,7 +82,7 @@ class Bodies:
 
     @property
     def holds(self) -> bool:
-        """Whether the class has an action whose plain values bodies ask for as tokens."""
+        """Whether the class has an action whose plain values bodies use as tokens."""
         actions = (placed.decl for placed in self.cls.of(tree.Action))
         return any(self.held(a) for a in actions if isinstance(a, tree.Action))
 
@@ -250,7 +250,7 @@ class Bodies:
             check = f"  WEFT_RX_ALONE(&self->_lf_lock);{check}"
         if updates(decl) and decl.deadline_code is not None:
             check += f" int64_t *const weft_rx_deadline_here = &self->_lf_deadline_{at};"
-        elif updates(decl):  # Only lf_check_deadline in this body asks about the deadline.
+        elif updates(decl):  # Only lf_check_deadline in this body reads the deadline.
             check += " int64_t weft_rx_own = -1, *const weft_rx_deadline_here = &weft_rx_own;"
         if decl.code is None:
             return lines + self.bodyless(name, decl, names, check)

@@ -44,7 +44,7 @@ def _place(code: tree.Code, at: int) -> Span:
     return Span(code.span.file, code.span.line + len(before) - 1, column)
 
 
-def _of(code: tree.Code) -> Problem | None:
+def _unmatched_in(code: tree.Code) -> Problem | None:
     if CONDITIONAL.search(code.text):
         return None
     still_open: list[tuple[str, int]] = []
@@ -74,5 +74,5 @@ def _of(code: tree.Code) -> Problem | None:
 
 def unmatched(model: Model) -> list[Problem]:
     """Returns a problem for each body that has an unmatched bracket, at most one for each body."""
-    problems = dict.fromkeys(_of(code) for code in _codes(model))
+    problems = dict.fromkeys(_unmatched_in(code) for code in _codes(model))
     return [p for p in problems if p is not None]

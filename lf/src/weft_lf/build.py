@@ -34,9 +34,9 @@ from weft_lf.target import BUILD_TYPES
 from weft_lf.ticks import check, tick_of
 
 TARGETS = ("host", "rp2040", "an521")
-# The folder in which programs look for the files that come with upstream's runtime.
+# The folder in which programs expect the files that come with upstream's runtime.
 UTILITIES = "/lib/c/reactor-c/"
-DEVICES = {  # device → the compiler that reads the bodies, without the rest of a build
+DEVICES = {  # device → the compiler that checks the bodies without a build
     "rp2040": "arm-none-eabi-gcc -mcpu=cortex-m0plus -mthumb",
     "an521": "arm-none-eabi-gcc -mcpu=cortex-m33 -mthumb -ffreestanding",
 }
@@ -55,7 +55,7 @@ class Refused(LfError):
 
 @dataclass
 class Wanted:
-    """The way in which a program shall be built."""
+    """How to build a program."""
 
     target: str = ""  # one of TARGETS; empty: the program's platform, or host
     trace: bool = False
@@ -63,7 +63,7 @@ class Wanted:
     compile: bool = True
     table: bool = True  # use a static schedule, if the program's timing is known
     output: Path | None = None  # the folder of src-gen/ and bin/; None: the project
-    clean: bool = False  # first remove everything that was built of the program
+    clean: bool = False  # first remove everything that earlier builds made
     hierarchical: bool = False  # bin/ has the folders that the sources have in src/
     quiet: bool = False  # leave out the warnings of the C compiler
     quick: bool = False  # compile without optimisation, for tests that build many programs
@@ -81,10 +81,7 @@ class Built:
 
 def runtime() -> Path:
     """Returns the folder of weft_mcu: $WEFT_MCU if it is set, else beside this package or in the
-    checkout.
-
-    Raises:
-        LfError: weft_mcu is not there.
+    checkout. Raises: LfError: weft_mcu is missing.
     """
     given = os.environ.get("WEFT_MCU")
     here = Path(__file__).resolve()
@@ -186,7 +183,7 @@ def build(model: Model, wanted: Wanted) -> Built:
     try:
         made = _compiled(model, source, bin_folder, wanted, target, sdk, run)
     except Refused as error:
-        raise _told(model, error) from None
+        raise _error_in_bodies(model, error) from None
     if not wanted.quiet:
         warnings += diagnostics.problems(model, "\n".join(messages))
     return Built(source, made, warnings)
@@ -207,12 +204,13 @@ def _write_headers(model: Model, header: Path, places: list[Path]) -> None:
                 _write(own, f'#include "{os.path.relpath(header, own.parent)}"\n')
 
 
-def _told(model: Model, error: Refused) -> LfError:
-    """Returns the error with the compiler's problems at their places, if they are in bodies."""
+def _error_in_bodies(model: Model, error: Refused) -> LfError:
+    """Returns the error with the compiler's problems at their places, if the places are in
+    bodies."""
     brackets = unmatched(model)
     placed = diagnostics.problems(model, error.output)
     if not any(p.severity == "error" for p in placed):
-        placed = [_beginning(p) for p in error.problems] if brackets else error.problems
+        placed = [_first_lines(p) for p in error.problems] if brackets else error.problems
     # When a compiler has missed a bracket, its later errors mean nothing.
     return LfError([*brackets, *(placed[:2] if brackets else placed)])
 
@@ -238,7 +236,7 @@ def _compiled(
     return image.with_sdk() if sdk else image.bare(wanted.flash)
 
 
-def _beginning(problem: Problem) -> Problem:
+def _first_lines(problem: Problem) -> Problem:
     """Returns the problem with only the first lines of its message: when a compiler has missed a
     bracket, its later errors mean nothing.
     """
@@ -333,14 +331,14 @@ def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
     if kept is not None and kept.exists():
         output = kept.read_text(encoding="utf-8")
     else:
-        output = _only_read(command, *texts)
+        output = _check_syntax(command, *texts)
         if kept is not None:
             keep(kept, output)
     return diagnostics.problems(model, output)
 
 
-def _only_read(command: list[str], text: str, shared: str) -> str:
-    """Returns the messages of the compiler about a program that it only reads."""
+def _check_syntax(command: list[str], text: str, shared: str) -> str:
+    """Returns the compiler's messages about a program, without generating code."""
     with tempfile.TemporaryDirectory(prefix="weft-lf-") as folder:
         place = Path(folder)
         _write(place / "program.c", text)

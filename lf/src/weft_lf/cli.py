@@ -26,8 +26,8 @@ from weft_lf.model import Model
 
 
 def model_of(path: Path, given: argparse.Namespace | None = None) -> Model:
-    """Returns the model of a program. Options of the command line stand for properties of its
-    target block.
+    """Returns the model of a program. Options of the command line override properties of its target
+    block.
     """
     from weft_lf.elaborate import elaborate
     from weft_lf.load import load
@@ -37,7 +37,7 @@ def model_of(path: Path, given: argparse.Namespace | None = None) -> Model:
     return elaborate(program)
 
 
-def _tell(problems: Sequence[Problem]) -> None:
+def _print_problems(problems: Sequence[Problem]) -> None:
     for problem in problems:
         print(rendered(problem), file=sys.stderr)
 
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     build = commands.add_parser("build", help="compile: C in src-gen/, the program in bin/")
     run = commands.add_parser(
-        "run", help="compile for the host and run; what follows FILE goes to the program"
+        "run", help="compile for the host and run; arguments after FILE go to the program"
     )
     check = commands.add_parser("check", help="report errors and warnings, compile nothing")
     graph = commands.add_parser("graph", help="draw the reactors, as an SVG (graphviz) or a page")
@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
         "--no-bodies",
         dest="bodies",
         action="store_false",
-        help="leave the C of the bodies unread: quicker",
+        help="do not check the C of the bodies (quicker)",
     )
     graph.add_argument(
         "-o", "--output", type=Path, help="the file to write, .svg or .dot (default: FILE.svg)"
@@ -134,7 +134,8 @@ def _parser() -> argparse.ArgumentParser:
         "--limit",
         type=float,
         metavar="SECONDS",
-        help="stop a program then; one without a timeout may run on (default: 300 s for all)",
+        help="stop a program after this time, when one without a timeout may still run"
+        " (default: 300 s for all)",
     )
     test.add_argument("-j", "--jobs", type=int, default=2, help="how many at a time (default: 2)")
     test.add_argument("--list", type=Path, help="a file that lists the tests to run")
@@ -149,10 +150,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             line = sys.argv[1:] if arguments is None else arguments
             given = lfc.completed(parser, given, line)
             status = max(
-                _done(argparse.Namespace(**{**vars(given), "file": f})) for f in given.files
+                _run_command(argparse.Namespace(**{**vars(given), "file": f})) for f in given.files
             )
         else:
-            status = _done(given)
+            status = _run_command(given)
         if sys.stdout is not None:
             sys.stdout.flush()
         return status
@@ -168,15 +169,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _done(given: argparse.Namespace) -> int:
-    """Does what one command says; tells errors in a program. Returns the exit status."""
+def _run_command(given: argparse.Namespace) -> int:
+    """Executes one command and prints errors in a program. Returns the exit status."""
     try:
         return _do(given)
     except LfError as error:
         if getattr(given, "json", False):
             print(as_json(error.problems))
         else:
-            _tell(error.problems)
+            _print_problems(error.problems)
         return 1
 
 
@@ -193,7 +194,7 @@ def _drop_output() -> None:
                 os.close(nothing)
 
 
-def _become(program: Path, arguments: Sequence[str]) -> int:
+def _replace_process(program: Path, arguments: Sequence[str]) -> int:
     """Replaces this process by the program."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
@@ -238,9 +239,9 @@ def _do(given: argparse.Namespace) -> int:
         if given.json:
             print(as_json(warnings))
         else:
-            _tell(warnings)
+            _print_problems(warnings)
         return 0
-    _tell(model.program.warnings)
+    _print_problems(model.program.warnings)
     if given.command == "graph":
         from weft_lf.graph import draw
 
@@ -263,14 +264,14 @@ def _do(given: argparse.Namespace) -> int:
             quiet=given.quiet,
         )
         built = build(model, wanted)
-        _tell(built.warnings)
+        _print_problems(built.warnings)
         print(built.program or built.source)
         return 0
     wanted = Wanted("host", given.trace, table=given.table, clean=given.clean, quiet=given.quiet)
     built = build(model, wanted)
-    _tell(built.warnings)
+    _print_problems(built.warnings)
     assert built.program is not None
-    return _become(built.program, given.arguments)
+    return _replace_process(built.program, given.arguments)
 
 
 def _page(path: Path, output: Path | None) -> int:
@@ -281,7 +282,7 @@ def _page(path: Path, output: Path | None) -> int:
     made: Model | Loop
     try:
         made = model_of(path)
-        _tell(made.program.warnings)
+        _print_problems(made.program.warnings)
     except Loop as loop:
         made = loop
     print(draw_page(made, output or path.with_suffix(".html")))
@@ -309,7 +310,7 @@ def _format(paths: Sequence[Path], check: bool) -> int:
             lines = "\r\n" if "\r\n" in text else "\n"
             found = laid_out(text.replace("\r\n", "\n"), name).replace("\n", lines)
         except LfError as error:
-            _tell(error.problems)
+            _print_problems(error.problems)
             status = 1
             continue
         made = mark + found.encode()

@@ -33,7 +33,7 @@ AN521 = (
 )
 
 
-QUIET = "-Wno-all -Wno-extra"  # only the warnings that the compiler gives unasked
+QUIET = "-Wno-all -Wno-extra"  # only the warnings that the compiler gives by default
 CMAKE_TYPES = {
     "debug": "Debug",
     "release": "Release",
@@ -98,7 +98,7 @@ def sdk_folder(why: str) -> Path:
     puts the SDK.
 
     Raises:
-        LfError: the SDK is not there.
+        LfError: the SDK is missing.
     """
     given = os.environ.get("PICO_SDK_PATH")
     here = Path(__file__).resolve()

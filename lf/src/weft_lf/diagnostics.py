@@ -87,11 +87,11 @@ def _hint(model: Model, span: Span, text: str) -> str:
                 if code is None or code.span.file != span.file:
                     continue
                 if code.span.line <= span.line <= code.span.line + code.text.count("\n"):
-                    return _named(cls, name)
+                    return _how_to_name(cls, name)
     return ""
 
 
-def _named(cls: Class, name: str) -> str:
+def _how_to_name(cls: Class, name: str) -> str:
     """Describes the thing of `cls` that a reaction calls `name`; the text is empty if the reactor
     has nothing of that name.
     """

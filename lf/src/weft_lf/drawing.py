@@ -45,7 +45,7 @@ def port_id(port: PortOf) -> str:
     return f"{path_of(port.instance)}.{port.decl.name}"
 
 
-def _within(path: str, name: str, mode: ModeOf | None) -> str:
+def _identifier(path: str, name: str, mode: ModeOf | None) -> str:
     return f"{path}.{mode.decl.name}/{name}" if mode else f"{path}.{name}"
 
 
@@ -123,7 +123,7 @@ class _Drawing:
         mode: ModeOf | None,
         text: str,
     ) -> Json:
-        found = {"id": _within(path, decl.name, mode), "kind": kind, "name": decl.name}
+        found = {"id": _identifier(path, decl.name, mode), "kind": kind, "name": decl.name}
         return {
             **found,
             "text": text,
@@ -184,7 +184,7 @@ class _Drawing:
         reaction's mode."""
         key = f"{mode.decl.name}/{ref.variable}" if mode else ""
         if not ref.container and key in {**made.timers, **made.actions, **made.watchdogs}:
-            return _within(path, ref.variable, mode)
+            return _identifier(path, ref.variable, mode)
         return self.plain(path, ref)
 
     def causes(self) -> dict[str, list[str]]:
@@ -193,7 +193,7 @@ class _Drawing:
         for one, following in dependencies(self.model.instances).items():
             if one.forward is None:
                 known = found.setdefault(reaction_id(one), {})
-                known.update(dict.fromkeys(reaction_id(f) for f in _real(following)))
+                known.update(dict.fromkeys(reaction_id(f) for f in _without_forwards(following)))
         return {one: list(following) for one, following in found.items() if following}
 
     def loop_of(self, loop: Loop) -> Json:
@@ -212,7 +212,7 @@ class _Drawing:
         }
 
 
-def _real(reactions: Iterable[ReactionOf]) -> Iterable[ReactionOf]:
+def _without_forwards(reactions: Iterable[ReactionOf]) -> Iterable[ReactionOf]:
     return (one for one in reactions if one.forward is None)
 
 
@@ -249,7 +249,7 @@ def _lines(model: Model, file: str) -> list[str]:
 def page(model: Model, loop: Loop | None = None) -> str:
     """Returns the page that shows the program."""
     data = json.dumps(drawing(model, loop), ensure_ascii=False, separators=(",", ":"))
-    for sign in "<>&":  # Nothing in the data may end its element.
+    for sign in "<>&":  # Nothing in the data may end the element that contains it.
         data = data.replace(sign, f"\\u{ord(sign):04x}")
     text = (PAGE / "page.html").read_text(encoding="utf-8")
     for mark, name in (("/*CSS*/", "page.css"), ("/*DRAW*/", "draw.mjs")):
@@ -260,7 +260,7 @@ def page(model: Model, loop: Loop | None = None) -> str:
 def draw_page(made: Model | Loop, output: Path) -> Path:
     """Writes the page of a program, or of the program of a causality loop, and returns its path."""
     if isinstance(made, Loop):
-        assert made.model is not None  # elaborate() raises no other
+        assert made.model is not None  # Only elaborate() raises it, always with a model.
         text = page(made.model, made)
     else:
         text = page(made)

@@ -4,8 +4,8 @@ Invariants
 - Only the white space between tokens, white space at the ends of lines, and the indentation of
   comments and bodies change. Line breaks stay, but of several empty lines only one stays. So the
   text of comments and bodies is kept.
-- The new text means the same program as the old text (`_meaning`); otherwise the call fails. To lay
-  out the new text once more changes nothing.
+- The new text means the same program as the old text (`_meaning`); otherwise the call fails.
+  Formatting the new text once more changes nothing.
 - A line is indented by two spaces more than the line that opened the innermost bracket around it. A
   line that goes on with a connection or with effects is indented by two further spaces.
 """
@@ -168,7 +168,8 @@ def _meaning(found: Any) -> Any:
 
 
 def meaning(text: str, file: str) -> Any:
-    """Returns the meaning of `text`. It is equal for two texts that mean the same program."""
+    """Returns the syntax tree of `text` as lists, without places. The trees of two texts are equal
+    if the texts are the same program."""
     return _meaning(parse(text, file))
 
 

@@ -68,7 +68,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--logging", type=str.lower, choices=LOGGING, metavar="LEVEL")
     command.add_argument("--compiler", metavar="CC", help="the C compiler of the host")
     command.add_argument(
-        "-c", "--clean", action="store_true", help="first remove what was built of this program"
+        "-c", "--clean", action="store_true", help="first remove the earlier builds of this program"
     )
     command.add_argument(
         "-q", "--quiet", action="store_true", help="leave out the warnings of the C compiler"
@@ -104,7 +104,7 @@ def add_sources(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--hierarchical-bin",
         action="store_true",
-        help="programs in bin/ lie as their sources in src/",
+        help="give bin/ the folders that the sources have in src/",
     )
 
 

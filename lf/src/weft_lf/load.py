@@ -127,7 +127,7 @@ class _Loader:
 
     def take(self, loaded: Loaded, wanted: tree.Import, path: Path) -> None:
         if "\0" in wanted.uri:
-            raise fail(wanted.span, "there is a character 0 in this path", "take it out")
+            raise fail(wanted.span, "this path contains a character 0", "remove it")
         found = _in_package(path, wanted) if wanted.package else path.parent / wanted.uri
         other = self.load(found, wanted.span)
         if other is None:

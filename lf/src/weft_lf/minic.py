@@ -282,9 +282,7 @@ def parse(text: str) -> Node:
 
 
 def wrapped(value: Any) -> Any:
-    """Returns the value as C stores it in an `int` of 32 bits; a value that is no int stays as it
-    is.
-    """
+    """Returns the value as C stores it in an `int` of 32 bits; any other value is unchanged."""
     return (value + 2**31) % 2**32 - 2**31 if isinstance(value, int) else value
 
 

@@ -36,7 +36,7 @@ class Loop(LfError):
     """
 
     def __init__(self, path: list[ReactionOf], ways: list[Channel | None]) -> None:
-        super().__init__(_told(path, ways))
+        super().__init__(_loop_problem(path, ways))
         self.path, self.ways = path, ways
         self.model: Model | None = None
 
@@ -214,7 +214,7 @@ def _find_loop(
     return Loop(best, ways)
 
 
-def _told(path: list[ReactionOf], ways: list[Channel | None]) -> Problem:
+def _loop_problem(path: list[ReactionOf], ways: list[Channel | None]) -> Problem:
     steps = []
     for one, way, following in zip(path, ways, [*path[1:], path[0]], strict=False):
         how = (

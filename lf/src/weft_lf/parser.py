@@ -226,7 +226,7 @@ class _Builder(Transformer):  # type: ignore[type-arg]
     def do_port(self, children: list[Any], span: Span) -> tree.Port:
         words = [str(t) for t in _tagged(children, "port_words", [])]
         if words == ["mutable", "output"]:
-            raise fail(span, "an output cannot be mutable", "leave 'mutable' away")
+            raise fail(span, "an output cannot be mutable", "remove 'mutable'")
         return tree.Port(
             _token(children, "ID"),
             "input" in words,

@@ -49,7 +49,7 @@ class Found:
     column: int
 
 
-def _of(file: str, span: Span, name: str) -> Target:
+def _target_of(file: str, span: Span, name: str) -> Target:
     return Target(span.file or file, span.line, span.column, name)
 
 
@@ -71,7 +71,7 @@ class _Reactor:
 
     def target(self, member: tree.Member | tree.Param) -> Target:
         assert not isinstance(member, (tree.Connection, tree.Preamble))
-        return _of(self.loaded.tree.path, member.span, member.name)
+        return _target_of(self.loaded.tree.path, member.span, member.name)
 
     def inside(self, instance: str) -> _Reactor | None:
         """Returns the reactor of which a contained reactor is an instance."""
@@ -93,10 +93,10 @@ class _File:
                 if here in self.loaded.scope:
                     file, own = self.loaded.scope[here]
                     if there == own.name:
-                        target = _of(file.tree.path, own.span, own.name)
+                        target = _target_of(file.tree.path, own.span, own.name)
                         yield from self.word_at(target, span, there)
                     if here != there:
-                        alias = _of(self.loaded.tree.path, span, here)
+                        alias = _target_of(self.loaded.tree.path, span, here)
                         yield from self.word_behind(alias, span, r"as\s+")
         for decl in self.loaded.tree.reactors:
             if decl.name and self.line_at(decl.span).startswith(decl.name):
@@ -108,9 +108,9 @@ class _File:
         for one in self.loaded.tree.imports:
             for there, here, span in one.names:
                 if here == name and here != there:
-                    return _of(self.loaded.tree.path, span, here)
+                    return _target_of(self.loaded.tree.path, span, here)
         found = self.loaded.scope.get(name)
-        return _of(found[0].tree.path, found[1].span, found[1].name) if found else None
+        return _target_of(found[0].tree.path, found[1].span, found[1].name) if found else None
 
     def line_at(self, span: Span) -> str:
         return self.lines[span.line - 1][span.column - 1 :] if span.line else ""

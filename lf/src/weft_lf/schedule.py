@@ -6,7 +6,7 @@ startup, shutdown, timers and connections with a fixed delay. The program must h
 watchdogs, no physical connections, no `after 0` and no delayed tokens. Then its tags are a
 beginning and a round that repeats, and the program needs no queue. A delayed connection keeps its
 values in a ring until they are due. At every tag at which a value may arrive, the table triggers a
-reaction that looks into the ring.
+reaction that checks the ring.
 
 Invariants
 - The times are those at which the timers would fire (ticks.py), so the trace is the same.

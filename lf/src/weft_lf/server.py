@@ -1,8 +1,8 @@
 """`weft lf serve`: a language server, over standard input and output.
 
 Invariants
-- The server looks for problems when no message waits. Therefore only the last text counts while the
-  user types.
+- The server looks for problems when no message waits. Therefore only the latest text is checked
+  while the user types.
 - Problems that are found at once (syntax, names, types, loops) are shown at once; the messages of
   the C compiler about the bodies follow later.
 - A request that cannot be served gets null or an empty list. An unknown method is answered with an
@@ -53,7 +53,7 @@ KINDS = {  # Named.kind of places.py → the protocol's kinds: of a completion, 
 }
 UNREADABLE, NO_REQUEST, UNKNOWN, NO_SENSE = -32700, -32600, -32601, -32602
 REFUSED = -32803
-MOST_FILES = 5000  # the most files of a project that a rename looks at
+MOST_FILES = 5000  # the limit on the files of a project that a rename searches
 DRAW = ["weft.lf.graph", "weft.lf.diagram"]  # the commands that draw a program
 LONGEST = 1 << 28  # in bytes; a text of an editor is shorter
 Message = dict[str, Any]
@@ -79,7 +79,7 @@ def path_of(uri: str) -> Path:
 def text_of(given: Message) -> str:
     text = given["text"]
     if not isinstance(text, str):
-        raise TypeError(f"{text!r} is no text")
+        raise TypeError(f"expected text, got {text!r}")
     return text
 
 
@@ -184,7 +184,7 @@ class Server:
     # --- problems ---------------------------------------------------------------------------------
 
     def work(self, waiting: Callable[[], bool]) -> None:
-        """Looks for problems in the documents that have changed, until a message waits."""
+        """Checks the documents that have changed, until a message waits."""
         for document in list(self.open.values()):
             if document.dirty and not waiting():
                 document.dirty = False
@@ -471,7 +471,7 @@ class Server:
 
 
 class Refused(Exception):
-    """Raised if a request makes sense, but cannot be met safely; the text is for the user."""
+    """Raised if a request makes sense but cannot be served safely; the text is for the user."""
 
 
 class Unreadable(Exception):
@@ -514,7 +514,7 @@ def parsed(body: bytes) -> Message:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"a message is no JSON: {error}") from None
+        raise Unreadable(f"a message is not JSON: {error}") from None
     if not isinstance(found, dict):
         wrong = Unreadable("a message is no object")
         wrong.code = NO_REQUEST

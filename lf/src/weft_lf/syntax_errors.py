@@ -8,8 +8,8 @@ Invariants
   differs from the given one only in the statements with the earlier problems.
 - Places are those of the given text. A changed text has the same lines, and the same columns except
   behind a bracket that was inserted because it was missing (`_Work.inserted`).
-- The search for statements (`_parts`) knows no grammar. It looks at brackets and at words that
-  begin a statement, and may be wrong about a text; then fewer or more problems are reported.
+- The search for statements (`_parts`) uses no grammar. It uses brackets and words that begin a
+  statement, and may be wrong about a text; then fewer or more problems are reported.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _pieces() -> re.Pattern[str]:
     return re.compile(f"(?P<comment>{terminal('COMMENT')})|{seen}")
 
 
-def _plain(text: str) -> str:
+def _hide_bodies(text: str) -> str:
     """Returns the text with its comments as spaces, and its bodies and texts hidden."""
 
     def blank(found: re.Match[str]) -> str:
@@ -208,7 +208,7 @@ def _parts(plain: str) -> _Parts:
 
 @dataclass
 class _Work:
-    """A text whose faulty statements are replaced one after the other."""
+    """A text whose faulty statements are replaced one by one."""
 
     text: str
     inserted: list[int] = field(default_factory=list)  # the places of brackets that were missing
@@ -242,7 +242,7 @@ def problems(
     following: UnexpectedInput | None = error
     while following is not None and len(found) < MOST:
         at = _place(following, work.text)
-        plain = _plain(work.text)
+        plain = _hide_bodies(work.text)
         parts = _parts(plain)
         missing = [u for u in parts.unclosed if u[0] <= at or at == len(work.text)]
         if missing:
@@ -252,7 +252,7 @@ def problems(
             following = error_in(left.text)
         else:
             last = following
-            left, following, culprit = _without(work, parts, plain, at, error_in)
+            left, following, culprit = _without_statement(work, parts, plain, at, error_in)
             problem = _problem(last, work.text, file, parts, culprit)
         problem = dataclasses.replace(problem, span=work.placed(problem.span, at))
         if any(p.span == problem.span for p in found):
@@ -273,7 +273,7 @@ def _place(error: UnexpectedInput, text: str) -> int:
     return len(text)
 
 
-def _without(
+def _without_statement(
     work: _Work,
     parts: _Parts,
     plain: str,
@@ -347,7 +347,7 @@ def _unclosed(given: str, text: str, file: str, head: int, brace: int) -> Proble
     return Problem(span, text, "expected '}'")
 
 
-def _meant(text: str, at: int, file: str) -> Problem | None:
+def _misspelt_keyword(text: str, at: int, file: str) -> Problem | None:
     """Returns the problem if the word at `at` or the word before it is almost a keyword."""
     for found in (re.search(r"(\w+)\s*$", text[:at]), re.compile(r"(\w+)").match(text, at)):
         if found is None or found[1] in WORDS or len(found[1]) < 4:
@@ -377,7 +377,7 @@ def _problem(
         if found.startswith("/*"):
             return Problem(span, "this comment does not end", "close it with */")
         expected: Any = error.allowed or set()
-        meant = _meant(text, at, file)
+        meant = _misspelt_keyword(text, at, file)
         return meant or Problem(span, f"{found[:1]!r} cannot stand here", _expected(expected))
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
         token = error.token
@@ -391,7 +391,7 @@ def _problem(
         hint = _expected(error.accepts or error.expected)
         if culprit is not None and culprit.end <= at:
             hint = f"what begins in line {_line_of(text, culprit.begin)[0]} is incomplete: {hint}"
-        meant = _meant(text, at, file)
+        meant = _misspelt_keyword(text, at, file)
         return meant or Problem(span, f"'{short(word)}' cannot stand here", hint)
     lines = text.split("\n")
     last = len(lines)

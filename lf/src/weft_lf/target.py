@@ -125,8 +125,8 @@ class Config:
 
     @property
     def threads(self) -> int:
-        """The number of workers for which the program is built: 1 unless the target block says
-        otherwise, and 4 for `workers: 0`."""
+        """The number of workers for which the program is built: by default 1, and 4 for `workers:
+        0`."""
         if self.single_threaded or self.workers is None:
             return 1
         return self.workers or 4

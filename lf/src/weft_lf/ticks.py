@@ -35,8 +35,8 @@ HOST = Tick()
 
 
 def tick_of(config: Config, target: str) -> Tick:
-    """Returns the target's tick. On a device it is a microsecond, in 32 bits, unless
-    compile-definitions say otherwise.
+    """Returns the target's tick. On a device the default is a microsecond, in 32 bits;
+    compile-definitions may change it.
 
     Raises:
         LfError: the device's clock cannot count the tick that compile-definitions ask for.
@@ -82,7 +82,7 @@ def shown(ns: int) -> str:
 
 
 def check(model: Model, tick: Tick) -> list[Problem]:
-    """Returns warnings about the program's times that are no whole number of ticks, one for each
+    """Returns warnings about the program's times that are not a whole number of ticks, one for each
     place.
 
     Raises:

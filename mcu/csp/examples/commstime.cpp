@@ -51,7 +51,7 @@ Process consumer(Scheduler&, Reader<std::uint32_t> in) {
     if (co_await in.read(v) != Status::ok || v != i) ++wrong;
   }
   cycles = cycles_since(start);
-}  // The consumer closes its end; then all processes end, one after the other.
+}  // The consumer's end closes here; then all processes end, one after the other.
 
 void start(Process p, const char* name) {
   put_figure(name, scheduler.last_frame());

@@ -3,7 +3,7 @@
 //
 //   PC: numbers ──► filter ──squares──► uplink ──► PC: answers          lamp: an action every 50 ms
 //
-// Build it with FLIGHT=256. Without, it does the same and records nothing.
+// Build it with FLIGHT=256. Without this option it does the same and records nothing.
 #include "weft_mcu/csp.hpp"
 #include "weft_mcu/csp_link.hpp"
 #include "weft_mcu/flight_link.h"
@@ -36,7 +36,7 @@ Process filter(Scheduler&, FarReader<std::int32_t> in, Writer<std::int32_t> out)
   std::int32_t v;
   for (;;) {
     const Status s = co_await in.read(v);
-    if (s == Status::died) continue;  // the session is over: the next one brings numbers again
+    if (s == Status::died) continue;  // the session is over: the next session brings numbers again
     if (s != Status::ok || co_await out.write(v * v) != Status::ok) break;
   }
 }

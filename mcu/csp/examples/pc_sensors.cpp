@@ -73,7 +73,7 @@ Process uplink(Scheduler&, Reader<std::int32_t> in, FarWriter<std::int32_t> to_p
   while (co_await in.read(v) == Status::ok) {
     const Status s = co_await to_pc.write(v);
     if (s == Status::retired || s == Status::poisoned)
-      break;  // The PC wants no more means: every process ends.
+      break;  // The PC reads no more means: every process ends.
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * Tests of processes and channels on the boards that QEMU has: the behaviour that run.mjs checks on
- * the RP2040. QEMU has no cycles, so nothing is said about costs.
+ * the RP2040. QEMU counts no cycles, so costs are not tested.
  *
  * boards.mjs IMAGES writes one line per test and, last, `N passed, N failed`. IMAGES is the folder
  * that tests/boards/build fills.

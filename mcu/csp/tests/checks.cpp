@@ -275,7 +275,7 @@ void run() {
   bench::begin(&events);
   go(reader(scheduler, c.reader()));
   scheduler.run();
-  // The ring is empty. The next value shows that the reader's end is gone.
+  // The ring is empty. The next value shows that the reader's end is closed.
   show("after_end", {pin.post_value(1) ? 1u : 0u});
   bench::end();
 }

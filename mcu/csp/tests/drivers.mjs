@@ -81,7 +81,7 @@ function load(name, options) {
   const cycle = (us) => (start + us) * US;
   const first = m.micros * US - m.cycle; // cycle 0 is in this cycle of the timer
   const at = (us, f) => m.at(cycle(us) - first, f);
-  /** A contact goes to a level, and bounces: `gaps` are the us between its edges. */
+  /** Sets a contact to a level, with bounces: `gaps` are the us between its edges. */
   function contact(pin, us, level, gaps) {
     let now = level;
     at(us, () => m.drive(pin, level));
@@ -110,8 +110,8 @@ function load(name, options) {
     const gaps = Array.from({ length: 2 * random(6) }, () => 5 + random(190));
     us = contact(7, us, k % 2, gaps) + 430 + random(300);
   }
-  // Then contacts that open again in the cycles in which the driver looks. Each of them is a glitch
-  // or two changes, and nothing is lost between.
+  // Then contacts that open again in the cycles in which the driver checks the pin. Each contact is
+  // a glitch or two changes, and no change is lost in between.
   const TRIES = 150;
   for (let k = 0; k < TRIES; k++, us += 800) {
     at(us, () => m.drive(7, 0));
@@ -182,7 +182,8 @@ for (const [image, most, cycleLimit, bytesLimit, frameLimit] of [
   const figure = (name) => m.read32(m.address(`uart_${name}`));
   const back = [];
   m.onUart((byte) => back.push(byte ^ 0x80), 1);
-  /** What the line brings: a byte, and above it the error bits of the data register. */
+  /** Makes the line bring these values: a byte, with the error bits of the data register above it.
+   * */
   function line(values) {
     m.uarts[1].incoming.push(...values);
     if (!m.uarts[1].arrival.scheduled) m.uarts[1].expect();
@@ -241,7 +242,7 @@ for (const [image, most, cycleLimit, bytesLimit, frameLimit] of [
   settle(30);
   check(`${image}: bytes beside breaks and framing errors`, Buffer.from(back).toString(), 'ABCD');
 
-  // Nobody reads the FIFO for 5 ms: it keeps 32 bytes.
+  // The FIFO is not read for 5 ms: it keeps 32 bytes.
   back.length = 0;
   const missed = text(56);
   line([2]);
@@ -297,7 +298,7 @@ for (const [kind, what, reason, name, from, to] of [
     atMost('watchdog: bytes of a Watchdog<2>', figure('bytes'), 64);
   }
   if (reason !== 'watchdog') continue;
-  // The chip starts again: its memory is new, and the watchdog's registers are as they were.
+  // The chip restarts: its memory is cleared, and the watchdog's registers keep their values.
   const dog = m.rp.peripherals[0x40058];
   const again = load('watchdog').m;
   again.rp.peripherals[0x40058].scratchData.set(dog.scratchData);

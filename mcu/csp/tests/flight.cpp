@@ -1,5 +1,5 @@
-// flight: what a flight recorder notes of three processes and an actor (rule M24), as bytes over the
-// UART, and what an event costs.
+// flight: prints what a flight recorder notes of three processes and an actor (rule M24), as bytes
+// over the UART, and measures the cost of an event.
 //
 //   source ──a──► slow (a millisecond a value) ──b──► sink        ticker: an action every 500 us
 #include "cycles.h"

@@ -1,5 +1,5 @@
 // pin_edges: the changes of two bouncing pins, read by processes (rule M25). The program prints
-// `PIN level time`; drivers.mjs is the button at the other end, and knows what is right.
+// `PIN level time`; drivers.mjs plays the button at the other end, and checks the output.
 //
 //   pin 6, quiet for 5 ms: three reads, a sleep with a full port, reads until the channel retires
 //   pin 7, quiet for 200 us: reads until a change after 700 ms, then the reader drops its end
@@ -31,7 +31,7 @@ Process key_reader(Scheduler&, Reader<PinEdge> in, std::uint32_t start) {
   PinEdge edge{};
   Status s = Status::ok;
   unsigned n = 0;
-  // One read in the source keeps the frame small.
+  // A single read in the source keeps the frame small.
   while ((s = co_await in.read(edge)) == Status::ok) {
     show("key", edge.level, edge.time);
     if (++n == 2) co_await sleep_until(start + 400000);

@@ -202,7 +202,8 @@ void expect(bool right, const char* what) {
   put(" is wrong\n");
 }
 
-namespace step {  // A process awaits another one, and goes on although that one met an end.
+namespace step {  // A process awaits another one, and goes on although a channel of the other
+                  // process had ended.
 constinit Channel<Int> a, b;
 weft::Process steps(weft::Reader<Int> source, weft::Writer<Int> out) {
   Noted outer(8);

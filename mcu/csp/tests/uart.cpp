@@ -1,6 +1,6 @@
 // uart: a process that sends back what UART 1 receives, with bit 7 turned (rule M25). Bytes below
-// 32 are commands; drivers.mjs is the terminal, and reads the figures from memory when the program
-// has ended.
+// 32 are commands; drivers.mjs plays the terminal, and reads the figures from memory when the
+// program has ended.
 //
 //   1: sleep for 20 ms. 2: hold interrupts off for 5 ms. 3: end. 4: send 192 bytes.
 //

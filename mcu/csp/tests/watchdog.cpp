@@ -1,10 +1,9 @@
 // watchdog: two named processes that show that they live (rule M25). drivers.mjs writes `dog_kind`
 // before the program begins, and reads the other words when the watchdog has reset the chip.
 //
-//   0: the pump is silent after 100 ms.
-//   1: a process holds the scheduler from 100 ms on.
-//   2: the pump leaves after 100 ms, and the sensor after 300 ms.
-//   3: the pump ends after 100 ms, and says nothing.
+//   0: the pump is silent after 100 ms. 1: a process holds the scheduler from 100 ms on. 2: the
+//   pump leaves after 100 ms, and the sensor after 300 ms. 3: the pump ends after 100 ms, and does
+//   not call leave().
 #include "cycles.h"
 #include "weft_mcu/csp.hpp"
 #include "weft_mcu/drivers/watchdog.hpp"

@@ -93,7 +93,7 @@ typedef struct weft_queue {
       weft_node *first, *near;
     }; /* near: the event in the list at which the next insertion may begin, or the head */
   };
-  union { uint32_t all; uint16_t of[2]; } news; /* of[i] is not 0 if core i must look again */
+  union { uint32_t all; uint16_t of[2]; } news; /* of[i] is not 0 if core i must check again */
   weft_lock_t *lock;
   weft_event *claimed[WEFT_CORES]; /* the event that each core holds while it waits */
   uint32_t stop;

@@ -1,8 +1,8 @@
 /* weft_mcu/wait.h: waits until a certain time has come or there is news.
  *
  * News is a half word of this core that other cores and interrupts set before they call weft_wake,
- * at any moment. The waiting core clears it under the same lock under which it looks for work.
- * Therefore news that is set after that look is never missed: weft_wake is remembered.
+ * at any moment. The waiting core clears it under the same lock under which it checks for work.
+ * Therefore news that is set after that check is never missed: weft_wake is remembered.
  */
 #ifndef WEFT_MCU_WAIT_H
 #define WEFT_MCU_WAIT_H

@@ -8,7 +8,7 @@
  *
  * Invariants
  *  1. WFI ends when an enabled interrupt becomes pending, also while PRIMASK holds its handler
- *     back. So a wake that comes between the look at the word and WFI is not lost.
+ *     back. So a wake that comes between the check of the word and WFI is not lost.
  *  2. The handler of the alarm calls weft_wake. An alarm that fires before weft_wait is therefore
  *     remembered by the word.
  *

@@ -4,7 +4,8 @@
 #   BOARD = stm32f4
 #   include weft/mcu/ports/cortex_m/program.mk
 # `make` builds build/BOARD/hello.elf and hello.bin; DEBUG=1 and STATS=1 work as in mcu/Makefile.
-# BOARD is stm32f4, nrf51 or an521. CFLAGS is yours, for C and C++. Paths must not contain spaces.
+# BOARD is stm32f4, nrf51 or an521. CFLAGS is for your own options, for C and C++. Paths must not
+# contain spaces.
 WEFT_MCU := $(dir $(lastword $(MAKEFILE_LIST)))../../
 SOURCES ?= $(PROGRAM).c
 OUT ?= build/$(BOARD)$(if $(DEBUG),-debug)$(if $(STATS),-stats)

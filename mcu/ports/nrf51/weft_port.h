@@ -2,9 +2,9 @@
  *
  * The clock is TIMER0, 32 bits wide, 16 MHz divided by 16. The timer has no register that shows its
  * count: a task of the timer captures the count into CC[1]. Between the capture and the read an
- * interrupt may capture again; then the read gives the later time, which is right too. The alarm is
- * CC[0], which fires on equality. CC[2] fires when the clock turns. Both events raise line 8, whose
- * handler wakes the core if the alarm has fired.
+ * interrupt may capture again; then the read gives the later time, which is correct too. The alarm
+ * is CC[0], which fires on equality. CC[2] fires when the clock turns. Both events raise line 8,
+ * whose handler wakes the core if the alarm has fired.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H

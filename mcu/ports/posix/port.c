@@ -1,5 +1,5 @@
 /* port.c: the port for a host. One mutex protects everything in this file; `changed` is signalled
- * whenever a waiting core should look again. */
+ * whenever a waiting core should check again. */
 #include "weft_mcu/platform.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,6 @@
 weft_lock_t template_locks[WEFT_SPINLOCKS + 1];
 volatile uint64_t template_clock;
 __attribute__((weak)) void weft_panic(const char *what) {
-  (void)what; /* Replace this by writing the text where a person will read it. */
+  (void)what; /* Replace this: write the text to a place where a person will read it. */
   for (;;) {}
 }

@@ -52,7 +52,7 @@ static bool ran(int n, const char *events) {
 }
 
 /* M2, M10: times from two microseconds to a second, which may be longer than one period of the
- * alarm's timer. If a machine polls, QEMU takes long for a long time. */
+ * alarm's timer. On a machine that polls, QEMU takes long for a long time. */
 static void alarms(void) {
 #if BOARD_SLEEPS
   static const uint32_t delays[] = {2, 3, 10, 100, 5000, 99000, 201000, 600000, 1100000};
@@ -131,7 +131,8 @@ static uint32_t take(weft_event *e, uint32_t release) {
   if (took == 4) weft_stop(&queue);
   return WEFT_DONE;
 }
-/* The interrupt posts an event that nobody else posts, and fills a ring beyond its room. */
+/* The interrupt posts an event that no other code posts, and puts more messages into a ring than it
+ * has room for. */
 void BOARD_ISR(void) {
   weft_post(&queue, &pool[7], weft_now32());
 #if !HEAP

@@ -15,7 +15,7 @@ const emulator =
   at >= 0 ? args.splice(at, 2)[1] : resolve(import.meta.dirname, '../../../emulator');
 const images = resolve(args[0]);
 const { Machine } = await import(pathToFileURL(resolve(emulator, 'src/index.mjs')).href);
-/** Cycles of a microsecond. */
+/** The number of cycles in a microsecond. */
 export const US = 125;
 const figures = {};
 let passed = 0,
@@ -38,7 +38,7 @@ export function text(m) {
   });
   return () => s;
 }
-/** Edges of a pin as {level, cycle}. */
+/** Returns the edges of a pin as {level, cycle}. */
 export function edges(m, pin) {
   const list = [];
   m.watch(pin, (_, level, cycle) => list.push({ level, cycle }));

@@ -159,8 +159,8 @@ for (const name of ['periodic-own-light', 'periodic-shared-light']) {
   check('queue bench ends, breakpoint', stop.code, 0);
   check('each entry passed, cycles', q.entry_passed, 11);
   check('post behind the last inserted, cycles', q.post_behind_last, 68);
-  // The limits are 3 % above the figures (229, 480) from before an event in the heap knew its
-  // place; the place makes cancel and move logarithmic.
+  // The limits are 3 % above the figures (229, 480) from before events stored their place in the
+  // heap, which makes cancel and move logarithmic.
   check('heap push at 10,000, cycles', Math.max(q.heap_push_worst, q.heap_push_random_worst), 236);
   check('heap pop at 10,000, cycles', Math.max(q.heap_pop_worst, q.heap_pop_random_worst), 480);
   check('heap push at 10,000, mean of random times, cycles', q.heap_push_random_mean, 120);

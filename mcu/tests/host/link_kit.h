@@ -103,7 +103,7 @@ static void kit_greet(void) {
   kit_says();
 }
 static inline void kit_linked(void) {
-  pc.ops = 0; /* The operations of the previous test are gone. */
+  pc.ops = 0; /* Drops the operations of the previous test. */
   kit_begin(KIT_MINE, 7);
   kit_greet();
 }

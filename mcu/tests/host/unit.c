@@ -546,7 +546,7 @@ static uint32_t take_some(weft_event *e, uint32_t release) {
   if (ring.count) weft_post_as(&queue, e, release, WEFT_KEEP);
   return WEFT_DONE;
 }
-static void put_one(void) { /* Not within itself, so that the messages have an order. */
+static void put_one(void) { /* Never interrupts itself, so the messages have an order. */
   static bool within;
   if (within || put_next > 300) return;
   within = true;
@@ -579,7 +579,7 @@ static void ring_keeps_what_it_accepts(void) {
     CHECK(ring.overflows == refused);
     lost += refused, kept += taken_sum;
   }
-  CHECK(lost && kept); /* Otherwise the test would show nothing. */
+  CHECK(lost && kept); /* Otherwise the test would prove nothing. */
 }
 #undef ring
 

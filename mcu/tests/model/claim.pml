@@ -70,7 +70,7 @@ inline SCAN(e) {
 inline LOOK() {
   SCAN(e);
   if
-  :: e == NONE -> news[c] = 0 /* the alarm stays: it only wakes the core for nothing */
+  :: e == NONE -> news[c] = 0 /* the alarm stays: it only wakes the core needlessly */
   :: e != NONE && time[e] > now ->
      state[e] = claimed;
      claim[c] = e;
@@ -87,7 +87,7 @@ proctype core(byte c) {
   d_step { LOOK() }
 turn:
   if
-  :: commit -> /* the action; then give the actor back and look again */
+  :: commit -> /* the action; then give the actor back and check again */
      assert(now >= time[e]);
      d_step { inside[actor[e]]++; assert(inside[actor[e]] == 1) }
      d_step { inside[actor[e]]--; state[e] = done }
@@ -156,7 +156,7 @@ proctype cancel(byte e) {
   WAKE()
 }
 
-/* Is there an event that core c should hold instead of what it holds? */
+/* Whether there is an event that core c should hold instead of what it holds. */
 #define MISSED(c, x) (state[x] == queued && (claim[c] == NONE -> !busy[actor[x]] \
   : time[x] < time[claim[c]] && (!busy[actor[x]] || actor[x] == actor[claim[c]])))
 #define SLEEPS(c) (asleep[c] && !woken[c])
@@ -167,7 +167,7 @@ inline FIRE(c) {
   if
   :: armed[c] && alarm[c] == now ->
      armed[c] = 0;
-     alarm[c] = 0; /* to have fewer states */
+     alarm[c] = 0; /* reduces the number of states */
      line[c] = 1;
      if :: !pend[c] -> pend[c] = 1; woken[c] = 1 :: else fi
   :: else
@@ -221,7 +221,7 @@ init {
     select(k : 0 .. 2);
     run cancel(k)
   }
-  timeout -> /* nothing can move: every event must be over */
+  timeout -> /* no process can move: every event must be over */
   k = 0;
   do
   :: k < EVENTS -> assert(state[k] == done || state[k] == cancelled); assert(!busy[actor[k]]); k++

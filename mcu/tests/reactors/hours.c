@@ -132,7 +132,7 @@ static void spacing_beyond_the_horizon(void) {
 }
 #include "weft_mcu/reactors_run.h"
 int main(void) {
-  /* The clock's 32 bits shall wrap during the run. */
+  /* The clock's 32 bits must wrap during the run. */
   weft_posix_virtual(((uint64_t)1 << 32) - MINUTES(50));
   TEST(after_a_long_silence);
   TEST(far_from_the_last_tag);

@@ -85,7 +85,7 @@ int main(void) {
             weft_arm(old);
             flush();
             while (clock_ < 103) tick();
-            event = false; /* The core has woken, for any reason, and looks for work. */
+            event = false; /* The core has woken, for any reason, and checks for work. */
             accesses = 0, schedule = pace, drain = slow;
             weft_arm(new_);
             /* The loop of weft_wait_until: an event that comes for another reason is followed by

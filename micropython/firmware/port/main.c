@@ -11,7 +11,7 @@
 
 static uint32_t gc_heap[MICROPY_HEAP_SIZE / sizeof(uint32_t)];
 
-// A measurement may ask for a heap of another size: the emulator stores the number of bytes at
+// A measurement may request a heap of another size: the emulator stores the number of bytes at
 // HEAP_ASKED before the start (tests/board.py), and the heap begins at HEAP_THERE. Both are in the
 // board's outer RAM, behind its disk.
 #define HEAP_ASKED (*(volatile uint32_t*)0x21fffffc)

@@ -4,7 +4,7 @@ on MicroPython and CPython."""
 import itertools
 import re
 
-if not hasattr(itertools, "pairwise"):  # Python 3.9, which Debian's PyPy is
+if not hasattr(itertools, "pairwise"):  # Debian's PyPy implements Python 3.9
     itertools.pairwise = lambda things: zip(things, things[1:])
 
 REGISTRY = []  # [name, function, rules, needs, outermost]

@@ -38,7 +38,7 @@ async def nothing():
 
 
 class Full:
-    """Stands for a heap that is full when it is called the n+1st time."""
+    """Simulates a heap that is full at the (n+1)th call."""
 
     def __init__(self, of, n):
         self.of, self.n = of, n

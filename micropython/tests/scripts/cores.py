@@ -64,7 +64,7 @@ def told(kind, *processes):
         return "%s: %s" % (type(e).__name__, e)
 
 
-# A pipeline of three processes, two of them on core 1: the pipeline ends by itself (rules 3.1,
+# A pipeline of three processes, two of them on core 1: the pipeline ends on its own (rules 3.1,
 # 3.2), and its results come back (7.1).
 for _ in range(3):
     raw, line = core1.Channel("raw"), core1.to_main(4, "means")
@@ -182,8 +182,8 @@ async def reads_five(source, poison):
 line = core1.to_main(4, "line")
 print(hows(run(reads_five(+line, True), core1.run(writes_on(-line)))), MARK[1])
 
-# The reader has gone: in the writer on core 1 the error is raised, and the writer ends (3.2). The
-# same happens to a writer on core 0 when core 1's reader has gone.
+# When the reader has ended, the writer on core 1 gets the error, and ends (3.2). The same happens
+# to a writer on core 0 when core 1's reader has ended.
 MARK[1] = None
 line = core1.to_main(4, "line")
 print(hows(run(reads_five(+line, False), core1.run(writes_on(-line)))), MARK[1])
@@ -424,7 +424,7 @@ for wrong in (0, "x"):
         print("BadUse:", e)
 
 
-# Core 1 sleeps while it waits for core 0: in that time it looks for work only a few times.
+# Core 1 sleeps while it waits for core 0: in that time it checks for work only a few times.
 woken = cores._wake
 
 

@@ -1,6 +1,6 @@
-# In a plain run there is no loop that serves asyncio's awaitables: in a process that awaits such an
-# object an error is raised, and the process may go on. An earlier version let the C code of
-# asyncio's queues write through None.
+# In a plain run there is no loop that serves asyncio's awaitables: a process that awaits such an
+# object gets an error, and may go on. An earlier version let the C code of asyncio's queues write
+# through None.
 import asyncio
 
 from weft.coroutines import Channel, Parallel, process, run
@@ -38,7 +38,7 @@ async def held():
 for how in (lambda: asyncio.sleep(0.001), event.wait):
     print(run(beside(how)))
 asyncio.run(held())
-event.set()  # wakes the tasks that are left in its queue
+event.set()  # wakes the tasks that are still in its queue
 asyncio.run(other())
 print(run(awaits(lambda: asyncio.sleep(0.001)), host="asyncio"))
 

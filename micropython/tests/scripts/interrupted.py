@@ -1,4 +1,4 @@
-# Ctrl-C while all processes wait: each is cancelled, cleans up and lets go of its ends. No process
+# Ctrl-C while all processes wait: each is cancelled, cleans up and releases its ends. No process
 # stays in a channel's waiting queue, where a later writer would meet it.
 from weft import _time
 from weft.coroutines import Cancelled, Channel, Parallel, Retired, process, run, select, sleep_ms
@@ -89,5 +89,5 @@ def tried(*make):
 tried(lambda r, w: reads("one", r, w), 1)
 tried(lambda r, s, w: chooses("two", r, s, w), 2)
 tried(both, 2)
-tried(goes_on, 1)  # nothing can go on: the process is asked to end once more, and then dropped
+tried(goes_on, 1)  # nothing can go on: the process is cancelled once more, and then dropped
 tried(clears_up, 1)

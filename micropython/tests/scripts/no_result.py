@@ -1,5 +1,5 @@
-# A NoResult stands for a result that no process gave: in the list, and as `p.result`, also within
-# the block of a group (rule 7.1). Tests coroutines and threads.
+# A NoResult stands for a missing result: in the list, and as `p.result`, also within the block of a
+# group (rule 7.1). Tests coroutines and threads.
 from weft import coroutines as co
 from weft import threads as th
 from weft.coroutines import NoResult

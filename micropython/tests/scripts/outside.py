@@ -51,7 +51,7 @@ async def closes(ring):
 run(closes(Ring(4, "slow")))
 
 
-# Rules 6.3, 7.9: a call that ends while its caller is cancelled gives its value.
+# Rules 6.3, 7.9: a call that ends while its caller is cancelled delivers its value.
 @process
 async def calls(log):
     try:
@@ -78,7 +78,8 @@ run(cancels_as_it_ends(log))
 print(log)
 
 
-# A port that has no thread left is asked once more. If it still has none, an error reports this.
+# If the port has no thread left, Weft tries once more. If the port still has none, an error reports
+# this.
 def in_use(fn, args):
     raise OSError("core1 in use")
 
@@ -125,7 +126,7 @@ async def sleeps(ring):
     return r is not None
 
 
-print(run(sleeps(Ring(4)), clock="virtual"))  # an empty ring does not hold a virtual clock (8.6)
+print(run(sleeps(Ring(4)), clock="virtual"))  # an empty ring does not stop a virtual clock (8.6)
 
 
 class Poller:

@@ -140,7 +140,7 @@ print(len(seen), "looked at")
 
 
 class Counted:
-    """A lock that behaves as if another thread had it until this one waits for it."""
+    """A lock that behaves as if another thread held it until this thread waits for it."""
 
     entered = 0
 

@@ -17,7 +17,7 @@ def lands(dt):
 
 
 class Lands:
-    """Ctrl-C comes in the middle of an operation, under the lock."""
+    """Raises Ctrl-C in the middle of an operation, under the lock."""
 
     def get(self, me):
         if me == main and not landed:

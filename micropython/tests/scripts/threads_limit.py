@@ -58,11 +58,11 @@ print("the third ran:", len(ran))
 print("two again:", two())
 print("three inside:", run(inner()), len(ran) <= 1)
 
-# The thread is given back before the end of the network is reported, so that the next network finds
-# it. An earlier version sometimes failed in this test.
+# The thread becomes free before the end of the network is reported, so that the next network can
+# use it. An earlier version sometimes failed in this test.
 print("2000 networks:", all(two() == [None, 7] for _ in range(2000)))
 
-# The port may say for a moment that core 1 is in use, when the thread on it has just ended.
+# For a moment after the thread on core 1 has ended, the port may report that core 1 is in use.
 busy = [3]
 
 

@@ -1,5 +1,5 @@
-# Names of weft.threads and weft.coroutines in one network: each mixture is refused with advice on
-# what to do, and the next network runs.
+# Mixes names of weft.threads and weft.coroutines in one network: each mixture is refused with
+# advice, and the next network runs.
 from weft import coroutines as c
 from weft import threads as t
 

@@ -53,7 +53,7 @@ print(run(pesters(-c, me), waits(+c, me))[1])
 
 
 class Twice:
-    """Simulates a lock that another thread has released since this thread looked at it."""
+    """Simulates a lock that another thread has released since this thread checked it."""
 
     def locked(self):
         return True

@@ -1,5 +1,5 @@
-// `process * n` and `channel * n`. weft/_backends/arrays.py makes the objects; this file hands that
-// module the properties of the original.
+// `process * n` and `channel * n`. weft/_backends/arrays.py makes the objects, from the properties
+// of the original that this file passes to it.
 #include "channels/arrays.hpp"
 
 #include "declare.hpp"
@@ -17,7 +17,8 @@ PyObject* make_channels = nullptr;
 PyMethodDef arrays_functions[] = {
     {"_set_arrays", gated<keep_given<&make_clones, &make_channels>>, METH_VARARGS, nullptr}, {}};
 
-// Stores the operand that is a number in `n`, and returns the other. Null means NotImplemented.
+// Stores the operand that is a number in `n`, and returns the other operand. Null means
+// NotImplemented.
 PyObject* times(PyObject* a, PyObject* b, PyTypeObject* type, Py_ssize_t& n) {
   PyObject* it = Py_IS_TYPE(a, type) ? a : b;
   PyObject* number = it == a ? b : a;

@@ -41,7 +41,8 @@ ChannelObject* channel(PyObject* o) noexcept { return reinterpret_cast<ChannelOb
 
 // --- Channel -------------------------------------------------------------------------------------
 
-// Records the caller's place, `file:line`, which names a channel that was given no name (rule 1.7).
+// Records the caller's place, `file:line`, which becomes the name of a channel without a name (rule
+// 1.7).
 int birthplace(ChannelObject* c) {
   const std::uint32_t number = site_here();
   if (number == 0) {
@@ -157,8 +158,8 @@ int channel_traverse(PyObject* o, visitproc visit, void* arg) {
     for (std::uint32_t i = 0; i < r->size; ++i) Py_VISIT(r->data[(r->head + i) % r->capacity].o);
   return 0;
 }
-// Called by CPython for a channel that nothing refers to. No operation waits on such a channel: an
-// operation that waits refers to its end, and the end to the channel.
+// Called by CPython for a channel that nothing refers to. No operation waits on such a channel: a
+// waiting operation refers to its end, and the end to the channel.
 int channel_clear(PyObject* o) {
   if (core::Ring<Value>* r = channel(o)->core.ring)
     while (r->size > 0) {
@@ -222,8 +223,8 @@ PyObject* make_end(PyObject* o, PyObject*) {
   if (checking) [[unlikely]]
     checking->touches(place_at(c->core), Access::make);
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
-    // The status is the one with which an operation on this end would fail (rule 2.5). If an
-    // operation would not fail, all ends of this side are gone.
+    // The status with which an operation on this end would fail (rule 2.5). If no operation would
+    // fail, all ends of this side are gone.
     Status s = c->core.how_ended<S>();
     if (!is_end(s)) s = c->core.how_ended < S == Side::in ? Side::out : Side::in > ();
     return raise_end(is_end(s) ? s : Status::retired, c, verb, -1, nullptr, false);
@@ -298,8 +299,8 @@ PyObject* plus(PyObject* o) { return make_end<Side::in>(o, nullptr); }
 PyObject* minus(PyObject* o) { return make_end<Side::out>(o, nullptr); }
 PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
 
-// Raises the error for an operation on the channel itself, since a channel is used through its
-// ends.
+// Raises the error for an operation on the channel itself, because a channel is used only through
+// its ends.
 template <const char* Verb>
 PyObject* through_an_end(PyObject* o, PyObject*, PyObject*) {
   const std::string_view verb(Verb);
@@ -359,7 +360,7 @@ void end_dealloc(PyObject* o) {
   // In a free-threaded build other threads may change the count, so the count proves nothing.
   constexpr bool only_one = false;
 #else
-  // If nothing else refers to the channel, there is no party to notify.
+  // If nothing else refers to the channel, no party needs to be notified.
   const bool only_one = Py_REFCNT(e->channel) == 1;
 #endif
   if (e->state == EndState::open && !only_one)

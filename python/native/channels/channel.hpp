@@ -17,7 +17,8 @@ struct ChannelObject {
   std::uint32_t generation;
   std::uint8_t immunity;
   bool traced;                    // whether the garbage collector tracks this object (leaf.hpp)
-  std::uint8_t readers_returned;  // how many readers ended by a return (stopped_early.cpp)
+  std::uint8_t readers_returned;  // how many readers were ended by the return of their process
+                                  // (stopped_early.cpp)
   Engine core;
 };
 
@@ -27,7 +28,7 @@ struct EndObject {
   PyObject_HEAD ChannelObject* channel;
   std::uint32_t holders;  // how many processes were given this end and have not finished (rule 2.3)
   EndState state : 4;
-  bool traced : 1;          // set if its channel is traced, or all are (leaf.hpp)
+  bool traced : 1;          // set if its channel is traced, or if all channels are (leaf.hpp)
   bool received : 1;        // set if a process that has not ended received it as a value (held.cpp)
   std::uint32_t site : 24;  // where the end was made (sites.hpp)
 };

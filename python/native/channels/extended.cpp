@@ -75,8 +75,8 @@ void extended_dealloc(PyObject* o) {
                          channel_name(ext(o)->end->channel).c_str()) < 0)
       PyErr_WriteUnraisable(Py_None);
   }
-  // When a loop of a supervised process is left, it drops its block. If an exception is set then,
-  // the exception has left the loop.
+  // A loop of a supervised process drops its block when it is left. An exception that is set then
+  // is the one that has left the loop.
   const bool died =
       PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError) && limited(ext(o));
   end_block(ext(o), ext(o)->keeps || died);
@@ -152,8 +152,8 @@ PyObject* extended_new(PyObject* end, bool keeps) {
   return reinterpret_cast<PyObject*>(x);
 }
 
-// iter(reader) and aiter(reader). The function is not gated, since in a supervised process the loop
-// is Python code.
+// Implements iter(reader) and aiter(reader). The function is not gated, since in a supervised
+// process the loop is Python code.
 PyObject* reader_iter(PyObject* o) {
   const ChannelObject* const c = reinterpret_cast<EndObject*>(o)->channel;
   const int loops = is_far(c) ? side_of(c).loops : 0;

@@ -1,5 +1,5 @@
-// The generation of this OS process. It shows whether this OS process or a parent of it has made an
-// object (rule 11.2): the child of a fork has a generation of its own.
+// The generation of this OS process, which a fork changes in the child. It shows whether an object
+// was made by this OS process or by a parent of it (rule 11.2).
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // The ends that processes hold until they end (rule 2.3): the process object lists the ends that
-// the process was given, and this file the ends that it received as values (rule 2.4).
+// the process was given, and this file lists the ends that it received as values (rule 2.4).
 //
 //   channel ──carry_ends(): an end is about to be written to it──► its reads examine what they take
 //   end under way ──taken by a process: note_received()──► received ──the process ends──► closed, unless it was sent on, given to a

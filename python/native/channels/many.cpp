@@ -4,8 +4,8 @@
 //   write_many: values into the buffer, without waiting: pass_on() ──► a write of the next, if there are more ──► pass_on() …
 //
 // One operation in a block is an ordinary read or write (operation.cpp): it may wait, be cancelled,
-// meet the channel's end and let others run. The other values are moved in one loop under the GIL,
-// at moments when no party waits: ChannelEngine::pass().
+// meet the channel's end and let other processes run. The other values are moved in one loop under
+// the GIL, at moments when no party waits: ChannelEngine::pass().
 //
 // Invariants
 //  1 Observers see operations, so while there is an observer, each value is an operation of its
@@ -39,12 +39,12 @@ bool one_by_one(const ChannelObject* c) noexcept {
   return observing() || !c->core.ring || is_wired(c) || is_far(c);
 }
 
-// The maximum number of values that are moved before the next operation, so that others run and a
-// cancellation is noticed.
+// The largest number of values that are moved before the next operation, which lets others run and
+// notices a cancellation.
 constexpr Py_ssize_t kAtOnce = 4096;
 
 // Counts n operations that have completed at once. When a process has completed as many as it may,
-// its next operation lets the others run (rule 7.7).
+// its next operation lets other processes run (rule 7.7).
 void count(Py_ssize_t n) noexcept {
   const auto all = static_cast<std::size_t>(n);
   if (LinkObject* const l = in_task() ? link_here() : nullptr) {
@@ -64,7 +64,7 @@ int gather(PyObject* reader, PyObject* list, Py_ssize_t most) {
   Py_ssize_t n = before;
   int r = 0;
   for (; n < most && end_of(reader)->state == EndState::open; ++n) {
-    if (PyList_Append(list, Py_None) < 0) {  // out of memory: the rest stays in the buffer
+    if (PyList_Append(list, Py_None) < 0) {  // memory has run out, and the rest stays in the buffer
       PyErr_Clear();
       break;
     }
@@ -72,7 +72,7 @@ int gather(PyObject* reader, PyObject* list, Py_ssize_t most) {
     PyObject* const v = c->core.pass<Side::in>(&slot) ? taken_from(c, slot.take()) : nullptr;
     if (!v) {
       Py_SET_SIZE(list, n);
-      Py_DECREF(Py_None);  // removes the place that was kept for the value
+      Py_DECREF(Py_None);  // removes the slot that was reserved for the value
       r = PyErr_Occurred() ? -1 : 0;
       break;
     }
@@ -88,14 +88,14 @@ Owned<> new_block() {
   if (list) PyList_SET_ITEM(list.get(), 0, Py_NewRef(Py_None));
   return list;
 }
-// Returns the list, with the value that was read and the values from the buffer.
+// Returns the list, filled with the value that was read and the values from the buffer.
 PyObject* block_of(PyObject* reader, Owned<> list, Owned<> first, Py_ssize_t most) {
   PyList_SetItem(list.get(), 0, first.release());
   return gather(reader, list.get(), most) < 0 ? nullptr : list.release();
 }
 
-// Moves values into the buffer, from number `done` on. Sets `done` to the number of the first value
-// that did not fit. Returns -1 with an exception.
+// Moves values into the buffer, beginning with number `done`. Sets `done` to the number of the
+// first value that did not fit. Returns -1 with an exception.
 int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
   ChannelObject* const c = end_of(writer)->channel;
   const Py_ssize_t n = std::min(PyTuple_GET_SIZE(values), done + kAtOnce);
@@ -121,10 +121,12 @@ int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
 
 struct ManyObject {
   PyObject_HEAD PyObject* end;
-  PyObject* op;      // the operation that waits or is to be awaited; null if there is none yet
+  PyObject* op;      // the operation that waits, or that is to be awaited; null if there is none
+                     // yet
   PyObject* values;  // for write_many: the tuple of values; otherwise null
   PyObject* list;    // for read_many: the list of values read; otherwise null
-  // for read_many: the maximum number of values to read; for write_many: the number written
+  // for read_many: the largest number of values to read; for write_many: the number of values
+  // written
   Py_ssize_t number;
   bool begun, over, awaited;
 };
@@ -146,7 +148,7 @@ const char* verb_of(const ManyObject* m) noexcept { return m->values ? "write_ma
 
 void many_dealloc(PyObject* o) {
   ManyObject* const m = many(o);
-  if (!m->begun && m->values) {  // for read_many, the operation of the read gives this warning
+  if (!m->begun && m->values) {  // for read_many, the read itself gives this warning
     const SavedException kept;
     if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                          "write_many on channel %s was never awaited: write `await` before it",
@@ -160,8 +162,8 @@ void many_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 
-// Continues with the operation that waits. `step` returns the operation's outcome. A write
-// continues with the next value.
+// Continues with the waiting operation. `step` returns the operation's outcome. A write continues
+// with the next value.
 template <class Step>
 PySendResult go_on(ManyObject* m, PyObject** r, Step step) {
   *r = nullptr;
@@ -203,9 +205,8 @@ PySendResult many_send(PyObject* o, PyObject* arg, PyObject** r) {
 }
 PyObject* many_iternext(PyObject* o) { return iternext_by(gated<many_send>, o); }
 PyObject* many_pysend(PyObject* o, PyObject*) { return send_by(gated<many_send>, o); }
-// Throws into the operation that waits. In a task that operation may have committed. Then it
-// completes (rule 6.3), and the cancellation comes at the next write, or after the block that was
-// read.
+// Throws into the waiting operation. In a task that operation may have committed. Then it completes
+// (rule 6.3), and the cancellation comes at the next write, or after the block that was read.
 PyObject* many_throw(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   ManyObject* const m = many(o);
   m->begun = true;
@@ -260,8 +261,7 @@ PyObject* read_block(PyObject* reader, Py_ssize_t most, bool next) {
   const bool waits = awaits();
   Owned list(new_block());
   if (!list) return nullptr;
-  // steps that may fail come before the operation, since an operation that is never awaited gives a
-  // warning
+  // steps that may fail come first, since an operation that is never awaited gives a warning
   if (waits) {
     Owned m(new_many(reader, {}, std::move(list), most));
     if (m && !(many(m.get())->op = operation_read(reader, next))) return nullptr;

@@ -4,8 +4,8 @@
 //   begin() ──begin_at(): at its channel or barrier──► decided ──────────────────────────────► conclude()
 //     │                             └──► pending: wait() ──go_on(), or wait() returns──┘
 //     └──its caller was cancelled: refused()
-//   conclude() ──► the value, None │ refused(): Cancelled, Retired, Poisoned, PeerDied; what a write
-//                                    meant to send goes with the exception
+//   conclude() ──► the value, None │ refused(): Cancelled, Retired, Poisoned, PeerDied; the exception
+//                                    contains the value that a write meant to send
 //
 // In a coroutine process or a task the operation is a small awaitable from a free list, whose life
 // awaited.hpp describes; elsewhere the operation is a call that blocks: block_in().
@@ -42,7 +42,7 @@ struct OpObject {
   OpState state;
   bool awaited;
   Value value;
-  // The process that waits; borrowed, since the process drops the operation first (awaiting.hpp).
+  // The waiting process; borrowed, since the process drops the operation first (awaiting.hpp).
   ProcessObject* process;
   TaskWaiter* task_waiter;  // the task waiter, while an asyncio task waits; owned
 
@@ -69,7 +69,7 @@ OpObject* op_of(PyObject* o) noexcept { return reinterpret_cast<OpObject*>(o); }
 Engine& core_of(PyObject* end) noexcept { return end_of(end)->channel->core; }
 
 // The originals of ends that are being written; the key is the slot of the write. Such writes are
-// rare, so operations have no field for it.
+// rare, so operations have no field for them.
 std::vector<std::pair<Value*, PyObject*>> transits;
 Transit take_transit(Operation& o, Value& slot) noexcept {
   Transit t;
@@ -118,8 +118,8 @@ void visit_sync(ProcessBase& p, runtime::WaitVisitor& v) {
   v.barrier(*static_cast<core::SyncObject*>(p.place));
 }
 
-// The `place` of an extended reader is the channel while the reader is queued, and its partner once
-// it has committed.
+// While an extended reader is queued, its `place` is the channel; once it has committed, its
+// `place` is its partner.
 bool withdraw_extended(ProcessBase& p) noexcept {
   return p.is(core::NodeFlags::queued) && weft::detail::withdraw_plain<Engine, Side::in>(p);
 }
@@ -140,13 +140,13 @@ constexpr runtime::OpKind far_sync_op{"sync", &weft::detail::withdraw_plain<Engi
 
 // --- the state machine --------------------------------------------------------------------------
 
-// Returns the core at which the operation reads; null if the operation is no read.
+// Returns the core at which the operation reads; null if the operation is not a read.
 Engine* read_core(const Operation& o) noexcept {
   if (o.type <= OpType_::far_sync) return &core_of(o.target);
   return o.type == OpType_::extended ? &ext(o.target)->end->channel->core : nullptr;
 }
 
-// Begins the operation at its channel or barrier. If `kind` becomes null, an exception is set.
+// Begins the operation at its channel or barrier. Sets `kind` to null if an exception is set.
 template <class W>
 [[gnu::always_inline]] inline Status begin_at(Operation& o, W& way, const runtime::OpKind*& kind) {
   ProcessBase& p = way.process();
@@ -188,8 +188,8 @@ template <class W>
   }
 }
 
-// Ends the operation without its value, and raises the reason. The way is passed by value, so that
-// it stays in registers on the path where nothing is refused.
+// Ends the operation without its value, and raises the reason. The way of waiting is passed by
+// value, so that it stays in registers on the path where nothing is refused.
 template <class W>
 [[gnu::noinline]] PySendResult refused(Operation& o, W way, Status s) {
   Owned<> value;
@@ -304,8 +304,8 @@ template <class W>
   return conclude(what, way, s);
 }
 
-// Called when the caller has abandoned the operation and its outcome is known. A value that the
-// operation took is lost; a value that it wrote stays with its receiver.
+// Called when the caller has abandoned the operation and the operation's outcome is known. A value
+// that the operation took is lost; a value that it wrote stays with its receiver.
 void OpObject::over(ProcessBase& p, Status s) noexcept {
   state = OpState::done;
   if (what.type == OpType_::extended) {

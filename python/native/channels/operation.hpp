@@ -1,5 +1,5 @@
 // An operation at one place: a read, a write, a sync or an extended read. operation.cpp implements
-// operations, extended.cpp the block of an extended read.
+// operations, and extended.cpp the block of an extended read.
 #pragma once
 #include "channels/channel.hpp"
 #include "processes/awaited.hpp"
@@ -19,11 +19,11 @@ enum class OpType_ : std::uint8_t {
 
 struct OpObject;
 
-// The operation, in any way of waiting. Its value is in the slot of its way of waiting (ways.hpp).
+// The operation, in any way of waiting. Its value is in the slot of that way of waiting (ways.hpp).
 struct Operation {
   PyObject* target;  // the end, the barrier or the Extended object
   OpType_ type;
-  bool transit;  // whether the value stands for an end that is sent: see `transits`
+  bool transit;  // whether the value stands for an end that is being sent: see `transits`
 };
 
 struct ExtendedObject {
@@ -46,8 +46,8 @@ PyObject* new_operation(OpType_ type, PyObject* target) noexcept;
 PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept;
 const char* verb_of(OpType_ type) noexcept;
 
-// Ensures that only one read at a time uses the object, since its block is left once. Returns -1,
-// with an exception, if a read has begun already.
+// Ensures that only one read at a time uses the object, since its block is left only once. Returns
+// -1, with an exception, if a read has already begun.
 int check_free(ExtendedObject* x);
 // Called when the read is about to begin, in process p.
 void enter_block(ExtendedObject* x, ProcessBase& p) noexcept;

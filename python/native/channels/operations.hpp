@@ -1,5 +1,5 @@
-// The operations at channels and barriers, as methods call them: each waits in the way of its
-// caller.
+// The operations at channels and barriers, as methods call them. Each operation waits in the way
+// that suits its caller.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,10 +11,10 @@ struct BarrierObject;
 PyObject* operation_read(PyObject* end, bool next);
 PyObject* operation_write(PyObject* end, PyObject* value);
 PyObject* operation_sync(BarrierObject* b);
-// Returns an awaitable that is done, for __aenter__ and the like.
+// Returns an awaitable that is already done, for __aenter__ and the like.
 PyObject* operation_ready(PyObject* owned);
 PyObject* operation_yield();
-// throws into an awaitable: for the method throw()
+// throws an exception into an awaitable, for the method throw()
 PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);
 // Operations on several values at a time (many.cpp).
 PyObject* reader_read_many(PyObject* reader, PyObject* most);

@@ -1,6 +1,6 @@
 // Choices of Python processes in a check (CheckedChoice). CheckedSelect (weft/checked_select.hpp)
-// decides with which operations a choice conflicts; this file decides whether a choice with
-// priorities starves a guard (rule 17.6).
+// determines the operations with which a choice conflicts; this file determines whether a choice
+// with priorities starves a guard (rule 17.6).
 #include <algorithm>
 
 #include "checking/engine.hpp"

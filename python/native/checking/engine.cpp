@@ -71,8 +71,8 @@ void Checker::is(const ProcessBase* p, int n) noexcept {
   of(n).begin_anew(p);
 }
 
-// Ordinary code goes on once nothing else does, so all processes that ran before have ended. A step
-// of ordinary code begins here.
+// Ordinary code goes on only when nothing else can, so all processes that ran before have ended. A
+// step of ordinary code begins here.
 void Checker::in_ordinary_code(ProcessBase* p, runtime::Run* program) noexcept {
   if (number(p) != 0) is(p, 0);
   program_ = program;
@@ -97,7 +97,7 @@ void Checker::wakes(int n) noexcept {
 
 // --- deciding -----------------------------------------------------------------------------------
 
-// Called when `chosen` goes on: all other ready processes are passed over at this step.
+// Called when `chosen` goes on: it records that this step passes over all other ready processes.
 void Checker::passes_over(std::size_t chosen) noexcept {
   if (!fair) return;
   of(ready_[chosen]).ready_since = 0;
@@ -112,7 +112,7 @@ void Checker::passes_over(std::size_t chosen) noexcept {
 }
 
 // Puts the running process into the queue, and returns whether another process goes on before it.
-// Outside a block no other process runs beside ordinary code, so the result is false.
+// The result is false for ordinary code outside a block, since no other process runs beside it.
 bool Checker::another_goes(ProcessBase* p) noexcept {
   core::RunQueue* const queue = services->queue();
   return queue && Deciding::another_goes(*queue, p, number(p), true);
@@ -120,8 +120,8 @@ bool Checker::another_goes(ProcessBase* p) noexcept {
 
 // --- points -------------------------------------------------------------------------------------
 
-// Calls the function with which this process was marked. The call is a part of the step that ends
-// here, and it may have operations of its own.
+// Calls the function with which this process was marked. The call is part of the step that ends
+// here, and it may itself begin operations.
 void Checker::call_marked(const ProcessBase* p) noexcept {
   const auto found = marked.find(p);
   if (found == marked.end()) return;
@@ -212,7 +212,7 @@ void Checker::touches(const void* place, Access how) noexcept {
   if (how == Access::all) return run.record.does_all(place, here());
   run.record.touch(run.record.place_of(place, here()), how);
 }
-// The death of an end is an outcome for a select, as poison is.
+// For a select the death of an end is an outcome, as poison is.
 void Checker::closes(const void* place, bool last, bool died) noexcept {
   run.record.closes(place, died ? Access::all : last ? Access::close : Access::close_other);
 }

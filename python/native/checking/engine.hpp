@@ -47,7 +47,8 @@ class CheckedChoice final : public CheckedSelect {
   Checker& engine_;
   Choice* choice_ = nullptr;
   // For a select with priorities, in a fair order: the step at which each guard was first passed
-  // over although it was ready. 0: at the last select the guard was not ready, or was taken.
+  // over although it was ready. 0 means that at the last select the guard was not ready, or was
+  // taken.
   std::unordered_map<std::uint64_t, std::vector<unsigned>> waits_since_;
   std::vector<unsigned>* since_ = nullptr;  // the entry for the select that has begun
 };
@@ -86,9 +87,8 @@ class Checker final : public Points, public Deciding<Checker> {
 
   std::string name_at(const void* place) const;  // the name of a channel
 
-  // Starvation (rule 17.6) is looked for only in orders that are fair: the usual one, and random
-  // ones. starving() returns after how many steps of others a process that is ready counts as
-  // starved.
+  // Starvation (rule 17.6) is searched for only in fair orders: the usual one, and random ones.
+  // starving() returns the number of steps of others after which a ready process counts as starved.
   bool fair = false;
   unsigned starving() const noexcept {
     return 1000 + run.settings.limit_each * static_cast<unsigned>(run.record.count);
@@ -105,7 +105,7 @@ class Checker final : public Points, public Deciding<Checker> {
   bool any_timer(runtime::Run& r) noexcept { return services->any_timer(r); }
   void fire_one(runtime::Run& r) noexcept { services->fire_one(r); }
 
-  // The facts that have been reported about the operation that begins.
+  // The facts that have been reported about the operation that is beginning.
   struct Arrival {
     const void* place = nullptr;
     Access how = Access::all;
@@ -123,7 +123,7 @@ class Checker final : public Points, public Deciding<Checker> {
     }
     const ProcessBase* base = nullptr;
     const void* paused = nullptr;  // the operation before which the process lets others go first
-    // the step at which another process first went before this one; 0: none did
+    // the step at which another process first went before this one; 0 if none did
     unsigned ready_since = 0;
     Arrival arrival;
     CheckedChoice choice;
@@ -138,7 +138,7 @@ class Checker final : public Points, public Deciding<Checker> {
 
   std::vector<std::unique_ptr<Checked>> processes_;  // the index is the number of the process
   std::unordered_map<const ProcessBase*, int> numbers_;
-  mutable const ProcessBase* last_ = nullptr;  // the process whose number was asked for last
+  mutable const ProcessBase* last_ = nullptr;  // the process whose number was last asked for
   mutable int last_number_ = 0;
 };
 

@@ -83,8 +83,8 @@ PyObject* f_configure(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// seed(seed, longest): sets the seed of the next random run, and the number of steps from which its
-// changes of priority are drawn.
+// seed(seed, longest): sets the seed of the next random run, and the number of steps among which
+// its changes of priority are drawn.
 PyObject* f_seed(PyObject*, PyObject* args) {
   unsigned long long seed;
   unsigned longest;
@@ -238,7 +238,7 @@ PyObject* f_events(PyObject*, PyObject*) {
   return list.release();
 }
 
-// flip(access, access, buffered): makes an entry of the relation wrong, or right again. For tests.
+// flip(access, access, buffered): inverts an entry of the relation, or restores it. For tests.
 PyObject* f_flip(PyObject*, PyObject* args) {
   unsigned a, b;
   int buffered;
@@ -248,7 +248,7 @@ PyObject* f_flip(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// conflicts(access, access, buffered): returns what the relation says. For tests.
+// conflicts(access, access, buffered): returns the entry of the relation. For tests.
 PyObject* f_conflicts(PyObject*, PyObject* args) {
   unsigned a, b;
   int buffered;
@@ -293,8 +293,7 @@ PyModuleDef definition{PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__engine() {
   using namespace weft::py;
-  // Importing weft._extension raises an error whose message gives the reason why there is no
-  // extension.
+  // Importing weft._extension raises an error whose message says why there is no extension.
   const Owned extension(PyImport_ImportModule("weft._extension"));
   const Owned native(extension ? PyObject_GetAttrString(extension.get(), "native") : nullptr);
   const Owned capsule(native ? PyObject_GetAttrString(native.get(), "_checking") : nullptr);

@@ -1,4 +1,4 @@
-// The Services that the extension gives to the engine of a check, and the reports of operations to
+// The Services that the extension offers to the engine of a check, and the reports of operations to
 // the engine (points.hpp).
 #include "checking/points.hpp"
 

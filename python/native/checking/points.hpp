@@ -30,8 +30,8 @@ using weft::checking::Begun;
 class Points {
  public:
   virtual void starts(ProcessObject*) noexcept = 0;
-  // Called when a process is about to end. Returns true if another process goes first: the process
-  // that is about to end is then in the run queue, and ends when it is run again.
+  // Called when a process is about to end. Returns true if another process goes first: the ending
+  // process is then in the run queue, and ends when it is run again.
   virtual bool ends_later(ProcessObject*) noexcept = 0;
   virtual void ended(ProcessObject*, const void* group) noexcept = 0;
 
@@ -42,7 +42,7 @@ class Points {
   // Called when the operation begins at a place. The place is null if other processes cannot see
   // it.
   virtual void arrives(ProcessBase*, const void* place, Access) noexcept = 0;
-  // Called when a select begins, and tries its guards from `from` on. Returns the guard that it
+  // Called when a select begins, and examines its guards from `from` on. Returns the guard that it
   // must take, or -1.
   virtual int selects(ProcessBase*, Choice&, std::uint32_t from, std::uint64_t key) noexcept = 0;
   // Called when the operation has begun. Returns true if the operation is over and another process
@@ -52,9 +52,9 @@ class Points {
   // on.
   virtual void stops(ProcessBase*) noexcept = 0;
 
-  // Called when ordinary code enters a block (rule 7.5), or begins an operation: ordinary code is a
+  // Called when ordinary code enters a block (rule 7.5) or begins an operation. Ordinary code is a
   // process of the check, and belongs to that run. A null run means that ordinary code is in no
-  // block, so no other process can go.
+  // block, so no other process can go on.
   virtual void in_ordinary_code(ProcessBase*, runtime::Run*) noexcept = 0;
   // Called when the process goes on after the end of this group.
   virtual void joined(ProcessBase*, const void* group) noexcept = 0;
@@ -92,14 +92,14 @@ class Checking {
 };
 extern Checking checking;
 
-// What the engine may ask of the extension.
+// The services that the engine may use.
 struct Services {
   static constexpr unsigned kVersion = 3;
   static constexpr const char* kCapsule = "weft._native._checking";
   unsigned version;
-  void (*install)(Points*, runtime::Chooser*);  // null means that nothing is checked any more
+  void (*install)(Points*, runtime::Chooser*);  // null means that nothing is checked any longer
   ProcessBase* (*running)();
-  core::RunQueue* (*queue)();  // null: ordinary code runs, outside any block
+  core::RunQueue* (*queue)();  // returns null if ordinary code runs, outside any block
   void (*coroutine_run)(core::Waker*);
   void (*greenlet_run)(core::Waker*);
   void (*greenlet_start)(core::Waker*);
@@ -123,7 +123,7 @@ void check_selects(bool on) noexcept;
 
 class Caller;
 
-// An operation of a process with a stack of its own, or of ordinary code. Other processes may go
+// An operation of a process with a stack of its own, or of ordinary code. Other processes may go on
 // before the operation begins, and again when it is over. Outside a check the object is false and
 // does nothing.
 class CheckedCall {

@@ -73,8 +73,8 @@ bool Abroad::at_barrier(const Seat& s) noexcept {
 
 Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool alone)
     : space_(space_of(seats)), seats_(std::move(seats)), values_(new Value[seats_.size()]) {
-  // The barrier's home decides a choice with a barrier, even if other parties wait: a barrier holds
-  // a choice open as the end of a process does.
+  // The barrier's home decides a choice with a barrier, even if other parties wait. A barrier holds
+  // a choice open, as the end of a process does.
   const bool barrier = std::any_of(seats_.begin(), seats_.end(), &at_barrier);
   const Peer* one = nullptr;
   bool delegated = barrier || (alone && !looks);
@@ -157,8 +157,8 @@ void Abroad::committed(std::uint32_t seat) noexcept {
   failed();  // the value will never be made
   bury();
 }
-// Destroys an Abroad that has no owner any more, when the step is over. The ends of the Abroad are
-// dropped with it, and another process may wait until they are dropped.
+// Destroys an Abroad that no longer has an owner, when the step is over. The ends of the Abroad are
+// dropped with it, and another process may be waiting for that.
 void Abroad::bury() noexcept { space_->bury(std::shared_ptr<Abroad>(this)); }
 bool Abroad::made(PyObject* value, core::Waker& waiter) {
   values_[std::exchange(making_, -1)].o = value;
@@ -223,7 +223,7 @@ std::vector<std::uint32_t> Choice::order_of_guards(std::uint32_t from) const {
   return order;
 }
 
-// The guards and events for which a choice with far guards waits.
+// The guards and events that a choice with far guards waits for.
 struct Choice::Plan {
   std::vector<Abroad::Seat> seats;
   std::vector<std::uint32_t> lasting;  // timers, and the ends of processes
@@ -254,7 +254,8 @@ Choice::Plan Choice::plan_far(const std::vector<std::uint32_t>& order, std::int6
       plan.lasting.push_back(i);
     } else {
       plan.alone = false;
-      if (g.state() == core::State::ready) {  // the guards after a ready one are not asked
+      if (g.state() == core::State::ready) {  // the guards after a ready one are not sent to the
+                                              // homes
         instead_ = at;
         break;
       }
@@ -336,7 +337,7 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
   return await_word(p, waits, run);
 }
 
-// Begins an ordinary select, because no guard that is on is far.
+// Begins an ordinary select, because no enabled guard is far.
 int Choice::begin_here(ProcessBase& p, runtime::Run* run, bool foreign) {
   from_afar_ = false;
   const auto now = [run]() noexcept { return run ? run->now() : now_ns(); };
@@ -363,7 +364,7 @@ int Choice::await_word(ProcessBase& p, std::uint32_t guards, runtime::Run* run) 
 // the homes must be asked first.
 int Choice::heard(int r) {
   if (const int seat = abroad_->to_make(); seat >= 0) {
-    // A home has committed this guard, so anything else that has happened meanwhile comes too late.
+    // A home has committed this guard, so any other event comes too late.
     const Abroad::Seat& s = abroad_->seat(static_cast<std::uint32_t>(seat));
     far_status_ = Status::ok;
     remember(static_cast<int>(s.guard));
@@ -380,7 +381,7 @@ int Choice::take_instead() {
   if (instead_ >= 0) remember(instead_);
   return instead_ >= 0 ? instead_ : cancelled;
 }
-// Called when the homes have answered: returns the guard that is chosen.
+// Called when the homes have answered. Returns the guard that is chosen.
 int Choice::come_back() {
   const std::unique_ptr<Abroad, LetGo> a = std::move(abroad_);
   const wire::Outcome o = a->outcome;
@@ -396,7 +397,7 @@ int Choice::come_back() {
 }
 
 // Sends the value of an output that had committed at another home. Returns 0 if an answer is
-// awaited; 1 or -1 if the choice is over.
+// awaited, 1 or -1 if the choice is over.
 int Choice::deliver_far(PyObject* value, ProcessBase& p, PyObject** r) {
   if (!abroad_->made(value, p)) return 0;
   *r = finish_held(p);
@@ -413,8 +414,8 @@ PyObject* Choice::finish_far() {
   return raise_end(o.in_doubt ? Status::in_doubt : o.status, c, "select", chosen_, nullptr);
 }
 
-// Called when the owner is destroyed: an outcome that has arrived is lost, and an outcome that
-// arrives later has no owner.
+// Called when the owner is destroyed: an outcome that has already arrived is lost, and an outcome
+// that arrives later has no owner.
 void Choice::give_up_far() noexcept {
   if (armed_) armed_->disarm(timer_);
   armed_ = nullptr;

@@ -31,7 +31,7 @@ class Abroad final : public wire::FarOp {
     // The guard's precondition is false: the guard takes no part, but may hold the choice open
     // (rule 5.6).
     bool off = false;
-    bool later = false;  // an output whose value is made after the commit (rule 5.8)
+    bool later = false;  // an output whose value is made only after the commit (rule 5.8)
   };
 
   static bool at_barrier(const Seat& s) noexcept;
@@ -46,7 +46,7 @@ class Abroad final : public wire::FarOp {
   void look_once();  // withdraws because a timer has expired (WIRE.md 5.9)
   bool is_over() const noexcept { return over_; }
   // Returns whether the choice was withdrawn before it was over. If so, the guard that would have
-  // been chosen instead is not chosen (rule 6.1), since perhaps not every home has been asked.
+  // been chosen instead is not chosen (rule 6.1), since perhaps not every home was asked.
   bool unwanted() const noexcept { return unwanted_; }
   bool trying() const noexcept {
     const Space::Step step(*space_);
@@ -65,7 +65,7 @@ class Abroad final : public wire::FarOp {
   void failed();
   const Seat& seat(std::uint32_t i) const noexcept { return seats_[i]; }
   PyObject* take(std::uint32_t i) noexcept { return values_[i].take(); }
-  // Returns a value for this channel that is not packed; null if there is none.
+  // Returns a value for this channel that is not packed yet; null if there is none.
   Value* bare(const Engine& c) noexcept;
 
   // The latch is set when the choice is over (unless begin() has said so), or when a value is to be
@@ -84,7 +84,7 @@ class Abroad final : public wire::FarOp {
   std::vector<Seat> seats_;
   std::shared_ptr<Value[]> values_;
   std::vector<std::unique_ptr<wire::Room>> rooms_;
-  // these references keep the ends from being given back
+  // these references keep the ends from being returned to their homes
   std::vector<std::shared_ptr<wire::FarEnd>> ends_;
   std::vector<wire::FarGuard> offer_;  // the offer, if one home decides
   std::optional<wire::Span> span_;

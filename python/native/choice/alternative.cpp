@@ -1,9 +1,8 @@
-// Alternative, a choice that is kept, and the function select: their guards and arguments.
-//
+// Alternative, a reusable choice, and the function select: their guards and arguments.
 //   made: its guards are enrolled ──select()──► busy ──select.cpp: finish()──► not busy
 //                                  └──close(), __exit__, collected──► closed
-//
-// Invariant: while it is busy, `choice` is in use by one select; it is neither closed nor changed.
+// Invariant: while an Alternative is busy, one select uses its `choice`, which is neither closed
+//     nor changed.
 #include "choice/choice.hpp"
 #include "choice/guard.hpp"
 #include "choice/select.hpp"

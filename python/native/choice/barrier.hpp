@@ -8,8 +8,8 @@ namespace weft::py {
 
 struct BarrierObject {
   PyObject_HEAD PyObject* name;
-  // For a barrier that another OS process has made: the Reader at which a read is an arrival. Null:
-  // this OS process made the barrier, and uses the core below.
+  // For a barrier that another OS process has made: the Reader at which a read is an arrival. If
+  // this is null, this OS process has made the barrier, and uses the core below.
   PyObject* far;
   std::uint32_t generation;  // the fork in which the barrier was made, as for channels
   BarrierEngine core;

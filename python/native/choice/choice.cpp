@@ -1,5 +1,5 @@
 // A choice over the core's Select and Standing (rule 5): how its guards are set, how it begins, and
-// how it ends after the commit.
+// what happens after the commit.
 #include "choice/choice.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 
 namespace weft::py {
 
-// The meaning of a guard from Python.
+// A guard in the form in which Python code gave it.
 struct Spec {
   GuardKind kind;
   PyObject* target;
@@ -201,8 +201,8 @@ int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* v
   return PyErr_Occurred() ? -1 : 0;
 }
 
-// Raises the core's report of bad use (rule 5.5). Returns -1, or 0 if there is no fault. Whether
-// any guard is on is checked elsewhere, before each select.
+// Raises the core's report of bad use (rule 5.5). Returns -1, or 0 if there is no fault. Another
+// check, before each select, finds out whether any guard is enabled.
 int Choice::raise_fault(const core::Fault& f, const char* verb) {
   switch (f.what) {
     case core::Fault::no_guard:
@@ -365,7 +365,7 @@ std::int64_t Choice::deadline() noexcept {
   return t < 0 ? prim::forever : select_->guard(t).deadline;
 }
 
-// Stops using a standing alternative. A standing alternative may receive a value while its process
+// Stops using a standing alternative. Such an alternative may receive a value while its process
 // sleeps, which an asyncio task cannot handle. So a task uses a new select over the guards each
 // time.
 void Choice::unstand() noexcept {
@@ -394,7 +394,7 @@ template <class Now>
 int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign) {
   if (foreign) unstand();
   run_ = run;
-  // A choice in a task reads the clock here, where reading it may run Python code.
+  // In a task the clock must be read here, where reading it may run Python code.
   const std::int64_t begun = timers_ && !run ? now_ns() : 0;
   const auto now = [run, begun]() noexcept { return run ? run->now() : begun; };
   if (timers_) set_deadlines(now());
@@ -461,7 +461,7 @@ void Choice::visit(runtime::WaitVisitor& v) {
 }
 
 // The outcome to which a choice had committed is lost with the choice: a value that was taken is
-// lost, and a value that was written stays with its receiver. A standing choice is used again.
+// lost, and a value that was written stays with its receiver. A standing choice can be used again.
 void Choice::give_up() noexcept {
   if (abroad_) return give_up_far();
   withdraw();
@@ -533,8 +533,8 @@ bool Choice::with_partner() const noexcept {
   return g.kind <= core::Kind::output && g.node.status == Status::pending;
 }
 
-// Returns the outcome of a guard that is at no channel: of a barrier, a timer, the end of a process
-// or skip().
+// Returns the outcome of a guard that is not at a channel: a barrier, a timer, the end of a
+// process, or skip().
 int Choice::conclude_other(std::uint32_t i, const Spec& s, PyObject** r) {
   if (s.kind == GuardKind::timer) {
     auto* t = reinterpret_cast<TimerObject*>(s.target);
@@ -551,7 +551,7 @@ int Choice::conclude_other(std::uint32_t i, const Spec& s, PyObject** r) {
   return *r ? 1 : -1;
 }
 
-// Returns the outcome of an output whose value was there before the choice.
+// Returns the outcome of an output whose value existed before the choice.
 int Choice::conclude_written(std::uint32_t i, const ChannelObject* c, PyObject** r) {
   if (transits_) transits_[i].commit();
   Owned(slots_[i].take()).reset();
@@ -563,7 +563,7 @@ int Choice::conclude_written(std::uint32_t i, const ChannelObject* c, PyObject**
   return 1;
 }
 
-// Returns the value that a guard computes, in the form to be sent; null with an exception.
+// Returns the value that a guard computes, in the form in which it is sent; null with an exception.
 Owned<> Choice::compute(std::uint32_t i, const Spec& s) {
   Owned<> value;
   {

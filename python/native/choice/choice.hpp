@@ -49,19 +49,19 @@ class Choice {
   bool has_timers() const noexcept { return armed_ != nullptr; }
   bool watches() const noexcept { return descriptors_.any(); }
   bool held() const noexcept { return standing_ ? standing_->held() : select_ && select_->held(); }
-  // Returns true if the choice has committed, and the partner still has the node of the chosen
-  // guard: the partner is an extended reader whose block is open, or a writer that makes its value.
-  // When the block is left or the value is made, the choice is woken; the choice must live until
-  // then.
+  // Returns true if the choice has committed, but the partner still has the node of the chosen
+  // guard: the partner is an extended reader whose block is open, or a writer that is making its
+  // value. When the block is left or the value is made, the choice is woken; the choice must live
+  // until then.
   bool with_partner() const noexcept;
 
   bool any_far() const noexcept { return far_; }
   // Begins the choice. Returns the index of the chosen guard, or parked. `foreign` means that p
   // belongs to an asyncio task (rule 6.6), and the caller keeps the timer.
   int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign = false);
-  // Called when a choice in an asyncio task has been woken, to look at its guards again.
+  // Called when a choice in an asyncio task has been woken, to check its guards again.
   int look_again() noexcept { return select_->look_again(); }
-  // Returns the deadline of a parked choice in an asyncio task; forever if there is none.
+  // Returns the deadline of a parked choice in an asyncio task, or `forever` if there is none.
   std::int64_t deadline() noexcept;
   bool expire() noexcept { return word().finish_as(core::TIMED_OUT); }
   // Called when the choice has been woken. Returns an index, cancelled, or parked if a standing
@@ -80,14 +80,14 @@ class Choice {
   // for that and returns true.
   bool raise_refused();
   int chosen() const noexcept { return chosen_; }
-  // Describes the choice for observers: a tuple for each guard, of its kind, its end, Barrier,
-  // Timer or None, the value sent or None, whether it is enabled, and whether its channel has
+  // Describes the choice for observers. The result has a tuple for each guard: its kind; its end,
+  // Barrier, Timer or None; the value sent or None; whether it is enabled; whether its channel has
   // retired.
   PyObject* describe() const;
-  // Called while the program is checked, when the select in process `me` begins next. `memory` is
-  // null unless the guards may be selected over again.
+  // Called while the program is checked, when the select in process `me` is about to begin.
+  // `memory` is null unless the guards may be selected over again.
   void begins_checked(ProcessBase* me, SelectMemory* memory);
-  // While the choice is parked: returns whether no party has committed or withdrawn it yet.
+  // While the choice is parked: returns whether it is neither committed nor withdrawn yet.
   bool undecided() const noexcept;
   // Returns whether another OS process has been asked and has not answered yet.
   bool asks_afar() const noexcept;
@@ -167,11 +167,10 @@ class Choice {
 
   bool far_ = false;                       // whether at least one guard is at a far channel
   std::unique_ptr<Abroad, LetGo> abroad_;  // set while other homes decide
-  // The guards for which the select waits while the homes decide: the homes' answer, and
-  // `lasting_`.
+  // The guards that the select waits for while the homes decide: the homes' answer, and `lasting_`.
   runtime::FixedArray<core::Guard> meanwhile_;
   std::vector<std::uint32_t> lasting_;
-  // The guard that is chosen if the homes answer that nothing has happened; -1 for none.
+  // The guard that is chosen if the homes answer that nothing has happened; -1 if there is none.
   int instead_ = -1;
   std::uint32_t next_ = 0;
   bool from_afar_ = false;  // whether the outcome of the chosen guard is in `far_status_`

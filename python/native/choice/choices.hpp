@@ -1,17 +1,17 @@
-// What other directories may ask about choices.
+// The functions and variables of choices that other directories use.
 #pragma once
 #include "value.hpp"
 
 namespace weft::py {
 
-// For a process whose `op` is set: facing() returns `able` if anything except its places and its
-// children could wake it, or has woken it already.
+// For a process whose `op` is set: facing() returns `able` if anything besides its places and its
+// children could wake it, or has already woken it.
 enum class Facing : std::uint8_t { able, blocked };
 Facing facing(ProcessBase& p) noexcept;
-// Returns whether the process is in an operation that has its outcome, and has not gone on yet.
+// Returns whether the process is in an operation that has its outcome, but has not gone on yet.
 bool is_woken(ProcessBase& p) noexcept;
 
-// Counts the ends closed so far, and the other events after which alternatives look at their guards
+// Counts the ends closed so far, and the other events after which alternatives check their guards
 // again.
 extern std::uint64_t ends_closed;
 

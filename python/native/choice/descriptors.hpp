@@ -1,4 +1,4 @@
-// The descriptors for which a choice waits (rule 18.3). On Linux, the engine of weft::io watches
+// The descriptors that a choice waits for (rule 18.3). On Linux, the engine of weft::io watches
 // them.
 #pragma once
 #include <memory>
@@ -17,7 +17,7 @@ class Descriptors {
   bool any() const noexcept { return !all_.empty(); }
   // Makes `g` a guard that is ready when the descriptor can be read or, if `writes`, written.
   void add(core::Guard& g, int fd, bool writes);
-  // Called before each select with a descriptor. Raises BadUse where nothing says when the
+  // Called before each select with a descriptor. Raises BadUse where nothing reports that the
   // descriptor is ready (rule 18.7), and OSError if the system has no descriptor left for the
   // engine. Returns -1 if it has raised an error, otherwise 0.
   static int check(const char* verb);

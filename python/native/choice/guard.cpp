@@ -117,7 +117,7 @@ PyObject* f_ready(PyObject*, PyObject* file) {
   GuardObject* g = fd < 0 ? nullptr : new_guard(&ReadyType, K);
   if (!g) return nullptr;
   g->target =
-      Py_NewRef(file);  // so that a file or a socket is not collected, and closed, meanwhile
+      Py_NewRef(file);  // otherwise a file or a socket could be collected, and closed, meanwhile
   g->ns = fd;
   return reinterpret_cast<PyObject*>(g);
 }
@@ -187,7 +187,7 @@ PyObject* end_wait(PyObject* o, PyObject*) {
   run_deferred();
   return end_operation(o);
 }
-// `await` without a process of weft.coroutines has nothing that could go on meanwhile.
+// Outside a process of weft.coroutines, an `await` has nothing that could go on meanwhile.
 bool may_await(const char* what) {
   if (current_coroutine() || in_task()) return true;
   bad_use("await %s outside a process of weft.coroutines: call wait(), or await it in a process",

@@ -43,7 +43,7 @@ struct TimerObject {
 extern PyTypeObject GuardType, TimerType, EndType, InputType, OutputType, ReadyType;
 
 // Reads `ended`, an argument of guards, selects and Alternatives. Returns 1 for "raise", 0 for the
-// default, -1 with an error for bad use.
+// default, or -1 with an error for bad use.
 int loud_by(PyObject* ended, const char* verb);
 
 PyObject* guard_on(PyObject* target, GuardKind kind, bool on);

@@ -1,5 +1,5 @@
-// select; and sleep, Timer.tick, the waits for a process's end and for a descriptor, which are
-// choices with one guard: one state machine over three ways of waiting (ways.hpp).
+// select; also sleep, Timer.tick, and the waits for a process's end and for a descriptor, which are
+// choices with one guard. One state machine serves three ways of waiting (ways.hpp).
 //
 //   begin() ─► advance() ──parked: wait()──► waiting ──go_on(): way.look()──► advance()
 //                  ├──chosen: Choice::conclude_guard()──► done
@@ -136,7 +136,7 @@ bool park(Choice& c, W& way, const runtime::OpKind& kind) {
   return way.wait(kind);
 }
 
-// Called when the value of the chosen guard, which was being computed or held back until now, can
+// Called when the value of the chosen guard, which until now was being computed or held back, can
 // be given to its reader.
 template <class W, class Over>
 PySendResult deliver(Choice& c, Purpose purpose, W& way, int index, PyObject* value, Over& over) {
@@ -145,8 +145,8 @@ PySendResult deliver(Choice& c, Purpose purpose, W& way, int index, PyObject* va
   return way.give(value ? outcome(c, purpose, index, value) : nullptr);
 }
 
-// Continues after begin_choice() or look(), whose result is `i`. `state` is the state of an
-// operation that waits. `over` is called before the operation gives its result.
+// Continues after begin_choice() or look(), whose result is `i`. `state` is the state of a waiting
+// operation. `over` is called before the operation gives its result.
 template <class W, class Over>
 PySendResult advance(Choice& c, Purpose purpose, W& way, int i, OpState& state, Over over) {
   while (i == Choice::parked) {
@@ -159,7 +159,7 @@ PySendResult advance(Choice& c, Purpose purpose, W& way, int i, OpState& state, 
     if (!c.raise_refused()) way.withdrawn(nullptr);
     return way.give(nullptr);
   }
-  // A computed output runs code of the user's. Until that is over the choice belongs to this
+  // A computed output runs user code. Until that code has returned, the choice belongs to this
   // operation.
   state = OpState::deciding;
   PyObject* value = nullptr;
@@ -214,7 +214,7 @@ PyObject* alarm_rings(PyObject* self, PyObject*);
 PyMethodDef alarm_def{"weft_timer", gated<alarm_rings>, METH_NOARGS, nullptr};
 
 // Sets the event loop's timer for the earliest deadline. A loop with a coarse clock may call too
-// early. Then the timer is set again, for 1 ms or more.
+// early. Then the timer is set again, to at least 1 ms.
 int set_alarm(SelectOpObject* o, std::int64_t least) {
   const std::int64_t at = o->choice->deadline();
   if (at == prim::forever) return 0;
@@ -281,8 +281,8 @@ void SelectOpObject::over(ProcessBase&, Status) noexcept {
   finish(this);
 }
 
-// The outcome is dropped at the wake-up, although the choice has committed: by the wake-up the
-// value of the chosen guard may have been made and delivered.
+// The outcome is dropped at the wake-up, although the choice has committed: by then the value of
+// the chosen guard may have been made and delivered.
 Late SelectOpObject::leave_to_partner() noexcept {
   if (task_waiter) silence(this);
   if (state == OpState::held) return [](PyObject* o, ProcessBase&) noexcept { finish(sel(o)); };
@@ -405,7 +405,8 @@ PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
   observe("begin", verb_of(purpose), guards.get(), nullptr);
   PyObject* r = block_in_select(c, purpose, remember);
   PyObject* e = r ? nullptr : take_exception();
-  guards.reset(c.describe());  // described again, because channels may have retired meanwhile
+  guards.reset(c.describe());  // the choice is described again, because channels may have retired
+                               // meanwhile
   if (!r) restore_exception(e);
   observe_returned(verb_of(purpose), guards.get(), r);
   return r;
@@ -437,7 +438,7 @@ PyObject* ready_operation(PyObject* guard, bool writes) {
 }
 
 void check_selects(bool on) noexcept {
-  plain_memory = {};  // so that selects in ordinary code begin alike in each checked run
+  plain_memory = {};  // makes selects in ordinary code begin alike in each checked run
   select_async.am_send = on            ? gated<select_send_checked>
                          : observing() ? gated<select_send_observed>
                                        : gated<send<SelectOpObject>>;
@@ -449,7 +450,7 @@ void observe_selects(bool on) noexcept {
 }
 
 Facing facing(ProcessBase& p) noexcept {
-  // The operation is read only once, because a component's thread clears it without the GIL.
+  // The operation is read only once, because a component's thread may clear it without the GIL.
   const runtime::OpKind* const op = p.operation();
   if (!op || op == &held_op) return Facing::able;
   if (op->undecided) {

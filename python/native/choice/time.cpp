@@ -157,7 +157,7 @@ PyObject* f_now(PyObject*, PyObject*) {
   return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9);
 }
 
-// _barrier_dies(barrier): makes a barrier die, because a party was killed before it could be given
+// _barrier_dies(barrier): makes a barrier die, because a party was killed before it could receive
 // the barrier (rule 8.7).
 PyObject* f_barrier_dies(PyObject*, PyObject* o) {
   if (!Py_IS_TYPE(o, &BarrierType)) return bad_use("_barrier_dies: expected a Barrier, got %R", o);
@@ -221,7 +221,8 @@ std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {
   constexpr double limit = 9.2e9;  // seconds, about 290 years
   if (s >= limit) return prim::forever;
   if (s <= -limit) return -prim::forever;
-  return static_cast<std::int64_t>(std::ceil(s * 1e9));  // rounded up: the time is never too early
+  return static_cast<std::int64_t>(std::ceil(s * 1e9));  // rounded up, so that the time is never
+                                                         // too early
 }
 
 int init_time(PyObject* m) {

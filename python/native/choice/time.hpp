@@ -1,4 +1,4 @@
-// The current time, and times that Python code gives, in nanoseconds.
+// The current time, and times from Python code, in nanoseconds.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

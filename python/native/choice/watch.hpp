@@ -10,7 +10,7 @@ PyObject* process_ended(PyObject* o, PyObject*);
 PyObject* how_it_ended(ProcessObject* p);  // returns an Ended
 // Called when the process has been started, or is watched for the first time.
 void name_watch(ProcessObject* p);
-// Returns whether the failure of `p` is reported to watchers that still live.
+// Returns whether the failure of `p` is reported to watchers that are still alive.
 bool watched_by_others(ProcessObject* p) noexcept;
 // Called when the process is done, to wake its watchers, if there are any.
 void tell_watchers(ProcessObject* p) noexcept;

@@ -4,8 +4,8 @@
 //   _component_open(path): dlopen, its entry, its ABI ──► (capsule, what it declares)
 //   _component_call(capsule, number, arguments, cpu): converts the arguments, attaches the channels ──► a call, the body of one thread process
 //
-// Invariant: a library is never unloaded, since its processes, its types and places in its source
-// are referred to for ever.
+// Invariant: a library is never unloaded, since references to its processes, its types and places
+// in its source remain forever.
 #include "components/component.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ constexpr std::uint32_t kFirstInfo = 8 + 5 * sizeof(void*),
 static_assert(sizeof(weft_process_info) >= kFirstInfo && sizeof(weft_parameter) >= kFirstParameter);
 
 // A component, with its structures at the size of this edition. Fields that are newer than the
-// component are zero. The structures point into the library.
+// component are zero. The structures are in the library.
 struct Loaded {
   weft_component component{};
   std::vector<weft_process_info> processes;
@@ -158,7 +158,7 @@ PyObject* f_open(PyObject*, PyObject* path) {
   Owned processes(PyList_New(0));
   for (const auto& process : loaded->processes) append(processes, declared(process));
   const Owned capsule(processes ? PyCapsule_New(loaded.get(), kCapsule, nullptr) : nullptr);
-  // released because the library stays loaded for ever
+  // released because the library stays loaded forever
   if (capsule) static_cast<void>(loaded.release());
   return capsule ? Py_BuildValue("OsssO", capsule.get(), c->name, or_empty(c->doc),
                                  or_empty(c->compiler), processes.get())
@@ -172,7 +172,7 @@ const Loaded* loaded_of(PyObject* capsule, unsigned process) {
   return nullptr;
 }
 
-// This is a function of its own, because the class of an aggregate is known only after the whole
+// This is a separate function, because the class of an aggregate is known only after the whole
 // declaration was read.
 PyObject* f_default(PyObject*, PyObject* args) {
   PyObject* capsule;
@@ -243,7 +243,7 @@ int add(NativeCall& c, const weft_parameter& p, PyObject* value, const std::stri
   return p.role == WEFT_VALUE ? add_value(c, p, t, value, who) : add_end(c, p, t, value, who);
 }
 
-// Reports bad use if one channel is given with two different types.
+// Reports bad use if one channel is given twice with different types.
 int look_for_twice(const NativeCall& call, std::size_t i, const std::string& who) {
   ChannelObject* const c = call.ends[i]->channel;
   for (std::size_t k = 0; k < i; ++k)
@@ -258,8 +258,8 @@ int look_for_twice(const NativeCall& call, std::size_t i, const std::string& who
   return 0;
 }
 
-// Attaches the channels, once all arguments are right. A call that is refused leaves all of its
-// channels as they were (rule 11.1), so all are checked before the first is changed.
+// Attaches the channels, once all arguments are right. A refused call leaves all of its channels as
+// they were (rule 11.1), so all channels are checked before the first is changed.
 int attach_all(const NativeCall& call, const std::string& who) {
   const std::size_t n = call.ends.size();
   for (std::size_t i = 0; n > 1 && i < n; ++i)
@@ -296,8 +296,8 @@ PyObject* f_call(PyObject*, PyObject* args) {
   return reinterpret_cast<PyObject*>(o);
 }
 
-// Runs the body of the process. The arguments are not passed, since the call already holds them,
-// and with them the ends.
+// Runs the body of the process. The arguments are not passed, since the call already holds them and
+// the ends among them.
 PyObject* call_run(PyObject* o, PyObject*, PyObject*) {
   return run_call(*reinterpret_cast<CallObject*>(o)->call);
 }

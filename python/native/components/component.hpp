@@ -1,5 +1,5 @@
-// Native components (rules 16): libraries whose processes run without the GIL, on threads of their
-// own or on the pool.
+// Native components (rules 16): libraries whose processes run without the GIL, on their own threads
+// or on the pool.
 //
 //   component.cpp         loads a library, reads its declarations, and makes a call of one of its
 //                         processes
@@ -21,7 +21,7 @@ struct ThreadProcess;
 class NativeType;
 
 // An operation whose beginning was reported to observers (component_observe.cpp). If `op` is null,
-// there is no such operation.
+// there is none.
 struct Told {
   const char* op = nullptr;
   PyObject* target = nullptr;  // an end or a barrier of the call
@@ -45,8 +45,8 @@ struct NativeCall {
   // reads this flag.
   prim::atomic<bool> in_core{false};
 
-  // Whether a channel of this call has ends in other OS processes. If so, the call's operations are
-  // done with the GIL.
+  // Whether a channel of this call has ends in other OS processes. If so, the call's operations
+  // need the GIL.
   prim::atomic<bool> abroad{false};
 
   // The fields from here on belong to the call's thread while the call runs.
@@ -54,9 +54,9 @@ struct NativeCall {
   runtime::Run* run = nullptr;
   ThreadProcess* thread = nullptr;  // the same process; null if the process is on the pool
   std::string error;                // the message of the last bad use
-  // How channels ended that its operations met, as bits: 1 << WEFT_RETIRED, ….
+  // The ways in which channels ended for the call's operations, as bits: 1 << WEFT_RETIRED, ….
   std::uint8_t met = 0;
-  // For each set of guards, the guard at which its next select begins (rule 5.4).
+  // For each set of guards: the guard at which its next select begins (rule 5.4).
   std::unordered_map<std::uint64_t, std::uint32_t> starts;
   struct Choosing;
   // The choice that has chosen a computed output, its guard `decided`, and is making the value.
@@ -68,14 +68,14 @@ struct NativeCall {
     weft_status (*finish)(NativeCall&) = nullptr;
     Value slot;
     std::uint32_t end = 0;
-    int at_once = 0;  // the guard that a select which gives way has chosen
+    int at_once = 0;  // the guard chosen by a select that gives way
     weft_value* value = nullptr;
     weft_guard* guards = nullptr;
     std::uint32_t* chosen = nullptr;
     Choosing* choosing = nullptr;
     Told told;
   } begun;
-  // The choices, by their numbers of guards. They are kept, because a report may look at a choice
+  // The choices, by their numbers of guards. They are kept, because a report may examine a choice
   // that is over.
   std::deque<std::unique_ptr<Choosing>> choosing;
 

@@ -155,7 +155,7 @@ weft_status select_abroad(Call& c, weft_guard* guards, std::uint32_t n, bool fai
   *chosen = n;
   Owned all(PyTuple_New(n));
   std::vector<Owned<>> values(n);
-  // Remembers which values had a block. A block at value i belonged to guard i. A value without a
+  // Records which values had a block. The block of value i belonged to guard i. A value without a
   // block is empty or stored in line, or its array belongs to another guard.
   std::vector<bool> had(n);
   for (std::uint32_t i = 0; all && i < n; ++i) {

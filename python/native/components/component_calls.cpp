@@ -1,5 +1,5 @@
-// A call of a component's process that runs, and its table of functions: what operation.cpp and
-// choice.cpp do for Python threads is done here without the GIL, for values that are cells.
+// A running call of a component's process, and its table of functions. It does without the GIL, for
+// values that are cells, what operation.cpp and choice.cpp do for Python threads.
 //
 //   run_call() ──Aside──► info->run(): read │ write │ select ─► core ──pending──► ThreadProcess::block() ──► status
 //        ◄──with the GIL── its outcome, as the exception that a Python process would have raised
@@ -282,7 +282,7 @@ bool read_at_once(Call& c, Engine& core, Value& slot) {
     const Operation op(c);
     i = one.scan([]() noexcept { return std::int64_t{0}; });
   }
-  // The read has committed, and its writer is still making the value.
+  // The read has committed, but its writer is still making the value.
   if (i == core::Select::parked) {
     c.thread->place = &core;
     static constexpr runtime::OpKind held{"read", [](ProcessBase&) noexcept { return false; },
@@ -304,7 +304,7 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
   ChannelObject* const channel = c.ends[end]->channel;
   Engine& core = channel->core;
   while (*n < most && c.abroad.load(std::memory_order_relaxed) && is_wired(channel)) {
-    // An observer must see each value as a read of its own, as with Python code (many.cpp), so no
+    // An observer must see each value as a separate read, as with Python code (many.cpp), so no
     // more values are read here.
     if (observing()) return WEFT_OK;
     if (!read_at_once_abroad(c, end, to + *n)) return WEFT_OK;
@@ -496,13 +496,13 @@ void pin(int cpu) noexcept {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(cpu, &set);
-  // Whether the CPU can be used was checked when the process was made.
+  // Whether the CPU can be used was already checked when the process was made.
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
 // Called when the component has ended its thread (rule 7.14), so that its process has failed. The
-// thread stays here for ever: the next frames to unwind are the interpreter's, and these must not
-// be unwound. So the ThreadProcess of the call stays too.
+// thread stays here forever: the next frames to unwind belong to the interpreter, and must not be
+// unwound. So the ThreadProcess of the call stays too.
 [[noreturn]] void thread_ended(Call& c) {
   ThreadProcess* const t = c.thread;
   PyErr_Clear();
@@ -511,7 +511,7 @@ void pin(int cpu) noexcept {
       "throw, in its place");
   c.process = c.thread = nullptr;
   PyThreadState* const state = PyThreadState_Get();
-  // Restores the context that was there before this process ran (process.cpp).
+  // Restores the context that existed before this process ran (process.cpp).
   t->object->context = std::exchange(state->context, nullptr);
   ++state->context_ver;
   end_process(t->object, *t, nullptr);
@@ -585,7 +585,7 @@ PyObject* run_call(NativeCall& c) {
   c.process = c.thread = static_cast<ThreadProcess*>(t);
   c.run = t->run;
   if (ProcessObject* const p = process_object(t)) p->native_code = 1;
-  // The place of the process is its declaration, until an operation gives a place of its own.
+  // The place of the process is its declaration, until an operation gives another place.
   go_to(c, {c.info->file, c.info->line});
   if (c.cpu >= 0) pin(c.cpu);
   weft_failure f{0, nullptr, nullptr};

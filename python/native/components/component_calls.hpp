@@ -37,7 +37,7 @@ extern prim::atomic<std::uint32_t> task_waiters;  // written under the GIL
 extern std::vector<Call*> running_calls;          // protected by the GIL
 
 // Marks the time that a thread without the GIL spends in a core, except while it sleeps
-// (aside.hpp). Either the thread sets its mark before it looks for task waiters, or the code that
+// (aside.hpp). Either the thread sets its mark before it checks for task waiters, or the code that
 // makes the first task waiter sees the mark.
 class Operation {
  public:
@@ -60,8 +60,8 @@ class Operation {
 };
 
 inline weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
-// Return the outcome of an operation. An operation that returns cancelled() has met the request to
-// cancel, so the next operation goes on (rule 6.1).
+// Return the outcome of an operation. An operation that returns cancelled() has consumed the
+// request to cancel, so the next operation goes on (rule 6.1).
 weft_status cancelled(Call& c) noexcept;
 weft_status status_of(Call& c, Status s) noexcept;
 // Records that an operation has met this end of a channel (rule 3.5). Returns `end`.
@@ -73,7 +73,7 @@ bool may_wait(Call& c, const char* verb);
 EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb);
 BarrierEngine* barrier_at(Call& c, std::uint32_t number, const char* verb, bool sync = false);
 void go_to(Call& c, weft_place at) noexcept;
-// Move values between the component and a slot.
+// Moves values between the component and a slot.
 weft_status taken(Call& c, std::uint32_t end, PyObject* o, weft_value* to);
 PyObject* given(Call& c, std::uint32_t end, const weft_value& v);
 void not_sent(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept;

@@ -11,7 +11,7 @@
 //    ends in other OS processes the operations are those of a Python thread (component_abroad.cpp),
 //    which are reported elsewhere.
 //  3 Values are not shown, since they belong to the component. Observation does not change what
-//    happens to the process: no request of a cancellation is met here.
+//    happens to the process: no request to cancel is consumed here.
 #include "channels/marks.hpp"
 #include "choice/barrier.hpp"
 #include "components/component.hpp"

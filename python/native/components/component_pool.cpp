@@ -1,12 +1,12 @@
-// Coroutines of components on the pool (rule 16.10): a few native threads of a run, each with a
-// scheduler of its own and without the GIL.
+// Coroutines of components on the pool (rule 16.10): a few native threads of a run, each with its
+// own scheduler and without the GIL.
 //
 //   start_pooled() ──posts to the thread that has the fewest──► pooled_run() ─► info->step() ──WEFT_PENDING──► parked (op says on what)
 //                                                                   ▲                                             │ woken: posted
 //                                                                   └─────────────────────────────────────────────┘
 //   step() ends ──With──► ended: its group is notified; the last one takes its thread with it, and the group waits for the thread
 //
-// A cancellation: nudge() posts a waker of the thread's own, which withdraws the cancelled
+// For a cancellation, nudge() posts a waker that belongs to the thread and withdraws the cancelled
 // operation. The withdrawal is done with the GIL, which it may need. A thread that has the GIL may
 // wait for the locks of groups (aside.hpp, invariant), so the GIL is taken before them.
 //
@@ -51,8 +51,7 @@ class PoolThread final : public runtime::Executor {
   void nudge() noexcept override {
     if (!asked_.exchange(true, std::memory_order_seq_cst)) scheduler.post(&withdrawer_);
   }
-  // Returns false on a thread that is without the GIL, because a withdrawal on the spot needs the
-  // GIL.
+  // Returns false on a thread without the GIL, because an immediate withdrawal needs the GIL.
   bool here() const noexcept override { return scheduler.here() && !aside(); }
   const runtime::ProcessOps& ops_here(const runtime::ProcessOps& ops) override {
     return scheduler.ops_here(ops);
@@ -61,7 +60,7 @@ class PoolThread final : public runtime::Executor {
   runtime::Run& run;
   runtime::Scheduler scheduler;
   std::uint32_t live = 0;
-  runtime::Group* last = nullptr;  // the group of the last process, which waits for the thread too
+  runtime::Group* last = nullptr;  // the group of the last process, which also waits for the thread
   WatchedStep step;                // the step that the thread runs
 
  private:
@@ -134,8 +133,8 @@ void pool_body(void* arg) {
     }
     own_thread(PyThreadState_Get(), nullptr);
     t->last->finished(0, nullptr);
-    // The thread leaves the run before any code of the user's runs on this thread: as soon as
-    // another thread has the GIL, the run may end.
+    // The thread leaves the run before any user code runs on this thread: as soon as another thread
+    // has the GIL, the run may end.
     t->run.gone();
     delete t;
     run_deferred();
@@ -193,7 +192,8 @@ void pooled_run(core::Waker* w) {
     run_deferred();
     PyObject* const r = conclude(c, s, f);
     c.process = nullptr;
-    here.running = nullptr;  // operations that finalisers begin from here on belong to no process
+    here.running = nullptr;  // operations that finalisers begin after this point belong to no
+                             // process
     end_pooled(p, r);
     run_deferred();
   }
@@ -290,7 +290,7 @@ weft_status finish_write(Call& c) {
   const Value dropped(left);  // the value that a full buffer has given back
   return WEFT_OK;
 }
-// Reports to observers the outcome of the operation that was begun.
+// Reports the outcome of the current operation to observers.
 weft_status told(Call& c, weft_status s) noexcept {
   return ends(c, std::exchange(c.begun.told, {}), s);
 }
@@ -300,7 +300,7 @@ weft_status wait(Call& c, const runtime::OpKind& kind) noexcept {
   return WEFT_PENDING;
 }
 weft_status finish_sync(Call& c) { return status_of(c, c.process->status); }
-// Called when the operation that was begun has completed at once, with status s.
+// Called when the current operation has completed at once, with status s.
 weft_status over(Call& c, Status s) {
   c.process->status = s;
   return gives_way(c) ? WEFT_PENDING : finish(reinterpret_cast<weft_process*>(&c));

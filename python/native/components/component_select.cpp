@@ -177,7 +177,8 @@ weft_status end(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* c
   return s;
 }
 
-// Returns a channel of these guards that has ends in other OS processes; null if there is none.
+// Returns the first channel of these guards that has ends in other OS processes; null if there is
+// none.
 ChannelObject* wired_among(Call& c, const weft_guard* guards, std::uint32_t n) noexcept {
   ChannelObject* found = nullptr;
   for (const weft_guard* g = guards; g != guards + n; ++g)
@@ -186,15 +187,15 @@ ChannelObject* wired_among(Call& c, const weft_guard* guards, std::uint32_t n) n
   return found;
 }
 
-// Begins a choice. Returns null if no choice was begun; `status` then says why. If *far has been
-// set, the channel `*far` has ends in other OS processes, and nothing was begun.
+// Begins a choice. Returns null if no choice was begun; `status` then says why. If `*far` is set,
+// it is a channel with ends in other OS processes, and nothing was begun.
 Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
                       std::uint32_t* chosen, weft_place at, int& i, ChannelObject** far,
                       weft_status& status) {
   *chosen = n;
   status = WEFT_BAD_USE;
-  // A select of timers alone is refused too: a choice whose value is being made may be kept in the
-  // same place.
+  // A select of timers alone is refused too, since a choice whose value is being made may be stored
+  // in the same place.
   if (!idle(c, "select or sleep")) return nullptr;
   if (n == 0) {
     bad(c, "select without guards would wait for ever");
@@ -324,7 +325,7 @@ weft_status finish_select(Call& c) {
 
 namespace {
 
-// A partner holds the chosen guard's node, and wakes the process when it releases the node.
+// A partner holds the node of the chosen guard, and wakes the process when it releases the node.
 constexpr runtime::OpKind held_op{"select", [](ProcessBase&) noexcept { return false; }, nullptr};
 
 // Delivers the value if the channel has been wired to other OS processes since the commit.

@@ -1,4 +1,4 @@
-// What other directories may ask about native components.
+// The functions of native components that other directories use.
 #pragma once
 #include "value.hpp"
 
@@ -10,8 +10,8 @@ struct ThreadProcess;
 
 void start_pooled(runtime::Group& g, ProcessObject* p);
 // Called before ends of a native channel are made in other OS processes. When it returns, no
-// component is in an operation at the channel without the GIL, and none begins one. The function
-// may release the GIL, but not after its last look at the components.
+// component is in an operation at the channel without the GIL, and none can begin one. The function
+// may release the GIL, but not after its last check of the components.
 void go_abroad(const ChannelObject* c);
 
 // Runs a process on the pool; the address of this function also marks the wakers of processes on
@@ -19,19 +19,19 @@ void go_abroad(const ChannelObject* c);
 void pooled_run(core::Waker* w);
 inline bool is_pooled(const ProcessBase& p) noexcept { return p.ops->run == &pooled_run; }
 
-// Returns whether the thread runs a component, which reports its own place in its source. Needs the
-// GIL.
+// Returns whether the thread runs a component, which itself reports its place in its source. Needs
+// the GIL.
 bool in_component(const ThreadProcess& t) noexcept;
 
 // Tasks of asyncio that wait at channels (TaskWaiter). They may be woken any number of times, and
-// may be destroyed at any time. So a party that wakes them must hold the GIL from its look at the
-// waiting queue to its last access. While there is such a task, operations of components are done
+// may be destroyed at any time. So a party that wakes them must hold the GIL from its first access
+// to the waiting queue to its last. While there is such a task, operations of components are done
 // with the GIL (component_calls.cpp); the first task waits until the operations that were begun
 // without the GIL are over.
 void task_waiter_comes();  // may release the GIL
 void task_waiter_goes() noexcept;
-// Called in the child of a fork: the parent's calls do not exist there. Without this the child
-// would wait for ever for a call that was in an operation at the fork.
+// Called in the child of a fork, where the parent's calls do not exist. Otherwise the child would
+// wait forever for a call that was in an operation at the fork.
 void forget_calls() noexcept;
 
 }  // namespace weft::py

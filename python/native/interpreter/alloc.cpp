@@ -2,7 +2,7 @@
 // nothing.
 //
 // Invariant: from allocations(True) to allocations(False) every request of the three domains passes
-// through count(). Requests of the raw domain may come without the GIL.
+// through count(). Requests of the raw domain may come from threads without the GIL.
 #include <atomic>
 
 #include "gate.hpp"
@@ -37,8 +37,8 @@ void plain_free(void* w, void* p) {
   a.free(a.ctx, p);
 }
 
-// allocations(on): begins or ends the count, and returns the number of requests since the count
-// began, before those of this call itself.
+// allocations(on): begins or ends the count. Returns the number of requests since the count began,
+// not counting those of this call.
 PyObject* f_allocations(PyObject*, PyObject* on) {
   const long so_far = requests.load();
   const bool wanted = on == Py_True;

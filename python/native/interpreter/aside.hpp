@@ -18,8 +18,8 @@
 
 namespace weft::py {
 
-// The thread state of a thread that is aside. Null: the thread has the GIL, or is not one of
-// Weft's.
+// The thread state of a thread that is aside. If it is null, the thread has the GIL, or is not one
+// of Weft's.
 inline constinit thread_local PyThreadState* aside_state = nullptr;
 inline bool aside() noexcept { return aside_state != nullptr; }
 

@@ -22,8 +22,7 @@ std::atomic<bool> closed{false};
 
 #ifdef Py_GIL_DISABLED
 
-// The number of threads between their check of `closed` and the end of the call by which they
-// enter.
+// The number of threads that have checked `closed` and are still in the call by which they enter.
 std::atomic<unsigned> coming{0};
 
 struct DoorPlace {
@@ -34,8 +33,8 @@ struct DoorPlace {
 };
 
 // Waits until no thread is entering. Next the interpreter frees the states of all threads but this
-// one. A thread that entered at that moment would find its own state gone. This thread's state is
-// released meanwhile, because a thread that enters may wait for this one to stop, or for the gate.
+// one. A thread that entered at that moment would find its own state freed. This thread's state is
+// released meanwhile, because an entering thread may wait for this one to stop, or for the gate.
 void wait_for_who_comes() noexcept {
   PyThreadState* const mine = PyEval_SaveThread();
   while (coming > 0) sched_yield();
@@ -55,15 +54,15 @@ class Door {
   void leave() noexcept { sem_post(&places_); }
 
  private:
-  // The number of places is just enough to keep the lock busy: while one thread is on its way out
-  // of the kernel, another is ready.
+  // Just enough places to keep the lock busy: while one thread is leaving the kernel, another is
+  // ready.
   static constexpr unsigned kPlaces = 4;
   sem_t places_;
 };
 Door door;
 void wait_for_who_comes() noexcept {}
 
-class DoorPlace {  // while this object lives, the thread has a place of its own
+class DoorPlace {  // while this object lives, the thread has one of the places
  public:
   DoorPlace() noexcept { door.enter(); }
   DoorPlace(const DoorPlace&) = delete;
@@ -86,8 +85,8 @@ void take_lock(PyThreadState* mine) noexcept {
     }
     PyEval_RestoreThread(mine);
   } catch (abi::__forced_unwind&) {
-    // The exception is pthread_exit()'s: the interpreter ended while the thread waited for the
-    // lock. Unwinding would destroy frames that must stay.
+    // This exception comes from pthread_exit(): the interpreter ended while the thread waited for
+    // the lock. Unwinding would destroy frames that must stay.
     for (;;) pause();
   }
 }
@@ -96,7 +95,7 @@ PyObject* called(PyObject* f, PyObject* a, PyObject* b) noexcept {
   PyObject* const args[] = {a, b};
   try {
     return PyObject_Vectorcall(f, args, b ? 2 : a ? 1 : 0, nullptr);
-  } catch (abi::__forced_unwind&) {  // The thread stays here for ever, as in take_lock().
+  } catch (abi::__forced_unwind&) {  // The thread stays here forever, as in take_lock().
     for (;;) pause();
   }
 }
@@ -109,7 +108,7 @@ PyGILState_STATE enter_interpreter() {
       for (;;) pause();
     }
     return PyGILState_Ensure();
-  } catch (abi::__forced_unwind&) {  // The thread stays here for ever, as in take_lock().
+  } catch (abi::__forced_unwind&) {  // The thread stays here forever, as in take_lock().
     for (;;) pause();
   }
 }

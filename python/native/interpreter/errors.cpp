@@ -21,14 +21,13 @@ Errors errors;
 namespace {
 
 // The names of the attributes of a ChannelEnd. They are interned, so that the interpreter finds
-// them in its cache.
+// them quickly in its cache.
 struct {
   PyObject *channel, *guard, *in_doubt, *met, *strength, *value;
 } names;
 
-// Makes a ChannelEnd. Processes commonly end by one, so it is made without a call of __init__
-// (errors.py): with that call, making one takes four times as long. raise_end() sets the same
-// attributes.
+// Makes a ChannelEnd without calling its __init__ (errors.py), which would take four times as long;
+// processes commonly end by a ChannelEnd. raise_end() sets the same attributes as __init__.
 PyObject* new_end(PyObject* type, PyObject* text) {
   const Owned args(text ? PyTuple_Pack(1, text) : nullptr);
   auto* const t = reinterpret_cast<PyTypeObject*>(type);
@@ -70,7 +69,7 @@ PyObject* to_str(const std::string& s) {
 
 std::string channel_name(ChannelObject* c) { return runtime::name_of(c->core); }
 
-// Returns the format without reprs. It is used when a `__repr__` has raised. The `__repr__` of a
+// Returns the format without reprs, for use when a `__repr__` has raised. The `__repr__` of a
 // deeply nested list does so.
 static std::string without_reprs(std::string format) {
   // "%.0s" skips the object, so that nothing else of the object is shown.
@@ -231,9 +230,9 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
   return nullptr;
 }
 
-// Called with an exception set, which the user's code has raised while a value was packed or
-// unpacked. If the caller of the operation would take that exception for the end of a loop or of a
-// channel, BadUse replaces it.
+// Called with an exception set, which user code has raised while a value was packed or unpacked. If
+// the caller of the operation would take that exception for the end of a loop or of a channel,
+// BadUse replaces it.
 void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept {
   for (PyObject* const means_more :
        {PyExc_StopIteration, PyExc_StopAsyncIteration, PyExc_GeneratorExit, errors.ChannelEnd}) {

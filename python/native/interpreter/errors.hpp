@@ -1,5 +1,5 @@
-// Functions for all files, which set, take and restore exceptions, and name channels in their
-// texts.
+// Functions, used in all files, that set, take and restore exceptions, and that name channels in
+// their texts.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

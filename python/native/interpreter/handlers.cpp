@@ -1,12 +1,12 @@
 // Signal handlers that may act (rule 10.3): handlers from which an end, a channel, a barrier, a
-// process or a group can be reached. While there is one, a run in which all processes wait is not
+// process or a group can be reached. While one is set, a run in which all processes wait is not
 // deadlocked: a signal may come, and its handler may act on the run.
 //
 //   Search: the handler ──► each function that it calls, and that those call: a Context
 //   Context: what the function refers to (closure, defaults, the object it is bound to),
 //            and the names it uses: in these objects, in its globals and in modules
 //
-// Only names are followed: otherwise the handler of a web server would reach the whole program. A
+// Only names are followed; otherwise the handler of a web server would reach the whole program. A
 // function may hand the objects of its context to the functions that it calls. So the names of
 // those functions are looked up in the caller's context too, kCalls calls deep.
 //
@@ -118,7 +118,7 @@ PyObject* handler_of(int n) noexcept {
 // look-up might run a method of a key, so names are not looked up there.
 class Dictionaries {
  public:
-  // Returns a borrowed reference. Null: the name is not there, or `dict` has keys that are not
+  // Returns a borrowed reference; null if the name is missing, or `dict` has keys that are not
   // plain strings.
   PyObject* get(PyObject* dict, PyObject* name) {
     PyObject* const found = dict && plain(dict) ? PyDict_GetItemWithError(dict, name) : nullptr;
@@ -165,13 +165,13 @@ class Search {
   }
 
  private:
-  // The maximum number of steps, which take at most 0.1 s.
+  // The largest number of steps, which take at most 0.1 s.
   static constexpr std::size_t kMost = 600'000;
   static constexpr int kCalls = 2;
 
   bool is_over() const noexcept { return found_ || dicts_.steps > kMost; }
-  // Queues function `f`, to be searched in a Context of its own. `self` is the object to which it
-  // is bound, or null.
+  // Queues function `f`, which is searched in its own Context. `self` is the object to which it is
+  // bound, or null.
   void call(PyObject* f, PyObject* self) {
     if (depth_ < kCalls && called_.insert({f, self}).second)
       calls_.push_back({f, self, depth_ + 1});
@@ -189,8 +189,8 @@ class Search {
     return t->tp_dealloc == one->tp_dealloc &&
            (t->tp_traverse == one->tp_traverse || !PyType_IS_GC(t));
   }
-  // Returns whether the class is written in Python, and not one of Weft's. (Weft's objects are
-  // searched whole.)
+  // Returns whether the class is written in Python and is not one of Weft's. (Weft's objects are
+  // searched completely.)
   bool of_others(PyTypeObject* t) {
     if (!of_python(t)) return false;
     const auto [it, is_new] = others_.try_emplace(t, false);
@@ -249,8 +249,8 @@ class Search {
       named_.push_back({PyFunction_GET_GLOBALS(f), How::space, 0});
       named_.push_back({PyImport_GetModuleDict(), How::space, 0});
     }
-    // Looks the names up. `calls`: how many calls deep the names of called functions are looked up
-    // in this context.
+    // Looks the names up. `calls` is how many calls deep the names of called functions are looked
+    // up in this context.
     void run(int calls) {
       for (;; --calls) {
         do {

@@ -6,10 +6,10 @@
 // the moment the kernel puts the thread to sleep, or on another thread, would go unnoticed. So
 // Weft's handler wraps Python's and wakes the main thread. Weft's handler is set while a network
 // runs, and when ordinary code of the main thread waits outside any network; after such a wait it
-// stays set. The program may set a handler of its own. While a network runs, the program's handler
-// is left as it is. In ordinary code Weft's handler wraps a new handler of SIGINT at the next wait;
-// it wraps a new handler of another signal only once the handler of SIGINT has changed too, or a
-// network has run.
+// stays set. The program may set its own handler. While a network runs, that handler is left as it
+// is. In ordinary code Weft's handler wraps a new handler of SIGINT at the next wait; it wraps a
+// new handler of another signal only once the handler of SIGINT has changed too, or a network has
+// run.
 //
 // Invariants
 //  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits
@@ -62,7 +62,7 @@ void stirring_handler(int number) {
   const int error = errno;
   if (const std::uint64_t bit = std::uint64_t{1} << (number - 1); holding.load()) {
     held_back.fetch_or(bit);
-    // If the hold has ended meanwhile without noticing this signal, the signal is passed on now.
+    // If the hold has ended meanwhile without noticing this signal, the signal is passed on here.
     if (holding.load() || !(held_back.fetch_and(~bit) & bit)) return;
   }
   if (const Handler h = pythons.load(std::memory_order_relaxed)) h(number);
@@ -93,14 +93,14 @@ void stir_by_signals() {
     }
   }
 }
-// The handler of SIGINT when Weft's handlers were set for a wait outside any run. `known`: no run
-// has removed Weft's handlers since.
+// The handler of SIGINT at the time when Weft's handlers were set for a wait outside any run.
+// `known` means that no run has removed Weft's handlers since.
 Handler sigint_then{};
 bool known = false;
 
-// Called when the main thread waits outside any run: Weft's handlers stay from now on, until the
-// program sets others. To notice such a change, only the handler of SIGINT is checked, which takes
-// one system call.
+// Called when the main thread waits outside any run. From then on Weft's handlers stay, until the
+// program sets others. To notice that, only the handler of SIGINT is checked, which takes one
+// system call.
 void stir_outside() {
   struct sigaction a {};
   if (sigaction(SIGINT, nullptr, &a) != 0 || (known && a.sa_handler == sigint_then)) return;
@@ -126,7 +126,7 @@ void leave_signals() noexcept {
 // end_elsewhere() ends those programs.
 PyObject *everywhere = nullptr, *end_elsewhere = nullptr;
 
-// A process, and what it does.
+// A process, and the operation that it is in.
 struct Row {
   std::uint32_t id;
   std::string path, does;
@@ -135,7 +135,8 @@ struct Row {
 // The rows of the processes for which `wanted` holds, in the order of their numbers.
 template <class F>
 std::vector<Row> rows_where(PyRun& run, F&& wanted) {
-  // Paths are made after the walk, because they take the groups' locks, which are held during it.
+  // Paths are made after the walk, because making a path takes the locks of groups, which the walk
+  // holds.
   std::vector<ProcessBase*> all;
   run.run.each_process([&](ProcessBase& p) {
     if (wanted(p)) all.push_back(&p);
@@ -197,7 +198,7 @@ void say(std::string s, const std::vector<std::string>& lines) {
   PySys_FormatStderr("%s", s.c_str());
 }
 
-// Called when Ctrl-C has come again: a process that was cancelled and has not come to an operation
+// Called when Ctrl-C has come again: a process that was cancelled but has not come to an operation
 // may never come to one.
 void insist() {
   const Owned r(end_elsewhere ? PyObject_CallNoArgs(end_elsewhere) : nullptr);
@@ -249,7 +250,7 @@ Interrupts::Interrupts() {
                                                      : nullptr);
   Owned r(mine ? set_sigint(mine.get()) : nullptr);
   if (mine && !r && PyErr_ExceptionMatches(PyExc_ValueError)) {
-    // Either a handler has raised the exception, or Python has, because another thread is the main
+    // The exception was raised by a handler, or by Python because another thread is the main
     // thread.
     Owned first(take_exception());
     r.reset(set_sigint(mine.get()));
@@ -270,8 +271,8 @@ Interrupts::~Interrupts() {
   if (!old_) return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
-  // The exception that a handler has raised for a signal at the very end. The exception is
-  // reported, and Weft's handler is removed all the same.
+  // The exception that a handler has raised for a signal at the very end. It is reported, and
+  // Weft's handler is removed in spite of it.
   PyObject* raised = nullptr;
   for (int n = 0; n < kSignals; ++n) {
     const Owned r(set_sigint(old_));

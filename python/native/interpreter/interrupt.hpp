@@ -27,9 +27,10 @@ class Interrupts {
   bool watching_ = false;
 };
 
-// From watch_signals() to unwatch_signals(), a signal that has a Python function wakes a sleeping
-// main thread, and HoldSignals holds such a signal back. Both are called on the main thread, with
-// the interpreter lock. watch_signals() returns false where there are no signals to watch.
+// Between watch_signals() and unwatch_signals(), a signal that has a Python function wakes a
+// sleeping main thread, and HoldSignals holds such a signal back. Both functions are called on the
+// main thread, with the interpreter lock. watch_signals() returns false where there are no signals
+// to watch.
 void say_where(PyRun& run);  // writes each process to standard error
 bool watch_signals();
 void unwatch_signals() noexcept;
@@ -53,7 +54,7 @@ void main_sleeps_by(runtime::Parking* p) noexcept;
 
 // Does what PyErr_CheckSignals() does, on a thread that is in an operation.
 int run_handlers() noexcept;
-// Returns a text for messages: which code ran on this thread while the thread was in an operation.
+// Returns a text for messages that says which code ran on this thread while it was in an operation.
 const char* who_ran_there() noexcept;
 
 // Called in the child of a fork: the thread that forked is the main thread there.

@@ -1,8 +1,8 @@
 // Channels and ends that cannot be part of a cycle of references: a channel without a buffer refers
 // only to its name, and its ends refer only to it. The garbage collector does not track such
-// objects, and they have no header for the collector. With a million processes they would be three
-// in five of the objects that the collector visits. In builds without a GIL the ends are tracked,
-// so that they can be found.
+// objects, and they have no header for the collector. With a million processes, three in five of
+// the objects that the collector visits would be such objects. In builds without a GIL the ends are
+// tracked, so that they can be found.
 //
 //   allocate(type, traced) ──► track() ──► untrack() ──► release()
 //
@@ -14,8 +14,8 @@
 
 namespace weft::py {
 
-// From 3.14 on the interpreter may put any dying object of such a type in a list that runs through
-// the headers.
+// In 3.14 and later the interpreter may put any dying object of such a type in a list that is
+// linked through the headers.
 #if PY_VERSION_HEX < 0x030E0000 && !defined(Py_GIL_DISABLED)
 inline constexpr bool headerless = true;
 #else

@@ -1,4 +1,4 @@
-// Functions that refuse wrong arguments and calls and that only few files need.
+// Functions that refuse wrong arguments and calls, and that only few files need.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

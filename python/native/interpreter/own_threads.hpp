@@ -1,4 +1,4 @@
-// The threads that Weft has started itself. strangers.hpp is about foreign threads.
+// The threads that Weft has started. strangers.hpp is about foreign threads.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -8,7 +8,7 @@
 namespace weft::py {
 
 // Records a thread that Weft started, so that it is not foreign to its run. A null `run` means that
-// the thread works for no run, and is idle.
+// the thread is idle, and works for no run.
 void own_thread(PyThreadState* t, runtime::Run* run);
 void lend_thread(PyThreadState* t);  // makes the thread foreign to every run for a while
 void disown_thread(PyThreadState* t) noexcept;

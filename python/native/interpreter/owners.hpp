@@ -1,13 +1,13 @@
-// Without a GIL, an object is freed with its last reference only if its owner, the thread that made
-// it, drops that reference. If another thread drops the last reference, the object is queued until
-// its owner runs Python code again. But an owner that sleeps in Weft may wait for an end within
-// that object (rule 12.2).
+// Without a GIL, dropping the last reference frees an object only if its owner, the thread that
+// made it, drops it. If another thread drops the last reference, the object is queued until its
+// owner runs Python code again. But an owner that sleeps in Weft may wait for an end within that
+// object (rule 12.2).
 //
 //   a thread drops what another has made ──► CPython marks its owner
 //      └──the owner sleeps here: wake_owners()──► disturbed, drop_own()
 //      └──it is about to sleep──► drop_own()
 //
-// Invariant: while an owner that is marked sleeps, no run concludes that nothing can wake it.
+// Invariant: while a marked owner sleeps, no run concludes that nothing can wake it.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

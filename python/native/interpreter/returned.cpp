@@ -1,12 +1,12 @@
-// How an awaitable returns its value where the interpreter calls tp_iternext. CPython 3.12 and
+// Lets an awaitable return its value where the interpreter calls tp_iternext. CPython 3.12 and
 // later always call tp_iternext; earlier versions call am_send.
 //
 //   am_send ──value──► a StopIteration: a new one, or the spare one ──raised──► the interpreter
 //       takes the value, and drops the StopIteration ──► spare
 //
 // The StopIteration raised here is of a subclass that keeps its last freed object for reuse, so
-// that a communication allocates none. It is raised without a context (the exception being
-// handled), since no program sees it.
+// that a communication allocates none. It has no context (the exception being handled), since no
+// program sees it.
 //
 // Invariant: the spare object is untracked, and holds no value and no attribute that was set on it.
 // Its `args` are empty, as are those of every object of this subclass.
@@ -28,7 +28,7 @@ destructor dealloc_for_good;
 
 void stop_dealloc(PyObject* o) {
   auto* e = reinterpret_cast<PyStopIterationObject*>(o);
-  // An object without args was cleared by the collector.
+  // The collector has cleared an object without args.
   if (spare || !e->args) return dealloc_for_good(o);
   PyObject_GC_UnTrack(o);
   Owned args = new_ref(e->args);

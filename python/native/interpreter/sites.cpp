@@ -1,7 +1,7 @@
 // Numbers of lines: see sites.hpp.
 //
 // Making an end takes few instructions, and recording its place is one of them. In CPython 3.11
-// this code reads the running frame itself, whose layout is fixed for the minor version. In other
+// this code reads the running frame directly, whose layout is fixed for the minor version. In other
 // versions it uses the public calls, which take longer.
 #include "interpreter/sites.hpp"
 
@@ -39,8 +39,8 @@ std::uint32_t number_of(PyCodeObject* code, int line) {
   return at->second;
 }
 
-// To find a line the interpreter walks the table of all lines of a code object. So the last results
-// are kept. The results own their code objects, so that no other code object can have the same
+// To find a line the interpreter searches the table of all lines of a code object. So the last
+// results are kept. They own their code objects, so that no other code object can have the same
 // address.
 struct Place {
   PyCodeObject* code;  // owned
@@ -71,7 +71,7 @@ Place& place_of(const void* instruction) noexcept {
   Owned code(PyFrame_GetCode(f));
   std::uint32_t number = 0;
 #if WEFT_FRAMES
-  // A frame that is still being entered has no line yet, so its caller stands in for it.
+  // A frame that is still being entered has no line yet, so its caller is used instead.
   if (f->f_frame->prev_instr != instruction) instruction = nullptr;
 #else
   instruction = instruction_of(f, code.get());

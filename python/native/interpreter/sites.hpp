@@ -17,13 +17,14 @@ struct Site {
 // Numbers of lines must be less than this, to fit into an end.
 inline constexpr std::uint32_t kSites = 1u << 24;
 
-// Returns the number of the line that runs; 0 if no line runs, or there are too many.
+// Returns the number of the running line; 0 if no line runs, or there are too many lines.
 std::uint32_t site_here() noexcept;
 Site site_of(std::uint32_t number) noexcept;  // the number must not be 0
 
-// Returns the name of a file as reports show it. Where the file system's encoding has no UTF-8 (the
-// C locale) a name may contain bytes that are no characters: reports show such a byte as "\\udcc3".
-// The result is borrowed, and kept for ever if it is not `name` itself. Null: an exception is set.
+// Returns the name of a file as reports show it. Where the encoding of the file system is not UTF-8
+// (the C locale), a name may contain bytes that are not characters: reports show such a byte as
+// "\\udcc3". The result is borrowed, and kept forever if it is not `name` itself. Null: an
+// exception is set.
 PyObject* file_name(PyObject* name) noexcept;
 
 }  // namespace weft::py

@@ -1,6 +1,6 @@
 // Foreign threads, which are not processes, and their ends (rule 10.3). A run that stands still
-// goes on waiting while such a thread lives that may hold an end for which the run waits. When the
-// last of these threads has ended, the run must look again, and only this file can make it do so.
+// goes on waiting while a thread lives that may hold an end for which the run waits. When the last
+// of these threads has ended, the run must check again, and only this file can make it do so.
 //
 //   a run finds it in Python: watch_stranger()          it uses Weft: note_stranger()
 //        │ it leaves Python (its state is cleared)            │
@@ -16,7 +16,7 @@
 //    not have the GIL, and may not wait for the GIL, since the holder of the GIL may wait for that
 //    thread.
 //  2 A run that looks for foreign threads sets `asked` first. So a thread that ends either is not
-//    found, or sees in `asked` that it must make the runs look again.
+//    found, or sees in `asked` that it must make the runs check again.
 //  3 Without a GIL the states of other threads cannot be reached. There weft/_foreign_threads.py
 //    waits for Python threads; C threads that have not used Weft are not known. While `watching` is
 //    set, that module calls _strangers_wanted() whenever it has found no thread and is about to
@@ -58,8 +58,8 @@ std::mutex lock;
 std::set<unsigned long>& natives = *new std::set<unsigned long>;  // identities of live threads
 std::atomic<bool> asked{false};
 
-// Calls F on a thread of its own, because the caller (a thread that ends, or a run that finds a
-// foreign thread) may hold locks or be about to sleep, and must not call Python code.
+// Calls F on another thread, because the caller (a thread that ends, or a run that finds a foreign
+// thread) may hold locks or be about to sleep, and must not call Python code.
 template <auto F>
 bool on_a_thread() noexcept {
   const auto body = [](void*) {
@@ -72,8 +72,8 @@ bool on_a_thread() noexcept {
     }
     PyGILState_Release(gil);
   };
-  // False means that no thread could be started. The next thread to end, or the next run to stand
-  // still, tries again.
+  // The result is false if no thread could be started. Then the next thread that ends, or the next
+  // run that stands still, tries again.
   return PyThread_start_new_thread(body, nullptr) != static_cast<unsigned long>(-1);
 }
 
@@ -102,8 +102,8 @@ void note_this_thread() noexcept { static thread_local const Native here; }
 #ifndef Py_GIL_DISABLED
 constexpr const char* kMark = "weft.stranger";
 
-// The mark in a thread's state is destroyed with the state: on that thread, with the GIL. But when
-// the interpreter ends, and in the child of a fork, another thread clears all states.
+// The mark in a thread's state is destroyed with the state, by that thread and with the GIL. But
+// when the interpreter ends, and in the child of a fork, another thread clears all states.
 void leaves_python(PyObject* mark) {
   const auto whose = reinterpret_cast<std::uintptr_t>(PyCapsule_GetContext(mark));
   if (whose == PyThread_get_thread_ident() && !interpreter_ends()) note_this_thread();
@@ -121,7 +121,7 @@ void begin_watching() {
   }
 }
 // _strangers_wanted(): returns whether a run has stood still because of a foreign thread since the
-// last call. If none has, the helper stops watching.
+// last call. If no run has, the helper stops watching.
 PyObject* f_wanted(PyObject*, PyObject*) {
   watching = std::exchange(wanted, false);
   return PyBool_FromLong(watching);
@@ -144,7 +144,7 @@ PyObject* f_look_again(PyObject*, PyObject*) {
 PyObject* f_helper_thread(PyObject*, PyObject* on) {
   if (PyObject_IsTrue(on) == 1) {
     helpers.insert(PyThreadState_Get());
-    look_again();  // until now runs counted this as a foreign thread
+    look_again();  // runs have counted this as a foreign thread until now
   } else {
     helpers.erase(PyThreadState_Get());
   }
@@ -171,9 +171,9 @@ std::set<unsigned long> native_strangers() {
 }
 
 #ifdef Py_GIL_DISABLED
-// Without a GIL threads end at any time, and their states with them, so the list of states cannot
-// be walked. Instead, `_thread` is asked for the number of live threads that it has started. That
-// number leaves out threads that C code registered by PyGILState_Ensure, as Weft's threads do.
+// Without a GIL threads may end at any time, and their states with them, so the list of states
+// cannot be walked. Instead, `_thread` reports how many live threads it has started. That number
+// leaves out threads that C code registered by PyGILState_Ensure, as Weft's threads do.
 PyObject* count_threads = nullptr;
 
 }  // namespace
@@ -192,7 +192,7 @@ bool foreign_threads(runtime::Run& run) {
     if (whose && whose != &run) return true;
     known.insert(t);
   }
-  known.erase(run_of(run).state);  // the thread of a guest may have ended
+  known.erase(run_of(run).state);  // the thread of a guest may have ended meanwhile
   std::size_t ours = run_of(run).counted;
   for (PyThreadState* t : known) ours += is_counted(t);
   return all > ours;
@@ -257,7 +257,7 @@ void note_stranger() noexcept {
   looked = true;
   PyThreadState* const t = PyThreadState_Get();
 #ifdef Py_GIL_DISABLED
-  if (is_counted(t)) return;  // such a thread counts as long as it lives
+  if (is_counted(t)) return;  // such a thread is counted as long as it lives
 #endif
   if (!on_main_thread() && !is_helper(t) && !is_own_thread(t)) note_this_thread();
 }

@@ -11,24 +11,24 @@ namespace weft::py {
 // Records that the calling thread uses Weft. The thread counts as foreign until it ends, unless it
 // is one of Weft's own.
 void note_stranger() noexcept;
-// Returns whether the thread belongs to one of the package's Python modules. Then it uses no end
-// (rule 10.3).
+// Returns whether the thread belongs to one of the package's Python modules. Such a thread uses no
+// end (rule 10.3).
 bool is_helper(PyThreadState* t) noexcept;
 // Returns whether there are live threads besides those of this run: Python threads, or C threads
-// that have used Weft or were found in Python. If watch_foreign() follows, runs look again when one
-// of them ends.
+// that have used Weft or were found in Python. If watch_foreign() is called next, runs check again
+// when one of them ends.
 bool foreign_threads(runtime::Run& run);
 // Called when the run stands still because of these threads.
 void watch_foreign(runtime::Run& run) noexcept;
 // Returns true if there is no run, and no other Python thread that could use an end.
 bool nobody_else() noexcept;
 // Returns the identities of the live Python threads that do not belong to the run, as far as they
-// can be seen. With a null `run`, returns those of all threads that are not processes, except the
+// can be found. With a null `run`, returns those of all threads that are not processes, except the
 // caller's.
 PyObject* foreign_idents(runtime::Run* run);
 #ifdef Py_GIL_DISABLED
-// Returns the identities of the threads that the interpreter counts and that are not foreign to all
-// runs.
+// Returns the identities of the threads that the interpreter counts and that are not foreign to every
+// run.
 PyObject* known_of_all();
 // Returns whether `_thread` counts the thread. Returns true for the main thread too, which
 // `_thread` leaves out.

@@ -1,9 +1,9 @@
 // Refuses the use of one of Weft's awaitables as if it were its result: `a, b = select(r)`, `if
 // r.read() == 3`. Python would step the awaitable, or compare the object itself. So each such use
-// is BadUse, which says to write `await` (rule 11.2).
+// raises BadUse, which says to write `await` (rule 11.2).
 //
 // Invariant: `await` calls am_await first, which sets `awaited`. So if tp_iter is called while
-// `awaited` is false, the program iterates over the awaitable: the call does not come from `yield
+// `awaited` is false, the program iterates over the awaitable; the call does not come from `yield
 // from op.__await__()`.
 #pragma once
 #define PY_SSIZE_T_CLEAN
@@ -11,15 +11,16 @@
 
 namespace weft::py {
 
-// The am_await of an awaitable that is its own iterator. D has a field `awaited`, which is false at
-// first.
+// The am_await of an awaitable that is its own iterator. D has a field `awaited`, which is
+// initially false.
 template <class D>
 PyObject* await_itself(PyObject* o) noexcept {
   reinterpret_cast<D*>(o)->awaited = true;
   return Py_NewRef(o);
 }
 
-using VerbOf = const char* (*)(PyObject*) noexcept;  // returns the name of what an awaitable does
+using VerbOf = const char* (*)(PyObject*) noexcept;  // returns the name of the awaitable's
+                                                     // operation
 using WasAwaited = bool (*)(PyObject*) noexcept;
 
 // Sets the slots of `type`; it must be called before PyType_Ready.

@@ -29,12 +29,12 @@ namespace weft::py {
 
 namespace {
 
-thread_local LinkObject* cached = nullptr;      // owned: the last link used on this thread
-thread_local LinkObject* in_section = nullptr;  // the link of the section in which this thread is
+thread_local LinkObject* cached = nullptr;      // owned: the link that this thread used last
+thread_local LinkObject* in_section = nullptr;  // the link of the section that this thread is in
 
-PyObject* get_running = nullptr;  // asyncio's function, once asyncio was imported
+PyObject* get_running = nullptr;  // asyncio's function, once asyncio has been imported
 PyObject* cancelled_error = nullptr;
-// the dictionary of current tasks, by loop; if null, `current` is called instead
+// the dictionary of current tasks, by loop; if it is null, `current` is called instead
 PyObject* tasks = nullptr;
 PyObject* current = nullptr;  // asyncio.current_task
 std::size_t owing = 0;        // the number of tasks to which a cancellation is owed
@@ -42,8 +42,8 @@ std::size_t owing = 0;        // the number of tasks to which a cancellation is 
 LinkObject* lnk(PyObject* o) noexcept { return reinterpret_cast<LinkObject*>(o); }
 
 struct {
-  // The names are made when the module is imported. A static that is made at its first use takes a
-  // lock, which must not be held while the gate opens.
+  // The names are made when the module is imported. A static that is made at its first use would
+  // take a lock, which must not be held when the gate opens.
   PyObject *asyncio, *done, *set_result, *create_future, *blocking, *time, *virtual_time;
 } asyncio_names;
 
@@ -78,7 +78,7 @@ bool refers_to(LinkObject* l, PyObject* loop) noexcept {
   return its == loop;
 }
 
-// --- what a signal handler raised ----------------------------------------------------------------
+// --- exceptions of signal handlers ---------------------------------------------------------------
 
 PyObject* raised = nullptr;  // owned; the latest exception of a signal handler
 int raise_it(void*) {
@@ -138,7 +138,7 @@ TaskWaiter* task_waiter_of(core::Waker* w) noexcept {
   return static_cast<TaskWaiter*>(static_cast<ProcessBase*>(w));
 }
 void tell_task(core::Node* n) noexcept {
-  const With lock;  // needed on a component's thread
+  const With lock;  // needed on the thread of a component
   list(task_waiter_of(n));
 }
 void wake_task(core::Node* n) noexcept {
@@ -191,8 +191,8 @@ void link_dealloc(PyObject* o) {
 }
 PyObject* link_fileno(PyObject* o, PyObject*) { return PyLong_FromLong(lnk(o)->bell); }
 
-// The callable that the loop calls when the link's eventfd is rung. Only the loop's reader refers
-// to it.
+// The callable that the loop calls when the link's eventfd becomes readable. Only the loop's reader
+// refers to it.
 struct BellObject {
   PyObject_HEAD LinkObject* link;  // owned
 };
@@ -208,7 +208,7 @@ void bell_dealloc(PyObject* o) {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   abandon_orphans(l);
-  // These objects are dropped after the walk, since dropping them may remove entries from the
+  // These objects are dropped after the walk, because dropping them may remove entries from the
   // lists.
   std::vector<PyObject*> kept;
   let_go_of_tasks(l, kept);
@@ -246,8 +246,8 @@ PyObject* f_owing(PyObject*, PyObject* n) {
   if (PyErr_Occurred()) return nullptr;
   Py_RETURN_NONE;
 }
-// _watch_signals(): returns an object that holds signals back from the loop's methods while it
-// lives; None on any thread except the main one.
+// _watch_signals(): returns an object that holds signals back from the loop's methods as long as it
+// lives; None on any thread but the main one.
 void end_watch(PyObject*) { unwatch_signals(); }
 PyObject* f_watch(PyObject*, PyObject*) {
   if (!watch_signals()) Py_RETURN_NONE;
@@ -273,7 +273,7 @@ PyMethodDef asyncio_functions[] = {{"_watch_signals", gated<f_watch>, METH_NOARG
 PyTypeObject LinkType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 void set_future(PyObject* future) noexcept {
-  const Owned r(with_signals_held([&] {  // null: the loop is closed, and nothing will run
+  const Owned r(with_signals_held([&] {  // null means that the loop is closed, and nothing will run
     Owned already(PyObject_CallMethodNoArgs(future, asyncio_names.done));
     if (already != Py_False) return already.release();
     return PyObject_CallMethodOneArg(future, asyncio_names.set_result, Py_None);
@@ -286,8 +286,7 @@ PyObject* raised_by_signals() noexcept {
 void raise_in_main(PyObject* e) noexcept {
   if (!e) return;
   Py_XSETREF(raised, e);
-  // If the queue of calls is full, the next call of Weft's that is in it already raises the
-  // exception.
+  // If the queue of calls is full, an earlier call of Weft's in it will raise the exception.
   Py_AddPendingCall(gated<raise_it>, nullptr);
 }
 
@@ -331,7 +330,7 @@ LinkObject* link_here() noexcept {
   return cached;
 }
 
-// The function also works for a loop that has not used Weft yet and has no link.
+// This also works for a loop that has not used Weft yet and has no link.
 bool is_virtual(PyObject* loop) noexcept {
   if (cached && refers_to(cached, loop)) return cached->virtual_time;
   const Owned is(PyObject_GetAttr(loop, asyncio_names.virtual_time));
@@ -387,7 +386,8 @@ const void* current_task() noexcept {
   if (loop && tasks) {
     task = PyDict_GetItemWithError(tasks, loop.get());
   } else if (loop && current) {
-    const Owned its(PyObject_CallOneArg(current, loop.get()));  // the task runs, so it stays alive
+    const Owned its(PyObject_CallOneArg(current, loop.get()));  // the task is running, so it stays
+                                                                // alive
     if (its != Py_None) task = its.get();
   }
   PyErr_Clear();

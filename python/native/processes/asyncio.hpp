@@ -33,8 +33,8 @@ struct LinkObject {
   int bell;             // an eventfd; -1: closed
   bool dirty;
   bool virtual_time;  // whether the loop's own time is virtual: see loop_time()
-  // How many operations of the task `counted` have completed at once since an operation of the task
-  // waited (rule 7.7).
+  // How many operations of the task `counted` have completed at once since an operation of that
+  // task last waited (rule 7.7).
   std::uint32_t at_once;
   const void* counted;  // for comparison only
   prim::atomic<bool> rung;
@@ -55,7 +55,7 @@ void ring(LinkObject* l) noexcept;
 // sets the future's result to None, unless the future is done
 void set_future(PyObject* future) noexcept;
 
-// While a Section lives, notices to waiters are collected; its destructor passes them on. Sections
+// While a Section lives, notices to waiters are collected; its destructor delivers them. Sections
 // are used only on the loop's thread. A Section with a null link does nothing.
 class Section {
  public:

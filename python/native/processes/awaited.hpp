@@ -1,6 +1,6 @@
-// The life of an operation that is awaited. Each kind of operation has its own begin() and go_on().
-// This file has the rest, which is the same for all kinds: which code may step an operation, and
-// what happens to an operation that is left before it is over.
+// The life of an awaited operation. Each kind of operation has its own begin() and go_on(). This
+// file has what all kinds share: which code may step an operation, and what happens to an operation
+// that is left before it is over.
 //
 //   fresh ──send()──► begin() ──► done (a value is returned, or an exception raised)
 //     │                  ├──► gives_way: over; the next step gives the outcome ──send()──► done
@@ -11,7 +11,7 @@
 //     │                           └──close_it(), collected, forsaken: leave_it()──► done
 //     └──collected: RuntimeWarning, it was never awaited
 //
-//   deciding: code of the user runs within begin() or go_on(). No other code may step it.
+//   deciding: user code runs within begin() or go_on(). No other code may step it.
 //   gives_way: many operations have completed at once, so that others run now (rule 7.7). The
 //   operation cannot be cancelled in this state, unless it is a yield of the program's own
 //   (only_yields()).
@@ -92,7 +92,7 @@ void leave_task(D* o) noexcept {
 }
 
 // Drops the outcome of an operation that is over but has not given it to its process or task, which
-// goes on running.
+// is still running.
 template <class D>
 void leave_outcome(D* o) noexcept {
   outcome_of(o).drop();
@@ -146,8 +146,8 @@ inline bool pauses(ProcessObject* me, PyObject* operation, bool yields, PyObject
   *r = Py_NewRef(Py_None);
   return true;
 }
-// Like pauses(), but after the operation has begun. If `how` says that the operation is over,
-// another process may run first, and the operation gives way.
+// Like pauses(), but called after the operation has begun. If `how` says that the operation is
+// over, another process may run first, and the operation gives way.
 template <class D>
 [[gnu::noinline]] PySendResult begun_checked(D* o, ProcessObject* me, PySendResult how,
                                              PyObject** r) {
@@ -169,7 +169,7 @@ template <class D>
   *r = Py_NewRef(Py_None);
   return PYGEN_NEXT;
 }
-// Called when the operation has given way, and is stepped again.
+// Called when an operation that has given way is stepped again.
 template <class D>
 [[gnu::noinline]] PySendResult tell_outcome(D* o, PyObject** r) {
   ProcessObject* const me = o->process;
@@ -212,8 +212,8 @@ template <class D>
   return how;
 }
 
-// Called when the task's future is done: either the operation has to look again, or the operation
-// has its outcome.
+// Called when the task's future is done: either the operation has its outcome, or it has to check
+// again.
 template <class D>
 [[gnu::noinline]] PySendResult go_on_in_task(D* o, PyObject** r) {
   if (!o->is_mine()) {
@@ -281,7 +281,8 @@ PyObject* cancel_in_task(D* o, TaskWaiter* p, PyObject* const* args, Py_ssize_t 
     PyObject* r;
     return p->await(&r) == PYGEN_NEXT ? r : nullptr;
   }
-  o->over(*p, Status::cancelled);  // withdrawn: leave_it() would withdraw it again
+  o->over(*p, Status::cancelled);  // the operation was withdrawn, so leave_it() must not withdraw
+                                   // it again
   drop_task_waiter(o);
   return raise_thrown(args, n);
 }

@@ -1,4 +1,4 @@
-// What happens to operations that are left before their wake-up. awaiting.hpp has the invariants.
+// Handles operations that are left before their wake-up. awaiting.hpp has the invariants.
 #include "processes/awaiting.hpp"
 
 #include "interpreter/errors.hpp"

@@ -21,7 +21,7 @@ inline void await_in(ProcessObject* p, PyObject* operation, const runtime::OpKin
   p->base.op = kind;
   p->waits = operation;
 }
-// Returns whether the operation's process has been woken and steps the operation.
+// Returns whether the operation's process was woken and is stepping the operation.
 inline bool resumed(ProcessObject* p, PyObject* operation) noexcept {
   return this_process() == &p->base && !p->base.op && p->waits == operation;
 }
@@ -32,9 +32,9 @@ inline bool driven_by(ProcessObject* p) noexcept { return this_process() == &p->
 // Called when the operation's process ends, or goes on to another operation.
 void drop_awaited(PyObject* operation) noexcept;
 
-// Called before an operation begins: returns whether a wake-up that belongs to an earlier operation
+// Called before an operation begins. Returns whether a wake-up that belongs to an earlier operation
 // is on its way. If so, the process waits for that wake-up, and the operation begins afterwards. An
-// earlier operation that was woken and never stepped again is dropped.
+// earlier operation that was woken but never stepped again is dropped.
 inline bool woken_first(ProcessObject* p) noexcept {
   if (p->waits && !p->base.op) [[unlikely]]
     drop_awaited(p->waits);
@@ -45,8 +45,8 @@ inline bool woken_first(ProcessObject* p) noexcept {
   return true;
 }
 
-// Like woken_first(), for an operation that its driver begins: returns whether the process must
-// first let others run (rule 7.7).
+// Like woken_first(), for an operation that is begun by the code that drives it. Returns whether
+// the process must first let other processes run (rule 7.7).
 inline bool gives_way_first(ProcessObject* p) noexcept {
   if (!p->base.line.at_once()) [[likely]]
     return false;
@@ -56,12 +56,13 @@ inline bool gives_way_first(ProcessObject* p) noexcept {
   return true;
 }
 
-// Sets BadUse, and returns null. A null `by` means that it is not known who awaits.
+// Sets BadUse, and returns null. If `by` is null, it is not known which process awaits the
+// operation.
 PyObject* being_awaited(const char* verb, ProcessObject* by);
 
 enum class Left : std::uint8_t { withdrawn, resumed, decided };
 // Called when the operation is no longer awaited. `withdraw` returns whether the operation was left
-// before the commit. A process that is parked in the operation is woken, and its code finds the
+// before the commit. A process that is parked in the operation is woken, and then finds the
 // operation over.
 template <class Withdraw>
 Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept {
@@ -76,14 +77,14 @@ Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept 
   return withdrawn ? Left::withdrawn : Left::decided;
 }
 
-// A function that, at the wake-up, concludes an operation that is no longer awaited (awaited.hpp).
+// Concludes, at the wake-up, an operation that is no longer awaited (awaited.hpp).
 using Late = void (*)(PyObject*, ProcessBase&) noexcept;
-// Called if a partner still holds the operation: keeps the operation until the wake-up, and then
+// Called if a partner still holds the operation. Keeps the operation until the wake-up, and then
 // calls `late`.
 void keep_until_woken(ProcessObject* p, PyObject* owned, Late late);
 void wake_up_came(ProcessObject* p) noexcept;
-// A drop_awaited function is called when the process has ended, and has left an operation to which
-// something else refers.
+// The drop_awaited functions are called when the process has ended, and has left an operation to
+// which something else refers.
 extern PyTypeObject OpType, SelectOpType, GroupOpType;
 void drop_awaited_operation(PyObject*) noexcept;   // operation.cpp
 void drop_awaited_select(PyObject*) noexcept;      // select.cpp

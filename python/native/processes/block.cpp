@@ -17,8 +17,8 @@
 //
 // A block of ordinary code is an outermost run, whose thread is a process of it (`own_group`) until
 // the block ends: the thread can be cancelled, and it is counted when a deadlock is looked for.
-// Whenever it waits it runs the coroutines and greenlets of the run (block_thread.cpp); so do
-// blocks and Parallels within the block.
+// Whenever the thread waits, it runs the coroutines and greenlets of the run (block_thread.cpp); so
+// do blocks and Parallels within the block.
 #include "processes/block.hpp"
 
 #include "checking/points.hpp"
@@ -76,8 +76,8 @@ const void* task_here() noexcept {
   return t ? t : link_here();
 }
 
-// Checks that the block may be left here. `here` identifies the caller, as owners are identified.
-// Returns -1 for bad use.
+// Checks that the block may be left here. `here` identifies the caller in the way in which owners
+// are identified. Returns -1 for bad use.
 int check_leaving(GroupObject* g, const void* here) {
   if (g->state == GroupState::left)
     bad_use("this Group's block is already ending, and cannot be left again");
@@ -108,8 +108,8 @@ int check_leaving(GroupObject* g, const void* here) {
   return -1;
 }
 
-// Returns whether the exception passes through. In the child of a fork an exception (also
-// SystemExit) leaves a block of the parent's as if the block were not there (rule 11.4).
+// Returns whether the exception passes through the block. In the child of a fork an exception
+// (SystemExit too) leaves a block of the parent as if the block did not exist (rule 11.4).
 bool passes_by(const GroupObject* g, PyObject* e) noexcept {
   return g->generation != generation && e != Py_None;
 }
@@ -169,7 +169,8 @@ void leave_with(GroupObject* g, PyObject* e) {
     g->outermost->run.self.group = nullptr;
     delete std::exchange(g->own_group, nullptr);
   }
-  // Whether a signal handler has raised an exception that no operation of the block has raised yet.
+  // Whether a signal handler has raised an exception that no operation of the block has raised so
+  // far.
   const bool interrupted = g->outermost && g->outermost->run.interrupt;
   if (e == Py_None && !interrupted) return;
   if (e != Py_None) Py_XSETREF(g->block, Py_NewRef(e));
@@ -184,7 +185,7 @@ PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
                            : in_task() ? task_here()
                                        : nullptr;
   GuestObject* const guest = grp(o)->guest;
-  // The loop is closed, or has forgotten the task. So the block is abandoned here in place of the
+  // The loop is closed, or has dropped the task. So the block is abandoned here on behalf of the
   // task (rule 13.5).
   const bool forgotten = guest && grp(o)->state == GroupState::open && !me &&
                          !task_lives(link_of(guest), grp(o)->owner);
@@ -208,7 +209,7 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e);
 // Sets the block's scheduler and groups, in a thread or in ordinary code.
 void open_in_thread(GroupObject* g, runtime::ThreadProcess* t) {
   runtime::Scheduler* const of_block = scheduler_of_block(*t);
-  // For a thread that has no scheduler one is made only to wait for the end, unless this is a new
+  // For a thread without a scheduler, one is made only to wait for the end, unless this is a new
   // block in ordinary code.
   g->scheduler = of_block ? of_block : new runtime::Scheduler(*t->run, g->outermost ? nullptr : t);
   g->borrowed = of_block != nullptr;
@@ -258,7 +259,7 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   if (g->outermost) g->outermost->begun();
   if (checking && g->outermost) [[unlikely]]
     checking->in_ordinary_code(t, t->run);
-  // leave_on_thread() raises the exception of the signal handler.
+  // leave_on_thread() raises the signal handler's exception.
   if (g->outermost && g->outermost->was_interrupted()) return leave_on_thread(g, Py_None);
   return Py_NewRef(o);
 }
@@ -291,14 +292,14 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e) {
   return r;
 }
 
-// Returns the caller, in the form that identifies owners of blocks that are left by a call. Null:
-// the caller may not leave a block.
+// Returns the caller, in the form that identifies the owners of blocks that are left by a call;
+// null if the caller may not leave a block.
 const void* caller_here() noexcept {
   ProcessBase* const p = this_process();
   if (greenlet_of(p)) return p;
   if (coroutine_of(p) || in_asyncio()) return nullptr;
-  // While a thread waits, it runs other processes, and finalisers. If one of these calls, the
-  // caller is not the thread.
+  // While a thread waits, it runs other processes and finalisers. If one of these makes the call,
+  // the caller is not the thread.
   runtime::ThreadProcess* const t = runtime::ThreadProcess::plain();
   return t && !t->op ? static_cast<const ProcessBase*>(t) : nullptr;
 }
@@ -407,7 +408,8 @@ void name_left(GroupObject* g, const char* how) noexcept {
     PyErr_WriteUnraisable(Py_None);
 }
 
-// Returns whether the block can be waited for now: its run's thread is here, and does nothing else.
+// Returns whether the block can be waited for now: its run's thread is the current one, and is
+// idle.
 bool can_close(GroupObject* g) noexcept {
   return g->outermost && caller_here() == g->owner && innermost[g->owner] == g &&
          !deferred_runs_here() && g->starting == 0;
@@ -439,12 +441,13 @@ void group_finalize(PyObject* o) {
   } else if (can_close(g)) {
     close_now(g);
   } else {
-    // A failure in this block must not cancel the block in which the thread is now.
+    // A failure in this block must not cancel the block that the thread is in now.
     g->group->close_block();
     g->group->cancel();
     g->spawned->cancel();
     g->state = GroupState::left;
-    Py_INCREF(o);  // this reference keeps the run for its thread until the block can be closed
+    Py_INCREF(o);  // this reference keeps the run alive for its thread until the block can be
+                   // closed
     ++left_blocks;
     Py_AddPendingCall(gated<close_when_called>, nullptr);
   }

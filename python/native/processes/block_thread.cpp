@@ -5,7 +5,7 @@
 //
 // Invariants
 //  1 The scheduler runs only while its thread waits for something of Weft. Processes that are woken
-//    at other times lie in the scheduler's inbox until the thread waits again.
+//    at other times stay in the scheduler's inbox until the thread waits again.
 //  2 The thread waits only in that loop. It is woken like a coroutine, by being posted there; it is
 //    cancelled through the scheduler.
 #include "processes/block_thread.hpp"
@@ -58,8 +58,8 @@ runtime::Scheduler* scheduler_of_block(runtime::ThreadProcess& t) noexcept {
 
 void wait_in_block(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
   runtime::Scheduler& s = *static_cast<ThreadProcess&>(t).block_scheduler;
-  // From now on, a thread that cancels this one withdraws this operation. If a thread has cancelled
-  // this one before, that thread has left a nudge, which the loop finds.
+  // From here on, a thread that cancels this one withdraws this operation. A thread that has
+  // cancelled this one before has left a nudge, which the loop finds.
   t.op = &kind;
   run_loop(s);
   t.op = nullptr;
@@ -76,7 +76,7 @@ void yield_in_block(runtime::ThreadProcess& t) noexcept {
 core::RunQueue* queue_of_block(runtime::ThreadProcess& t) noexcept {
   runtime::Scheduler* const s = scheduler_of_block(t);
   if (!s) return nullptr;
-  s->look_around();  // takes in the processes that the thread has woken
+  s->look_around();  // lets the scheduler see the processes that the thread has woken
   return t.ops->home;
 }
 

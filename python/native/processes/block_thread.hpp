@@ -21,8 +21,7 @@ void yield_in_block(runtime::ThreadProcess& t) noexcept;
 // --- in a check ---
 // The queue of the block's scheduler; null: the thread is in no block.
 core::RunQueue* queue_of_block(runtime::ThreadProcess& t) noexcept;
-// Called when the thread is in that queue: runs the scheduler until the scheduler comes to the
-// thread.
+// Called when the thread is in that queue. Runs the scheduler until the thread's turn comes.
 void go_on_in_block(runtime::ThreadProcess& t) noexcept;
 void block_thread_run(core::Waker* w);
 

@@ -40,19 +40,19 @@ namespace {
 bool guest_interrupted(runtime::ThreadProcess&) { return guest_interrupt != nullptr; }
 
 // For ordinary code outside any run, in an operation that has begun: returns whether nothing in the
-// program can ever wake it.
+// program can ever wake the code.
 bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
   if (runtime::ThreadProcess::current_or_null() || !nobody_else() || any_board() ||
       runtime::Limit::any_armed(t, *t.run))
     return false;
   t.op = &kind;
-  // A thread is not blocked if a timer is set, or if the operation has just received its outcome.
+  // A thread is not blocked if a timer is set, or if its operation has just received its outcome.
   const bool blocked = facing(t) == Facing::blocked;
   t.op = nullptr;
   return blocked && !handlers_may_act();
 }
-// Returns the names of the places at which the thread waits, each preceded by the kind of place, as
-// the message shows it.
+// Returns the names of the places at which the thread waits, each preceded by the kind of place,
+// for a message.
 std::string names_of(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   struct Names final : runtime::WaitVisitor {
     std::string all;
@@ -79,7 +79,7 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   return take_exception();
 }
 
-// Asks standstill.alone() what to do. Returns false if this thread must not be examined again.
+// Asks standstill.alone() what to do. Returns false if this thread must not be checked again.
 bool tell_alone(runtime::ThreadProcess& t) noexcept {
   const SavedException kept;
   const Owned others(foreign_idents(nullptr));
@@ -96,7 +96,7 @@ bool tell_alone(runtime::ThreadProcess& t) noexcept {
           open_tokens().plain,
           static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9));
   }
-  // A handler of the logger or of a signal has raised. The operation will raise that exception.
+  // A handler of the logger, or of a signal, has raised. The operation will raise that exception.
   if (!r) {
     keep_interrupt_for(nullptr, take_exception());
     t.nudge();
@@ -105,8 +105,8 @@ bool tell_alone(runtime::ThreadProcess& t) noexcept {
 }
 
 // Called when the thread has waited outside any run for as long as patience() allows. Reports the
-// wait, unless a run goes on that may wake the thread (rule 10.6). If nothing is left that might
-// wake the thread, the wait is bad use (rule 11.2). Returns true if this function must be called
+// wait, unless a run goes on that may wake the thread (rule 10.6). If nothing that might wake the
+// thread is left, the wait is bad use (rule 11.2). Returns true if this function must be called
 // again.
 bool stands_alone(runtime::ThreadProcess& t) noexcept {
   // A helper thread waits for other threads to act.
@@ -127,7 +127,7 @@ bool stands_alone(runtime::ThreadProcess& t) noexcept {
 
 }  // namespace
 
-// Sends to another program the values that this thread has written and not sent yet. `kind` is the
+// Sends to another program the values that this thread has written but not sent yet. `kind` is the
 // operation in which the thread waits for the answer; null if it does not wait.
 static void send_said(const runtime::OpKind* kind) noexcept {
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
@@ -182,9 +182,9 @@ Caller::Caller(const char* verb) noexcept {
   }
   process_ = thread_ = &t;
   // Greenlets that were started at a shallower depth use this part of the stack while they run
-  // (greenlet.cpp, invariant 3). The slot is moved to the heap from the beginning, because a party
-  // that does not need the interpreter's lock may meet this thread as soon as it is enrolled. One
-  // slot for each thread is enough, since a thread is in one operation at a time.
+  // (greenlet.cpp, invariant 3). The slot is on the heap from the beginning, because a party that
+  // does not need the interpreter's lock may meet this thread as soon as it is enrolled. One slot
+  // for each thread is enough, since a thread is in only one operation at a time.
   static thread_local Value away;
   if (scheduler_of_block(t)) slot_ = &away;
 }
@@ -216,7 +216,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   process_->op = &kind;
   while (!greenlet_park(greenlet_)) {
     thrown_.reset(take_exception());
-    // If the withdrawal fails, the operation has committed, and the wake-up is on its way.
+    // If the withdrawal fails, the operation has committed, and the wake-up is under way.
     if (kind.withdraw(*process_)) break;
   }
   process_->op = nullptr;
@@ -274,7 +274,7 @@ PyObject* Caller::give_way(PyObject* owned) noexcept {
 
 PyObject* Caller::give(PyObject* owned) noexcept {
   if (waited_)
-    // Only the count in `line` begins anew. The number of the source line, which is in it too, is
+    // Only the count in `line` starts anew. The number of the source line, which is also in it, is
     // kept: reports need it for a component's process.
     process_->line.begin_anew();
   else if (process_->line.at_once()) [[unlikely]] {

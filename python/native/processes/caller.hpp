@@ -28,8 +28,8 @@ class Caller {
   // Waits until the operation, which began with `s`, has its outcome. Returns its status. Meanwhile
   // the caller serves cancellations and timers.
   Status wait(Status s, const runtime::OpKind& kind) noexcept;
-  // Begins an operation that another program answers (wire/lazily.hpp). Next the caller waits for
-  // the answer.
+  // Begins an operation that another program answers (wire/lazily.hpp). The caller waits for the
+  // answer next.
   template <class F>
   Status begin_lazily(F&& begins) const noexcept {
     if (!sleeps_here()) return begins();
@@ -49,11 +49,11 @@ class Caller {
     return r;
   }
   void yield() noexcept;
-  // Called when the operation has been withdrawn. Raises Cancelled or, if a signal handler has
-  // raised an exception, that exception.
+  // Called when the operation has been withdrawn. Raises the exception of a signal handler if there
+  // is one, otherwise Cancelled.
   PyObject* withdrawn(PyObject* value);
-  // Returns the result of the operation, unless something was thrown into the greenlet. If too many
-  // operations have completed at once, other processes run first (rule 7.7).
+  // Returns the result of the operation, unless an exception was thrown into the greenlet. If too
+  // many operations have completed at once, other processes run first (rule 7.7).
   PyObject* give(PyObject* owned) noexcept;
 
  private:
@@ -61,7 +61,7 @@ class Caller {
   bool sleeps_here() const noexcept;
   PyObject* give_way(PyObject* owned) noexcept;
   void run_others() noexcept;  // lets other processes run first; for a greenlet
-  // Called when the thread has not slept after all: does the work that the thread has postponed.
+  // Called when the thread has not slept after all. Does the work that the thread has postponed.
   static void settle() noexcept;
 
   ProcessBase* process_ = nullptr;

@@ -52,7 +52,7 @@ bool is_container(PyObject* o) noexcept {
 
 // Finds, in order, the ends in an argument and in the lists, tuples, sets and dictionaries inside
 // the argument (rule 2.3). The search keeps a list instead of recursing, so the argument may be
-// nested as deep as memory allows. No code of the user's runs: a subclass is searched as its
+// nested as deeply as memory allows. No code of the user's runs: a subclass is searched as its
 // built-in base.
 class Search {
  public:
@@ -107,8 +107,8 @@ class Search {
       }
     }
     std::reverse(ahead_.begin() + static_cast<std::ptrdiff_t>(before), ahead_.end());
-    // The largest size of a container that is not remembered: if it has no ends or containers
-    // inside, it is searched again each time it occurs, since that is quick.
+    // The largest size of a container that is not remembered. If it has no ends or containers
+    // inside, it is quickly searched again each time it occurs.
     constexpr Py_ssize_t kSmall = 16;
     if (ahead_.size() > before || size > kSmall) seen_.insert(o);
     return 0;
@@ -290,7 +290,7 @@ PyObject* function_on(PyObject* self, PyObject* where) {
       "weft.processes, or its name",
       where);
 }
-// Called when an attribute of processes is read from their function: the error says that the call
+// Called when an attribute of processes is read from their function. The error says that the call
 // is missing.
 PyObject* function_getattro(PyObject* o, PyObject* name) {
   PyObject* const found = PyObject_GenericGetAttr(o, name);

@@ -1,13 +1,13 @@
-// Closes async generators that a coroutine of a run has begun and that are not iterated to their
-// end. The run closes them, in processes of its own (rule 7.15).
+// Closes async generators that a coroutine of a run has begun but not iterated to their end. The
+// run closes them, in processes that it starts (rule 7.15).
 //
 //   begun: first_call() ──► open, in the run's set ──exhausted, closed by the program──► nothing to do
 //                             ├──collected: hooks_call()────────────────────────────────► a process closes it
 //                             └──all processes of the run have ended: close_generators()► the same
 //
 // The interpreter reports generators through two hooks of each thread (sys.set_asyncgen_hooks).
-// While a thread runs a run's scheduler it has the run's hooks, and afterwards its own again. The
-// thread of a guest keeps the hooks of its loop, which closes generators in its own way.
+// While a thread runs a run's scheduler it has the run's hooks; afterwards it has its own again.
+// The thread of a guest keeps the hooks of its loop, which closes generators in its own way.
 //
 // Invariant: a generator that has begun keeps the run's hook alive, perhaps longer than the run
 // lives. Then `run` is null.
@@ -55,7 +55,7 @@ bool close_in_process(PyRun& run, PyObject* generator) {
   const Owned p(ends ? call("closing", generator, ends.get()) : nullptr);
   PyObject* const one = p.get();
   const Owned list(p ? process_list(&one, 1) : nullptr);
-  // The calls above ran code of the user's, so the run may have ended meanwhile.
+  // The calls above ran user code, so the run may have ended meanwhile.
   const bool started = list && run.spawned && claim_processes(list.get()) == 0;
   if (started) start_process(*run.spawned, proc(PyList_GET_ITEM(list.get(), 0)));
   return started;
@@ -72,7 +72,7 @@ PyObject* hooks_call(PyObject* self, PyObject* args, PyObject*) {
   return PyErr_Occurred() ? nullptr : call("close_at_once", generator);
 }
 
-// Called by the interpreter when the first value of a generator is asked for.
+// Called by the interpreter when the first value of a generator is requested.
 PyObject* first_call(PyObject*, PyObject* generator) {
   PyObject* const mine = PyThreadState_Get()->async_gen_finalizer;
   if (!mine || !Py_IS_TYPE(mine, &HooksType)) Py_RETURN_NONE;

@@ -1,5 +1,5 @@
-// Greenlet processes: each has a stack of its own and shares the run queue of its scheduler with
-// the coroutines there.
+// Greenlet processes. Each has its own stack, and shares the run queue of its scheduler with the
+// coroutines there.
 //
 //   greenlet_start(): made and entered ──► runs ──greenlet_park()──► parked ──greenlet_run() or another that parks──► runs
 //                                            └──returns: body() ends the process──► back in the hub
@@ -35,10 +35,10 @@ namespace weft::py {
 
 struct GreenletState {
   Owned<PyGreenlet> greenlet;
-  // The hub from which the greenlet was started. When the greenlet ends, the hub of that moment.
+  // The hub from which the greenlet was started; when the greenlet ends, the hub at that moment.
   // `greenlet` keeps `parent` alive.
   PyGreenlet* parent;
-  // The greenlet that a switch enters: `greenlet`, or one that the process's own code made.
+  // The greenlet that a switch enters: `greenlet`, or one that the process's code made.
   Owned<PyGreenlet> at;
   Value slot;  // the slot of the process's operation
 };
@@ -46,7 +46,7 @@ struct GreenletState {
 namespace {
 
 thread_local PyGreenlet* hub = nullptr;  // set while a greenlet runs
-// The process that has ended and is on its way back to the hub, which drops it.
+// The process that has ended and is returning to the hub, which drops it.
 thread_local ProcessObject* ended = nullptr;
 
 const runtime::ProcessOps fresh_ops{{&post_to_group, &greenlet_start, nullptr, 0},
@@ -82,8 +82,8 @@ PyObject* switch_to(PyGreenlet* g) {
   return PyGreenlet_Switch(g, nullptr, nullptr);
 }
 
-// Enters the greenlet from the hub. Returns when a greenlet parks and the next greenlet has not
-// started yet or there is none, or when a greenlet ends.
+// Enters the greenlet from the hub. Returns when a greenlet parks and no started greenlet is next,
+// or when a greenlet ends.
 void enter(ProcessObject* p) {
   if (stepping()) [[unlikely]]
     step_begins(p);
@@ -170,8 +170,8 @@ PyObject* greenlet_frame(ProcessObject* p) {
   return nullptr;
 }
 
-// The package is not imported when weft is imported, because a program without greenlet processes
-// does not need the package greenlet.
+// The package greenlet is not imported together with weft, because a program without greenlet
+// processes does not need it.
 int need_greenlets() {
   if (!_PyGreenlet_API) PyGreenlet_Import();
   if (_PyGreenlet_API) return 0;

@@ -15,7 +15,7 @@ inline ProcessObject* greenlet_of(ProcessBase* p) noexcept {
 inline ProcessObject* current_greenlet() noexcept { return greenlet_of(this_process()); }
 
 int need_greenlets();  // returns -1, with ImportError set, if the package is missing
-// Parks until the greenlet is run again. Returns false, with the exception set, if something was
+// Parks until the greenlet is run again. Returns false, with the exception set, if an exception was
 // thrown into it.
 bool greenlet_park(ProcessObject* p) noexcept;
 Value& greenlet_slot(ProcessObject* p) noexcept;  // the slot of the process's operation

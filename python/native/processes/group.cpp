@@ -71,9 +71,10 @@ bool withdraw_wait(ProcessBase& p) noexcept {
 
 }  // namespace
 
-// An exception has left a block of which a process has failed. Returns whether that exception is no
-// failure itself, because it would end a process quietly (rules 3.5, 4.3, 6.5). Such an exception
-// follows from the failure, which cancelled the block and released ends, in either order.
+// Called when an exception has left a block in which a process has failed. Returns whether that
+// exception is not itself a failure, because it would end a process quietly (rules 3.5, 4.3, 6.5).
+// Such an exception follows from the failure, which cancelled the block and released ends, in
+// either order.
 static bool quiet(PyObject* e) noexcept {
   if (PyErr_GivenExceptionMatches(e, errors.Cancelled)) return true;
   return (PyErr_GivenExceptionMatches(e, errors.Retired) ||
@@ -177,7 +178,7 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
   {
     runtime::ThreadProcess::Hosting hosting(self, scheduler);
     // The Stop is on the heap, as groups are: a greenlet that was started from a shallower stack
-    // uses this part of the stack when it wakes the greenlet that waits (greenlet.cpp).
+    // uses this part of the stack when it wakes the waiting greenlet (greenlet.cpp).
     const auto waiting = std::make_unique<runtime::Stop>(scheduler);
     runtime::Stop& stop = *waiting;
     const GeneratorHooks hooks(scheduler.run);
@@ -365,7 +366,7 @@ Status begin_to_wait(GroupObject* g, ProcessBase& p) {
   return g->group->begin_wait(p);
 }
 
-// Called when all processes have ended: returns the outcome of the Parallel, or of the block.
+// Called when all processes have ended. Returns the outcome of the Parallel or of the block.
 PyObject* conclude(GroupObject* g, ProcessBase& p, bool parallel) {
   std::vector<std::exception_ptr> failures = g->group->take_failures();
   const std::exception_ptr left = g->group->take_end();
@@ -375,7 +376,7 @@ PyObject* conclude(GroupObject* g, ProcessBase& p, bool parallel) {
   if (!failures.empty()) return raise_failures(std::move(failures), g->block);
   if ((parallel || !g->block) && p.cancel().load()) return raise_cancelled(p, nullptr);
   if (left) return raise_left(left);
-  // if the block raised, its exception goes on
+  // if the block raised an exception, that exception goes on
   return parallel ? results_of(g->list) : Py_NewRef(Py_False);
 }
 
@@ -410,7 +411,7 @@ const char* verb_of(GroupOpObject* o) noexcept {
   return o->parallel ? "Parallel" : "leaving a Group";
 }
 
-// Called when the operation is no longer awaited: the processes for which it waited are cancelled,
+// Called when the operation is no longer awaited. The processes that it waited for are cancelled,
 // and the owner's group waits for them (rules 6.2, 7.6).
 void give_up(GroupOpObject* o) noexcept {
   GroupObject* const g = o->group;
@@ -543,8 +544,8 @@ PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return r;
 }
 
-// run(processes, virtual, alone): called by ordinary code or a thread process. `alone`: there is
-// exactly one process (rule 7.1).
+// run(processes, virtual, alone): called by ordinary code or a thread process. `alone` means that
+// there is exactly one process (rule 7.1).
 PyObject* f_run(PyObject*, PyObject* args) {
   PyObject* processes;
   int virtual_time, alone = 0;
@@ -573,7 +574,7 @@ PyObject* f_run(PyObject*, PyObject* args) {
 
 PyObject* f_spawn(PyObject*, PyObject* const* args, Py_ssize_t n) {
   run_deferred();
-  // Iterating over the arguments runs code of the user's, in which a block may begin or end.
+  // Iterating over the arguments runs user code, in which a block may begin or end.
   const Owned list(process_list(args, n));
   if (!list) return nullptr;
   runtime::Run* run = current_run();
@@ -592,8 +593,9 @@ PyObject* f_current_process(PyObject*, PyObject*) {
   ProcessObject* p = process_object(this_process());
   return Py_NewRef(p ? reinterpret_cast<PyObject*>(p) : Py_None);
 }
-// _where(): returns the kind of the caller. 0: ordinary code, 1: a coroutine process, 2: a thread
-// process (or a thread that runs a network), 3: a greenlet process, 4: an asyncio loop.
+// _where(): returns the kind of the caller: 0 for ordinary code, 1 for a coroutine process, 2 for a
+// thread process (or a thread that runs a network), 3 for a greenlet process, 4 for an asyncio
+// loop.
 PyObject* f_where(PyObject*, PyObject*) {
   if (current_coroutine()) return PyLong_FromLong(1);
   if (current_greenlet()) return PyLong_FromLong(3);
@@ -604,8 +606,8 @@ PyObject* f_where(PyObject*, PyObject*) {
 PyObject* f_flatten(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return process_list(args, n);
 }
-// Returns the processes of a Sequence, which starts them later. None of them may have been started,
-// or be listed twice.
+// Returns the processes of a Sequence, which starts them later. None of them may already be
+// started, or be listed twice.
 PyObject* f_in_turn(PyObject*, PyObject* const* args, Py_ssize_t n) {
   Owned list(process_list(args, n));
   if (!list || claim_processes(list.get()) < 0) return nullptr;
@@ -621,7 +623,7 @@ PyObject* f_yield(PyObject*, PyObject*) { return operation_yield(); }
 
 PyObject* f_after_fork(PyObject*, PyObject*) {
   ++generation;
-  ++ends_closed;  // makes choices that were made before check their channels again
+  ++ends_closed;  // makes existing choices check their channels again
   forget_threads();
   forget_calls();
   forget_blocks();

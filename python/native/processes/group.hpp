@@ -34,7 +34,7 @@ struct GroupObject {
   runtime::Group* spawned;
   runtime::Group* own_group;  // the group of the run's own thread, while the block lasts
   GuestObject* guest;         // in an asyncio task: the block as a network
-  // The process, or the asyncio task, that entered the block and has to leave it.
+  // The process or asyncio task that entered the block and has to leave it.
   const void* owner;
   GroupObject* around;  // the enclosing block of the same owner
   PyObject* file;       // the file in which the block was entered
@@ -42,7 +42,7 @@ struct GroupObject {
   std::uint32_t generation;  // the fork in which the group was made, as for channels
   std::uint32_t starting;    // how many processes of the group are being started at the moment
   GroupState state;
-  bool virtual_time;  // whether virtual time was asked for
+  bool virtual_time;  // whether virtual time was requested
   bool borrowed;      // whether the scheduler belongs to an enclosing block
 };
 
@@ -55,7 +55,7 @@ GroupObject* new_group(Owned<> list);
 PyObject* new_group_op(GroupObject* owned, bool parallel);
 // Waits in a greenlet process; returns the outcome.
 PyObject* wait_for(Caller& self, GroupObject* g, bool parallel);
-// Called when the group's owner will not wait for it: its processes are cancelled, and `successor`
+// Called when the group's owner will not wait for it. Its processes are cancelled, and `successor`
 // waits for them.
 void abandon_group(GroupObject* g, runtime::Group& successor) noexcept;
 
@@ -63,7 +63,7 @@ void abandon_group(GroupObject* g, runtime::Group& successor) noexcept;
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group,
                runtime::Group* spawned);
 // Called in a check when ordinary code in a block goes on after a network within the block. Other
-// processes may go first.
+// processes may go on first.
 void goes_on_after(runtime::ThreadProcess& self, std::initializer_list<runtime::Group*> groups);
 // Returns true if a network on the thread `self` has a result; otherwise raises the network's
 // outcome, and returns false. `outermost` is null for a network within another.

@@ -5,8 +5,8 @@
 //                  ▲                  nothing is: resting (no callback but that of the earliest timer) ──rung by a wake-up──► scheduled
 //                  └─timer            all have ended: ended, the waiting task is woken ──finish()──► results or failures
 //
-// A turn is bounded by time, so that the loop's own timers and sockets are served in between. An
-// idle network schedules nothing.
+// The time of a turn is limited, so that the loop's own timers and sockets are served in between.
+// An idle network schedules nothing.
 #include "processes/guest.hpp"
 
 #include <algorithm>
@@ -35,8 +35,8 @@ void schedule_due(LinkObject* l, PyObject* loop) noexcept;
 namespace {
 
 constexpr std::int64_t kBudget =
-    // The length of a turn in ns. A task that sleeps needs up to three turns of the loop: the
-    // first finds the timer, the second runs the timer, the third runs the task.
+    // The length of a turn in ns. A sleeping task needs up to three turns of the loop: the first
+    // finds the timer, the second runs the timer, the third runs the task.
     40'000;
 
 GuestObject* gst(PyObject* o) noexcept { return reinterpret_cast<GuestObject*>(o); }
@@ -70,7 +70,7 @@ int load_names() {
 
 // --- the current task ----------------------------------------------------------------------------
 
-// Makes `task` (or none, if it is null) the current task of the loop. Returns the task before it.
+// Makes `task` (or none, if it is null) the current task of the loop. Returns the previous task.
 Owned<> swap_task(PyObject* loop, PyObject* task) noexcept {
   Owned<> before;
   if (names.swap != Py_None) {
@@ -118,8 +118,8 @@ namespace {
 
 void guest_ring(runtime::Parking& p) noexcept {  // may be called from any thread
   auto* g = static_cast<GuestObject*>(p.host);
-  // A thread without the GIL does not wait for the GIL here: the code that releases the guest waits
-  // for the threads that ring the guest.
+  // A thread without the GIL must not wait for the GIL here, because the code that releases the
+  // guest waits for the threads that ring the guest.
   if (aside()) {
     g->called.store(true);
     return ring(g->link);
@@ -133,8 +133,8 @@ void guest_ring(runtime::Parking& p) noexcept {  // may be called from any threa
   ring(g->link);
 }
 
-// The waker counts as waiting until it has run, since go_on() must not use the waker again while it
-// is in the queue.
+// The waker counts as waiting until it has run, because go_on() must not use it again while it is
+// in the queue.
 void end_wake(core::Node* n) noexcept {
   auto* w = static_cast<EndWaker*>(n);
   w->guest->scheduler->post(w);
@@ -159,7 +159,7 @@ void disarm(GuestObject* g) noexcept {
 }
 
 // Sets the timer. `least` is in ns: a loop with a coarse clock may call early, and the timer must
-// not be set to less than that clock can resolve.
+// not be shorter than that clock can resolve.
 void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0) noexcept {
   if (at == g->armed) return;
   disarm(g);
@@ -173,7 +173,7 @@ void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0
   PyErr_Clear();
 }
 
-// Sets the timer for one look at a standstill, if the guest rests until then (rule 10.6).
+// Sets the timer for one check for a standstill, if the guest rests until then (rule 10.6).
 void look_later(GuestObject* g, PyObject* loop, std::uint32_t number) noexcept {
   g->standstill = number;
   const Owned d(PyFloat_FromDouble(
@@ -202,14 +202,14 @@ void tell_waiter(GuestObject* g) noexcept {
 }
 
 // Returns True if nothing else on the loop could wake a process (rules 10.4 and 13.6), False if
-// something could, None if there are only callbacks that are about to run. Also records whether a
-// signal handler of the loop may act.
+// something could, None if there are only callbacks that are about to run. It also records whether
+// a signal handler of the loop may act.
 PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   if (g->awaiting > 0 || g->open || !g->waiter) return Py_False;
   const Owned r(with_signals_held([&] { return PyObject_CallOneArg(names.alone, loop); }));
   g->run->loop_acts = r && PyList_CheckExact(r.get());
   if (g->run->loop_acts) return Py_True;
-  // These objects are immortal, so the reference stays valid.
+  // These objects are immortal, so a borrowed reference stays valid.
   return r == Py_True || r == Py_None ? r.get() : Py_False;
 }
 
@@ -223,7 +223,7 @@ void tell_block(GuestObject* g) noexcept {
   if (!r) PyErr_WriteUnraisable(g->task);
 }
 
-// Decides what follows a turn: another turn, rest, or the end.
+// Decides what follows a turn: another turn, a rest, or the end.
 void go_on(GuestObject* g, PyObject* loop) noexcept {
   run_deferred();
   if (g->ended) return;
@@ -244,7 +244,7 @@ void go_on(GuestObject* g, PyObject* loop) noexcept {
   arm(g, loop, at);
   if (at != prim::forever) return;
   PyObject* const only = alone(g, loop);
-  // The callbacks that are about to run may wake a process, so another look is scheduled for after
+  // The callbacks that are about to run may wake a process, so another check is scheduled after
   // them.
   if (only == Py_None && g->looks < 3 && ++g->looks) schedule(g, loop);
   if (only != Py_True) return;
@@ -346,8 +346,8 @@ void begin_run(GuestObject* g, runtime::Clock clock) {
   g->run->self.function = "main";
   watch_outside(g->run->run);
   g->run->run.activated();
-  // The guest counts as something outside: the loop's own timers and sockets, which go_on()
-  // examines.
+  // The guest counts as something outside, since the loop's own timers and sockets may act; go_on()
+  // examines these.
   g->run->run.enter_outside();
   g->scheduler = new runtime::Scheduler(g->run->run);
   g->scheduler->host_by(&guest_ring, g);
@@ -413,8 +413,8 @@ void free_run(GuestObject* g) noexcept {
     delete g->scheduler;
     delete g->run;
   } else {
-    // Threads of the network go on, and refer to the guest. From now on no task waits for these
-    // threads, and they ring no loop.
+    // Threads of the network go on, and refer to the guest. From now on no task waits for them, and
+    // they ring no loop.
     g->group->end_wait(g->ends[0]);
     g->spawned->end_wait(g->ends[1]);
     g->scheduler->host_by(nullptr, nullptr);
@@ -425,7 +425,7 @@ void free_run(GuestObject* g) noexcept {
   g->run = nullptr;
 }
 
-// Called when the loop will not run any more: the processes are cancelled and stepped to their
+// Called when the loop will not run any more. The processes are cancelled and stepped to their
 // ends, as far as that is possible without the loop.
 void abandon(GuestObject* g) noexcept {
   if (!g->run || g->in_turn) return;
@@ -463,7 +463,7 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
                      virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady, false,
                      alone != 0));
   if (PyObject* raised = g ? raised_meanwhile() : nullptr) {
-    // A signal handler has raised: the code that was to wait for the guest will never do so.
+    // A signal handler has raised, so the code that was to wait for the guest will never do so.
     abandon(g.get());
     g.reset();
     restore_exception(raised);
@@ -471,13 +471,13 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
   return reinterpret_cast<PyObject*>(g.release());
 }
 
-// wait(future): the future is set once all processes have ended.
+// wait(future): the future is completed once all processes have ended.
 PyObject* guest_wait(PyObject* o, PyObject* future) {
   GuestObject* g = gst(o);
   Py_XSETREF(g->waiter, Py_NewRef(future));
   const Owned loop(g->run ? loop_of(g->link) : nullptr);
-  // The guest may already be resting. It cannot count as alone on its loop until a task waits for
-  // it (alone()), so whether it is alone is decided again here.
+  // The guest may already be resting. It does not count as alone on its loop until a task waits for
+  // it (alone()), so that is determined again here.
   if (loop && !g->scheduled) {
     const Section s(g->link);
     if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
@@ -509,7 +509,7 @@ int guest_clear(PyObject* o) {
 }
 // finish(block, asked): returns the results, or raises the failures. `block` is the exception that
 // left the block of a Group, or None. `asked` means that the task that awaits the guest was
-// cancelled; the cancellation takes precedence over a quiet end of the one process.
+// cancelled; the cancellation takes precedence over a quiet end of a single process.
 PyObject* guest_finish(PyObject* o, PyObject* args) {
   GuestObject* g = gst(o);
   PyObject* block;

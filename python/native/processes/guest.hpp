@@ -25,8 +25,7 @@ struct GuestObject {
   PyObject* look_up;
   PyObject* look;            // the loop's handle of that timer, or null
   std::uint32_t standstill;  // the number of the standstill that is to be examined
-  // The task to which this open block belongs; a failure in the block cancels the task (rules 7.5,
-  // 13.4).
+  // The task that owns this open block; a failure in the block cancels the task (rules 7.5, 13.4).
   PyObject* task;
   PyRun* run;  // null once the guest is finished
   runtime::Scheduler* scheduler;
@@ -38,7 +37,7 @@ struct GuestObject {
   GuestObject *next, *before;  // the guests of the same loop
   std::int64_t armed;          // the time for which `timer` is set, in ns
   std::size_t awaiting;        // how many processes wait for futures
-  // How often the guest has looked for other work on the loop in vain, since its last wake-up.
+  // How often, since its last wake-up, the guest has searched the loop for other work in vain.
   std::uint8_t looks;
   bool due;        // whether the guest is in the list of guests that are to be scheduled
   bool scheduled;  // whether turn() is among the loop's callbacks
@@ -47,8 +46,8 @@ struct GuestObject {
   bool told;  // whether Weft has cancelled the guest's task
   bool ended;
   bool in_turn;
-  bool gone;                  // whether the guest's loop will not run any more
-  prim::atomic<bool> called;  // whether a thread without the GIL asks that the guest be listed
+  bool gone;                  // whether the guest's loop will never run again
+  prim::atomic<bool> called;  // whether a thread without the GIL asks to have the guest listed
 };
 
 extern PyTypeObject GuestType;
@@ -67,7 +66,8 @@ struct GuestPart {
 
 inline PyObject* obj(GuestObject* g) noexcept { return reinterpret_cast<PyObject*>(g); }
 
-// Interned names, and functions of weft._backends.asyncio. They are set once a guest has been made.
+// Interned names, and functions of weft._backends.asyncio. They are set when the first guest is
+// made.
 struct GuestNames {
   PyObject *swap, *tasks;  // _swap_current_task, or the dictionary of current tasks
   PyObject *make_task, *alone, *drive, *leave, *current_task;

@@ -1,5 +1,5 @@
-// Networks that are guests of an event loop, and their processes: the functions for the files that
-// start and end them (guest.cpp, guest_process.cpp).
+// The functions for networks that are guests of an event loop, and for their processes, used by the
+// files that start and end them (guest.cpp, guest_process.cpp).
 #pragma once
 #include <vector>
 
@@ -17,7 +17,7 @@ bool ended_by_asyncio(ProcessObject* p) noexcept;
 // Called when a process starts on a guest's scheduler.
 void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept;
 // Called before a step. Returns an exception to be thrown into the process; null if there is none.
-// `woken_in`: the operation in which it waited.
+// `woken_in` is the operation in which the process waited.
 PyObject* guest_begin(ProcessObject* p, const runtime::OpKind* woken_in, bool yielded) noexcept;
 // Returns 1 if the process is parked on a future, 0 if `yielded` is not a future, -1 if an
 // exception is set.
@@ -31,11 +31,11 @@ PyObject* guest_cancellation(ProcessBase& p) noexcept;
 GuestObject* guest_open() noexcept;  // null with an exception set
 runtime::Group* group_of(GuestObject* g) noexcept;
 LinkObject* link_of(GuestObject* g) noexcept;
-// Abandons guests that are not waited for, because the code that should have waited was never
+// Abandons guests that no code waits for, because the code that should have waited was never
 // reached.
 void abandon_orphans(LinkObject* l) noexcept;
 void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept);
-// Returns an awaitable. `block`: the exception that left the block, or null.
+// Returns an awaitable. `block` is the exception that left the block, or null.
 PyObject* guest_leave(GuestObject* g, PyObject* block);
 
 }  // namespace weft::py

@@ -5,7 +5,7 @@
 //     ├──collected: RuntimeWarning
 //     └──the pool could not take it: refused
 //
-// `process` is the process that waits; it is changed only under the GIL. While a process waits, the
+// `process` is the waiting process; it is changed only under the GIL. While a process waits, the
 // call counts as outside (rule 10.3). The pool of workers is written in Python
 // (weft/_backends/io.py).
 #include "channels/operations.hpp"
@@ -36,7 +36,7 @@ struct CallObject {
   PyObject* context;   // a copy of the caller's context variables
   PyObject* result;
   PyObject* error;        // the exception, if there is no result
-  ProcessBase* process;   // the process that waits and has not been woken, or null
+  ProcessBase* process;   // the process that waits and has not been woken yet, or null
   ProcessObject* awaits;  // the coroutine process that awaits the call, or null
   runtime::Run* run;
   CallState state;
@@ -45,10 +45,10 @@ struct CallObject {
 CallObject* call_of(PyObject* o) noexcept { return reinterpret_cast<CallObject*>(o); }
 
 PyTypeObject CallType{PyVarObject_HEAD_INIT(nullptr, 0)};
-PyObject* submit = nullptr;  // the function by which a call is given to the pool
+PyObject* submit = nullptr;  // the function that gives a call to the pool
 
-// Called when the call is no longer waited for. Returns false if its process has been woken
-// already.
+// Called when the call is no longer waited for. Returns false if its process has already been
+// woken.
 bool leave(CallObject* c) noexcept {
   ProcessBase* p = std::exchange(c->process, nullptr);
   if (!p) return false;
@@ -70,11 +70,11 @@ bool begin(CallObject* c, ProcessBase& p) {
   p.op = &io_op;  // set before the pool has the call, which may be done before submit returns
   if (Owned(PyObject_CallOneArg(submit, reinterpret_cast<PyObject*>(c)))) return true;
   if (!leave(c)) {
-    // Meanwhile the call has been done or cancelled, so the pool has accepted it. Only the
-    // exception of a signal handler matters.
+    // The call has already been done or cancelled, so the pool has accepted it. Only the exception
+    // of a signal handler matters.
     if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
     // The exception of a signal handler is raised here, as if the signal had come a little later.
-    // In a guest no run would raise that exception.
+    // In a guest no run would raise it.
     else if (p.status == Status::ok)
       Py_XSETREF(c->error, take_exception());
     else
@@ -82,7 +82,7 @@ bool begin(CallObject* c, ProcessBase& p) {
     return true;
   }
   p.op = nullptr;
-  // From now on run() does nothing for the call, even if the pool has it after all.
+  // From now on run() ignores the call, even if the pool has accepted it after all.
   c->state = CallState::refused;
   return false;
 }
@@ -95,7 +95,7 @@ PyObject* outcome(CallObject* c) {
   return nullptr;
 }
 
-// Called when a process has waited for the call, and the call is stepped again.
+// Called when a process has waited for the call and steps it again.
 PySendResult resume(CallObject* c, ProcessObject* me, PyObject** r) {
   ProcessBase& p = me->base;
   if (c->awaits != me || !resumed(me, reinterpret_cast<PyObject*>(c))) {
@@ -179,7 +179,7 @@ void give_up(CallObject* c) noexcept {
     leave(me, reinterpret_cast<PyObject*>(c), [](ProcessBase& p) { return p.op->withdraw(p); });
   c->state = CallState::done;
 }
-// Returns whether the process that waits for the call is not the one that drives the call here.
+// Returns whether the process that waits for the call is not the one that drives it here.
 bool others(CallObject* c) noexcept {
   return c->awaits ? !driven_by(c->awaits) : c->process != nullptr;
 }
@@ -224,11 +224,11 @@ PyObject* call_wait(PyObject* self, PyObject*) {
 // run(): makes the call, on a worker.
 PyObject* call_run(PyObject* self, PyObject*) {
   CallObject* c = call_of(self);
-  // The code that submitted this call was told that the pool could not accept it.
+  // The code that submitted this call believes that the pool has not accepted it.
   if (c->state == CallState::refused) Py_RETURN_NONE;
   if (!c->function) {
     if (c->state == CallState::fresh) return bad_use("this io call was already made: make another");
-    Py_RETURN_NONE;  // a thread that is not of the pool has called this function
+    Py_RETURN_NONE;  // a thread outside the pool has called this function
   }
   Owned function(std::exchange(c->function, nullptr));
   {
@@ -311,11 +311,11 @@ PyMethodDef call_methods[] = {
     {}};
 PyAsyncMethods call_async{};
 
-// _worker(on): the calling thread is a worker of the pool from now on, or no more if `on` is False.
+// _worker(on): makes the calling thread a worker of the pool or, if `on` is False, no longer one.
 PyObject* f_worker(PyObject*, PyObject* on) {
   if (on == Py_True) {
     own_thread(PyThreadState_Get(), nullptr);
-    look_again();  // until now runs counted this thread as a foreign thread
+    look_again();  // runs have counted this thread as a foreign thread until now
   } else {
     disown_thread(PyThreadState_Get());
   }

@@ -1,4 +1,4 @@
-// How processes are made, start and end, and how a whole program is ended.
+// Functions that make, start and end processes, and that end a whole program.
 #pragma once
 #include "channels/channel.hpp"
 #include "processes/process.hpp"
@@ -9,18 +9,17 @@ namespace weft::py {
 ProcessObject* new_process(Kind kind, Ends& ends);
 // Called when the process object is complete, before the process is started.
 void made(ProcessObject* p) noexcept;
-// From now on, until the process is started, the collector treats the process's coroutine as a part
+// From now on, until the process is started, the collector treats the process's coroutine as part
 // of the process.
 void take_within(ProcessObject* p) noexcept;
-// From now on the collector tracks the coroutine again, if it was treated as a part of the process.
+// From now on the collector tracks the coroutine again, if it was treated as part of the process.
 void leave_within(ProcessObject* p) noexcept;
-// Claims all processes in the list. Returns -1, and claims none, if one of them was started before
+// Claims all processes in the list. Returns -1, and claims none, if one of them was already started
 // (rule 7.6).
 int claim_processes(PyObject* list);
-// Starts a process that was claimed. If the start fails, that counts as a failure of the process
-// itself.
+// Starts a claimed process. If the start fails, that counts as a failure of the process itself.
 void start_process(runtime::Group& g, ProcessObject* p);
-// Releases the processes that claim_processes() has claimed and that will not be started now.
+// Releases the processes that claim_processes() has claimed but that will not be started now.
 void unclaim_processes(PyObject* list) noexcept;
 // Ends the processes that were never claimed (rules 2.3, 6.5).
 void never_run(PyObject* list) noexcept;
@@ -31,16 +30,16 @@ PyObject* call_body(ProcessObject* p);
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);
 runtime::Executor* executor_of_group(ProcessBase& p) noexcept;
 void post_to_group(core::Waker* w) noexcept;
-// Starts a thread for a process. If there is no thread, returns false, with an exception that says
-// what to do `instead`.
+// Starts a thread for a process. If no thread can be started, returns false with an exception, in
+// which `instead` says what to do.
 bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead);
 
-// Called after code of the user's has run within a wait, with the exception that it raised. If that
-// code has made a fork and this is the child, the program ends (rule 11.4). `before` is the
-// generation before the code ran.
+// Called after user code has run within a wait, with the exception that it raised. If that code has
+// made a fork and this is the child, the program ends (rule 11.4). `before` is the generation
+// before the code ran.
 void not_in_child(std::uint32_t before);
 // _end_program(exception │ None): ends this program with status 0, or as that exception ends a
-// program. The code on the calling thread does not go on: none of its `finally` blocks runs.
+// program. The code on the calling thread does not go on, and none of its `finally` blocks runs.
 PyObject* f_end_program(PyObject*, PyObject* error);
 PyObject* f_continue_with_parent(PyObject*, PyObject*);
 

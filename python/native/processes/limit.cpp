@@ -26,13 +26,13 @@ enum class LimitState : std::uint8_t { made, open, left };
 struct LimitObject {
   PyObject_HEAD runtime::Limit limit;
   LimitState state;
-  bool mine;                 // whether this limit's own Cancelled has left the block
+  bool mine;                 // whether the Cancelled of this limit has left the block
   std::uint32_t generation;  // the fork in which the limit was made, as for channels
 };
 LimitObject* lim(PyObject* o) noexcept { return reinterpret_cast<LimitObject*>(o); }
 PyObject* name_by;  // the string "_by", made once so that looking it up needs no memory
 
-// Closes the limits of a plain thread, which may end while a suspended generator keeps a limit
+// Closes the limits of a plain thread, which may end while a suspended generator still has a limit
 // open.
 struct PlainThread {
   ~PlainThread() {
@@ -76,7 +76,7 @@ PyObject* limit_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   return o;
 }
 // Returns true in the child of a fork if the limit's process, and the run that has its timer,
-// belong to the parent. A limit that ordinary code has entered outside any run goes on in the
+// belong to the parent. A limit that ordinary code has entered outside any run continues in the
 // child.
 bool is_parents(const LimitObject* l) {
   return l->generation != generation && l->limit.is_open() && !l->limit.of(*owner());
@@ -151,7 +151,7 @@ PyObject* limit_move(PyObject* o, PyObject* when) {
   if (check_mine(l, "reschedule") < 0) return nullptr;
   std::int64_t ns;
   if (!deadline_of(when, true, *owner(), ns)) return nullptr;
-  if (checking) [[unlikely]] {  // the old deadline might have come first, and now never comes
+  if (checking) [[unlikely]] {  // the old deadline might have come first, but now never comes
     checking->limits(process_object(this_process()), false);
     checking->limits(process_object(this_process()), true);
   }
@@ -171,7 +171,7 @@ PyMethodDef limit_methods[] = {{"enter", gated<limit_enter>, METH_VARARGS, nullp
                                {}};
 PyGetSetDef limit_getset[] = {{"expired", gated<limit_expired>, nullptr, nullptr, nullptr}, {}};
 
-// _close_limits(): ends the effect of limits that ordinary code on the calling thread has entered.
+// _close_limits(): disables the limits that ordinary code on the calling thread has entered.
 PyObject* f_close_limits(PyObject*, PyObject*) {
   ProcessBase& p = *owner();
   runtime::Limit::close_all(p, runtime::Limit::run_of(p));

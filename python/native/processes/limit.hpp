@@ -4,7 +4,7 @@
 
 namespace weft::py {
 
-// Raises Cancelled, and records that the request to cancel has been met.
+// Raises Cancelled, and records that the request to cancel was met.
 PyObject* raise_cancelled(ProcessBase& p, PyObject* value);
 // Returns the object of a limit (borrowed), or null for null.
 PyObject* limit_object(runtime::Limit* l) noexcept;

@@ -1,5 +1,4 @@
-// What other directories may ask about asyncio's loops. asyncio.hpp declares everything else about
-// them.
+// The functions for asyncio's loops that other directories use. asyncio.hpp declares all others.
 #pragma once
 
 namespace weft::py {

@@ -4,8 +4,8 @@
 //   end_process() ──quiet──► a Why in p->outcome ──the result is asked for: result_of()──► a NoResult in p->outcome
 //                 ──a failure that is its watchers'──► a Why in its Watch ──result_of()──► a NoResult there
 //
-// Processes commonly end without a result, and usually the reason is not needed. So when a process
-// ends, only references are taken. The texts are made when a program asks for the result.
+// Processes commonly end without a result, and the reason is rarely needed. So when a process ends,
+// only references are taken. The texts are made when a program asks for the result.
 //
 // Invariant: a Why refers to strings and to the code of a function; never to an exception, a
 // traceback, a frame or an end.
@@ -25,11 +25,11 @@ namespace {
 
 struct WhyObject {
   PyObject_HEAD PyObject* above;  // a str: the path of the process that started this one
-  const char* function;           // the name of its function, kept for ever
-  // The code in which the exception that ended the process was raised, or the place itself as a
-  // str, or null if the place is not known.
+  const char* function;           // the name of its function, kept forever
+  // The code in which the exception that ended the process was raised; or the place itself, as a
+  // str; or null if the place is not known.
   PyObject* code;
-  // A str; null if the process failed, and result_of() has not made the text yet.
+  // A str; null if the process has failed and result_of() has not made the text yet.
   PyObject* reason;
   std::uint32_t index;  // ProcessBase::index plus one; 0 if the path has no index
   // The number of the instruction in that code. A negative number is the line, negated.
@@ -99,8 +99,8 @@ PyObject* why_where(PyObject* o, void*) {
 
 // --- which process it was ------------------------------------------------------------------------
 
-// Returns the path of the process that waits for the group; null if there is none. Often many
-// processes of one group end one after the other, so the last text is kept.
+// Returns the path of the process that waits for the group; null if there is none. The last text is
+// kept, since many processes of one group often end one after the other.
 PyObject* path_above(runtime::Group& g) {
   static struct {
     std::uint32_t id = 0;
@@ -141,9 +141,9 @@ PyObject* why_reason(PyObject* o, void*) {
   return w->reason ? Py_NewRef(w->reason) : PyUnicode_FromString(name_of(w->how));
 }
 
-// Returns the text of an exception after the process's path at its beginning. (An index may have
-// been added to the path since, so only the last part of the path is compared.) Null: the text does
-// not begin with the path.
+// Returns the part of an exception's text after the process's path at its beginning; null if the
+// text does not begin with that path. (Only the last part of the path is compared, because an index
+// may have been added to the path since.)
 const char* after_path(const WhyObject* w, const char* text) noexcept {
   const char* const end = std::strstr(text, ": ");
   if (!end || !w->function) return nullptr;
@@ -157,9 +157,9 @@ const char* after_path(const WhyObject* w, const char* text) noexcept {
   return its ? end + 2 : nullptr;
 }
 
-// Returns the text of an exception, read without calling code of the user's; null if that is not
-// possible. Often many processes end one after the other at one channel, so the last text is kept
-// and shared.
+// Returns the text of an exception, read without calling user code; null if that is not possible.
+// The last text is kept and shared, since many processes often end one after the other at one
+// channel.
 PyObject* plain_text(const WhyObject* w, PyObject* e) {
   static PyObject* last = nullptr;
   PyObject* const args = reinterpret_cast<PyBaseExceptionObject*>(e)->args;
@@ -265,8 +265,8 @@ PyObject* result_of(ProcessObject* p) {
   if (!why(w.get())->reason && p->failed) why(w.get())->reason = failure_text(p->outcome);
   Owned r(no_result(w.get()));
   if (!r) return nullptr;
-  // Code of the user's has made the text, and may have asked for the result meanwhile: then the
-  // NoResult is there already.
+  // User code has made the text, and may have asked for the result meanwhile. Then the NoResult
+  // exists already.
   if (!Py_IS_TYPE(its(), &WhyType)) return Py_NewRef(its());
   if (watch)
     watch->why = new_ref(r.get());

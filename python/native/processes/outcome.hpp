@@ -1,4 +1,4 @@
-// An Outcome keeps the result of an operation until the code that awaits the operation takes it.
+// Keeps the result of an operation until the code that awaits the operation takes it.
 #pragma once
 #include "owned.hpp"
 #include "value.hpp"
@@ -7,7 +7,7 @@ namespace weft::py {
 
 class Outcome {
  public:
-  // Keeps `owned`; if that is null, takes the current exception.
+  // Keeps `owned` or, if that is null, the current exception.
   void keep(PyObject* owned) noexcept;
   // Returns the value (a new reference), or null with the exception set.
   PyObject* take() noexcept;
@@ -15,7 +15,10 @@ class Outcome {
     value_.reset();
     error_.reset();
   }
-  PyObject* value() const noexcept { return value_.get(); }  // null if the operation has raised
+  PyObject* value() const noexcept {
+    return value_.get();
+  }  // null if the operation raised an
+     // exception
 
  private:
   Owned<> value_, error_;

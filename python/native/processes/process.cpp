@@ -5,15 +5,15 @@
 //     │                                                   is told (rule 7.7)
 //     └──collected: its ends are released, RuntimeWarning
 //
-// A coroutine *apart* runs on a thread and a scheduler of its own. Groups that it started and did
-// not leave run to their ends on that thread:
+// A coroutine *apart* runs on its own thread and scheduler. Groups that it started but did not
+// leave run to their ends on that thread:
 //
 //   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──►
 //   apart_body(): its group is told
 //
 // A process has returned, or ended quietly by a Cancelled or by a Retired or Poisoned that it met,
 // or failed (rules 3.5, 4.3, 4.6, 6.5). A process that a Poisoned ends poisons the ends that it
-// holds, whether it met the Poisoned or not. A process that did not return has no result
+// holds, whether or not it met the Poisoned. A process that did not return has no result
 // (no_result.cpp).
 #include "processes/process.hpp"
 
@@ -105,7 +105,7 @@ namespace {
 
 // --- ending --------------------------------------------------------------------------------------
 
-// Takes the current exception, which leaves the process, and returns it (owned). Sets `how` to
+// Takes the current exception, which is leaving the process, and returns it (owned). Sets `how` to
 // whether it is a failure.
 PyObject* judge(ProcessObject* p) {
   const bool by_asyncio = ended_by_asyncio(p);
@@ -179,7 +179,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   runtime::Limit::close_all(b, g->run);
   p->done = 1;
   // A coroutine has no stack any more: operations that finalisers begin from now on belong to no
-  // process. The other kinds of process refuse such operations by themselves (Caller).
+  // process. The other kinds of process refuse such operations elsewhere (Caller).
   if (coroutine_of(&b) && this_process() == &b) runtime::this_context->running = nullptr;
   take_outcome(p, result, failure, std::move(why));
   let_go_of_all(p);
@@ -223,16 +223,16 @@ void never_run(PyObject* list) noexcept {
   run_deferred();
 }
 
-// Called when the code of a process has come to its end, with `result` or, if that is null, the
-// current exception, in the child of a fork that it made. The code that would run next belongs to
-// the parent. So this program ends, as other programs do (rule 11.4).
+// Called in the child of a fork that a process made, when the code of the process has ended, with
+// `result` or, if that is null, the current exception. The code that would run next belongs to the
+// parent. So this program ends, as other programs do (rule 11.4).
 [[noreturn]] static void end_child(PyObject* result) {
   const OutsideGate beyond;
   if (!result) PyErr_Print();  // for SystemExit this ends the program
   Py_Exit(result ? 0 : 1);
 }
 
-// _continue_with_parent(): asks the system to send SIGCONT to this program when the thread that
+// _continue_with_parent(): makes the system send SIGCONT to this program when the thread that
 // started it ends, usually with its whole program, since this program may be stopped at that time.
 // A signal that ends this program would be wrong, because that thread may end alone. Only Linux has
 // such a request.
@@ -339,7 +339,7 @@ void not_awaitable(ProcessObject* p, PyObject* r) {
     bad_use("awaited a %.100s, which is not an operation of Weft", Py_TYPE(r)->tp_name);
 }
 
-// Called when a coroutine has made a step in the child of a fork that the coroutine itself made.
+// Called when a coroutine has returned from a step in the child of a fork that the coroutine made.
 [[noreturn]] void end_child_at(PySendResult s, PyObject* r) {
   if (s == PYGEN_NEXT)
     bad_use(
@@ -418,12 +418,12 @@ void end_late(ProcessObject* p) {
 
 }  // namespace
 
-// Called when the process has yielded an object that is not an operation of Weft. A bare yield lets
-// others run; a future is waited for if a loop runs. Returns false, with an exception set, if the
-// object cannot be waited for here.
+// Called when the process has yielded an object that is not one of Weft's operations. A bare yield
+// lets other processes run; a future is waited for if a loop runs. Returns false, with an exception
+// set, if the object cannot be waited for here.
 [[gnu::noinline]] static bool is_parked_on(ProcessObject* p, PyObject* yielded) {
   if (yielded == Py_None) {
-    if (p->owed) return true;  // the wake-up that the process is owed runs it again
+    if (p->owed) return true;  // the wake-up that the process is owed will run it again
     p->yielded = 1;
     runtime::Scheduler::current()->push(&p->base);
     return true;
@@ -439,7 +439,7 @@ void end_late(ProcessObject* p) {
   return false;
 }
 
-// Called when the process's coroutine has returned `result`, or has raised.
+// Called when the process's coroutine has returned `result`, or has raised an exception.
 static void coroutine_left(ProcessObject* p, PyObject* result) {
   if (checking && !p->waits && !p->owed && checking->ends_later(p)) [[unlikely]]
     p->owed = 1;  // the process is in the run queue
@@ -447,8 +447,8 @@ static void coroutine_left(ProcessObject* p, PyObject* result) {
     coroutine_over(p, result);
 }
 
-// Called when the wake-up that the process was owed has come. Returns true if the process had ended
-// before, and is over now.
+// Called when the wake-up that the process was owed has come. Returns true if the process had
+// already ended, and is over now.
 static bool is_over_by_wake_up(ProcessObject* p) {
   wake_up_came(p);
   if (!p->over) return false;
@@ -519,8 +519,8 @@ void thread_body(void* arg) {
       end_process(p.get(), *t, r);
     }
     own_thread(t->state, nullptr);
-    // The thread leaves the run before any code of the user's runs on this thread: as soon as
-    // another thread has the GIL, the run may end.
+    // The thread leaves the run before any user code runs on this thread: as soon as another thread
+    // has the GIL, the run may end.
     t->run->gone();
     delete t;
     p.reset();
@@ -597,8 +597,8 @@ void apart_body(void* arg) {
     }
     own_thread(PyThreadState_Get(), nullptr);
     std::exchange(waits_for_thread, nullptr)->finished(0, nullptr);
-    // The thread leaves the run before any code of the user's runs on this thread: as soon as
-    // another thread has the GIL, the run may end.
+    // The thread leaves the run before any user code runs on this thread: as soon as another thread
+    // has the GIL, the run may end.
     mine->run.gone();
     delete mine;
     p->own = nullptr;

@@ -1,8 +1,8 @@
-// The object that Python code sees as a process, and which process runs here. life.hpp declares the
-// functions for processes.
+// The object that Python code sees as a process, and functions that return the running process.
+// life.hpp declares the functions for processes.
 //
 // Invariant: a process has at most one outstanding operation. The operation's node is in the
-// process, and its slot is in the operation. While a greenlet is parked its stack may hold the
+// process, and its slot is in the operation. While a greenlet is parked, its stack may hold the
 // frames of another greenlet, so memory that others may touch is not on a stack.
 #pragma once
 #include <cstddef>
@@ -22,7 +22,7 @@ struct CoroutineProcess final : ProcessBase {
   CoroutineProcess() = default;
 };
 
-// The kinds of processes: `apart` is a coroutine on a scheduler and a thread of its own, `pooled` a
+// The kinds of processes: `apart` is a coroutine on its own scheduler and thread, `pooled` a
 // coroutine of a native component (component_pool.cpp).
 enum class Kind : std::uint8_t { coroutine, thread, greenlet, apart, pooled };
 inline bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind::apart; }
@@ -42,8 +42,8 @@ struct ProcessObject {
   // has ended.
   PyObject* body;
   PyObject* context;  // the process's context variables; null if there are none
-  // The result, the reason why there is none (no_result.cpp), or the failure; before the start, the
-  // ProcessFunction.
+  // The result, or the reason why there is none (no_result.cpp), or the failure; before the start,
+  // the ProcessFunction.
   PyObject* outcome;
   union {
     runtime::ThreadProcess* thread;  // for a thread process that runs
@@ -61,25 +61,27 @@ struct ProcessObject {
   Rare* rare;  // null as long as the process needs no rare field
   Kind kind;
   std::uint8_t started;
-  // Whether the process will not be started, without a warning: the program stops at its start, or
-  // the process was made by `process * 0`.
+  // Whether the process will not be started, which gives no warning: the program stops at its
+  // start, or the process was made by `process * 0`.
   std::uint8_t given_up;
   std::uint8_t done;
   std::uint8_t failed;
   Ending how;  // set once the process is done
-  // Whether the process has put itself into the run queue: 1, because the program asked for it; 2,
-  // to give way (awaited.hpp).
+  // Whether the process has put itself into the run queue: 1 means that the program asked for it, 2
+  // that the process gives way (awaited.hpp).
   std::uint8_t yielded;
-  // Whether the collector treats the coroutine as a part of the process, and does not track it.
+  // Whether the collector treats the coroutine as part of the process, and does not track it.
   std::uint8_t within;
-  std::uint8_t owed;  // a wake-up is on its way for which no operation waits (awaiting.hpp)
+  std::uint8_t owed;  // whether a wake-up is under way for which no operation waits (awaiting.hpp)
   // Whether the coroutine has ended with a known outcome while the process is still owed a wake-up.
   std::uint8_t over;
   // Whether the process still holds an end that it received in an extended read (held.cpp).
   std::uint8_t receives;
-  std::uint8_t native_code;  // a component's process, which reports its own place in its source
+  std::uint8_t native_code;  // whether this is a component's process, which itself reports its
+                             // place in its source
 #ifdef Py_GIL_DISABLED
-  std::uint8_t stepping;  // the coroutine runs, so its frames must not be examined
+  std::uint8_t stepping;  // whether the coroutine is running, so that its frames must not be
+                          // examined
 #endif
   EndObject* held[1];  // ob_size ends
 

@@ -126,7 +126,7 @@ PyObject* process_cancel(PyObject* o, PyObject*) {
   if (b.group)
     b.group->cancel(b);
   else
-    p->base.cancel().store(1);  // the process has not started, or is about to
+    p->base.cancel().store(1);  // the process has not started, or is about to start
   Py_RETURN_NONE;
 }
 PyObject* process_result(PyObject* o, void*) {

@@ -1,4 +1,4 @@
-// A Rare has the fields that only few processes need. They are kept apart, so that the other
+// A Rare has the fields that only few processes need. They are separate, so that the other
 // processes are smaller.
 #pragma once
 #include <memory>
@@ -13,10 +13,10 @@ namespace weft::py {
 
 // The watchers of a process's end (rule 7.11).
 struct Watch {
-  // The latch's name points into `name`; the latch's last_writer is the id of the process.
+  // The latch's name points into `name`; its last_writer is the id of the process.
   core::LatchEngine<Shared> latch;
   std::string name;
-  ProcessObject* process;                      // the process that is watched
+  ProcessObject* process;                      // the watched process
   std::vector<Owned<ProcessObject>> watchers;  // kept until the process has ended
   bool beyond = false;                         // whether code that is not a process watches too
   // whether the failure of the process goes to its watchers
@@ -35,7 +35,7 @@ struct SelectMemory {
 
 struct Rare {
   SelectMemory selects;
-  std::unique_ptr<Watch> watch;  // null if the process's end has not been asked for
+  std::unique_ptr<Watch> watch;  // null if nobody has asked for the end of the process
   Outcome kept;                  // the outcome of an operation that gives way
 };
 

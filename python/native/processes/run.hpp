@@ -1,4 +1,4 @@
-// A PyRun is an outermost run of Python. The functions here say which run a thread is in.
+// A PyRun is an outermost run of Python. The functions declared here return the run of a thread.
 #pragma once
 #include <vector>
 
@@ -9,8 +9,8 @@ namespace weft::py {
 
 struct ChannelObject;
 
-// A channel at which a process was blocked at a deadlock, while open ends of the other side had
-// been given to no process.
+// A channel at which a process was blocked at a deadlock, while ends of the other side were open
+// but had been given to no process.
 struct LeftOpen {
   ChannelObject* channel;  // owned
   bool readers;            // whether the open ends are readers
@@ -22,11 +22,11 @@ struct PyRun {
   PyThreadState* state = nullptr;
   runtime::Group* spawned = nullptr;
   // The exception that a signal handler raised while the run slept. In a block of ordinary code,
-  // the thread raises the exception where it waits, or at its next operation (Cancel::host makes
-  // the thread do so). Elsewhere the run is cancelled, and raises the exception at its end.
+  // the thread raises it where it waits, or at its next operation (Cancel::host makes the thread do
+  // so). Elsewhere the run is cancelled, and raises it at its end.
   PyObject* interrupt = nullptr;
   bool interrupted = false;  // whether Ctrl-C has interrupted the run
-  // For a guest: its scheduler, which looks for such an exception in its next turn.
+  // For a guest: its scheduler, which checks for such an exception in its next turn.
   runtime::Scheduler* guest = nullptr;
   // For a guest that concludes that nothing goes on: whether its loop has a signal handler that may
   // act (handlers.hpp).
@@ -43,7 +43,7 @@ struct PyRun {
   // Returns whether this is the run of a block in ordinary code.
   bool in_block() const noexcept { return self.group != nullptr; }
   std::vector<PoolThread*> pool;  // the run's threads of the pool; protected by the GIL
-  // Whether a check has made the run: then nothing outside can wake it (rule 17.9).
+  // Whether a check has made the run. If so, nothing outside can wake it (rule 17.9).
   const bool checked;
   explicit PyRun(runtime::Clock c);
   PyRun(const PyRun&) = delete;

@@ -9,7 +9,7 @@ namespace weft::py {
 // A signal handler could raise in the middle of a loop's method that is written in Python. Then a
 // future could be done whose task is never notified. So signals are held back during such a call
 // (HoldSignals). Exceptions from handlers of earlier signals must not be raised in such a call
-// either. They are kept, and raised in the main thread as soon as that runs Python code again.
+// either. They are kept, and raised in the main thread as soon as it runs Python code again.
 //
 // raised_by_signals() returns the exception that handlers of earlier signals raise (a new
 // reference); null if there is none.
@@ -19,8 +19,8 @@ void raise_in_main(PyObject* owned_or_null) noexcept;
 // is none.
 PyObject* raised_meanwhile() noexcept;
 // Returns the call's result; null if it raised an exception, which is cleared. A signal whose
-// handler was set after the loop was first met is not held back. If such a handler raises, the call
-// is made again. So `call` must be something that may be done twice.
+// handler was set after Weft first met the loop is not held back. If such a handler raises, the
+// call is made again. So `call` must be something that may be done twice.
 template <class F>
 PyObject* with_signals_held(F call) noexcept {
   Owned raised(raised_by_signals());
@@ -35,7 +35,7 @@ PyObject* with_signals_held(F call) noexcept {
     }
   }
   if (!r) PyErr_Clear();
-  // This call comes last, because the exception is raised in the next Python code that runs.
+  // This call comes last, because the next Python code that runs raises the exception.
   raise_in_main(raised.release());
   return r;
 }

@@ -1,4 +1,4 @@
-// How an operation waits, is woken and is cancelled: one struct for each kind of caller. An
+// One struct for each kind of caller says how an operation waits, is woken and is cancelled. An
 // operation is written once, over any of the three (operation.cpp, select.cpp). `Caller` is in
 // caller.hpp.
 //
@@ -14,8 +14,8 @@
 //  1 wait() returns false if control goes back to the code that awaits the operation: then the
 //    operation returns suspended(), and continues when send() is called again (awaited.hpp). It
 //    returns true if the operation must look at its channel at once.
-//  2 Where wait() suspends, the operation's object refers to the process or the task waiter that
-//    waits: `process` or `task_waiter`.
+//  2 Where wait() suspends, the operation's object refers to the waiting process or task waiter:
+//    `process` or `task_waiter`.
 //  3 give() is the last thing that is done with a result: instead, an exception may be thrown into
 //    a greenlet there.
 #pragma once
@@ -70,8 +70,7 @@ class InProcess {
   Status status(Engine*) const noexcept { return me_->base.status; }
   int look(Choice& c) const noexcept;  // used for a choice that has been parked
 
-  // Called while code of the user's decides the outcome: until then the process is in the operation
-  // `kind`.
+  // Called while user code decides the outcome: until then the process is in the operation `kind`.
   void hold(const runtime::OpKind& kind) const noexcept { me_->base.op = &kind; }
   void release() const noexcept { me_->base.op = nullptr; }
 
@@ -123,7 +122,8 @@ class InTask {
   }
   void give_way(PyObject* owned) noexcept {
     o_->task_waiter->outcome.keep(owned);
-    *r_ = Py_NewRef(Py_None);  // asyncio's own kind of yield: the other callbacks run
+    *r_ = Py_NewRef(Py_None);  // this is asyncio's own kind of yield, at which the other callbacks
+                               // run
     result_ = PYGEN_NEXT;
   }
   PySendResult suspended() const noexcept { return result_; }
@@ -141,7 +141,8 @@ class InTask {
   int look(Choice& c) const noexcept;
 
   void hold(const runtime::OpKind&) const noexcept {
-    o_->task_waiter->woken = false;  // a wake-up from here on means that the partner's hold is over
+    o_->task_waiter->woken = false;  // a wake-up after this means that the partner no longer holds
+                                     // the node
   }
   void release() const noexcept {}
 
@@ -149,7 +150,7 @@ class InTask {
     if (o_->task_waiter->owed && s != Status::cancelled) owe_cancellation();
   }
   void withdrawn(PyObject* value) const {
-    if (o_->task_waiter->owed)  // at a far end only the home's answer shows the cancellation
+    if (o_->task_waiter->owed)  // at a far end, only the home's answer shows the cancellation
       raise_cancellation();
     else
       raise_cancelled(*o_->task_waiter, value);
@@ -183,8 +184,8 @@ class InCaller {
     return is_far(c) ? caller_.begin_lazily(begins) : begins();
   }
 
-  // Like begin_far() for a plain operation, but for a choice. `parked` means that next the choice
-  // waits.
+  // Like begin_far() for a plain operation, but for a choice. `parked` means that the choice waits
+  // next.
   template <class F>
   int begin_far(F&& begins, int parked) const {
     return caller_.begin_saying(begins, parked);

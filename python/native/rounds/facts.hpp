@@ -1,4 +1,4 @@
-// The facts about a run that are read for reports, for partial deadlocks and in rounds.
+// The facts about a run that reports, the search for partial deadlocks and rounds use.
 #pragma once
 #include <array>
 #include <set>

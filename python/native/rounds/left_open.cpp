@@ -1,13 +1,13 @@
-// Ends that were given to no process and that kept a network from ending: the part of a Deadlock's
-// text about them, and the lines at which they were made.
+// Finds the ends that were given to no process and that kept a network from ending, and the lines
+// at which they were made, for a Deadlock's text.
 //
 //   a report notes such channels (report.cpp) ──the network has ended──► say_left_open(): searches those that are still open
 //
-// There is no list of all ends. So ends are searched for among all objects that the collector
-// knows, and in the variables of the functions that run (weft/_watching/left_open.py). The search
-// runs once all processes have ended and no lock is held. Without an interpreter lock other threads
-// change the references of objects during the search; but there the collector knows all ends
-// themselves (leaf.hpp).
+// There is no list of all ends. So the search covers all objects that the collector knows, and the
+// variables of the functions that run (weft/_watching/left_open.py). The search runs once all
+// processes have ended and no lock is held. Without an interpreter lock other threads change the
+// references of objects during the search; but there the collector knows all ends themselves
+// (leaf.hpp).
 #include "rounds/left_open.hpp"
 
 #include <set>
@@ -24,7 +24,7 @@ namespace weft::py {
 
 namespace {
 
-// The search for all ends of one side of a channel to which some objects refer.
+// The search for all ends of one side of a channel to which certain objects refer.
 struct Search {
   const ChannelObject* channel;
   PyTypeObject* side;
@@ -45,8 +45,8 @@ struct Search {
   }
 };
 
-// _made_at(channel, readers, objects): returns the lines at which those open ends of the channel
-// were made to which the objects refer.
+// _made_at(channel, readers, objects): returns the lines that made those open ends of the channel
+// to which the objects refer.
 PyObject* f_made_at(PyObject*, PyObject* args) {
   PyObject *channel, *objects;
   int readers;

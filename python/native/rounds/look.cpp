@@ -4,8 +4,8 @@
 //   _look_new() ──► Look ──_look_base(): a round──► _look(): one sample, as often as wanted
 //   ──► _look_rows(): pieces, until one is empty ──► _look_channels() ──► _look_base() …
 //
-// No process counts or records anything for a look. A sample reads the state that the runtime keeps
-// in any case, at that moment, with the GIL. So looks cost nothing while no program looks.
+// No process counts or records anything for a look. A sample reads, with the GIL, the state that
+// the runtime keeps in any case. So looks cost nothing while no program looks.
 //
 // Invariants
 //  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces,
@@ -48,7 +48,7 @@ namespace {
 // The states of a process, in the order of STATES in weft/_watching/look.py.
 enum Now : std::uint8_t { runs, due, reads, writes, either, timed, barrier, children, io, kStates };
 
-PyObject* cr_running = nullptr;  // Coroutine.cr_running; kept for ever
+PyObject* cr_running = nullptr;  // Coroutine.cr_running; kept forever
 
 bool runs_now(const ProcessObject* o) noexcept {
   if (!o || o->native_code || o->kind == Kind::thread || o->kind == Kind::pooled) return true;
@@ -125,8 +125,8 @@ struct Seen {
   std::uint64_t sample = 0;
   std::uint64_t rows = 0;  // the number of the last round whose rows contained the process
   std::int64_t since = 0;  // when the state began, as far as is known, in ns
-  std::int64_t cpu = -1;   // CPU time of the process's thread at the last rows, in ns
-  // How many values had passed at the process's ends by the last rows.
+  std::int64_t cpu = -1;   // CPU time of the process's thread at the time of the last rows, in ns
+  // How many values had passed at the process's ends at the time of the last rows.
   std::uint64_t mark = 0;
   Now now = runs;
   bool before = true;  // whether the process has been in this state since it was first seen
@@ -146,10 +146,10 @@ struct Look {
   std::unordered_map<const core::SyncObject*, Flow> flows;
   std::uint64_t samples = 0, round = 1;
   std::uint32_t in_round = 0;
-  std::uint64_t stride = 1;  // a sample looks at one process out of this many, in turn
+  std::uint64_t stride = 1;  // a sample examines one process out of this many, in turn
 };
 
-// The approximate maximum number of processes at which a sample looks. The limit keeps a sample
+// The approximate largest number of processes that a sample examines. The limit keeps a sample
 // short, since other threads wait for the GIL meanwhile.
 constexpr std::size_t kInASample = 30'000;
 
@@ -242,7 +242,8 @@ std::int64_t cpu_of(const ProcessObject* o) noexcept {
   return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
-// _look_base(look): begins a round. The next rows and channels describe what has happened since.
+// _look_base(look): begins a round. The next rows and channels describe what has happened since
+// then.
 PyObject* f_base(PyObject*, PyObject* o) {
   Look* const look = look_in(o);
   if (!look) return nullptr;
@@ -308,7 +309,8 @@ PyObject* f_rows(PyObject*, PyObject* args) {
   Owned list(PyList_New(0));
   Sides sides;
   auto all = everybody();
-  // If only some of the rows are wanted, processes that did more than wait for others come first.
+  // If only some of the rows are wanted, the processes that did more than wait for others come
+  // first.
   if (all.size() > static_cast<std::size_t>(most))
     std::stable_partition(all.begin(), all.end(), [&](ProcessBase* p) {
       const auto it = look->seen.find(std::uint32_t(p->id));

@@ -1,4 +1,4 @@
-// This program's part in the question whether a network over several OS processes stands still
+// This program's part in finding out whether a network over several OS processes stands still
 // (WIRE.md 10). weft/_distributed_deadlock/rounds.py implements the rounds and the reports.
 //
 // All facts are read with the GIL held and without running Python code, so they describe one
@@ -64,7 +64,7 @@ PyObject* ends_held() {
 //   ends_held().
 // The names of ends are those of WIRE.md 10.7.
 PyObject* network(int known = 0) {
-  // A program that is not a peer yet may connect over a network, too (WIRE.md 17.16).
+  // A program that is not a peer yet may also connect over a network (WIRE.md 17.16).
   bool quiet = !ends_pending() && runtime::due_tokens.load() == runtime::link_tokens.load() + known;
   for (PyRun* run : every_run()) quiet = quiet && run->run.waits_for_links();
   Owned sessions(PyList_New(0)), lent(PyList_New(0)), far(PyList_New(0));
@@ -205,7 +205,7 @@ PyObject* f_ask_links(PyObject*, PyObject* f) {
   runtime::links_are_asked = true;
   Py_RETURN_NONE;
 }
-// _waits_at(end): returns whether a party of this program waits at this far end, and the home has
+// _waits_at(end): returns whether a party of this program waits at this far end, and its home has
 // been notified.
 PyObject* f_waits_at(PyObject*, PyObject* o) {
   if (!is_end(o)) return bad_use("_waits_at: expected a channel end, got %R", o);
@@ -226,7 +226,7 @@ PyObject* f_strangers(PyObject*, PyObject*) {
 #endif
 }
 // _ends_under_way(): returns how many ends of other programs' channels this program has sent and is
-// still responsible for, or has taken over without its home's confirmation so far (WIRE.md 7.4).
+// still responsible for, or has taken over without confirmation of their home so far (WIRE.md 7.4).
 PyObject* f_under_way(PyObject*, PyObject*) {
   std::size_t n = 0;
   if (const std::shared_ptr<Space> space = this_space()) {

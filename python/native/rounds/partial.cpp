@@ -1,6 +1,6 @@
-// A report on demand (rules 10.5, 14.3): what every process of every run waits for at this moment,
-// which processes hold the ends there, and which processes may go on. weft/_watching/deadlocks.py
-// puts these facts into words.
+// A report on demand (rules 10.5, 14.3). It says what every process of every run waits for at this
+// moment, which processes hold the ends there, and which processes may go on.
+// weft/_watching/deadlocks.py puts these facts into words.
 //
 //   each process: look() ──► places_of() ──► going_on() ──► rows for Python: facts_of()
 //
@@ -58,7 +58,7 @@ struct Place final : Holders {
   bool is_channel = false;
   // What figures_of() returned for the channel.
   std::optional<std::array<unsigned long long, 3>> moved;
-  // The number of open ends that no known process holds.
+  // The number of open ends whose holder is not known.
   unsigned long unknown_readers = 0, unknown_writers = 0;
 
   // Returns true if an unknown process may come to the place, or if the other side has no end in a
@@ -75,7 +75,7 @@ struct One {
   const char* state = "able";
   // The places at which the process waits, each with a flag: whether the process writes there.
   std::vector<std::pair<const core::SyncObject*, bool>> at;
-  // The names of channels that have ended, to which no party comes (rule 5.6).
+  // The names of channels that have ended, so that no party comes to them (rule 5.6).
   std::vector<std::string> silent;
 };
 
@@ -88,7 +88,7 @@ struct Collect final : runtime::WaitVisitor {
     one->at.emplace_back(&c, writing);
   }
   void barrier(const core::SyncObject& c) override { one->at.emplace_back(&c, false); }
-  // The end of a process counts as a channel of which that process holds the writer.
+  // The end of a process is treated like a channel of which that process holds the writer.
   void end(const core::SyncObject& c) override {
     channel(c, false);
     ends.insert(&c);
@@ -103,12 +103,13 @@ std::uint32_t parent_of(const ProcessBase& p) {
   return p.group && p.group->owner() ? std::uint32_t(p.group->owner()->id) : 0u;
 }
 
-// Sets in `one` what the process waits for, if nothing else can wake it. `at_rest`: see facts_of().
+// Records in `one` what the process waits for, if nothing else can wake it. `at_rest`: see
+// facts_of().
 void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   ProcessBase& p = *one.process;
   collect.one = &one;
   collect.never = false;
-  // A virtual clock stands still too (rule 8.6).
+  // A virtual clock stands still as well (rule 8.6).
   const bool timers_stand = at_rest && run.run.clock() != runtime::Clock::steady;
   // A time limit counts like a timer in a select.
   if (!timers_stand && runtime::Limit::any_armed(p, run.run)) return;
@@ -154,8 +155,8 @@ Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect
   return places;
 }
 
-// Finds the processes that may go on, by the same rules as in C++ (runtime/going_on.hpp). A family
-// is the children of a process.
+// Finds the processes that may go on, by the same rules as the C++ runtime (runtime/going_on.hpp).
+// A family consists of the children of a process.
 runtime::GoingOn going_on(const std::vector<One>& all, const Places& places) {
   runtime::GoingOn g;
   const auto family = [](std::uint32_t parent) {
@@ -227,8 +228,8 @@ PyObject* rows_of(const Places& places) {
 // Returns the facts that weft/_watching/deadlocks.py names: ([Waiter], {key: Place}).
 //
 // Sets `where` to the places at which processes wait, as one number; 0 means that some process can
-// go on. `at_rest` says that no process can go on by itself, even though a process that
-// waits for the answer of another OS process is in no waiting queue.
+// go on. `at_rest` says that no process can go on unaided, even though a process that waits for the
+// answer of another OS process is in no waiting queue.
 PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = false) {
   std::vector<One> all;
   // The processes in `all` stay alive, because they need the GIL to end.
@@ -239,7 +240,7 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = fa
   for (One& one : all) {
     look(run, one, collect, at_rest);
     moving = moving || !one.process->operation() || *one.state == 'a';
-    // A sum is used because it does not depend on the order of the places.
+    // The sum does not depend on the order of the places.
     for (const auto& [place, writing] : one.at)
       sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;
   }
@@ -279,7 +280,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
   const Owned<> facts_;
 };
 
-// Returned for a run that waits for other OS processes: these are asked.
+// Returned for a run that waits for other OS processes, which are asked next.
 class WaitsForLinks final : public runtime::Run::Standstill {
  public:
   void tell() noexcept override {
@@ -288,13 +289,13 @@ class WaitsForLinks final : public runtime::Run::Standstill {
   }
 };
 
-// Looks at a standstill. Nothing moves during this call, because the GIL is held.
+// Examines a standstill. Nothing moves during this call, because the GIL is held.
 runtime::Run::Standstill* look_at_standstill(runtime::Run& run) noexcept {
   if (links_are_asked()) return new WaitsForLinks;
   const SavedException kept;
   const int collector = PyGC_Disable();
   std::uint64_t where = 0;
-  // A virtual clock stands still too: no process goes on by a timer.
+  // A virtual clock stands still as well: no process goes on by a timer.
   Owned facts(facts_of(run_of(run), &where, run.clock() != runtime::Clock::steady));
   if (collector) PyGC_Enable();
   if (!facts || where == 0 || !run.first_of(where)) return nullptr;

@@ -1,5 +1,5 @@
-// The functions of the extension that the runtime calls. These functions release the GIL around a
-// sleep, report where each process is, and which process holds which end.
+// The functions of the extension that the runtime calls. They release the GIL around a sleep, and
+// report where each process is and which process holds which end.
 #include "rounds/report.hpp"
 
 #include <algorithm>
@@ -45,8 +45,8 @@ namespace {
 
 // --- sleeping ------------------------------------------------------------------------------------
 
-// Without a GIL a frame may be read only while no thread runs it. A frame of a thread may be read
-// while that thread sleeps here, which this flag shows.
+// Without a GIL a frame may be read only while no thread runs it. A thread's frame may be read
+// while the thread sleeps here, which this flag shows.
 void say_asleep([[maybe_unused]] bool is) noexcept {
 #ifdef Py_GIL_DISABLED
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
@@ -63,9 +63,9 @@ void* give_up() {
   return give_up_lock();
 }
 // A thread that runs a component sleeps and yields without the GIL (aside.hpp). The address that
-// step_aside() returns, and that step_back() receives, shows whether the thread sleeps or yields.
+// step_aside() returns and step_back() receives says which of the two it does.
 char as_it_sleeps, as_it_yields;
-// Set while a sleeping thread has been called back for a moment.
+// Set while a sleeping thread is taken out of its sleep for a moment.
 thread_local PyThreadState* called_back = nullptr;
 
 void* step_aside() {
@@ -92,12 +92,11 @@ void leave_concluded(void* state) {
   give_up_lock();
   aside_state = static_cast<PyThreadState*>(state);
 }
-// A thread that is between begin_sleep() and end_sleep(). The GIL protects the list of these
-// threads.
+// A thread between begin_sleep() and end_sleep(). The GIL protects the list of these threads.
 struct Sleeper {
   runtime::Parking* by = nullptr;
   PyThreadState* state = nullptr;
-  // How many sleeps of signal handlers run within this sleep. Those are not in the list.
+  // How many sleeps of signal handlers are nested in this sleep. Those are not in the list.
   unsigned within = 0;
   Sleeper *next = nullptr, *before = nullptr;
 };
@@ -138,9 +137,9 @@ int check_signals() {
   return r;
 }
 
-// Frees the objects that this thread has made and other threads have dropped (owners.hpp). CPython
-// frees them when Python code begins to run, and handles signals at that moment too. Returns false
-// if a signal handler has raised; the exception is kept.
+// Frees the objects that this thread has made and that other threads have dropped (owners.hpp).
+// CPython frees them when Python code begins to run, and handles signals at that moment too.
+// Returns false if a signal handler has raised; the exception is kept.
 #ifdef Py_GIL_DISABLED
 PyObject* nothing = nullptr;  // a Python function that does nothing
 bool has_own_to_drop() noexcept { return owns_dropped(PyThreadState_Get()); }
@@ -199,7 +198,7 @@ bool disturbed(void* state) {
   drop_own();
   if (ends_pending()) run_deferred();
   give_up();
-  return true;  // a handler, or an end that was released, may have made a process runnable here
+  return true;  // a handler, or the release of an end, may have made a process runnable here
 }
 // --- where processes are -------------------------------------------------------------------------
 
@@ -207,8 +206,8 @@ bool disturbed(void* state) {
 // (gate.hpp, invariant 4).
 void at_line(ProcessBase& p, int line, PyCodeObject* owned) {
   p.line = static_cast<std::uint32_t>(line);
-  // The name lives long enough: its code object keeps it, and the frame keeps the code; or the name
-  // is kept for ever.
+  // The name lives long enough: the code object keeps it, and the frame keeps the code object; or
+  // the name is kept forever.
   PyObject* const name = file_name(owned->co_filename);
   if (!name) PyErr_Clear();
   p.about = runtime::in_file(nullptr, name ? PyUnicode_AsUTF8(name) : nullptr);
@@ -218,9 +217,9 @@ void at_frame(ProcessBase& p, PyFrameObject* f) {
   if (f) at_line(p, PyFrame_GetLineNumber(f), PyFrame_GetCode(f));
 }
 #ifdef Py_GIL_DISABLED
-// No frame object is made, because it would belong to this thread. If another thread returned from
-// the frame, the variables, with the ends in them, would move to that object, and stay in it until
-// this thread runs Python code again.
+// No frame object is made, because it would belong to this thread. If another thread then returned
+// from the frame, the variables, with the ends in them, would move to the frame object, and stay
+// there until this thread runs Python code again.
 void at_frame_itself(ProcessBase& p, _PyInterpreterFrame* f) {
   PyObject* const code = f ? PyUnstable_InterpreterFrame_GetCode(f) : nullptr;
   if (code && PyCode_Check(code))
@@ -233,8 +232,8 @@ void let_go(PyObject* o) noexcept {
   if (o) defer_decref(o);
 }
 
-// Coroutine.cr_frame and .cr_await, read by their descriptors: a look-up may take the lock for all
-// types.
+// Coroutine.cr_frame and .cr_await. They are read by their descriptors, because a look-up may take
+// the lock for all types.
 PyObject *cr_frame, *cr_await;
 PyObject* get(PyObject* descriptor, PyObject* o) {
   if (Py_IS_TYPE(descriptor, &PyGetSetDescr_Type)) [[likely]] {
@@ -245,10 +244,10 @@ PyObject* get(PyObject* descriptor, PyObject* o) {
   return Py_TYPE(descriptor)->tp_descr_get(descriptor, o, reinterpret_cast<PyObject*>(Py_TYPE(o)));
 }
 PyObject* descriptor_of(const char* name) {
-  return PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), name);  // kept for ever
+  return PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), name);  // kept forever
 }
 
-// Follows the chain of awaited coroutines down to the frame that did the operation.
+// Follows the chain of awaited coroutines to the frame that began the operation.
 void locate_coroutine(ProcessBase& p, PyObject* coroutine) {
   PyObject* o = Py_NewRef(coroutine);
   while (o && PyCoro_CheckExact(o)) {
@@ -287,7 +286,8 @@ void locate_thread(ThreadProcess& t) {
 // --- which process holds what --------------------------------------------------------------------
 
 std::map<const core::SyncObject*, Holders> held;  // filled during a report
-// The ends found by the last report. They are borrowed, so they are valid until processes go on.
+// The ends that the last report has found. They are borrowed, so they are valid only until
+// processes go on.
 std::vector<LeftOpen> left_open;
 
 void note_ends(ProcessBase& p) {
@@ -335,8 +335,7 @@ void holders_of(const core::SyncObject& c, bool readers, runtime::Numbers& add) 
     left_open.push_back({channel_of_core(core), readers});
 }
 // Returns whether this side has never had an end. (Otherwise the release of its last end would have
-// woken the party that waits at the channel; and that party keeps the channel from being
-// destroyed.)
+// woken the party that waits at the channel; and that party keeps the channel alive.)
 bool never_had(const core::SyncObject& c, bool readers) {
   const auto& core = static_cast<const Engine&>(c);
   return !is_far(channel_of_core(core)) && (readers ? core.reader_ends() : core.writer_ends()) == 0;
@@ -352,8 +351,8 @@ void on_deadlock(runtime::Run& run, const runtime::Report& r) {
 
 std::set<PyRun*> all_runs;  // protected by the GIL
 
-// Returns whether there is a thread that may hold an end that no process holds, at a channel where
-// a party waits for the other side.
+// Returns whether a thread may hold an end that no process holds, at a channel where a party waits
+// for the other side.
 bool thread_outside(runtime::Run& run) noexcept {
   if (!foreign_threads(run)) return false;
   held.clear();
@@ -368,7 +367,7 @@ bool thread_outside(runtime::Run& run) noexcept {
       found = found || (writing ? core.reader_ends() : core.writer_ends()) > known;
     }
     void barrier(const core::SyncObject&) override { found = true; }
-    // Called for the end of a process of another run, which can go on by itself.
+    // Called for the end of a process. A process of another run may still go on.
     void end(const core::SyncObject& e) override { found = found || run_of_end(e) != &run; }
     runtime::Run& run;
     explicit Look(runtime::Run& r) : run(r) {}
@@ -381,8 +380,8 @@ bool thread_outside(runtime::Run& run) noexcept {
   return look.found;
 }
 bool anything_outside(runtime::Run& run) noexcept {
-  if (ends_pending()) return true;  // the thread that retires those ends will ask again
-  if (wake_owners()) return true;   // the woken owners too will ask again before they sleep
+  if (ends_pending()) return true;  // the thread that retires those ends will check again
+  if (wake_owners()) return true;   // the woken owners will also check again before they sleep
   const PyRun& r = run_of(run);
   return !r.checked && (thread_outside(run) || r.loop_acts || handlers_may_act());
 }
@@ -428,7 +427,7 @@ void look_for_ends() noexcept {
   ProcessBase* const p = this_process();
   // The next turn of the process's scheduler runs the deferred work.
   if (coroutine_of(p) || greenlet_of(p)) return;
-  if (interpreter_ends()) return;  // all threads that slept have ended, or will end
+  if (interpreter_ends()) return;  // all sleeping threads have ended, or will end
   if (sleepers) sleepers->by->disturb();
   ring_loops();
 }
@@ -484,8 +483,8 @@ void locate(ProcessBase& p) noexcept {
 #ifndef Py_GIL_DISABLED
 // Returns whether the function is part of Python's own library, or of Weft.
 bool of_library(PyFrameObject* f) { return of_library(Owned(PyFrame_GetCode(f)).get()); }
-// Finds the thread's innermost function that is part of neither Python's library nor Weft, if there
-// is one. A line within `threading`, for example, would not help the reader of a report.
+// Finds the thread's innermost function that belongs neither to Python's library nor to Weft, if
+// there is one. A line within `threading`, for example, would not help the reader of a report.
 void at_users_frame(ThreadProcess& t) {
   const Owned first(PyThreadState_GetFrame(t.state));
   Owned f = new_ref(first.get());
@@ -534,7 +533,7 @@ int init_report(PyObject*) {
   nothing = names ? PyRun_String("lambda: None", Py_eval_input, names.get(), names.get()) : nullptr;
   if (!nothing) return -1;
 #endif
-  runtime::patience();  // reads the environment, so that an error there is raised now
+  runtime::patience();  // reads the environment, so that an error in it is raised now
   runtime::around_sleep.begin = &begin_sleep;
   runtime::around_sleep.end = &end_sleep;
   runtime::around_sleep.disturbed = &disturbed;

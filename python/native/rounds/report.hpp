@@ -1,5 +1,5 @@
-// What other directories need from report.cpp: functions that make runs look again, the exception
-// of an interrupt, and the channel of a core.
+// The functions of report.cpp that other directories use: they make runs check again, return the
+// exception of an interrupt, and find the channel of a core.
 #pragma once
 #include "value.hpp"
 
@@ -11,11 +11,11 @@ struct ChannelObject;
 void watch_outside(runtime::Run& run) noexcept;
 PyObject* block_interrupt(
     // Returns the exception (owned) that `p`, in the block of a run, must raise instead of
-    // Cancelled; or null.
+    // Cancelled; null if there is none.
     const ProcessBase& p) noexcept;
-// The exception that a signal handler raised in a plain thread that waits.
+// The exception that a signal handler raised in a waiting plain thread.
 extern thread_local PyObject* guest_interrupt;
-// Wakes a sleeping thread, which retires the ends that are pending (pending.hpp).
+// Wakes a sleeping thread, which then retires the pending ends (pending.hpp).
 void look_for_ends() noexcept;
 // Makes each run check again whether anything outside may wake it.
 void look_again() noexcept;

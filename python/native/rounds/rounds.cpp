@@ -14,8 +14,8 @@
 // Invariants
 // - The news is read and changed only in a step of the space, which is taken with the GIL.
 // - A run is condemned within the step in which the deadlock is announced. The first program that
-//   learns of the deadlock releases the ends of its run. Frames about this come by the same
-//   session, and must not let a run here end without an error.
+//   learns of the deadlock releases the ends of its run. The frames that report this come over the
+//   same session, and must not let a run here end without an error.
 // - A run stays condemned until take_condemned() takes it, or until it is over.
 #include "rounds/rounds.hpp"
 
@@ -92,7 +92,7 @@ class Questions final : public wire::Asking {
     news.told.emplace_back(Buffer(what.begin(), what.end()), who);
     ring();
   }
-  // The write does not block. If the pipe is full, the bell has been rung already.
+  // The write does not block. If the pipe is full, the thread has already been woken.
   void ring() const noexcept { [[maybe_unused]] const auto n = ::write(bell_, "?", 1); }
 
   const int bell_;
@@ -123,8 +123,8 @@ PyObject* knot_of(const Everywhere::Knot& k) {
   return Py_BuildValue("NN", to_str(k.text), paths.release());
 }
 
-// _rounds_answer(bell, name): links that are made from now on announce that this program answers.
-// All news is in _rounds_news(), and a byte `?` is written to the descriptor `bell`.
+// _rounds_answer(bell, name): from now on, new links announce that this program answers. All news
+// is in _rounds_news(), and a byte `?` is written to the descriptor `bell`.
 PyObject* f_answer(PyObject*, PyObject* args) {
   int bell;
   const char* name;

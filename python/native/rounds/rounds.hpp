@@ -12,12 +12,11 @@ struct PyRun;
 
 // Returns this program's space, which is made with this name if there is none yet.
 std::shared_ptr<wire::Space> space_named(const char* name);
-// Returns whether a TELL has condemned this run (WIRE.md 10.6) and this function has not returned
-// true for it before. If so, carry_out() must cancel its processes.
+// Returns whether a TELL has condemned this run (WIRE.md 10.6), and this function has not already
+// returned true for it. If so, carry_out() must cancel its processes.
 bool take_condemned(PyRun* run) noexcept;
-// Waits for the report of a run that may have been condemned just before its end. The processes
-// that waited in it are known once _declare_deadlock() is called; this function waits for that
-// call, for a second at most.
+// Waits, for a second at most, for the report of a run that may have been condemned just before its
+// end. Which processes waited in the run is known once _declare_deadlock() is called.
 void await_declared(PyRun* run) noexcept;
 void forget_rounds() noexcept;  // called in the child of a fork
 // Returns "file:line" of a process that runs. An empty text means that the line is not known: for a
@@ -26,8 +25,8 @@ std::string where_running(ProcessBase& p);
 // Returns what a process does, for a list of all processes: "read 'c' at shop.py:12", "running at
 // shop.py:18".
 std::string doing(ProcessBase& p);
-// Returns whether there is a link, and peers are asked over links whether everything stands still
-// there too (network.cpp). If so, say_standing() reports that a run of this program stands still.
+// Returns whether there is a link, and peers are asked whether everything stands still there too
+// (network.cpp). If so, say_standing() reports that a run of this program stands still.
 bool links_are_asked() noexcept;
 void say_standing() noexcept;
 

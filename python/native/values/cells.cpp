@@ -71,8 +71,8 @@ void forget_native(ChannelObject* c) noexcept { natives.erase(c); }
 
 namespace {
 
-// If the exception that is set reports that a value does not convert, replaces it by a BadUse that
-// names the channel. Other exceptions stay.
+// If the current exception says that a value does not convert, replaces it by a BadUse that names
+// the channel. Other exceptions stay.
 PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
   Owned why(take_exception());
   if (!says_no_value(why.get())) {
@@ -87,7 +87,7 @@ PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
 }
 
 // Returns the place of a value that waits at the channel, in a writer's slot or in the buffer, and
-// is not yet a cell; null if there is none.
+// that is not a cell yet; null if there is none.
 Value* first_bare(Engine& c) {
   Value* found = nullptr;
   c.with_lock([&](core::Queue&, core::Queue& writers) {
@@ -119,8 +119,8 @@ PyObject* convert(ChannelObject* c, const Native& n, PyObject* value, const char
   return PyErr_NoMemory();
 }
 
-// Checks that each value that waits at a channel converts, and leaves the values as they are.
-// Returns -1 with BadUse if one does not.
+// Checks that each value that waits at a channel converts. The values stay as they are. Returns -1
+// with BadUse if one does not convert.
 int check_waiting(ChannelObject* c, const Native& n) {
   if (is_far(c)) return 0;  // a far channel's home checks these values
   std::vector<Owned<>> all;
@@ -148,7 +148,7 @@ int check_waiting(ChannelObject* c, const Native& n) {
   return r;
 }
 
-// For a channel that carries a type already: returns 0 if that type is `t`, otherwise -1 with
+// For a channel that already carries a type: returns 0 if that type is `t`, otherwise -1 with
 // BadUse.
 int same_type(ChannelObject* c, const Native& is, const NativeType* t, const char* who) {
   if (is.type == t) return 0;
@@ -184,7 +184,7 @@ static int becomes_native(ChannelObject* c, const Native& n) {
   return 0;
 }
 
-// Puts the values back in place of their cells, so that an attach that fails changes nothing.
+// Puts the values back in place of their cells, because an attach that fails must change nothing.
 static void convert_back(Engine& core, const Converted& done) {
   core.with_lock([&](core::Queue&, core::Queue& writers) {
     const auto back = [&](Value& v) {
@@ -211,14 +211,14 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
     if (natives.contains(c)) return attach(c, t, who);  // another thread has attached a type first
     return becomes_native(c, n);
   }
-  // From now on all reads examine the values that they take, also reads that wait already.
+  // From now on all reads examine the values that they take, including reads that already wait.
   carry_ends(c);
   Converted done;
   int r = 0;
   for (Value* v; r == 0 && (v = first_bare(c->core));) {
     const Owned value = new_ref(v->o);
     PyObject* const cell = convert(c, n, value.get(), "a value that waits at");
-    // The conversion may have let the program go on, so the value may have left its slot.
+    // The conversion may have let other code run, so the value may have left its slot.
     if (!cell) {
       r = -1;
     } else if (first_bare(c->core) == v && v->o == value.get()) {
@@ -308,8 +308,8 @@ int value_native(ChannelObject* c, const NativeType* t, PyObject* o, weft_value&
 }
 
 int cells_to_objects(ChannelObject* c) {
-  // From the look at a slot until the slot has its new content, no other code may take the value.
-  // So no finaliser runs here, and components wait for the GIL.
+  // Until the slot has its new content, no other code may take the value. So no finaliser runs
+  // here, and components wait for the GIL.
   const bool collects = PyGC_Disable();
   std::vector<PyObject*> done;  // the replaced cells; views own their arrays now
   int r = 0;

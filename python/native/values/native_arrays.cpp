@@ -1,4 +1,4 @@
-// Blocks of native values, and arrays: arrays lent to a component, and views of a component's own
+// Blocks of native values, and arrays: those lent to a component, and views of a component's own
 // arrays (native_types.hpp).
 //
 //   Python's array ──lend(): its buffer is exported, or its tensor taken──► Lent ──give_back_lent() by any thread──► lent_back
@@ -31,10 +31,10 @@ BlockHead* head_of(void* block) noexcept { return static_cast<BlockHead*>(block)
 struct DLManaged;
 struct Loan {    // exists while the debug mode is on
   Owned<> note;  // the lender and the place of the loan, for the debug mode
-  // The checksum of the numbers, for the time in which they must not be changed.
+  // The checksum of the numbers while nothing may change them.
   std::uint64_t sum;
-  std::string touched;  // how a change was noticed; empty if none was
-  std::string holder;   // the process that has the array, or had it last
+  std::string touched;  // how a change was noticed; empty if there was none
+  std::string holder;   // the process that has the array, or that had it last
 };
 struct Lent {  // a block that lends an array
   weft_array array;
@@ -102,7 +102,7 @@ char kind_of(const NativeType* t) noexcept {
   return t->code == 'f' || t->code == 'd' ? 'f' : t->code < 'a' ? 'u' : 'i';
 }
 
-// A type of one dimension accepts an array of any shape, and reads its numbers in order of memory.
+// A type with one dimension accepts an array of any shape, and reads its numbers in memory order.
 int take_shape(const NativeType* t, PyObject* v, int dimensions, const Py_ssize_t* extents,
                Lent* l) {
   if (t->dimensions == 1) return 0;
@@ -212,7 +212,7 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
                  describe(t).c_str(), Py_TYPE(v)->tp_name, type);
     return -1;
   }
-  // The capsule's own destructor gives the tensor back, unless the capsule has been renamed.
+  // The capsule's destructor gives the tensor back, unless the capsule has been renamed.
   const Owned capsule(PyObject_CallMethod(v, "__dlpack__", nullptr));
   auto* const managed =
       capsule ? static_cast<DLManaged*>(PyCapsule_GetPointer(capsule.get(), "dltensor")) : nullptr;

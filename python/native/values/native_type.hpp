@@ -17,15 +17,15 @@ class NativeType {
  public:
   char kind;           // the first letter of the type's text: i d b n s y v [ ( { ? < a
   char code = 0;       // the format of an array's numbers, as in Python's module struct
-  int dimensions = 1;  // for an array
+  int dimensions = 1;  // the number of dimensions of an array
   bool constant = false;
   bool lends = false;  // whether the type contains arrays
   std::vector<const NativeType*> parts;
-  std::string text, name;             // name: for an aggregate
+  std::string text, name;             // name: the name of an aggregate
   std::vector<std::string> fields;    // for an aggregate: the names of its fields
   mutable PyObject* names = nullptr;  // the names of the fields, as a tuple of str
   mutable PyObject* made = nullptr;   // the class of the objects that Python code receives
-  // The class that was found last to have these fields.
+  // The last class that was found to have these fields.
   mutable PyObject* fits = nullptr;
 
   std::size_t item() const noexcept {

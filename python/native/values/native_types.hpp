@@ -1,11 +1,11 @@
-// Values of native channels: their types, made from the text that component_abi.h defines;
-// conversion from Python and to Python; blocks.
+// Values of native channels: their types, which are made from the texts that component_abi.h
+// defines; their conversion from and to Python; and blocks.
 //
-// An array crosses without a copy. A buffer of Python's is exported while the component holds the
-// array (Lent); a component's memory is a buffer for Python while a view of it lives. A Python
-// array that a component gives back waits in a queue for a thread that has the GIL.
+// Arrays are not copied. A Python buffer is exported while the component holds the array (Lent); a
+// component's memory is a buffer for Python while a view of it lives. A Python array that a
+// component gives back waits in a queue for a thread that has the GIL.
 //
-// Invariant: a type, once parsed, is kept for ever, so the same text always gives the same object.
+// Invariant: a type, once parsed, is kept forever, so the same text always gives the same object.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -17,12 +17,12 @@
 
 namespace weft::py {
 
-// The type of a native channel. It is parsed from its text (component_abi.h), and kept for ever.
+// The type of a native channel. It is parsed from its text (component_abi.h), and kept forever.
 class NativeType;
 
 // Returns the type with this text; null, with an exception, if the text names no type.
 const NativeType* native_type(const char* text);
-// Returns the type for a type of Python (weft._components.types).
+// Returns the native type for a Python type (weft._components.types).
 const NativeType* native_type_of(PyObject* type);
 // Describes the type for messages: "list[float]". If `whole` is false, describes it as an
 // annotation, with aggregates by their names.

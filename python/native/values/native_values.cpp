@@ -14,7 +14,7 @@ namespace weft::py {
 PyObject* shown(PyObject* value, const char* otherwise) {
   constexpr Py_ssize_t kShown = 200;
   Owned text(PyObject_Repr(value));
-  if (!text) {  // the value nests too deep, or its repr() fails
+  if (!text) {  // the value is nested too deeply, or its repr() fails
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
     PyErr_Clear();
     return PyUnicode_FromFormat(otherwise, Py_TYPE(value)->tp_name);
@@ -155,7 +155,7 @@ char kind_of_scalar(PyObject* v) noexcept {
 }
 
 int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth);
-// Adds a list, a tuple or a dict.
+// Flattens a list, a tuple or a dict.
 int flatten_any_items(const NativeType* t, PyObject* v, Flattened& to, int depth) {
   const bool dict = PyDict_Check(v);
   // The items are copied, because converting an item may change the original.

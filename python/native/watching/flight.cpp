@@ -54,8 +54,8 @@ const std::string& name_of_thread() noexcept {
   return recorder->lane.process(std::uint32_t(b.id), [&] { return runtime::path_of(b); });
 }
 Known* the_thread();
-// Returns the entry of `b`, the process that runs here, or of this thread; null if there is nothing
-// to be recorded.
+// Returns the entry of `b`, the process that runs here, or of this thread; null if nothing is to be
+// recorded.
 [[gnu::always_inline]] inline Known* the_running(ProcessBase* b) {
   if (b && (coroutine_of(b) || process_object(b))) [[likely]]
     return &the_process(*b);
@@ -69,9 +69,8 @@ Known* the_thread();
   return &recorder->lane.process(-id, [&]() -> const std::string& { return name; });
 }
 
-// The time at which the last process parked, and the process that its scheduler runs next. When
-// that process goes on, no time has passed since, so its event needs no reading of the clock of its
-// own.
+// When the last process parked, and which process its scheduler runs next. When that process goes
+// on, no time has passed, so its event needs no reading of the clock.
 struct GoneOn {
   std::uint64_t time = 0;
   const core::Waker* next = nullptr;  // null if it is not known
@@ -86,7 +85,7 @@ std::string plain_name(const core::SyncObject& place) {
   return place.line || !place.name ? runtime::name_of(place) : place.name;
 }
 // Returns a number that distinguishes a place from an earlier one at its address, whose name may
-// have had the same address.
+// have had the same address too.
 const void* identity(PyObject* name, const core::SyncObject& place) noexcept {
   // A string keeps its hash once the hash has been computed.
   Py_hash_t hash = PyUnicode_CheckExact(name) ? reinterpret_cast<PyASCIIObject*>(name)->hash : -1;
@@ -148,7 +147,8 @@ void flight_parks() noexcept {
   me->op = 0;
   gone_on = {me->since, nullptr};
   if (!b || !coroutine_of(b) || !c->executor) return;
-  // Between two steps the scheduler of a guest returns to its host's loop, which may take any time.
+  // Between two steps the scheduler of a guest returns to its host's loop, which may take any
+  // amount of time.
   const auto* const here = static_cast<const runtime::Scheduler*>(c->executor);
   if (!here->host()) gone_on.next = here->next_ready();
 }

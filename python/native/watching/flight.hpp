@@ -1,5 +1,6 @@
-// The flight recorder of the program: events as bytes, in a ring (runtime/flight.hpp). It is called
-// for the same events as the observer (observe.hpp), before the observer, and calls no Python code.
+// The flight recorder of the program keeps events as bytes in a ring (runtime/flight.hpp). It is
+// called for the same events as the observer (observe.hpp), before the observer, and calls no
+// Python code.
 //
 // Invariants
 //  1 The recorder is used only with the GIL held (inside the gate), so there is one lane.

@@ -78,7 +78,7 @@ Files::~Files() {
 }
 
 // Finds the shift of each file, which is added to the file's times. If the clocks of all files were
-// compared with the steady clock of one machine, that clock is used. Otherwise the systems' clocks
+// compared with one machine's steady clock, that clock is used. Otherwise the clocks of the systems
 // are used.
 void Files::shift() {
   const Head* one = nullptr;
@@ -106,7 +106,7 @@ void Files::shift() {
     }
     latest = std::max(latest, static_cast<std::int64_t>(h.ns1 & (~0ull >> 2)) + files_[i].shift);
   }
-  // A file whose clock was compared with no other ends when the other files end.
+  // A file whose clock was never compared is assumed to end when the other files end.
   for (std::size_t i = 0; one && i < heads.size(); ++i)
     if (heads[i].within == Head::kUnknown)
       files_[i].shift = latest - static_cast<std::int64_t>(heads[i].ns1 & (~0ull >> 2));
@@ -167,7 +167,7 @@ void Files::index(std::uint32_t file, const std::string& name) {
       }
       lanes_[it->second].blocks.push_back({at, size});
     } else if (!headed || piece[0] < 'A' || piece[0] > 'Z') {
-      // The bytes are no piece of this format. (A piece whose letter is not known here comes from a
+      // The bytes are not a piece of this format. (A piece with an unknown letter comes from a
       // later version, and is skipped.)
       break;
     }
@@ -194,7 +194,7 @@ std::uint32_t Files::process_of(std::uint32_t file, std::int64_t id, std::string
   const auto [it, fresh] =
       process_numbers_[file].try_emplace(id, static_cast<std::uint32_t>(processes.size()));
   if (fresh) processes.push_back({std::string(path), id, file});
-  // An index is added to a path once there is a second process of its name. If the events are read
+  // A path gets an index once there is a second process of its name. If the events are read
   // backwards, the first name that is met is the final one.
   if (!fresh && !backwards_) processes[it->second].path = path;
   return it->second;
@@ -287,7 +287,7 @@ bool Files::decode(Lane& lane) {
     return true;
   };
   const auto fails = [&] {
-    // A record that runs out of bytes is cut off with its file, which index() has noticed.
+    // A record that runs out of bytes is cut off together with its file, which index() has noticed.
     if (p || lane.end == lane.bytes.data() + lane.bytes.size()) faulty(lane);
     lane.p = lane.end;
     return false;

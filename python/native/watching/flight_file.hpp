@@ -1,4 +1,4 @@
-// Reads files of the flight recorder: one or several, as one sequence of events in the order of
+// Reads one or several files of the flight recorder as one sequence of events, in the order of
 // their times, forwards or backwards.
 //
 // Invariants
@@ -61,7 +61,7 @@ struct Head {
   // such piece, kUnknown if the file's clock was compared with no other.
   std::int64_t within = kExact;
   static constexpr std::int64_t kExact = -2, kUnknown = -1;
-  // Added to the file's steady clock, in ns, this gives the steady clock of the host `reference`.
+  // To be added to the file's steady clock, in ns, to get the steady clock of the host `reference`.
   // Without `reference` the file's times are those of its own host.
   std::int64_t difference = 0;
   std::string reference;

@@ -1,4 +1,4 @@
-// What `weft trace` reads from files of the flight recorder: what each process and place did, the
+// Extracts for `weft trace` from files of the flight recorder: what each process and place did, the
 // critical path, and the events one after the other.
 //
 // The critical path is found backwards, from the last event. A process that had waited at a place
@@ -58,7 +58,7 @@ struct Of : Totals {  // the totals of a process
 void note(std::vector<std::uint32_t>& all, std::uint32_t place) {
   for (std::size_t i = all.size(); i > 0; --i)
     if (all[i - 1] == place) {
-      // so that the next search finds it at once
+      // speeds up the next search
       if (i != all.size()) std::swap(all[i - 1], all.back());
       return;
     }
@@ -231,14 +231,14 @@ class Backwards {
     at_ = std::min(at_, waited_from_);
   }
   void seek(const Event& e) {
-    if (e.t < waited_from_) {  // no process in these files let this one go on
+    if (e.t < waited_from_) {  // no process in these files has let this one go on
       processes[me_].unknown += std::max<std::int64_t>(at_ - waited_from_, 0);
       at_ = std::min(at_, waited_from_);
       seeks_ = false;
       return;
     }
     if (e.process == me_ || !lets_go_on(e)) return;
-    // On one thread the process could not go on before the step of that other process was over.
+    // On one thread, the process could not go on before that other process had finished its step.
     const std::int64_t until = std::min(at_, std::max(step_of(e.process), e.t));
     processes[me_].late += std::max<std::int64_t>(at_ - until, 0);
     if (wanted_.place != kNone) ++hands[{wanted_.place, {e.process, me_}}];
@@ -264,7 +264,7 @@ class Backwards {
     if (wanted_.op == Op::sync) return e.op == Op::sync;
     return wanted_.writes() ? e.reads() : e.writes();
   }
-  // Before a process's start the path is that of the process that started it.
+  // Before a process started, the path is that of the process that started it.
   void to_parent() {
     const flight_file::Process& mine = files_.processes[me_];
     const std::string_view path(mine.path);
@@ -309,7 +309,7 @@ PyObject* f_path(PyObject*, PyObject* o) {
                        hs.release());
 }
 
-// --- one after the other -------------------------------------------------------------------------
+// --- the events, in order ------------------------------------------------------------------------
 
 PyObject* f_rewind(PyObject*, PyObject* o) {
   Files* const files = files_in(o);

@@ -1,5 +1,5 @@
-// The door through which a program is looked at (rule 14.9), the signals that ask where every
-// process is, or for the flight recorder's file, and the names of threads.
+// The door through which a program is looked at (rule 14.9); the signals that ask where every
+// process is, or for the flight recorder's file; and the names of threads.
 //
 //   the first run ──► the door (cpp/include/weft/runtime/door.hpp)
 //   ──a program connects──► a thread for it──► weft._watching.look.serve()
@@ -49,7 +49,7 @@ void as_helper(const char* module, const char* function, const int* argument) {
     if (!r && PyErr_ExceptionMatches(PyExc_Exception) && !argument)
       PyErr_WriteUnraisable(m);
     else if (!r)
-      PyErr_Clear();  // the program that has connected sees that nothing more comes
+      PyErr_Clear();  // the program that has connected sees that no more data comes
     Py_XDECREF(r);
     Py_XDECREF(m);
     Py_XDECREF(helps);
@@ -75,8 +75,8 @@ std::atomic<int> writes_flight{0};  // the signal at which the flight recorder's
 
 void ring(int number) {
   const int error = errno;
-  // A child of a fork inherits its parent's pipe, and must not write to it; it has a pipe of its
-  // own only once it has a thread that answers.
+  // A child of a fork inherits its parent's pipe, but must not write to it. It has its own pipe
+  // only once it has a thread that answers.
   if (const int to = bell.load();
       to >= 0 && rings_for.load() == getpid() && File(to) == bell_file) {
     [[maybe_unused]] const auto n = write(to, number == writes_flight ? "!" : "?", 1);
@@ -84,9 +84,9 @@ void ring(int number) {
   errno = error;
 }
 
-// The end of the pipe from which the thread reads. The file is noted before the thread is
-// started: when the thread looks, the program may already have closed the descriptor, and may use
-// its number for a file of its own.
+// The end of the pipe from which the thread reads. The file is recorded before the thread is
+// started: when the thread checks, the program may already have closed the descriptor, and may use
+// its number for another file.
 struct Rung {
   int from;
   File mine;

@@ -1,5 +1,5 @@
-// The observer of operations and processes, and the steps that schedulers run at the moment.
-// observe.hpp has the invariants.
+// The observer of operations and processes, and the steps that schedulers are running. observe.hpp
+// has the invariants.
 #include "watching/observe.hpp"
 
 #include <map>
@@ -146,7 +146,7 @@ void observe_returned(const char* op, PyObject* target, PyObject* result) noexce
   observe("commit", op, target, result);
 }
 void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept {
-  // so that a finaliser that runs in the observer cannot begin another operation
+  // prevents a finaliser that runs in the observer from beginning another operation
   p.waits_in(&kind);
   observe("park", kind.verb, nullptr, nullptr);
 }

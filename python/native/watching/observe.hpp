@@ -7,7 +7,7 @@
 //    where a thread blocks, at each step of the scheduler, and in each operation of a component.
 //  2 The observer is called with the GIL held, outside every lock, before the operation begins and
 //    after it has its outcome; never from within itself. A component takes the GIL to call the
-//    observer (component_observe.cpp), and not to read the flags. So an observer that was set a
+//    observer (component_observe.cpp), but not to read the flags. So an observer that was set a
 //    moment ago may miss an operation.
 //  3 An exception of the observer does not reach the process. An Exception is printed; an exception
 //    that a signal handler raised in the observer is kept for the run.
@@ -27,7 +27,7 @@ struct ProcessObject;
 // group's list; it may be null.
 void observe(const char* what, const char* op, PyObject* target, PyObject* detail) noexcept;
 void observe_sent(PySendResult s, const char* op, PyObject* target, PyObject* result) noexcept;
-// Reports that a thread parks; from here on the thread is in the operation.
+// Reports that a thread parks; from now on the thread is in the operation.
 void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept;
 void observe_returned(const char* op, PyObject* target, PyObject* result) noexcept;
 void observe_start(ProcessObject* p) noexcept;
@@ -45,7 +45,7 @@ PyObject* observed(const char* op, PyObject* target, PyObject* value, F&& f) {
   return r;
 }
 
-// Called when the flight recorder was switched on or off: sets the flags and hooks again.
+// Called when the flight recorder was switched on or off. Sets the flags and hooks again.
 void observe_more() noexcept;
 
 // Each of these functions is defined in the file that defines the functions to exchange.

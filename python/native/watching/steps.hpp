@@ -1,4 +1,4 @@
-// Records the steps of processes, for a watchdog that looks at them (observe.cpp).
+// Records the steps of processes, for a watchdog that checks them (observe.cpp).
 #pragma once
 #include "value.hpp"
 
@@ -8,13 +8,13 @@ struct ProcessObject;
 struct PyRun;
 
 // Written under the GIL; also read without it.
-extern prim::atomic<bool> steps_are_watched;  // whether a watchdog looks at the steps of schedulers
+extern prim::atomic<bool> steps_are_watched;  // whether a watchdog checks the steps of schedulers
 inline bool stepping() noexcept { return steps_are_watched.load(std::memory_order_relaxed); }
 
 // The step of a thread of the pool, which runs without the GIL (component_pool.cpp). The thread
 // writes `process` last when a step begins, and first when a step ends. A reader, with the GIL,
-// reads `process` first. Then the process still exists, because the thread needs the GIL to end it,
-// and `since` belongs to this step or to a later one.
+// reads `process` first. That process still exists, because the thread needs the GIL to end it, and
+// `since` belongs to this step or to a later one.
 struct WatchedStep {
   unsigned long thread = 0;
   prim::atomic<ProcessObject*> process{nullptr};

@@ -1,4 +1,4 @@
-// Readers that stopped early (rule 3.6): the Retired of a write has ended a process, since all
+// Readers that stopped early (rule 3.6): the Retired of a write has ended a process, because all
 // readers of the channel had returned after one read each. Weft logs this. The usual cause is a
 // `read()` in place of a loop, and without the log the values that were not read would be lost
 // silently.
@@ -37,7 +37,7 @@ PyObject* channel_of(PyObject* retired) noexcept {
 
 bool stopped_early(ChannelObject* c) noexcept {
   if (c->readers_returned == 0 || c->readers_returned == kOtherwise) return false;
-  // If reader ends are still open, the Retired was raised by a read.
+  // If reader ends are still open, a read raised the Retired.
   if (!of_this_fork(c) || c->core.reader_ends() > 0) return false;
   bool once_each = false;
   c->core.with_lock(

@@ -1,6 +1,6 @@
 // Far channels, for wire.cpp, far_channel.cpp, abroad.cpp and other files: values in a wire::Room,
-// a channel as the code of its home sees it, and the party's side of a far channel. wire.cpp states
-// the invariants.
+// a channel as its home's code sees it, and the party's side of a far channel. wire.cpp states the
+// invariants.
 #pragma once
 #include <unordered_map>
 
@@ -172,7 +172,7 @@ class CborPort : public ChannelPort<S> {
   }
 };
 
-// The value that a plain read has given to a reader last; null after the reader has asked for the
+// The last value that a plain read has given to a reader; null after the reader has asked for the
 // next value. A value with ends is replaced by an Ellipsis, since it would keep the ends open.
 struct LastRead {
   ~LastRead() { is(nullptr); }
@@ -198,10 +198,10 @@ class NotedRoom final : public ValueRoom {
 };
 
 // Like ChannelPort, for a process that is supervised (SEMANTICS.md 7.13): the end does not die with
-// the process, since the supervisor holds it as well. With the list `in_hand`, the value that the
-// process had in hand goes to the list instead of back to the channel. With the list `lost`, the
-// last value that a plain read has given to the process goes to that list when the process dies,
-// unless the process has asked for the next value.
+// the process, since the supervisor holds it as well. With the list `in_hand`, a value that the
+// process holds in an extended read goes to the list instead of back to the channel. With the list
+// `lost`, the last value that a plain read has given to the process goes to that list when the
+// process dies, unless the process has asked for the next value.
 template <Side S, class Base = ChannelPort<S>>
 class SupervisedPort final : public Base {
  public:
@@ -270,7 +270,7 @@ class Asked final : public wire::FarOp {
   wire::FarGuard guard_;
 };
 
-// The agent of a far channel, and what this program knows of the end at the home.
+// The agent of a far channel, and this program's knowledge of the end at the home.
 class FarSide : public core::FarAgent {
  public:
   FarSide(std::shared_ptr<wire::FarEnd> e, bool reads, Carries what) noexcept
@@ -311,7 +311,7 @@ class FarSide : public core::FarAgent {
     peer->far.held_end(number, back);
   }
   // Asks the home about each party that has joined the waiting queue. A closed end is given back
-  // after the parties that came before it.
+  // once the earlier parties have been asked about.
   void look() noexcept {
     const Space::Step step(*peer->space);
     while (core::Node* n = reads ? core->next<Side::in>() : core->next<Side::out>()) {
@@ -348,15 +348,15 @@ class FarSide : public core::FarAgent {
       core->has_ended<Side::out>(s, strength);
   }
 
-  // Called in a step when an operation is over, and has its outcome.
+  // Called in a step when an operation is over and has its outcome.
   void over(Asked& a) noexcept {
     const wire::Outcome o = a.outcome;
     core::Node& n = a.node;
     if (o.status == Status::ok && reads) new (n.slot) Value(std::move(a.room.value));
     if (o.status == Status::ok && a.holds()) blocks_[&n] = a.number();
     asked_.erase(&n);
-    // A value that fits into no frame was refused when it was packed. So at a barrier a pending
-    // outcome means that no party is enrolled.
+    // A value that fits into no frame was already refused when it was packed. So at a barrier a
+    // pending outcome means that no party is enrolled.
     const Status s = o.status == Status::pending ? is_barrier() ? Status::retired : Status::died
                      : o.in_doubt                ? Status::in_doubt
                                                  : o.status;
@@ -366,8 +366,8 @@ class FarSide : public core::FarAgent {
     else
       told(o);
   }
-  // The answer to one operation also holds for later operations. But a death may concern that
-  // operation alone (rule 5.8: a function that was to make its value has raised). So after a death
+  // The answer to one operation usually holds for later operations. But a death may concern only
+  // that operation (rule 5.8: a function that was to make its value has raised). So after a death
   // the next operation asks again.
   void told(const wire::Outcome& o) noexcept {
     if (is_end(o.status) && o.status != Status::died && !is_barrier())
@@ -382,7 +382,7 @@ class FarSide : public core::FarAgent {
   static constexpr core::WakerOps kOps{nullptr, nullptr, nullptr, 0, &tell};
 
   std::unordered_map<core::Node*, std::unique_ptr<Asked>> asked_;
-  // The extended reads that have begun and whose process has not run yet, with their numbers.
+  // The extended reads that have committed, but whose process has not run yet, with their numbers.
   std::unordered_map<const core::Node*, std::uint64_t> blocks_;
 };
 
@@ -407,7 +407,7 @@ int wire_channel(ChannelObject* c, Carries what);
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
                   Carries what = Carries::pickle);
 
-std::shared_ptr<Space> this_space() noexcept;  // null if there is no link yet
+std::shared_ptr<Space> this_space() noexcept;  // null if no link has been made yet
 // The far channels of each session, which are notified when the session is over.
 extern std::unordered_map<Peer*, std::vector<FarSide*>> far_sides;
 // Calls f(side) for each far channel.

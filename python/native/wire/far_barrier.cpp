@@ -24,11 +24,10 @@ FarSide& side_of(const BarrierObject* b) noexcept {
   return side_of(reinterpret_cast<EndObject*>(b->far)->channel);
 }
 
-// How long a scheduler's thread waits for a home. Meanwhile no other process of that thread can
-// run.
+// How long a scheduler's thread waits for a home. No other process of that thread can run
+// meanwhile.
 constexpr std::chrono::seconds kBound{10};
-// An answer takes some µs. A longer wait is divided into pieces, and signals are handled between
-// the pieces.
+// An answer takes some µs. A longer wait is divided into pieces, between which signals are handled.
 constexpr std::chrono::milliseconds kPiece{50};
 
 // A message about the barrier's parties that is under way. The message keeps itself alive until it
@@ -63,7 +62,7 @@ bool has_others() noexcept {
 }
 
 // Waits until the message is answered. Returns false if an exception is set. The answer comes in a
-// step with the GIL, so the answer is complete when this thread has the GIL again.
+// step with the GIL, so it is complete when this thread has the GIL again.
 bool wait_for(Word& word, const BarrierObject* b, const char* verb) {
   const auto until = std::chrono::steady_clock::now() + kBound;
   const bool bound = has_others();
@@ -110,7 +109,8 @@ std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b) {
   return share;
 }
 
-// Gives this program's share back as if this program had died: the barrier dies (WIRE.md 4.9).
+// Gives this program's share back as if this program had died, so that the barrier dies (WIRE.md
+// 4.9).
 void far_dies(BarrierObject* b) {
   FarSide& far = side_of(b);
   const Space::Step step(*far.peer->space);

@@ -1,8 +1,7 @@
 // Barriers whose parties are in several OS processes (rule 8.7, WIRE.md 4.9).
 //
-// At its home such a barrier is an ordinary one, and a port lends it to peers. Elsewhere the
-// barrier is a Reader at which a read is an arrival, so sync() is a read there, and a guard is an
-// input.
+// At its home such a barrier is an ordinary one, which a port lends to peers. Elsewhere the barrier
+// is a Reader at which a read is an arrival, so sync() is a read there, and a guard is an input.
 //
 // Invariant: the core of a Barrier with `far` is never used.
 #pragma once
@@ -36,19 +35,18 @@ class BarrierPort final : public wire::BarrierPort {
 // Makes the Barrier object for a barrier of another OS process. Returns null with an exception on
 // failure.
 PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called);
-// Returns the share that is to be handed to a peer, or to go in a value. Null, with an exception,
-// if the barrier has died.
+// Returns the share to be handed to a peer, or to be sent in a value. Returns null, with an
+// exception, if the barrier has died.
 std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b);
-// Tells the home that the barrier has died, because a process that was to get the barrier was
-// killed. In this program the barrier has died already. Does nothing if the home has been notified
-// before.
+// Tells the home that the barrier has died, because a process that was to receive it was killed. In
+// this program the barrier has already died. Does nothing if the home has already been told.
 void far_dies(BarrierObject* b);
 // Sends a message about the parties to the home, and waits for the answer. Returns the number of
 // enrolled parties for `ask`, otherwise None; null with an exception on failure.
 //
 // The message cannot be withdrawn or cancelled: once it has been sent, it takes effect (rule 8.2).
-// Also, a process that resigns because it was cancelled must be able to resign. So the call blocks
-// its thread: for a round trip, or for at most 10 s if others need that thread.
+// Also, a process that was cancelled must still be able to resign. So the call blocks its thread
+// for a round trip, or for at most 10 s if others need that thread.
 PyObject* far_parties(BarrierObject* b, Parties what);
 
 }  // namespace weft::py

@@ -43,16 +43,18 @@ void Feed::ring() noexcept {
   rings_.fetch_add(1);
   if (!rung_.exchange(true)) unheard_.fetch_add(1);
   const char one = 1;
-  if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full, so the loop is rung already
+  if (::write(bell_[1], &one, 1) < 0)
+    return;  // the pipe is full, so the loop has already been
+             // woken
 }
 void Feed::hush() noexcept {
   if (!rung_.exchange(false)) return;
   unheard_.fetch_sub(1);
   char all[64];
-  if (::read(bell_[0], all, sizeof all) < 0) return;  // another thread has emptied the pipe already
+  if (::read(bell_[0], all, sizeof all) < 0) return;  // another thread has already emptied the pipe
 }
 void Feed::flush() noexcept {
-  // The end is also reported to a thread that waits until the connection takes more.
+  // The end is also reported to a thread that waits until the connection accepts more bytes.
   const bool ends = over() && !std::exchange(said_over_, true);
   if (told_.load() && !ends) return;
   told_.store(true);
@@ -61,7 +63,7 @@ void Feed::flush() noexcept {
     owed_ = this;
     return;
   }
-  // If this thread still has to ring the bell of another link, it does so now.
+  // If this thread still owes the bell of another link a ring, that bell rings now.
   if (owed_) std::exchange(owed_, nullptr)->ring();
   ring();
 }
@@ -90,7 +92,7 @@ void Feed::lost(const char* why) {
 }
 std::size_t Feed::next(std::size_t most) noexcept {
   hush();
-  // The bytes to send begin with a frame, since only whole frames have been sent so far.
+  // The bytes to send begin with a frame, because only whole frames have been sent so far.
   const std::size_t n = peer_->session.frames(most);
   if (n == 0 && !over()) told_.store(false);
   return n;
@@ -110,7 +112,7 @@ PyObject* Feed::piece(std::size_t most) noexcept {
   return made;
 }
 
-// --- threads that wait send by themselves --------------------------------------------------------
+// --- threads that wait send their own frames -----------------------------------------------------
 
 Feed::Direct::~Direct() {
   for (PyObject* const o : {acquire, release, encrypt, encrypted, rest}) Py_XDECREF(o);
@@ -137,7 +139,7 @@ bool Feed::send_now(Direct& by) noexcept {
   const bool small = peer_->session.queued() <= kMost;
   if (const Owned said(small && by.may ? piece(kMost) : nullptr); said) {
     const Owned r(called(by.encrypt, said.get()));
-    // A signal handler has raised. The frames have been encrypted all the same.
+    // A signal handler has raised, but the frames have been encrypted.
     raised = !r && !PyErr_ExceptionMatches(PyExc_OSError);
     if (raised) keep_interrupt_for(nullptr, take_exception());
     PyErr_Clear();
@@ -146,7 +148,7 @@ bool Feed::send_now(Direct& by) noexcept {
       const Py_ssize_t size = PyBytes_GET_SIZE(data.get());
       const auto took = static_cast<Py_ssize_t>(
           ::send(by.fd, bytes, static_cast<std::size_t>(size), MSG_DONTWAIT | MSG_NOSIGNAL));
-      if (took < size) {  // if the connection is broken, the loop's transport reports it
+      if (took < size) {  // if the connection is broken, the loop's transport will report it
         by.may = false;
         by.rest = PyBytes_FromStringAndSize(bytes + std::max<Py_ssize_t>(took, 0),
                                             size - std::max<Py_ssize_t>(took, 0));
@@ -179,7 +181,7 @@ Rooms& rooms() {
   return *here;
 }
 
-// Returns whether these bytes are only whole pieces, none of which is the last.
+// Returns whether these bytes are whole pieces, of which none is the last.
 bool are_whole(const char* p, std::size_t left) noexcept {
   while (left > kPieceHead) {
     const std::size_t n = length_at(p);
@@ -248,7 +250,7 @@ Feed* feed_of(PyObject* o) noexcept {
 }
 void feed_dealloc(PyObject* o) {
   auto* const f = reinterpret_cast<FeedObject*>(o);
-  // In any other case the feed is not destroyed, as in close_link().
+  // In any other case the feed is not destroyed, for the same reasons as in close_link().
   if (f->generation == generation && !door_is_closed()) delete f->feed;
   run_deferred();
   Py_TYPE(o)->tp_free(o);
@@ -259,7 +261,7 @@ PyObject* feed_fileno(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   return f ? PyLong_FromLong(f->bell()) : nullptr;
 }
-// input(bytes): gives received bytes to the session. Returns True if output() must be called now.
+// input(bytes): passes received bytes to the session. Returns True if output() must be called now.
 PyObject* feed_input(PyObject* o, PyObject* data) {
   Feed* const f = feed_of(o);
   Py_buffer b;
@@ -276,8 +278,9 @@ PyObject* feed_input(PyObject* o, PyObject* data) {
   return r;
 }
 // output(most): returns the next piece to send (WIRE.md 17.13): its length, and whole frames. The
-// piece has at most `most` bytes, unless one frame is longer. b"": there is nothing to send now,
-// and the bell rings when there is. None: nothing more will come, since the session is over.
+// piece has at most `most` bytes, unless one frame is longer. b"" means that there is nothing to
+// send now, and that the bell will ring when there is. None means that nothing more will come,
+// since the session is over.
 PyObject* feed_output(PyObject* o, PyObject* number) {
   Feed* const f = feed_of(o);
   const std::size_t most = PyLong_AsSize_t(number);
@@ -287,8 +290,8 @@ PyObject* feed_output(PyObject* o, PyObject* number) {
   if (f->over()) Py_RETURN_NONE;
   return PyBytes_FromStringAndSize(nullptr, 0);
 }
-// direct(fd, acquire, release, encrypt, encrypted, came, tls, wants): from now on a thread that
-// waits sends by itself (Direct). direct() without arguments ends direct sending. Both calls need
+// direct(fd, acquire, release, encrypt, encrypted, came, tls, wants): from now on a waiting thread
+// sends its own frames (Direct). direct() without arguments ends direct sending. Both calls need
 // the lock for TLS.
 PyObject* feed_direct(PyObject* o, PyObject* args) {
   Feed* const f = feed_of(o);
@@ -326,7 +329,7 @@ PyObject* feed_rest(PyObject* o, PyObject*) {
   if (rest) return rest;
   Py_RETURN_NONE;
 }
-// hush(): records that the bell has been heard, although nothing can be sent now.
+// hush(): records that the bell was heard, although nothing can be sent now.
 PyObject* feed_hush(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;

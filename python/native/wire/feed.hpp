@@ -6,8 +6,8 @@
 //         └──turn(): TLS, too──►  │ └──────────next()──► what is to go ◄──────────────────────┘
 //                                 └─the sender waits now─► send_owed() ──TLS──► the socket
 //
-// A thread that waits for an answer sends its frames by itself (Direct), if nothing else of the
-// session is under way. So no loop is woken, and the thread's own sleep is the only thread switch.
+// A thread that waits for an answer sends its own frames (Direct), if nothing else of the session
+// is under way. So no loop is woken, and the thread's sleep is the only thread switch.
 //
 // Invariants (the space's lock)
 //  1 `told_`: the loop knows that there are bytes to send, and asks for them until there are none.
@@ -35,21 +35,21 @@ class Feed final : public wire::LinkBase {
   ~Feed();
 
   int bell() const noexcept { return bell_[0]; }
-  // Gives received bytes to the session. Returns true if the loop must ask for bytes to send.
+  // Passes received bytes to the session. Returns true if the loop must ask for bytes to send.
   bool input(wire::Bytes in);
   void lost(const char* why);
   // Called in a step. Returns the number of bytes to send now: at most `most`, but at least one
   // frame.
   std::size_t next(std::size_t most) noexcept;
   bool over() const noexcept { return peer_->session.is_over(); }
-  // Called when the loop has heard the bell.
+  // Called when the loop has noticed the bell.
   void hush() noexcept;
   // Returns the next piece to send (WIRE.md 17.13), of at most `most` bytes, or one frame; null if
   // there is nothing to send now, or no memory. The frames are whole, so the peer can read them in
   // place.
   PyObject* piece(std::size_t most) noexcept;
 
-  // The objects with which a thread sends by itself. The functions of these objects are in C, so no
+  // The objects with which a thread sends its own frames. Their functions are written in C, so no
   // signal handler runs between two of them.
   struct Direct {
     Direct() = default;
@@ -65,20 +65,20 @@ class Feed final : public wire::LinkBase {
     PyObject* rest = nullptr;  // the bytes that the socket did not take, or null
     bool may = true;
   };
-  std::shared_ptr<Direct> direct;  // null if threads do not send by themselves
+  std::shared_ptr<Direct> direct;  // null if threads do not send their own frames
   std::weak_ptr<Feed> me;
 
   // Called on the loop's thread, whose transport does not read meanwhile. Reads from the socket,
   // and sends the answers, as long as all input is whole pieces. Returns True if that succeeded;
-  // False if the loop must look at the socket; otherwise the bytes that TLS has decrypted up to the
+  // False if the loop must check the socket; otherwise the bytes that TLS has decrypted up to the
   // next turn: the caller must parse those, and then ask TLS again.
   PyObject* turn();
 
-  // Returns whether this thread has frames that it must send before it waits. Called right after
-  // the frames were queued, with the GIL, before anything else.
+  // Returns whether this thread has frames that it must send before it waits. It must be called
+  // right after the frames were queued, with the GIL, before anything else.
   static bool owes() noexcept { return owed_ != nullptr; }
   // Sends the frames that this thread owes. Returns true if a signal handler has raised an
-  // exception meanwhile; the exception is kept.
+  // exception meanwhile, which is kept.
   static bool send_owed() noexcept;
 
  private:
@@ -87,12 +87,13 @@ class Feed final : public wire::LinkBase {
   bool send_now(Direct& by) noexcept;
 
   static std::atomic<std::uint32_t> rings_;    // how often any bell has rung
-  static std::atomic<std::uint32_t> unheard_;  // how many bells have rung unheard
+  static std::atomic<std::uint32_t> unheard_;  // how many bells have rung without having been
+                                               // noticed
   static inline constinit thread_local Feed* owed_ = nullptr;
   int bell_[2] = {-1, -1};
   bool said_over_ = false;
   std::atomic<bool> told_{false}, rung_{false};
-  std::atomic<std::thread::id> feeder_{};  // the thread that gives input at the moment
+  std::atomic<std::thread::id> feeder_{};  // the thread that is giving input
 };
 
 PyObject* new_feed(std::shared_ptr<Feed> feed) noexcept;

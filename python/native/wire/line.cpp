@@ -91,7 +91,7 @@ PyObject* line_output(PyObject* o, PyObject* args) {
     return to_bytes(out);
   });
 }
-// due(): returns the time at which passed() or output() will have something to do, or None for
+// due(): returns the time at which passed() or output() will next have work to do, or None for
 // never.
 PyObject* line_due(PyObject* o, PyObject*) {
   const std::int64_t at = line_of(o).due();

@@ -54,8 +54,8 @@ struct PackedObject {
 };
 
 PyTypeObject PackedType{PyVarObject_HEAD_INIT(nullptr, 0)};
-// A function of weft._hosts.pickling, (value, channel) -> bytes, also for values that pickle
-// refuses.
+// A function of weft._hosts.pickling, (value, channel) -> bytes. It is also used for values that
+// pickle refuses.
 PyObject* dumps = nullptr;
 PyObject* pickle_dumps = nullptr;
 PyObject* pickle_loads = nullptr;
@@ -69,7 +69,7 @@ CborCodec& codec_of(Carries what) noexcept {
   return what == Carries::typed ? of_networks : of_boards;
 }
 PyObject* loads_keywords = nullptr;  // ("buffers",)
-// (memoryview) -> an object that pickle accepts in place of it: a function of weft._hosts.pickling.
+// (memoryview) -> an object that pickle accepts instead. A function of weft._hosts.pickling.
 PyObject* numbers = nullptr;
 PyObject* protocol = nullptr;
 
@@ -87,8 +87,8 @@ PyObject* new_packed(Owned<> bytes, std::shared_ptr<Slot> slot, bool table,
   p->what = Carries::pickle;
   p->sealed = nullptr;
   p->moved = nullptr;
-  // The thread of a link makes the packed values that are received. It also drops the packed values
-  // that have been sent, with the ends in them.
+  // The thread of a link makes the packed values that it receives. It also drops the packed values
+  // that were sent, with the ends in them.
   count_alike(reinterpret_cast<PyObject*>(p));
   return reinterpret_cast<PyObject*>(p);
 }
@@ -228,8 +228,8 @@ std::shared_ptr<Slot> of_a_place(PyObject* bytes, PyObject* buffer) {
   return slot;
 }
 
-// Decides whether a buffer goes beside the pickle. This is the callback of pickle.dumps, bound to
-// the list of such buffers.
+// Decides whether a buffer is sent beside the pickle. This is the callback of pickle.dumps, bound
+// to the list of such buffers.
 PyObject* apart(PyObject* list, PyObject* buffer) {
   Py_buffer b;
   // The buffer is not contiguous, so pickle copies it.
@@ -271,11 +271,11 @@ PyObject* pickled(PyObject* value, PyObject* channel, Owned<>& list) {
     return bytes.release();
   PyErr_Clear();
   list.reset();
-  // This call raises an error whose message says what is wrong.
+  // This call raises an error whose message explains the problem.
   return PyObject_CallFunctionObjArgs(dumps, value, channel, nullptr);
 }
 
-// Packs these bytes and buffers, to be sent.
+// Packs these bytes and buffers for sending.
 PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
   Parts parts;
   const Py_ssize_t n = list ? PyList_GET_SIZE(list) : 0;
@@ -296,8 +296,8 @@ PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
   return new_packed(std::move(whole), nullptr, true, new_ref(value));
 }
 
-// Returns offset and length of each part of a table of `size` bytes; nothing if the lengths do not
-// add up to the table.
+// Returns the offset and length of each part of a table of `size` bytes; nothing if the lengths do
+// not add up to the table.
 std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::byte* data, std::size_t size) {
   std::uint64_t n = 0;
   if (size >= 8) std::memcpy(&n, data, 8);
@@ -350,9 +350,8 @@ PyObject* f_set_cbor(PyObject*, PyObject* args) {
   Py_XSETREF(codec.loads, Py_NewRef(l));
   Py_RETURN_NONE;
 }
-// _cbor_fault(bytes, typed): returns the reason why the bytes are not a value of a board's channel
-// or, with `typed`, not a value for a program on another machine. Returns None if they are such a
-// value.
+// _cbor_fault(bytes, typed): returns the reason why the bytes are not a value for a board's channel
+// or, with `typed`, for a program on another machine. Returns None if they are such a value.
 PyObject* f_cbor_fault(PyObject*, PyObject* args) {
   PyObject* bytes;
   int typed = 0;
@@ -524,8 +523,8 @@ PyObject* Coming::last(wire::Bytes piece) noexcept {
   return as_cbor(o, nullptr, Carries::typed);
 }
 
-// The keeper owns the bytes, not the packed value, which may be the last owner of the Python object
-// from which it was made. A bytes object runs no code when it is dropped.
+// The keeper owns the bytes instead of the packed value, which may be the last owner of the Python
+// object from which it was made. A bytes object runs no code when it is dropped.
 wire::Keeper packed_keeper(PyObject* packed) {
   PyObject* const bytes = packed_of(packed)->bytes;
   if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // other code may write to a bytearray
@@ -588,8 +587,8 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
   if (is_native(c) && !is_wired(c)) {
     PyObject* const cell = pack_native(c, value);
     if (!cell || !is_wired(c)) return cell;
-    // The conversion has run code of the user's, so the channel may have been wired meanwhile. If
-    // so, the value must not be sent as a cell.
+    // The conversion has run user code, so the channel may have been wired meanwhile. If so, the
+    // value must not be sent as a cell.
     value = unpack_native(cell);
     if (!value) return nullptr;
   }

@@ -16,12 +16,12 @@ PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept;
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by);
 // Returns whether ends of channels travel with the packed value, which then keeps them open.
 bool has_ends(PyObject* packed) noexcept;
-// Returns the keeper of the bytes to which such a payload refers, for a payload that outlives its
+// Returns the keeper of the bytes to which such a payload refers, if the payload outlives its
 // frame.
 wire::Keeper packed_keeper(PyObject* packed);
 
 // A large value that arrives in pieces from a program on another machine. Each piece is stored in
-// its final place when it arrives.
+// its final place on arrival.
 class Coming {
  public:
   Coming() = default;
@@ -37,8 +37,8 @@ class Coming {
   PyObject* bytes_ = nullptr;  // a bytearray
   std::size_t had_ = 0;
 };
-// Called in the child of a fork: the places belong to the parent, and the child copies them when it
-// sends them.
+// Called in the child of a fork, where the places belong to the parent. The child copies them when
+// it sends them.
 void forget_places() noexcept;
 
 }  // namespace weft::py

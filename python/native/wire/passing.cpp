@@ -1,6 +1,6 @@
 // weft._native._pass() (weft/_net/link.py).
 //
-// Carries a call's bytes between its caller and an OS process of an agent, on a thread of its own
+// Carries a call's bytes between its caller and an OS process of an agent, on a separate thread
 // instead of the event loop (WIRE.md 17.10, 17.13). When the loop carried them, Python code took
 // most of the time of a task's two messages.
 //
@@ -38,7 +38,7 @@ namespace weft::py {
 
 namespace {
 
-// Bytes that a socket did not take.
+// Bytes that a socket did not accept.
 class Kept {
  public:
   bool empty() const noexcept { return at_ == bytes_.size(); }
@@ -47,7 +47,7 @@ class Kept {
   void drop() noexcept { went(size()); }
   void add(const char* p, std::size_t n) { bytes_.insert(bytes_.end(), p, p + n); }
   // Sends the kept bytes and then the `n` bytes at `p`, as far as the socket accepts them. Returns
-  // false if the socket accepts nothing any more.
+  // false if the socket will never accept any more.
   bool send(int fd, const char* p, std::size_t n) {
     if (!empty()) {
       add(p, n);
@@ -86,14 +86,15 @@ class Kept {
 class Passing {
  public:
   int tcp = -1, link = -1, bell = -1;
-  // How long, in ms, this side goes on receiving once it has announced to the caller that it has
+  // How long, in ms, this side goes on receiving after it has announced to the caller that it has
   // finished.
   int linger = 0;
   TlsIn in;
-  // Two Python functions: write() gives TLS bytes to encrypt, read() takes encrypted bytes out.
+  // Two Python functions: write() gives TLS bytes to encrypt, read() takes encrypted bytes out of
+  // TLS.
   PyObject *write = nullptr, *read = nullptr;
 
-  // Runs until the passing is over. `held` are bytes that have come before; they are handled first.
+  // Runs until the passing is over. `held` are bytes that came earlier; they are handled first.
   // Returns false if there is no memory.
   bool run(const char* held, std::size_t n);
   const Kept& rest() const noexcept { return to_tcp_; }
@@ -121,11 +122,11 @@ class Passing {
   Kept to_tcp_, to_link_;
   wire::detail::Lookout lookout_;
   std::int64_t until_ = 0;  // when to stop receiving; 0 if no time is set yet
-  // Whether TLS may have decrypted bytes. They wait while to_link_ is not empty.
+  // Whether TLS may contain decrypted bytes. They wait there while to_link_ is not empty.
   bool inside_ = true;
   bool said_all_ = false;  // whether this side has announced to the caller that it has finished
   bool heard_all_ = false;
-  bool link_over_ = false;  // whether the OS process accepts nothing any more
+  bool link_over_ = false;  // whether the OS process accepts no more bytes
 };
 
 bool Passing::run(const char* held, std::size_t n) {
@@ -162,9 +163,9 @@ pollfd polled(int fd, bool in, bool out) noexcept {
   return {events ? fd : -1, events, 0};
 }
 
-// Waits until bytes come or can be sent, and receives and sends them, without the interpreter's
-// lock where that is possible. Returns false when the passing is over: the bell has rung, or the
-// time has run out.
+// Waits until bytes come or can be sent, and receives and sends them, where possible without the
+// interpreter's lock. Returns false when the passing is over: the bell has rung, or the time has
+// run out.
 bool Passing::wait() {
   const bool hears = !heard_all_ && to_link_.empty();
   const bool listens = !said_all_ && to_tcp_.empty();
@@ -201,9 +202,9 @@ void Passing::pass_on(bool tcp_takes, bool link_takes) {
   if (tcp_takes && !to_tcp_.empty() && !to_tcp_.more(tcp)) lost();
 }
 
-// Handles `came` bytes from the connection; 0 or less means that the connection is closed.
+// Handles `came` bytes from the connection. If `came` is 0 or less, the connection is closed.
 void Passing::hear(ssize_t came) {
-  if (came <= 0) {  // encrypted bytes that are left in TLS are not a whole record
+  if (came <= 0) {  // the encrypted bytes left in TLS are not a whole record
     heard_all_ = true;
     return;
   }
@@ -223,7 +224,7 @@ void Passing::say_what_came() {
   }
 }
 
-// Called when the connection accepts nothing any more.
+// Called when the connection accepts no more bytes.
 void Passing::lost() noexcept {
   heard_all_ = said_all_ = true;
   to_tcp_.drop();
@@ -244,7 +245,7 @@ void Passing::decrypt() {
       break;
     }
   }
-  send_said();  // sends the bytes that TLS has to send: an answer, or an alert about what was wrong
+  send_said();  // sends the pending bytes of TLS: an answer, or an alert that says what was wrong
 }
 
 void Passing::take_apart() {
@@ -271,7 +272,7 @@ void Passing::tell(const char* p, std::size_t n) {
   to_link_.drop();
 }
 
-// Sends n bytes, which are stored behind the space for their length.
+// Sends n bytes, which are stored after the space for their length.
 void Passing::say(std::size_t n) {
   char* const head = raw_.get();
   put_length(head, n);
@@ -298,8 +299,8 @@ void Passing::send_said() {
 }
 
 // _pass(tcp, link, bell, came, tls, write, read, wants, linger, held) -> the bytes that the
-// connection did not accept. Blocks until the passing is over, or the bell can be read. `held`:
-// bytes that TLS had decrypted before.
+// connection did not accept. Blocks until the passing is over, or the bell can be read. `held`
+// contains bytes that TLS had already decrypted.
 PyObject* f_pass(PyObject*, PyObject* args) {
   Py_buffer held;
   PyObject *came, *tls, *wants;

@@ -12,8 +12,8 @@
 namespace weft::py {
 
 // plain_pickle() makes the pickle of an int of up to eight bytes, of None or of a bool;
-// plain_value() makes the value of such a pickle. Both return null without an exception for another
-// value or another pickle.
+// plain_value() makes the value of such a pickle. For any other value or pickle they return null
+// without an exception.
 PyObject* plain_pickle(PyObject* value) noexcept;
 PyObject* plain_value(PyObject* pickle) noexcept;
 
@@ -22,7 +22,7 @@ PyObject* plain_value(PyObject* pickle) noexcept;
 // value.
 PyObject* array_head(PyObject* value, Py_ssize_t least);
 bool is_array_head(wire::Bytes head) noexcept;
-// Returns an array as the head describes it, over this buffer; null with an exception on failure.
+// Returns the array that the head describes, over this buffer; null with an exception on failure.
 PyObject* array_of(wire::Bytes head, PyObject* buffer);
 
 }  // namespace weft::py

@@ -1,11 +1,11 @@
-// Records whether this thread sends something to another program and next waits for the answer
+// Records whether this thread sends something to another program and then waits for the answer
 // (feed.hpp).
 #pragma once
 
 namespace weft::py {
 
-// True while this thread begins an operation that another program answers, if the thread then waits
-// for the answer: the wait sends the frames.
+// True while this thread begins an operation that another program answers and for which the thread
+// then waits: the wait sends the frames.
 inline constinit thread_local bool says_and_waits = false;
 
 }  // namespace weft::py

@@ -41,8 +41,8 @@ Sealed copy_of(const Py_buffer&) {
 }
 #endif
 
-// Makes a Shared, which takes ownership of the format. Null with an exception if shape and bytes do
-// not fit.
+// Makes a Shared, which takes ownership of the format. Returns null with an exception if shape and
+// bytes do not match.
 PyObject* new_shared(PyTypeObject* type, Sealed s, Owned<> format, Py_ssize_t item, int dims,
                      const Py_ssize_t* shape) {
   Py_ssize_t size = item;
@@ -61,8 +61,8 @@ PyObject* new_shared(PyTypeObject* type, Sealed s, Owned<> format, Py_ssize_t it
   return reinterpret_cast<PyObject*>(o);
 }
 
-// Returns whether a buffer's format contains objects (O). In a format the name of a field stands
-// between colons.
+// Returns whether a buffer's format contains objects (O). In a format, field names are enclosed in
+// colons.
 bool has_objects(const char* format) noexcept {
   bool name = false;
   for (; *format; ++format) {
@@ -213,8 +213,8 @@ int own_buffer(PyObject* o, Py_buffer* view, int flags) {
 #endif
 
 // _shared_to_change(shared): returns a buffer of the array's bytes that may be written to, and that
-// no other code sees. Its pages are copied when they are written to. None if there is no such
-// memory.
+// no other code sees. Its pages are copied when they are written to. Returns None if there is no
+// such memory.
 PyObject* f_to_change(PyObject*, PyObject* o) {
   if (!PyObject_TypeCheck(o, &SharedType)) return bad_use("_shared_to_change takes a Shared array");
 #ifdef __linux__

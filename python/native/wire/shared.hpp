@@ -1,8 +1,8 @@
-// Arrays that many OS processes read and none changes: weft.processes.Shared, over
-// wire::SharedArray's memory (WIRE.md 9.3).
+// Arrays that many OS processes read but none changes: weft.processes.Shared, over the memory of
+// wire::SharedArray (WIRE.md 9.3).
 //
-// Such an object is pickled as a number: its index in the list that goes beside the pickle, in the
-// packed value (packed.cpp).
+// Such an object is pickled as its index in the list that is sent beside the pickle, in the packed
+// value (packed.cpp).
 #pragma once
 #include <memory>
 #include <vector>
@@ -21,8 +21,8 @@ using Sealed = std::shared_ptr<const Nothing>;
 #endif
 using AllSealed = std::vector<Sealed>;
 
-// In the scope of this object, arrays that this thread pickles are collected in `a`, and arrays
-// that it unpickles are found there.
+// In the scope of this object, the arrays that this thread pickles are collected in `a`, and the
+// arrays that it unpickles are found there.
 class Beside {
  public:
   explicit Beside(AllSealed& a) noexcept;

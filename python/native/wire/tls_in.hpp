@@ -37,9 +37,9 @@ class TlsIn {
   }
 
   static constexpr Py_ssize_t kNone = 0, kOver = -1;
-  // Decrypts into `room`, and returns the number of bytes. kNone: more bytes must come first.
-  // kOver: TLS was closed, a record is forged, or there is no memory; a further call returns kOver
-  // too, perhaps without the reason.
+  // Decrypts into `room`, and returns the number of bytes. kNone means that more bytes must come
+  // first. kOver means that TLS was closed, a record is forged, or there is no memory; a further
+  // call returns kOver too, perhaps without the reason.
   Py_ssize_t take(char* room, std::size_t size) noexcept {
     const Owned view(view_of(room, size, PyBUF_WRITE));
     const Owned most(PyLong_FromSize_t(size));
@@ -51,7 +51,7 @@ class TlsIn {
     return waits ? kNone : kOver;
   }
 
-  // Returns whether take() may give more bytes before further ones come over the connection.
+  // Returns whether take() may give more bytes before further bytes come over the connection.
   bool has_more() noexcept {
     Owned r(PyObject_CallNoArgs(left_));
     bool more = r && PyObject_IsTrue(r.get()) > 0;

@@ -13,7 +13,8 @@ namespace weft::py {
 
 struct ChannelObject;
 
-// Packs `value` (owned) for a write to `c`. Null with an exception; then `value` has been dropped.
+// Packs `value` (owned) for a write to `c`. Returns null with an exception; then `value` has been
+// dropped.
 PyObject* pack(ChannelObject* c, PyObject* value);
 // Unpacks a value that was taken from a wired channel (owned). Returns null with an exception on
 // failure.
@@ -22,7 +23,8 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed);
 // value.
 PyObject* unsent(PyObject* packed) noexcept;
 // Makes a refusal, for a value that waited while its channel was wired and could not be packed: the
-// write of that value will raise `why`. Takes ownership of both references. Null with MemoryError.
+// write of that value will raise `why`. Takes ownership of both references. Returns null with
+// MemoryError.
 PyObject* refusal(PyObject* value, PyObject* why) noexcept;
 bool is_packed(PyObject* o) noexcept;
 // Returns an array that pickle accepts, in place of the view of an array of a native channel; null

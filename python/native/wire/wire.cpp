@@ -7,8 +7,8 @@
 // Invariants
 //  1 Every step of the space is taken with the GIL (a link's thread takes it first: Around). So
 //    cores over Value are used only under the GIL, and of the two locks the GIL is taken first.
-//  2 A far channel keeps its session alive. An operation for which the home is asked keeps the far
-//    channel alive, through the end to which the operation refers.
+//  2 A far channel keeps its session alive. An operation that the home was asked about keeps the
+//    far channel alive, through the end to which the operation refers.
 //  3 In the child of a fork the parent's links are left as they are: nothing is sent through them.
 #include "wire/wire.hpp"
 
@@ -86,8 +86,8 @@ class FedLink final : public AnyLink {
 // A link in shared memory (WIRE.md 12.4). Such links have not been tried without a GIL.
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
 unsigned shared_links = 0;
-// The maximum number of links in shared memory that a program makes; further links are made by
-// introductions, and there may be 60 in all.
+// The largest number of links in shared memory that a program makes. Further ones are made by
+// introductions; there may be 60 in all.
 constexpr unsigned kSharedLinks = 24;
 // The attendant lives as long as the program, because it must not be destroyed under the GIL.
 std::shared_ptr<wire::Attendant>* attendant = nullptr;
@@ -186,7 +186,7 @@ std::shared_ptr<AnyLink> board_link(int fd, unsigned baud, const wire::LineOptio
   count(*link, true);
   return link;
 }
-// If `trust` is 1, values are typed; if it is 2, each side trusts the pickles of the other.
+// If `trust` is 1, values are typed. If it is 2, each side trusts the pickles of the other.
 std::shared_ptr<AnyLink> network_link(int fd, int trust) {
   const Carries what = trust == 1 ? Carries::typed : Carries::pickle;
   std::shared_ptr<AnyLink> link;
@@ -245,7 +245,7 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   return reinterpret_cast<PyObject*>(w.release());
 }
 
-// A GIVE carries the name under which the peer asks for the end, which contains no space; then a
+// A GIVE carries the name under which the peer asks for the end, which contains no space, then a
 // space and the name of the channel.
 std::string name_given(const char* key, ChannelObject* c) {
   const std::string plain = c->core.line == 0 ? std::string(c->core.name) : channel_name(c);
@@ -340,9 +340,9 @@ PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyO
 
 // give(end, name): the end moves to the peer. `last` is given for a supervised process: the end
 // moves if no other process will be started in its place; otherwise the peer holds the end as well.
-// `in_hand`: a list for the values of extended reads in which the process dies; None: those values
-// go back. `lost`: a list for the last value that a plain read has given to the process, which goes
-// there if the process dies before it asks for another value.
+// `in_hand` is a list for the values of extended reads in which the process dies; if it is None,
+// those values go back. `lost` is a list for the last value that a plain read has given to the
+// process, which goes there if the process dies before it asks for another value.
 PyObject* wire_give(PyObject* o, PyObject* args) {
   PyObject *end, *in_hand = nullptr, *lost = nullptr;
   const char* name;
@@ -390,8 +390,9 @@ PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, boo
 }
 
 // take(name): returns the end that the peer hands to this program under the name `name`; the call
-// waits until the peer has done so. Returns None if the session ended first. `keeps`: if this
-// program dies during an extended read, the value is not lost (WIRE.md 4.7). `loops`: see FarSide.
+// waits until the peer has done so. Returns None if the session ended first. With `keeps` the value
+// of an extended read is not lost if this program dies during the read (WIRE.md 4.7). For `loops`
+// see FarSide.
 PyObject* wire_take(PyObject* o, PyObject* args) {
   PyObject* name;
   int keeps = 0, loops = 0;
@@ -457,11 +458,11 @@ PyObject* wire_refused(PyObject* o, PyObject*) {
 void close_link(WireObject* w, const char* why) noexcept {
   auto* const link = std::exchange(w->link, nullptr);
   if (!link || w->generation != generation) return;
-  // The threads that serve the link may be stopped while they hold its locks. The peer learns from
-  // the system that this program has ended.
+  // The threads that serve the link may have been stopped while they hold its locks. The system
+  // tells the peer that this program has ended.
   if (door_is_closed()) return;
   count(**link, false);
-  {  // in an orderly end, barriers of which this program has a share do not die (rule 8.7)
+  {  // in an orderly end, the barriers that this program shares do not die (rule 8.7)
     const Space::Step step(*space);
     if (const auto at = far_sides.find((*link)->peer().get()); at != far_sides.end())
       for (FarSide* f : at->second)
@@ -486,9 +487,9 @@ void wire_dealloc(PyObject* o) {
   close_link(wire_of(o), "the link was let go of");
   Py_TYPE(o)->tp_free(o);
 }
-// of_calls(): records that a link over a network carries calls one after another (WIRE.md 17.14). A
-// call counts as outside while it lasts. So the link itself does not count, unless a value has
-// carried ends other than the two ends over which the calls go.
+// of_calls(): records that a link over a network carries a series of calls (WIRE.md 17.14). A call
+// counts as outside while it lasts. So the link itself does not count, unless a value has carried
+// ends other than the two ends over which the calls go.
 PyObject* wire_of_calls(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -511,7 +512,8 @@ PyObject* wire_feed(PyObject* o, PyObject*) {
   if (!fed) return bad_use("feed: this link has a socket of its own");
   return new_feed(std::shared_ptr<Feed>(link, &fed->link));
 }
-// queued(): returns the number of bytes that the session has queued and the link has not taken yet.
+// queued(): returns the number of bytes that the session has queued and the link has not accepted
+// yet.
 PyObject* wire_queued(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -554,7 +556,7 @@ PyObject* f_be_prompt(PyObject*, PyObject*) {
   wire::detail::be_prompt();
   Py_RETURN_NONE;
 }
-// _wait_for(fd, ms): waits until the descriptor is readable; ms -1 means for ever
+// _wait_for(fd, ms): waits until the descriptor is readable, without limit if ms is -1
 // (wire/lookout.hpp). Returns whether the descriptor is readable.
 PyObject* f_wait_for(PyObject*, PyObject* args) {
   static thread_local wire::detail::Lookout here;

@@ -13,10 +13,10 @@ namespace weft::py {
 
 struct ChannelObject;
 
-// Returns whether the channel is a barrier of another OS process (far_barrier.cpp).
+// Returns whether the channel stands for a barrier of another OS process (far_barrier.cpp).
 bool is_far_barrier(const ChannelObject* c) noexcept;
 // Returns whether a link to a board, or over a network, is open. If so, a visitor from its other
-// end may meet any party that waits.
+// end may meet any waiting party.
 bool any_board() noexcept;
 void forget_links() noexcept;  // called in the child of a fork: the links belong to the parent
 

@@ -6,7 +6,7 @@
 //                                        └──► it is in the buffer, its writer has gone on: BadUse where the end is given; all is as before
 //
 // Invariants
-//  1 Packing runs code of the user's, so afterwards the value's place is searched again.
+//  1 Packing runs user code, so afterwards the value's place is searched again.
 //  2 While values are packed, readers may take packed values from a channel that is not wired yet.
 //    These values are unpacked all the same (received(), held.cpp).
 #include "wire/wiring.hpp"
@@ -30,19 +30,19 @@ namespace {
 struct Bare {
   Value* value = nullptr;  // null if there is no such value
   core::Node* writer =
-      // The node that waits with the value. Null: the value is in the buffer, or belongs to a
-      // choice over several homes.
+      // The node that waits with the value. If it is null, the value is in the buffer, or belongs
+      // to a choice over several homes.
       nullptr;
 };
 
-// Returns whether no party can take the value that this node offers: the node's choice does not
+// Returns whether no party can take the value that this node offers, because its choice does not
 // wait, or has committed. (An alternative does not wait between two selects.)
 bool is_idle(const core::Node& n) noexcept {
   const core::Choice* const c = n.choice();
   return c && c->word() != core::WAITING;
 }
 
-// Returns a value that waits at the channel and is not packed. Values in the buffer come first.
+// Returns a waiting value that is not packed. Values in the buffer come first.
 Bare first_bare(Engine& c) {
   Bare found;
   c.with_lock([&](core::Queue&, core::Queue& writers) {
@@ -76,7 +76,7 @@ int refuse(Engine& c, const Bare& b) {
   return 1;
 }
 
-// Replaces the current exception by one whose text is meant for the code that gives the end away.
+// Replaces the current exception by one that is meant for the code that gives the end away.
 int in_the_buffer(ChannelObject* c) {
   if (!PyErr_ExceptionMatches(errors.BadUse)) return -1;
   const Owned cause(take_exception());
@@ -107,7 +107,7 @@ int pack_all(ChannelObject* c) {
   for (Bare b; (b = first_bare(c->core)).value;) {
     PyObject* const value = b.value->o;
     Owned packed(pack(c, Py_NewRef(value)));
-    // The program may have gone on meanwhile, so the value is looked for again.
+    // Other code may have run meanwhile, so the value is searched for again.
     const Bare now = first_bare(c->core);
     const bool there = now.value == b.value && now.writer == b.writer && b.value->o == value;
     if (packed && there) {
@@ -150,7 +150,7 @@ int wire_channel(ChannelObject* c, Carries what) {
   }
   if (is_native(c)) {
     go_abroad(c);
-    if (is_wired(c)) return 0;  // another thread has wired the channel meanwhile
+    if (is_wired(c)) return 0;  // another thread has wired the channel in the meantime
     c->generation |= kWired;
     if (cells_to_objects(c) < 0) return -1;
   }

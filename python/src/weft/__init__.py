@@ -24,11 +24,11 @@ _LIST = "'coroutines', 'threads', 'greenlets' or 'processes'"
 _chosen: str | None = None
 tell_of_another(os.path.dirname(__file__))  # noqa: PTH120
 # For a module of another distribution, _not_installed contains a stand-in that says how to install
-# the distribution. That folder is searched last, so an installed module is found first.
+# that distribution. This folder is searched last, so an installed module is found first.
 __path__.append(os.path.join(os.path.dirname(__file__), "_not_installed"))  # noqa: F405, PTH118, PTH120
 # Without the extension module, or if WEFT_PURE asks for it, weft._fallback fills this package.
 _pure = os.environ.get("WEFT_PURE", "") not in ("", "0")
-# Each finder is asked: an editable install has one of its own for the extension module.
+# Each finder is asked, because an editable install has its own finder for the extension module.
 _finders = [f.find_spec for f in sys.meta_path if hasattr(f, "find_spec")]
 _pure = _pure or not any(find("weft._native", __path__, None) for find in _finders)  # noqa: F405
 if _pure:

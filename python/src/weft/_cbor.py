@@ -1,5 +1,5 @@
-"""Values that go to a board are packed as CBOR (WIRE.md 12.8). Modules that make links to boards
-import this module.
+"""CBOR for the values that go to a board (WIRE.md 12.8). Modules that make links to boards import
+this module.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _dumps(value: Any, channel: Any) -> bytes:
         if fault is None:
             return packed
     except Exception as error:
-        # cbor2 may raise anything for a value of a type that it does not know
+        # cbor2 may raise any exception for a value of a type that it does not know
         fault = str(error)
     found = _culprit(value)
     what = f"a {found}" if found else f"this value ({fault})"

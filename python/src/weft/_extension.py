@@ -1,7 +1,7 @@
 """Imports the extension module, or raises an ImportError that says what to do.
 
-Invariant: the extension module is used only in the main interpreter of a program (rule 16.11). A
-subinterpreter that asks for it is refused here, even if CPython has given it a copy of the module.
+Invariant: the extension module is used only in the main interpreter of a program (rule 16.11). The
+import fails in a subinterpreter, even if CPython has given it a copy of the module.
 """
 
 from __future__ import annotations

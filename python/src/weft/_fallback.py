@@ -75,13 +75,13 @@ def version() -> str:
 
 
 def pure(name: str = "") -> ModuleType:
-    """Imports a module of _pure, once weft.errors has been imported."""
+    """Imports a module of _pure, after weft.errors has been imported."""
     import_module("weft.errors")
     return import_module(f"weft._pure.{name}" if name else "weft._pure")
 
 
 def not_here(module: str, name: str) -> Any:
-    """Raises what `__getattr__` of a module in _pure_fallback raises.
+    """Raises the exception of `__getattr__` of a module in _pure_fallback.
 
     For a name that the module exports if there is an extension, the exception is an ImportError,
     since `from … import` hides the text of an AttributeError.

@@ -1,4 +1,4 @@
-"""Waits until foreign threads have ended. Then a run that stood still because of them looks again
+"""Waits until foreign threads have ended. Then a run that stood still because of them checks again
 (rule 10.3). Only builds of CPython without the GIL need this module: in other builds
 python/native/interpreter/strangers.cpp notices the end of such threads.
 
@@ -41,8 +41,8 @@ def _wait() -> None:
                 if thread.is_alive():
                     time.sleep(0.001)
                 else:
-                    # An object that another thread made, and that this thread drops, is freed only
-                    # when that thread runs Python code again. But that thread may sleep until an
+                    # An object that another thread made and this thread drops is freed only when
+                    # the other thread runs Python code again. But that thread may sleep until an
                     # end in the object is retired. A collection frees all such objects.
                     gc.collect()
                     _native._look_again()

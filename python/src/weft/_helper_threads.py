@@ -1,5 +1,5 @@
-"""Keeps the set of Weft's own threads. These threads hold no end at which a process waits, so they
-wake no run (rule 10.3). strangers() returns whether there are other, foreign threads.
+"""Keeps the set of helper threads. These threads hold no end at which a process waits, so they wake
+no run (rule 10.3). strangers() returns whether there are other, foreign threads.
 
 Invariants
 - `_ours` has no lock: each change is one operation of a set. A signal handler that interrupts a
@@ -21,7 +21,8 @@ _ours: set[int] = set()
 
 
 def ours() -> None:
-    """Records that the calling thread is Weft's own, and holds no end at which a process waits."""
+    """Records that the calling thread is a helper thread, and holds no end at which a process
+    waits."""
     _ours.add(threading.get_ident())
 
 
@@ -29,7 +30,7 @@ def not_ours(thread: int | None = None) -> None:
     _ours.discard(thread or threading.get_ident())
 
 
-class _Helps:
+class _HelperMark:
     """Marks a thread as a helper thread. The object is local to the thread, so it is freed when the
     thread ends.
     """
@@ -52,12 +53,12 @@ def helps() -> None:
     """Records that the calling thread is a helper thread, and wakes no run (rule 10.3), until it
     ends.
     """
-    _local.helps = _Helps()
+    _local.helps = _HelperMark()
 
 
 def strangers() -> bool:
-    """Returns whether there are foreign threads, which are neither processes nor Weft's own (rule
-    10.3).
+    """Returns whether there are foreign threads, which are neither processes nor helper threads
+    (rule 10.3).
     """
     strange, threads = _native._strangers()
     noted = _ours.copy()
@@ -67,7 +68,7 @@ def strangers() -> bool:
     # Without a GIL, threads can only be counted. Recorded threads that lived before and after the
     # count are counted too; a recorded thread that has ended is not.
     before = {thread.ident for thread in threading.enumerate()}
-    count = _thread._count() + 1  # _count() leaves the main thread out
+    count = _thread._count() + 1  # _count() does not count the main thread
     after = {thread.ident for thread in threading.enumerate()}
     return count > len(known & before & after)
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 import os
 import sys
 
-#: An environment variable that OS processes of weft.processes inherit: the reported folder.
+#: An environment variable that the OS processes of weft.processes inherit: the folder that was
+#: reported.
 TOLD = "_WEFT_TOLD_OF"
 told = ""  #: the folder that this program has reported
 
 
 def tell_of_another(package: str) -> None:
     """Prints one line to stderr if another distribution named weft is installed beside the folder
-    `package`. A program and its OS processes print it once; without stderr nothing is printed.
+    `package`. A program and its OS processes print the line only once; without stderr nothing is
+    printed.
     """
     global told
     beside = os.path.dirname(package)  # noqa: PTH120 (this would be the only use of pathlib)

@@ -1,5 +1,5 @@
-"""The extension module. Operations that block in a thread and are awaited in a coroutine are typed
-with the backends.
+"""The extension module. Operations that block in a thread and are awaited in a coroutine get their
+types in the stubs of the backends.
 """
 
 from collections.abc import Callable, Generator
@@ -121,8 +121,8 @@ Reader: Any
 Timer: Any
 Writer: Any
 
-# A new end or barrier may go to a process of any kind, which awaits its operations or calls them.
-# The code that made the end or barrier uses the operations in the form that the first base class
+# A new end or barrier may go to a process of any kind, which awaits or calls its operations. The
+# code that made the end or barrier uses the operations in the form that the first base class
 # declares.
 @type_check_only
 class AwaitedReader(_coroutines.Reader[T_co], _threads.Reader[T_co]): ...  # type: ignore[misc]

@@ -1,7 +1,7 @@
 """Programs whose threads gevent or eventlet has replaced by greenlets (`monkey.patch_all()`).
 
 In such a program Weft's helper threads would be greenlets of the very thread that waits for them in
-native code, so that this thread would wait for ever. Features that need helper threads are refused
+native code, so that this thread would wait forever. Features that need helper threads are refused
 in such a program.
 """
 

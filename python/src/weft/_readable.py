@@ -1,6 +1,6 @@
 """Finds out which of several descriptors have something to read.
 
-select.select takes no descriptor above 1,023, which a program with some 170 hosts exceeds.
+select.select accepts no descriptor above 1,023, which a program with some 170 hosts exceeds.
 multiprocessing.connection.wait does the same as this module, but its import takes 8 ms, in each
 host.
 """

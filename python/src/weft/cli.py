@@ -19,7 +19,7 @@ __all__ = ["EXIT", "main"]
 
 EXIT = {"ok": 0, "failed": 1, "bad use": 2, "deadlock": 3, "interrupted": 130, "terminated": 143}
 NEEDS = ("click", "rich")
-# The errors of a file or file system that is full.
+# The errors that mean that the disk is full or fails.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 

@@ -52,7 +52,7 @@ class ChannelEnd(WeftError):
         channel: the channel.
         guard: the index of the guard of the select that met the end (rule 5.6); ``None`` for a
             plain operation.
-        value: the value of a write that was not written (rules 3.3, 4.2); ``None`` for a read.
+        value: the value that a write has not written (rules 3.3, 4.2); ``None`` for a read.
         met: whether an operation raised the exception (rule 3.5): only then does a process that the
             exception leaves end quietly. `met` is false if the exception was raised for a new end
             of the channel (rule 2.5), or made by the program. It stays the same when the exception
@@ -115,8 +115,8 @@ class Poisoned(ChannelEnd):
 
 
 class PeerDied(ChannelEnd):
-    """The other side was killed (rule 4.5). The exception is not quiet: a process that it leaves
-    has failed.
+    """The other side was killed (rule 4.5). A process that the exception leaves has failed; it has
+    not ended quietly.
 
     Attributes: in_doubt: true for a write to a channel whose home is another OS process, if its
     value may have been taken (WIRE.md 8.1).
@@ -207,7 +207,7 @@ class Cancelled(BaseException):
     def __init__(self, value: Any = None, _by: Any = None) -> None:
         super().__init__("cancelled" if _by is None else "cancelled: a timeout has expired")
         self.value = value
-        # the limit that asked the process to end (rule 7.12); None: something else asked
+        # the limit that asked the process to end (rule 7.12), or None if something else asked
         self._by = _by
 
 
@@ -233,8 +233,8 @@ class Ended(NamedTuple):
 
 
 class _Why(NamedTuple):
-    """The facts in a NoResult. In the program where the process ended, a type of the extension with
-    the same attributes takes the place of this class; pickled, it becomes this class.
+    """The facts in a NoResult. In the program where the process ended, an extension type with the
+    same attributes takes the place of this class; when it is pickled, it becomes this class.
     """
 
     process: str

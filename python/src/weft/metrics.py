@@ -36,7 +36,7 @@ OTHER = "(other)"
 EVERY = 0.1  # seconds between two samples
 ADDS = 1.0  # seconds within which a new channel becomes known
 SAME = 0.2  # seconds for which a reading is reused, since a client asks for each metric separately
-# the largest number of processes at which a sample looks; if there are more, the sample looks at a
+# the largest number of processes that a sample examines; if there are more, the sample examines a
 # part of them
 MOST = 20_000
 
@@ -330,7 +330,7 @@ def opentelemetry(meter: Any = None) -> Metrics:
         ) from None
     to = api.get_meter("weft") if meter is None else meter
     figures = Figures()
-    # an instrument cannot be removed, so this event makes it report nothing
+    # an instrument cannot be removed; this event makes it report nothing
     closed = threading.Event()
 
     def observes(metric: _Metric) -> Callable[[Any], Iterator[Any]]:

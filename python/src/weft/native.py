@@ -36,11 +36,13 @@ from weft.errors import BadUse, WeftError
 
 __all__ = ["Component", "ComponentError", "build", "cmake_dir", "include_dir", "load", "write_stub"]
 
-_ON = "str | Hosts | OneHost | Supervisor"  # the annotation of a place: what away_to() accepts
+# the annotation of `on`: the places that away_to() accepts
+_ON = "str | Hosts | OneHost | Supervisor"
 _SOURCES = (".cpp", ".cc", ".cxx", ".C")
 _LIBRARIES = (".so", ".dylib", ".dll")
 _VALUE, _READER, _WRITER, _BARRIER = 0, 1, 2, 3  # weft_role of component_abi.h
-_TAKEN = {"path", "compiler", "processes", "_capsule"}  # attributes of a Component
+# the attributes of a Component, which are no names for processes
+_TAKEN = {"path", "compiler", "processes", "_capsule"}
 _THREADS, _POOL = 1, 4  # the values of Kind::thread and Kind::pooled in process.hpp
 
 
@@ -85,17 +87,17 @@ class Component(ModuleType):
 
 
 def _found(path: str | os.PathLike[str]) -> Path:
-    """Returns the file at a path; for a name, the file in the place of a module of that name.
+    """Returns the file at a path, or, for a name, the file where a module of that name would be.
 
     Raises:
-        BadUse: there is nothing of that name.
+        BadUse: nothing of that name exists.
     """
     parts = path.split(".") if isinstance(path, str) else []
     named = bool(parts) and all(part.isidentifier() for part in parts)
     if not named or f".{parts[-1]}" in (*_SOURCES, *_LIBRARIES) or Path(path).exists():
         return Path(path)
     where: Sequence[str] = sys.path
-    for i in range(1, len(parts)):  # the packages on the way are not imported here
+    for i in range(1, len(parts)):  # the packages above the name are not imported here
         spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:i]), where)
         if spec is None or spec.submodule_search_locations is None:
             raise BadUse(
@@ -137,8 +139,8 @@ def load(
     Raises:
         BadUse: there is no such file or name; the library is not a component; it was built for
             another version of the component ABI; its declaration is not valid; it has no aggregate
-            like one of `types`; or the source does not compile: then the message contains the
-            compiler's own.
+            like one of `types`; or the source does not compile (the message contains the compiler's
+            message).
     """
     file = _found(path)
     if not file.exists():
@@ -200,8 +202,8 @@ def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Pa
 
 
 def _check_names(component: str, declared: list[Any]) -> None:
-    """Raises BadUse for names that Python cannot use. The error says to which process such a name
-    belongs.
+    """Raises BadUse for names that Python cannot use. The error names the process that has such a
+    name.
     """
     seen: set[str] = set()
     for process, _, _, _, parameters, _ in declared:

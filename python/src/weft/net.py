@@ -120,7 +120,7 @@ class Door:
         """
         session = self._came.get() if not self._closed or not self._came.empty() else None
         if session is None:
-            self._came.put(None)  # this wakes the other threads that wait
+            self._came.put(None)  # this wakes the other waiting threads
             raise BadUse("this door is closed: open another, with listen()")
         _open.add(session)
         return session
@@ -256,7 +256,7 @@ class Network:
     def __init__(
         self, url: str, folder: Any, address: str, trust: bool, name: str, relay: str
     ) -> None:
-        # This module needs the client of the server. A program that only has sessions at addresses
+        # This import needs the client of the server. A program that only has sessions at addresses
         # does not need that client.
         from weft._net.names import Meeting
 
@@ -285,7 +285,7 @@ class Network:
         self._sessions.add(session)
 
         def let_go() -> None:
-            with contextlib.suppress(BadUse):  # the session was closed meanwhile
+            with contextlib.suppress(BadUse):  # the session was closed in the meantime
                 session.wait()
             session.close()
 
@@ -295,7 +295,7 @@ class Network:
                 self._loop.run_in_executor(None, let_go)
 
         session._carried.add_done_callback(over)
-        if self._closed:  # the session began while close() ended the others
+        if self._closed:  # the session began while close() was ending the others
             session._give_up("this program has left the network")
 
     def offer(
@@ -427,14 +427,14 @@ class Network:
         return _net_loop.call(self._loop, what)
 
     def close(self) -> None:
-        """Leaves the network: lets go of its names, and ends its sessions. A second call does
+        """Leaves the network: releases its names, and ends its sessions. A second call does
         nothing.
         """
         _open.discard(self)
         if self._closed:
             return
         self._closed = True
-        with contextlib.suppress(BadUse):  # a fork has left the loop behind
+        with contextlib.suppress(BadUse):  # in the child of a fork the loop does not exist
             _net_loop.call(self._loop, self._meeting.leave())
             sessions = list(self._sessions)
             for session in sessions:

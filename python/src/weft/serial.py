@@ -58,7 +58,8 @@ class Board:
 
     def give(self, name: str, end: Any) -> None:
         """Gives an end of a channel to the board, which asks for the end under this name. In this
-        program the end is closed. give() may be called before the board is there, or later.
+        program the end is then closed. give() may be called before the board has connected, or
+        later.
 
         Raises:
             BadUse: `end` is not an end, is closed, or belongs to a channel that leads to other OS
@@ -72,15 +73,15 @@ class Board:
     def flight(self, path: str | os.PathLike[str], *, patience: float = 10.0) -> None:
         """Fetches the last events that the board has recorded, and writes them to the file `path`
         for `weft trace` (mcu/FLIGHT.md). The board's program must have a flight recorder
-        (WEFT_FLIGHT) and serve it. A call takes the events from the board, so a second call fetches
-        only those that came since.
+        (WEFT_FLIGHT) and serve it. A call removes the events from the board, so a second call
+        fetches only newer ones.
 
-        The times are brought to this machine's clock. The file says how exact they are, which
+        The times are brought to this machine's clock. The file says how exact they are; this
         follows from the time that questions and answers took.
 
         Args:
             path: the path of the file.
-            patience: the seconds for which an answer of the board is awaited.
+            patience: how many seconds to wait for an answer of the board.
 
         Raises:
             BadUse: the board does not answer, has no recorder, or has ended the session; the file
@@ -121,8 +122,8 @@ class Board:
 
 
 def _again(baud: int) -> int:
-    """Returns the time in ms after which a packet that was not acknowledged is sent again. This is
-    at least the time that a window of packets takes both ways.
+    """Returns the time in ms after which a packet that was not acknowledged is sent again. It is at
+    least the time in which a window of packets is sent and acknowledged.
     """
     return max(200, 2_000_000 * 10 // max(baud, 1) if baud else 200)
 
@@ -133,12 +134,12 @@ def connect(
     baud: int = 115200,
     lease: float = 3.0,
 ) -> Board:
-    """Opens a session with the board at the other end of a serial line. Returns at once, whether
-    the board is there yet or not.
+    """Opens a session with the board at the other end of a serial line. Returns at once, even if
+    the board has not connected yet.
 
     Args:
         line: the path of a serial device; or a connected socket, or the descriptor of an open line:
-            of a socket or a descriptor a copy is used.
+            a socket or a descriptor is duplicated.
         baud: the speed in bits a second, for a device that has one; 0 leaves it as it is.
         lease: the seconds without a sign of life after which the board counts as dead; 0: it counts
             as dead only when the line ends.

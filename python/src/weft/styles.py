@@ -1,4 +1,5 @@
-"""One source for both styles: turns a program that awaits its operations into one that calls them.
+"""Turns a program that awaits its operations into one that calls them, so that one source serves
+both styles.
 
 Coroutine processes await the operations that thread and greenlet processes call, under the same
 names. So the program for threads or greenlets is the coroutine program without `async` and `await`,
@@ -6,8 +7,8 @@ and need not be written twice. `weft run FILE --on threads` does this to FILE, i
 only mean Weft (`is_for_any_backend`), and to the modules beside it that FILE imports (`Beside`).
 
 Invariants
-- Lines and columns stay what they are in the file, so errors, deadlock reports and debuggers point
-  at the right place.
+- Lines and columns stay as they are in the file, so errors, deadlock reports and debuggers point at
+  the right place.
 - Only the syntax changes: the words `async` and `await` are left out of `async def`, `await`,
   `async for`, `async with` and asynchronous comprehensions.
 - No awaited call is dropped: if the call of a function of another file returns a coroutine, which
@@ -28,8 +29,8 @@ from typing import Any
 
 __all__ = ["Beside", "called", "compile_for", "is_for_any_backend"]
 
-# A program that imports one of these modules works in one way only, since `await` has another
-# meaning in it.
+# A program that imports one of these modules runs only as a coroutine program, since its `await`
+# may mean something else.
 _OWN_STYLE = (
     "asyncio",
     "trio",
@@ -42,7 +43,7 @@ _OWN_STYLE = (
 )
 
 
-# The names of Weft's own operations, the results of which need not be checked.
+# The names of Weft's own operations, whose results need not be checked.
 _OPERATIONS = {
     "Parallel",
     "Sequence",
@@ -130,7 +131,7 @@ def compile_for(backend: str, source: str | bytes, filename: str) -> CodeType:
 
 
 def called(backend: str, value: Any) -> Any:
-    """Passes on the value of a call that the program, as it was written, awaits.
+    """Passes on the value of a call that the original program awaits.
 
     Raises:
         BadUse: the value is a coroutine, which nothing would await.
@@ -150,10 +151,10 @@ def called(backend: str, value: Any) -> Any:
 
 class Beside:
     """Finds the modules in a program's folder. Modules that await in the same way as the program
-    are compiled in the same way as the program.
+    are compiled in the same way.
 
-    While a Beside is on `sys.meta_path`, modules that `import` finds in the folder are for the
-    backend too.
+    While a Beside is on `sys.meta_path`, modules that `import` finds in the folder are compiled for
+    the backend too.
     """
 
     def __init__(self, folder: Path, backend: str) -> None:
@@ -188,8 +189,8 @@ class Beside:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Compiles a module for a backend. Writes no bytecode files: programs that run the module
-    unchanged would find those files.
+    """Compiles a module for a backend. It writes no bytecode files, because programs that run the
+    module unchanged would find those files.
     """
 
     def __init__(self, name: str, path: str, backend: str) -> None:
@@ -201,8 +202,8 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 def is_for_any_backend(source: str | bytes) -> bool:
-    """Returns whether a program awaits, and its `await` can only mean Weft. Such a program imports
-    `weft` itself, and no event loop.
+    """Returns whether a program awaits, and its `await` can only mean Weft's operations. Such a
+    program imports `weft` itself, and no event loop.
 
     Raises:
         SyntaxError: `source` is not Python.

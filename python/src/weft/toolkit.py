@@ -78,8 +78,8 @@ def write_file(
     Values that were read before a poison or a cancellation are in the file.
 
     Args:
-        append: whether to keep the contents of the file, and write after them; otherwise the file
-            is made anew.
+        append: whether to keep the contents of the file and write after them. Otherwise the file is
+            overwritten.
         newlines: whether to add a newline to each value.
     Raises:
         OSError, UnicodeError: the file cannot be written.
@@ -123,7 +123,7 @@ def _guard(gate: Reader[Any], wake: _Wake) -> None:
     try:
         gate.read()
     except Retired:
-        return  # the child has ended by itself
+        return  # the child has already ended
     except Cancelled:
         wake.all()
         raise
@@ -149,8 +149,8 @@ def _values(source: Reader[Any], gone: Reader[Any]) -> Iterator[Any]:
 
 
 def _read_no_more(source: Reader[Any], wake: _Wake) -> None:
-    """Retires the source, because the child reads no more. If a poison has ended the source, the
-    source is not retired, so that the poison spreads to the writers.
+    """Retires the source, because the child has stopped reading. If a poison has ended the source,
+    the source is not retired, so that the poison spreads to the writers.
     """
     if wake.poison is None:
         source.retire()
@@ -195,7 +195,7 @@ def _drain(pipe: Any, out: Writer[Any], mode: Mode, wake: _Wake) -> None:
                 out.retire()
                 break
     except Retired:
-        pass  # there is no reader, so the child is sent SIGPIPE if it goes on
+        pass  # there is no reader, so the child gets SIGPIPE if it writes more
     except Poisoned as poison:
         wake.poison = poison
         wake.all()
@@ -230,9 +230,10 @@ def command(
     if a signal ended the command, the negative number of the signal.
 
     Each value from `stdin` is a line for the command; each line that it prints is a value for
-    `stdout` or `stderr`. With mode="bytes" values are bytes, as they come. When `stdin` retires,
-    the command reads the end of its input. Without a channel for `stdin` the command has no input;
-    without a channel for `stdout` or `stderr` the command writes to that stream of this program.
+    `stdout` or `stderr`. With mode="bytes" values are bytes, in pieces of any size. When `stdin`
+    retires, the command reads the end of its input. Without a channel for `stdin` the command has
+    no input; without a channel for `stdout` or `stderr` the command writes to that stream of this
+    program.
 
     When this process is cancelled, or one of its channels is poisoned, the command is terminated,
     killed if it has not ended after `grace` seconds, and reaped.
@@ -271,8 +272,8 @@ def _wait_for(child: subprocess.Popen[bytes], wake: _Wake) -> None:
         fd = os.pidfd_open(child.pid)
     except (AttributeError, OSError):
         # There is no pidfd on systems other than Linux, before Linux 5.3, where a container's
-        # profile refuses pidfds, and without a free descriptor. Then polling is the only way to
-        # wait for both.
+        # profile refuses pidfds, or without a free descriptor. Then polling is the only way to wait
+        # for both.
         while child.poll() is None and not readable([wake.read], 0.05):
             pass
         return

@@ -1,10 +1,10 @@
-/* actors: the ball's controller as Weft actors. The motor is alone on core 1, everything else is on
+/* actors: the ball's controller as Weft actors. The motor runs alone on core 1, everything else on
  * core 0.
  *
  * Invariants
  *  1. Only the motor's own event is ever posted to core 1's queue. It is claimed long before each
- *     step, so no message, print or photogate delays a step. Core 0 gives orders to the motor by
- *     the words of `command`, each with one writer (core 0); the motor notifies core 0 by an event.
+ *     step, so that no message, print or photogate delays a step. Core 0 controls the motor by the
+ *     words of `command`, each with one writer (core 0); the motor notifies core 0 by an event.
  *  2. A photogate's first edge stamps the time and posts its event SETTLE us ahead; the burst's
  *     other edges leave the event there (WEFT_KEEP). The level after SETTLE shows what happened at
  *     the stamp.
@@ -19,7 +19,7 @@ static weft_actor motor_actor, main_actor, button_actor, console_actor;
 static motor stepper;
 static command order;
 static uint32_t
-    aiming; /* set by core 0 to ask for a mark; the motor answers by clearing this flag and posting
+    aiming; /* set by core 0 to request a mark; the motor answers by clearing this flag and posting
              * let_go */
 static uint32_t mark_position;
 static enum state state;

@@ -43,10 +43,10 @@ enum {
   AFTER_DROP = 50000, /* the time from the predicted arrival to the next ball */
 };
 
-/* How long before the ball is half through the disc each of these happens: the magnet lets go, gate
- * 1 is blocked, gate 1 is free again, gate 2 is blocked, gate 2 is free again. The values are
- * calibrated for a nominal fall on the device of theses/device (a test recomputes them); the
- * thesis's own values are for its own device. */
+/* The times by which these events precede the moment when the ball is half through the disc: the
+ * magnet lets go, gate 1 is blocked, gate 1 is free again, gate 2 is blocked, gate 2 is free again.
+ * The values are calibrated for a nominal fall on the device of theses/device (a test recomputes
+ * them); the thesis's own values are for its own device. */
 enum { E0, E1, E2, E3, E4, ESTIMATES };
 #if THESIS_CONSTANTS
 static const uint32_t before_disc[ESTIMATES] = {286300, 25300, 21800, 4800, 1600};
@@ -54,15 +54,15 @@ static const uint32_t before_disc[ESTIMATES] = {286300, 25300, 21800, 4800, 1600
 static const uint32_t before_disc[ESTIMATES] = {296946, 28562, 23686, 4994, 506};
 #endif
 
-/* The motor. `position` and the schedule belong to the code that makes the steps; the orders for
- * that code are in struct command. */
+/* The state of the motor. Only the code that makes the steps uses `position` and the schedule; the
+ * orders for that code are in struct command. */
 typedef struct motor {
   uint32_t position; /* toggles done */
   uint32_t period;   /* the period of the next toggle */
-  uint32_t fraction; /* the part of a microsecond that the last due time left out, in 1/256 us */
+  uint32_t fraction; /* the fraction of a microsecond dropped from the last due time, in 1/256 us */
 } motor;
 
-/* The orders for the motor, one word each, each with one writer. `aim_time` is written last and
+/* The orders for the motor. Each is one word and has one writer. `aim_time` is written last and
  * read first. */
 typedef struct command {
   uint32_t fast;         /* 0 means idle speed */
@@ -97,8 +97,8 @@ static inline uint32_t motor_next_delay(motor *m, const command *c, uint32_t now
   m->fraction = exact & 255;
   return exact >> 8;
 }
-/* Return the number of toggles from the release to the arrival at full speed; and whether a release
- * at `position` brings a hole under the tube. */
+/* Return the number of toggles from the release to the arrival at full speed; and return whether a
+ * release at `position` brings a hole under the tube. */
 static inline uint32_t drop_toggles(void) {
   return (before_disc[E0] * 256 + PERIOD_FAST / 2) / PERIOD_FAST;
 }

@@ -3,8 +3,8 @@
  *
  * Invariants
  *  1. The motor's loop drives everything else: after each toggle it schedules the main actor at
- *     once, which schedules the button or the photogates. Thus no poll happens just before a step
- *     is due (the thesis, 8.5).
+ *     once, which schedules the button or the photogates. Therefore no poll happens just before a
+ *     step is due (the thesis, 8.5).
  *  2. State is owned by the actor that is named beside the state; actors inform each other by
  *     scheduling actions with arguments.
  *  3. A fifth actor, the console, prints; no actor waits for the UART.

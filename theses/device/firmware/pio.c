@@ -1,6 +1,6 @@
-/* pio: a version of the ball's controller in which programmable IO makes the steps, and Weft actors
- * on one core set their speed. The motor's actor pushes two pulses at a time, four toggles, as the
- * thesis's third version does, and knows exactly when the toggles will happen.
+/* pio: the ball's controller with programmable IO, which makes the steps; Weft actors on one core
+ * set their speed. The motor's actor pushes two pulses at a time, four toggles, as the thesis's
+ * third version does, and knows exactly when the toggles will happen.
  *
  * Invariant: the FIFO never runs dry: the actor is released LEAD before the pushed counts are used
  * up, and no other action on this core takes that long.

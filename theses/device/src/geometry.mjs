@@ -10,8 +10,8 @@
  * - The fall has one constant acceleration, the one that covers `fall` in the time measured on the
  *   device: gravity less the drag of the air that the ball pushes out of the tube. `fall` ends when
  *   the ball's lowest point is level with the tube's end, the disc's upper face.
- * - "Arrival" is the ball's centre at the disc's middle plane. The ball's passage is symmetric in
- *   time about it, so that is the moment when a hole's centre should be under the tube.
+ * - "Arrival" is the moment when the ball's centre is at the disc's middle plane. The ball's
+ *   passage is symmetric in time about arrival, so a hole's centre should be under the tube then.
  */
 export const GEOMETRY = Object.freeze({
   fall: 0.36,
@@ -31,7 +31,7 @@ export const GEOMETRY = Object.freeze({
 /** @typedef {typeof GEOMETRY} Geometry */
 
 /**
- * One fall.
+ * Returns the times and speeds of one fall.
  * @param {Geometry} g
  * @param {number} [fallTime] from leaving the magnet to the tube's end
  */
@@ -58,7 +58,7 @@ export function fallOf(g, fallTime = g.fallTime) {
 }
 
 /**
- * Returns whether the ball fits. Seen from the disc, the ball comes at an angle theta, and sweeps
+ * Returns whether the ball fits. In the disc's frame the ball comes at an angle theta, and sweeps
  * t/tan(theta) + d/sin(theta) of the hole's width.
  * @param {Geometry} g
  * @param {{ speed: number, turnsPerSecond: number, angle: number }} at speed of the ball, turns of

@@ -47,7 +47,7 @@ const text = (x, y, words, more = {}) =>
 const line = (x1, y1, x2, y2, more = {}) =>
   el('line', { x1, y1, x2, y2, stroke: INK, 'stroke-width': 1, ...more });
 
-/** The verdict in words. @param {import('./plant.mjs').Drop} drop */
+/** Returns the verdict in words. @param {import('./plant.mjs').Drop} drop */
 export function inWords(drop) {
   const { verdict } = drop;
   if (drop.stalled)
@@ -144,8 +144,8 @@ function device(drop, g) {
 }
 
 /**
- * The passage in the frame of the disc, where the ball comes at an angle: the thesis's figure 8.5.
- * @param {import('./plant.mjs').Drop} drop
+ * Draws the passage in the frame of the disc, where the ball comes at an angle: the thesis's figure
+ * 8.5. @param {import('./plant.mjs').Drop} drop
  * @param {import('./geometry.mjs').Geometry} g
  */
 function passage(drop, g) {
@@ -254,7 +254,7 @@ function passage(drop, g) {
 }
 
 /**
- * The disc from above on arrival.
+ * Draws the disc from above on arrival.
  * @param {import('./plant.mjs').Drop} drop
  * @param {import('./geometry.mjs').Geometry} g
  */
@@ -300,7 +300,7 @@ function above(drop, g) {
 }
 
 /**
- * Levels of a pin as a line.
+ * Draws the levels of a pin as a line.
  * @param {import('./plant.mjs').Edge[]} edges
  * @param {number} pin
  * @param {(t: number) => number} x
@@ -327,7 +327,7 @@ function timeline(drop) {
   const parts = [];
   const { edges, released, arrival } = drop;
   const steps = edges.filter((e) => e.pin === PINS.step);
-  // The whole fall.
+  // Draws the whole fall.
   const from = released - 15000;
   const to = arrival + 15000;
   const x = (/** @type {number} */ t) => 130 + ((t - from) / (to - from)) * 460;
@@ -342,7 +342,7 @@ function timeline(drop) {
       text(120, y - 3, name, { 'text-anchor': 'end', 'font-size': 12 }),
       trace(edges, pin, x, from, to, y),
     );
-  // Toggle period over time.
+  // Draws the toggle period over time.
   const over = 16; // toggles to average over, because each comes at a whole microsecond
   const periods = steps
     .slice(over)
@@ -385,7 +385,7 @@ function timeline(drop) {
       'stroke-dasharray': '4 3',
     }),
   );
-  // The end, enlarged.
+  // Draws the end of the fall, enlarged.
   const zfrom = arrival - 6000;
   const zto = arrival + 1500;
   const z = (/** @type {number} */ t) => 720 + ((t - zfrom) / (zto - zfrom)) * 420;

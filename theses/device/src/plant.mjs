@@ -10,8 +10,8 @@
  * - The disc follows the pulses (rising edges on STEP) evenly between them: a pulse requests
  *   the next microstep, and the turning rotor is half a microstep behind that. The disc starts with
  *   a hole under the tube.
- * - Pulses faster than the motor can follow without a load (thesis 8.2) lose steps: from then on
- *   the angle means nothing and every drop fails, `stalled`.
+ * - Pulses faster than the motor can follow without a load (thesis 8.2) lose steps: afterwards the
+ *   angle means nothing, and every drop fails as `stalled`.
  *
  *   no ball ── placeBall() ──▶ held ── magnet off ──▶ falling ── arrival ──▶ no ball, onVerdict(drop)
  */
@@ -30,9 +30,11 @@ export const PINS = Object.freeze({
  *   geometry?: import('./geometry.mjs').Geometry, seed?: number, pulsesPerTurn?: number, topTurns?: number,
  *   fallSpread?: number, fallOffset?: number, airSpread?: number, noise?: boolean,
  * }} PlantOptions
- *   fallSpread: the time from magnet off to arrival varies by plus or minus this, us (2000); fallOffset: and is off by this, us (0);
- *   airSpread: how much of it is air in the tube, which also moves the times from gate to disc: plus or minus us over the whole fall
- *   (2000, so about 200 between the upper gate and the disc; thesis 8.3); topTurns: turns a second above which the motor stalls (10)
+ *   fallSpread: the time from magnet off to arrival varies by plus or minus this, us (2000);
+ *   fallOffset: and is longer by this, us (0); airSpread: how much of it is air in the tube, which
+ *   also moves the times from gate to disc: plus or minus us over the whole fall (2000, so about
+ *   200 between the upper gate and the disc; thesis 8.3); topTurns: turns a second above which the
+ *   motor stalls (10)
  *
  * @typedef {{ pin: number, level: 0 | 1, at: number }} Edge
  * @typedef {{
@@ -87,7 +89,7 @@ export class Plant {
   }
 
   /**
-   * Pulses of turning done at a moment, fractional.
+   * Returns how many pulses the disc has turned by a moment, as a fraction.
    * @param {number} at not after the last pulse but one
    */
   turned(at) {
@@ -100,8 +102,7 @@ export class Plant {
   }
 
   /**
-   * Turns a second over the last pulses before a moment.
-   * @param {number} [at]
+   * Returns the turns a second over the last pulses before a moment. @param {number} [at]
    * @param {number} [over] pulses
    */
   turnsPerSecond(at = this.machine.micros, over = 8) {
@@ -131,8 +132,8 @@ export class Plant {
     const fallError = random.between(-this.fallSpread, this.fallSpread) + this.fallOffset;
     const airError = random.between(-this.airSpread, this.airSpread);
     const fall = fallOf(geometry, geometry.fallTime + airError / 1e6);
-    // The magnet lets go a little before or after the nominal moment, so that the whole fall is off
-    // by fallError.
+    // The magnet releases the ball a little before or after the nominal moment, so that the whole
+    // fall is off by fallError.
     const arrival = released + fallOf(geometry).arrival * 1e6 + fallError;
     const leaves = arrival - fall.arrival * 1e6;
     /** @type {Edge[]} */

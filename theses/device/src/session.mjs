@@ -1,10 +1,10 @@
 // @ts-check
 /**
- * The person who uses the device: presses the button, waits, places balls, records the drops.
+ * Plays the person who uses the device: presses the button, waits, places balls, records the drops.
  *
  * Invariants
- * - Every wait has a limit; when the limit is exceeded, a SessionError is thrown, which describes
- *   what was expected.
+ * - Every wait has a limit; when the limit is exceeded, a SessionError that describes the expected
+ *   event is thrown.
  * - Lateness of an edge on STEP is measured from the pads, in cycles: against the due time that the
  *   controller recorded before the edge (symbol `step_due`, us), or, if there is no such symbol,
  *   against the periods that went through PIO's FIFO.
@@ -84,7 +84,7 @@ class Lateness {
   /** @param {Machine} machine */
   followFifo(machine) {
     const pio = /** @type {any} */ (machine.pios)[0];
-    /** @type {number[]} half periods that were pushed and have not begun */
+    /** @type {number[]} half periods that were pushed but have not begun */
     const pushed = [];
     const write = pio.writeUint32.bind(pio);
     pio.writeUint32 = (/** @type {number} */ offset, /** @type {number} */ value) => {
@@ -168,7 +168,7 @@ export class Session {
     this.wait(() => this.machine.micros >= end, micros / 1e6 + 1, 'keep running');
   }
 
-  /** Switches the device on and presses the button once, so that the disc comes to speed. */
+  /** Switches the device on and presses the button once, so that the disc reaches full speed. */
   arm() {
     const { machine, plant } = this;
     this.wait(() => plant.turned(machine.micros) > 20, 6, 'start the motor slowly');
@@ -184,7 +184,7 @@ export class Session {
   }
 
   /**
-   * One drop.
+   * Performs one drop.
    * @returns {import('./plant.mjs').Drop & { lateness: { worst: number, best: number, mean: number,
    *   edges: number }, text: string, edges: import('./plant.mjs').Edge[] }}
    */

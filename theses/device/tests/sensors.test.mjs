@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Tests the ball's sensor path as processes (firmware/ball_sensors.cpp) at the simulated plant, and
- * the memory of the controller that is a program for LTA. All checks are exact.
+ * Tests the ball's sensor path as processes (firmware/ball_sensors.cpp) with the simulated plant,
+ * and the memory of the controller that is a program for LTA. All checks are exact.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

@@ -2,7 +2,7 @@
  * 10 by 10 matrices, while core 1 is idle, computes the same, or spins in a loop of one
  * instruction. Pins 2 and 3 are high during each run.
  *
- * The actions run on their cores' stacks in scratch memory, or on a stack that the bench chooses,
+ * The actions run on their cores' stacks in scratch memory, or on a stack that the bench places
  * where an RTOS puts the stacks of its threads. Runs begin at random microseconds, so that the
  * cores meet in different phases.
  */

@@ -1,4 +1,4 @@
-/* loops: the thesis's system of chapter 7: two interleaved 10 kHz tasks, each with a number of
+/* loops: the system of the thesis's chapter 7: two interleaved 10 kHz tasks, each with a number of
  * loops that the bench sets. Pins 2 and 3 are high while a task runs. */
 #include "board.h"
 #include "weft_mcu/actors.h"

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Measures the overhead of an event of any runtime, from an image of the runtime: the times from
+ * Measures the overhead of an event of any runtime, from an image that contains it: the times from
  * one action's end to the next one's beginning, on pins 2 and 3, while there is more work than
  * time.
  *

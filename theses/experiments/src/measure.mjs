@@ -47,8 +47,8 @@ export function image(name, { flash = false } = {}) {
   return bytes;
 }
 /**
- * bench/periodic.c, whose tasks are fixed at compile time, so nothing is looked up between them.
- * @param {number} loops
+ * Builds bench/periodic.c, whose tasks are fixed at compile time, so that nothing is looked up
+ * between them. @param {number} loops
  * @param {boolean} shared
  * @param {boolean} posts
  */
@@ -109,7 +109,7 @@ function setUp(m, words) {
 }
 
 /**
- * Chapter 7: two interleaved 10 kHz tasks.
+ * Measures chapter 7: two interleaved 10 kHz tasks.
  * @param {{ loops: number, shared?: boolean, posts?: boolean, conflicts?: boolean, flash?: boolean,
  *   ms?: number, fixed?: boolean }} options
  *   fixed: bench/periodic.c instead of loops.c, which looks up its number of loops, and so adds to
@@ -168,16 +168,16 @@ export function mostLoops(options) {
 export const STACKS = {
   /** The stacks of the two cores, in scratch memory, which actors use. */
   scratch: [0, 0],
-  /** Anywhere on a striped heap, as the stacks of threads are. */
+  /** The stacks are anywhere on a striped heap, like the stacks of threads. */
   striped: [0x20020800, 0x20030404],
-  /** On a heap that is not striped, both in bank 1. */
+  /** The stacks are on a heap that is not striped, both in bank 1. */
   blocked: [0x2101a000, 0x2101e000],
 };
 const WORK = { fib: 0, matrices: 1 };
 const CORE1 = { idle: 0, same: 1, loop: 2 };
 
 /**
- * Chapter 6.
+ * Measures chapter 6.
  * @param {{ work: keyof typeof WORK, amount: number, core1: keyof typeof CORE1, stacks?: keyof
  *   typeof STACKS, runs?: number, conflicts?: boolean, flash?: boolean, seed?: number }} options
  */
@@ -206,7 +206,7 @@ export function interference({
   return { ...statistics(times), result: m.read32('result') };
 }
 
-/** Chapter 5: bytes of the structures, on the device. */
+/** Returns the bytes of the structures on the device (chapter 5). */
 export function structures() {
   const m = new Machine().load(image('sizes'));
   const names = ['event', 'actor', 'queue', 'heap', 'periodic', 'deadline', 'far', 'ltaQueue'];
@@ -216,7 +216,7 @@ export function structures() {
   );
 }
 
-/** Chapter 5: as many periodic actors as fit, all of them firing twice (bench/most.c). */
+/** Runs as many periodic actors as fit, all of which fire twice (chapter 5, bench/most.c). */
 export function most() {
   const m = new Machine().load(image('most'));
   let text = '';
@@ -227,7 +227,8 @@ export function most() {
   return { actors, bytesEach, fired };
 }
 
-/** Chapter 5: the bytes of the runtime's code that a program links, and of the blink program. */
+/** Returns the bytes of the runtime's code that a program links, and of the blink program (chapter
+ * 5). */
 export function codeSizes() {
   image('blink', { flash: true });
   const elf = join(MCU, '..', '.build', 'mcu', 'experiments-flash', 'blink.elf');

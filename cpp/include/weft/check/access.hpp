@@ -2,7 +2,7 @@
 // steps of two processes can be exchanged.
 //
 // Two steps commute unless both touch one place in ways that conflict. If an entry of the table is
-// wrong, the reduced search may miss outcomes: conformance/commuting.py looks at each entry.
+// wrong, the reduced search may miss outcomes: conformance/commuting.py checks each entry.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -22,7 +22,7 @@ enum class Access : std::uint8_t {
   make,          // an end is made
   all,           // any other access, such as poison; it conflicts with nearly every access
   join,          // a party arrives at a barrier
-  look,          // a step looks at the place, and changes nothing
+  look,          // a step only reads the state of the place
 };
 inline constexpr std::size_t kAccesses = static_cast<std::size_t>(Access::look) + 1;
 
@@ -46,15 +46,15 @@ class Relation {
     // end depends on that number: a death marks the channel at once (rule 4.5), and a poison does
     // not depend on it.
     put(close_other, {make});
-    // When one side has gone, the process that takes its last value, or gives it one that it waits
+    // When one side has ended, the process that takes its last value, or gives it one that it waits
     // for, ends the channel: after that no end can be made.
     put(make, {read, write, choice, choose_read, choose_write, all});
     put(all, {all, join, look});
     put(join, {look});
-    // The value that a writer leaves in a buffer is lost if the last reader has gone. (A quiet
+    // The value that a writer leaves in a buffer is lost if the last reader is closed. (A quiet
     // choice is not in this list. It is an input, so its process holds a reader, and the end that
-    // goes is the last writer. The guard is ready as long as there are values, and then retires
-    // without an exception.)
+    // is closed is the last writer. The guard is ready as long as there are values, and then
+    // retires without an exception.)
     for (const Access a : {write, choose_write}) flip(a, close, true);
   }
 

@@ -8,7 +8,7 @@
 // Invariants
 //  1 The exceptions that a fibre is handling belong to the fibre: enter() exchanges the list that
 //    the language keeps for each thread, before the fibre goes on and after it has left.
-//  2 AddressSanitizer is told of each exchange, since it knows the bounds of the current stack.
+//  2 AddressSanitizer is notified of each exchange, since it knows the bounds of the current stack.
 #pragma once
 #include <cxxabi.h>
 #include <sys/mman.h>

@@ -107,8 +107,8 @@ class Record {
   // Returns the place of this key. A place that existed before the run is recorded at its first
   // use.
   int place_of(const void* key, int by);
-  // Called when the object with this key is gone; another object may receive the key. Returns the
-  // place, or kNone.
+  // Called when the object with this key no longer exists; another object may receive the key.
+  // Returns the place, or kNone.
   int gone(const void* key);
   std::string path(int process) const;
   // Returns whether `path` is the path of the process. A path without an index names the first
@@ -125,7 +125,7 @@ class Record {
   void follow(int process, int event) {
     if (event != kNone) at(process).follows.push_back(event);
   }
-  // Called when a process has become ready since the last look: the current step has woken it.
+  // Called when a process has become ready since the last check: the current step has woken it.
   void woke(int process);
   // called if the woken process waited for a group
   void woke_waiter(int process, const void* group);

@@ -39,7 +39,7 @@ struct Decision {
   unsigned step;  // the number of that process's last step
   unsigned nth;   // of a guard or fault: how many decisions of its kind the step made before
   Kind kind;
-  // the process that goes (kNone if a time comes), or the number of the option that was taken
+  // the process that runs next (kNone if a time comes), or the number of the option that was taken
   int choice;
   unsigned options, index;  // index: the option taken; 0 is the usual one
   bool goes_on;             // whether the usual choice would continue with that process
@@ -59,8 +59,8 @@ class Strategy {
   virtual bool cancels() const noexcept { return false; }  // Record::cancels
   virtual bool crowds() const noexcept { return false; }   // Record::crowds
   virtual void begin(Run&) {}
-  // Returns which of the run.options() goes. Called only if there are several options, or if events
-  // are kept.
+  // Returns the index of the chosen one of the run.options(). Called only if there are several
+  // options, or if events are kept.
   virtual unsigned go(Run& run) = 0;
   // Returns which of these options is taken within a step.
   virtual unsigned take(Run& run, unsigned options, Kind kind) = 0;
@@ -84,16 +84,16 @@ class Run {
   // called when the run differs from the schedule that it was to repeat; the run stops
   void differs(std::string how);
 
-  // Returns the index of the ready process that goes. The first of them is the usual one. Returns
-  // ready.size() if a time comes first. `goes_on` says that the first is the process that ran last
-  // and that it could go on; `timer` says whether there is a timer.
+  // Returns the index of the ready process that runs next. The first of them is the usual one.
+  // Returns ready.size() if a time comes first. `goes_on` says that the first is the process that
+  // ran last and that it could go on; `timer` says whether there is a timer.
   unsigned go(std::span<const int> ready, bool goes_on, bool timer);
-  // Called when the process goes: its step begins.
+  // Called when a step of the process begins.
   void goes(int process);
   // Called when the first of the awaited times comes. `early` says that it comes although a process
   // could run.
   void time_comes(bool early);
-  // Called when the process lets these ready processes go first.
+  // Called when the process lets these ready processes run first.
   void yields(int process, std::span<const int> ready);
   // Makes a choice within a step.
   unsigned take(unsigned options, Kind kind);
@@ -122,11 +122,11 @@ class Run {
 
   Strategy* strategy_ = nullptr;
   Stopped stopped_ = Stopped::no;
-  std::span<const int> ready_;  // the processes that may go; valid only while a decision is made
+  std::span<const int> ready_;  // the processes that may run next; valid only in a decision
   std::vector<int> some_;       // the array of ready_ if processes that yield are left out
   // the positions in ready_, if some processes are left out
   std::vector<unsigned> positions_;
-  std::vector<std::vector<int>> yields_to_;  // by process: the processes that are to go before it
+  std::vector<std::vector<int>> yields_to_;  // by process: the processes that are to run before it
   unsigned yielding_ = 0;
   unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // guards_, faults_: decisions of this step, by kind
   bool clock_ = false, goes_on_ = false;

@@ -40,7 +40,7 @@ class Replay final : public Strategy {
     std::string process;
     unsigned step;
     Kind kind;
-    std::string who;      // the process that goes, if the kind is `go`
+    std::string who;      // the process that runs next, if the kind is `go`
     unsigned number = 0;  // the number that is taken, if the kind is `guard` or `fault`
     unsigned nth = 0;     // which decision of its kind within the step this is, from 0
   };
@@ -77,9 +77,9 @@ class Walk final : public Strategy {
 };
 
 // Random priorities (Burckhardt, Kothari, Musuvathi and Nagarakatte, ASPLOS 2010): the process with
-// the highest priority goes. At `depth` - 1 steps of a run, drawn from the first `longest` steps,
-// the process that would go receives a priority below all priorities that have not been lowered
-// yet.
+// the highest priority runs next. At `depth` - 1 steps of a run, drawn from the first `longest`
+// steps, the process that would run next receives a priority below all priorities that have not
+// been lowered yet.
 class Priorities final : public Strategy {
  public:
   std::uint64_t seed = 1;

@@ -36,7 +36,7 @@ class BarrierEngine : public SyncObject {
     lock_.unlock();
   }
 
-  // Marks the barrier as dead for good: one of its parties is gone, and nobody knows which.
+  // Marks the barrier as dead for good: one of its parties has died, and it is not known which one.
   void die() noexcept {
     Wakes after;
     lock_.lock();

@@ -7,14 +7,14 @@
 // Linux membarrier(2); the fences are those of P1202, asymmetric_thread_fence_light and _heavy.
 //
 //   nobody's ──lock_slow() of a thread with an identity──────────────► biased(0, me)
-//      └───────the kStrangers-th lock_slow() of threads without one──► plain(0)
+//      └─────the kForeignUses-th lock_slow() of threads without one──► plain(0)
 //   plain(i) ──one thread comes bias_streak times in a row: count()──► biased(i, me)
 //   biased(i, me) ──lock_slow() of another: revoke()─────────────────► plain(i + 1)
 //   plain(kBiases): the lock stays plain for good
 //
 // word_    the ordinary spin lock; only its holder writes owner_, state_ and the bias itself
 // held_    one flag for each bias, written by that bias's owner only: the owner has the lock, or is
-//          about to look whether it may take it
+//          about to check whether it may take it
 // state_   i < kBiases: the holder holds held_[i]. Otherwise it holds word_, and the part above
 //          kPlain is a count: of uses by threads without an identity while the lock is nobody's,
 //          then of how often in a row the thread that owner_ names has come
@@ -94,7 +94,7 @@ class BiasedLock {
   static constexpr std::uint8_t kPlain = kBiases;
   // Ends are made and dropped outside processes too, so a few uses by threads without an identity
   // mean nothing.
-  static constexpr std::uint8_t kStrangers = kPlain + 16;
+  static constexpr std::uint8_t kForeignUses = kPlain + 16;
   static constexpr std::uint8_t kStreak = kPlain + prim::bias_streak;
   static_assert(kStreak > kPlain);
 
@@ -116,7 +116,7 @@ class BiasedLock {
       revoke(owner);
       return;
     }
-    if (me == prim::no_bias ? ++state_ == kStrangers : !prim::bias_allowed())
+    if (me == prim::no_bias ? ++state_ == kForeignUses : !prim::bias_allowed())
       become_plain(kIsPlain);
     if (me != prim::no_bias && owner_.load(std::memory_order_relaxed) == kNobody) become(me, 0);
   }

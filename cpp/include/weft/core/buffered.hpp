@@ -121,7 +121,7 @@ class Buffered : public Rendezvous<T, P> {
   // Returns whether the value of the waiting writer w may enter the buffer: it may if there is
   // room, or slots are lent. If w is a watch, it is woken because its party might now commit. If w
   // belongs to a standing alternative that does not wait, w is marked ready, so that the
-  // alternative looks at this guard.
+  // alternative checks this guard.
   typename B::Step may_enter(Node& w, AfterUnlock& after) noexcept {
     if (w.is(NodeFlags::watch)) {
       if (ring->lending() ? lends(w) : w.index == 0) {

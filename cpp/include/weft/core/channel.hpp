@@ -56,8 +56,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // The fast path of begin(), for a party that is not `special` in a channel without waiting
   // queues: the party meets the one party that waits, or waits itself. Returns `met_afar` if the
-  // partner belongs to another scheduler, and `neither` if nothing has happened and begin_slow()
-  // must look closer. The slot and the place of `me` are written only if it waits.
+  // partner belongs to another scheduler, and `neither` if nothing has happened, so that
+  // begin_slow() must be called. The slot and the place of `me` are written only if it waits.
   enum class FastResult : std::uint8_t { met, met_afar, waits, neither };
   template <Side S>
   [[gnu::always_inline]] FastResult begin_fast(Node& me, void* slot) noexcept {
@@ -127,7 +127,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     lock_.lock();
-    // The values of writers that have gone stay in the buffer.
+    // The values of closed writers stay in the buffer.
     constexpr std::uint8_t past = S == Side::in ? B::kWritersGone : 0;
     const bool open = (state_ & ~past) == B::kBuffered && through_buffer<S>(slot);
     lock_.unlock();
@@ -297,8 +297,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // Looks again at an output guard of a foreign select. The guard commits if it can, but does not
-  // join the queue again. If the node is not in the queue, a partner has committed it here.
+  // Tries an output guard of a foreign select again. The guard commits if it can, but does not join
+  // the queue again. If the node is not in the queue, a partner has committed it here.
   template <Side S>
   Attempt retry(Node& n) noexcept {
     AfterUnlock after;
@@ -357,8 +357,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
     return flat;
   }
-  // Notifies the foreign reader, the only party that could take a standing output, so that it
-  // looks. Called when that output has set its word to WAITING, so that the reader finds it. (If
+  // Notifies the foreign reader, the only party that could take a standing output, so that it tries
+  // again. Called when that output has set its word to WAITING, so that the reader finds it. (If
   // notified earlier, the reader would look too soon, mark the alternative ready, and so keep it
   // from ever waiting.)
   void invite_foreign() noexcept {
@@ -417,7 +417,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // --- foreign readers (rule 6.6) ----------------------------------------------------------------
 
   // Enrols a party that takes the value itself, on its own thread. If the result is `pending`, the
-  // waker is notified, so that it looks again, any number of times, until take() succeeds. The
+  // waker is notified, so that it tries again, any number of times, until take() succeeds. The
   // waker is woken only if a partner that computes its value holds the party.
   Status begin_foreign(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no foreign parties");
@@ -446,7 +446,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   Attempt take(Node& me, Me how) noexcept {
     AfterUnlock after;
     this->lock_queues();
-    // The party leaves the queue while it tries, so that nothing tells it again meanwhile.
+    // The party leaves the queue while it tries, so that it is not notified again meanwhile.
     if (!me.is(NodeFlags::queued)) {
       // The party has committed already, and a partner that computes its value holds it; or the
       // guard fell silent.
@@ -469,8 +469,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- ends --------------------------------------------------------------------------------------
 
-  // Makes a new counted end from the channel. Returns false if its side is gone, or an operation at
-  // the end would fail at once (rule 2.5).
+  // Makes a new counted end from the channel. Returns false if its side has ended, or an operation
+  // at the end would fail at once (rule 2.5).
   bool first_reader() noexcept { return first<Side::in>(B::readers_, B::kReadersGone); }
   bool first_writer() noexcept { return first<Side::out>(B::writers_, B::kWritersGone); }
 
@@ -586,8 +586,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
   // The usual cases for a plain party, or for a guard without special flags in phase A. Called with
   // the lock held. `met`: the party has met a plain party, and the lock is released. `nobody`: no
-  // party waits that the party could meet. `closer`: there are waiting queues, so attempt() must
-  // look closer.
+  // party waits that the party could meet. `closer`: there are waiting queues, so attempt() must be
+  // called.
   enum class Plain : std::uint8_t { met, nobody, closer };
   template <Side S>
   WEFT_INLINE_HOSTED Plain meet_plain(void* slot) noexcept {

@@ -2,7 +2,7 @@
 // *home* decides who meets (WIRE.md 1.2).
 //
 // A party joins its waiting queue as in any channel. No partner meets it there; instead the *agent*
-// is notified, and asks the home on the party's behalf:
+// is notified, and sends a request to the home on the party's behalf:
 //
 //   begin() ──► queued ──told: next()──► asked for ──finish()──► ok, cancelled, or an end
 //                 └──withdraw()──► out      └──withdraw(): false, leaves() asks the home
@@ -12,7 +12,7 @@
 //
 // Invariants (channel's lock)
 //  1 The queue of the other side is empty. There is no buffer.
-//  2 A party for which the home was asked is in no queue, and is finished once, by the agent.
+//  2 A party whose request was sent to the home is in no queue, and is finished once, by the agent.
 #pragma once
 #include "channel.hpp"
 

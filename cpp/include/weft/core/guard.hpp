@@ -11,7 +11,7 @@
 // retirement is an outcome like poison. A select is over once all guards that decide are silent;
 // over() says whether that is so at this moment. Keepers says which guards are counted while a
 // one-shot select waits (waiter.hpp: KeptChoice). The guards of a standing alternative and of a
-// foreign select are not counted: these selects are woken, and look for themselves.
+// foreign select are not counted: these selects are woken, and call over() themselves.
 #pragma once
 #include "barrier.hpp"
 #include "channel.hpp"
@@ -21,7 +21,7 @@ namespace weft::inline WEFT_ABI::core {
 
 struct Guard;
 
-// The state of a guard, as a look at it finds it.
+// The state of a guard at the moment when it is examined.
 enum class State : std::uint8_t {
   blocked,
   ready,
@@ -38,7 +38,7 @@ struct GuardOps {
   Attempt (*take)(Guard&) noexcept;  // for a foreign select; null for guards that it cannot take
   bool (*link)(Guard&) noexcept;     // for a standing alternative
   void (*enable)(Guard&, bool) noexcept;
-  // For a standing output: tells the foreign reader that it may take the value.
+  // For a standing output: notifies the foreign reader that it may take the value.
   void (*invite)(Guard&) noexcept;
 };
 
@@ -64,7 +64,7 @@ struct Guard {
   bool enabled = true;    // the precondition; a guard that is not enabled is off
   bool ends = false;      // the retirement of the channel is an outcome (rule 5.6)
   bool flat = false;      // enrolled for good by a standing alternative
-  bool silent = false;    // the select that owns this guard has found its channel retired
+  bool silent = false;    // the select that owns this guard has found that its channel has retired
   bool enqueued = false;  // this select has put the guard into a queue, and must withdraw it
   const GuardOps* ops = nullptr;
   SyncObject* where = nullptr;  // a ChannelEngine<T, P>, BarrierEngine<P> or LatchEngine<P>

@@ -153,8 +153,8 @@ class Notifier : public Buffered<T, P, Self> {
       if (node(l)->is(NodeFlags::watch)) return true;
     return false;
   }
-  // Marks the alternatives that stand here and do not wait as ready, so that they look for watches
-  // when they do wait.
+  // Marks the alternatives that stand here and do not wait as ready, so that they check for watches
+  // once they wait.
   static void mark_standing(Queue& q) noexcept {
     for (Link* l = q.front(); l; l = l->next)
       if (node(l)->is(NodeFlags::standing) && !node(l)->is(NodeFlags::disabled))
@@ -312,8 +312,8 @@ class Notifier : public Buffered<T, P, Self> {
       // The alternative of this guard knows already that the channel has retired.
       if (s == Status::retired && y->is(NodeFlags::silent)) continue;
       mark_ready(y);
-      // The alternative looks at the channel itself. A silent guard stays silent for the select
-      // that waits.
+      // The alternative checks the channel itself. A silent guard stays silent for the select that
+      // waits.
       if (!(y->flags & (NodeFlags::disabled | NodeFlags::silent)) && Free{}.with(y) == Claim::won)
         after.finish(y, s);
     }

@@ -13,12 +13,12 @@
 //  1 tail_ belongs to the writer, and head_ to the reader. A side that waits in its queue lends its
 //    index to the holder of the lock.
 //  2 head_ ≤ tail_ ≤ head_ + capacity_; the slots between them hold values.
-//  3 A side is queued only if look_ has its bit. That side sets the bit, passes a fence and looks
-//    at the other side's index. The other side stores its index, passes a fence and looks at look_.
-//    At least one of them sees the other (Dekker), so no wake-up is lost. The active side passes
-//    its fence with every item, the side that waits only with every sleep. While a side is *light*
-//    (its bit in look_, set and cleared by the sleeper opposite, under the lock) its fence is light
-//    (it only orders what the compiler does), and the sleeper's fence is heavy, a system call (see
+//  3 A side is queued only if look_ has its bit. That side sets the bit, passes a fence and reads
+//    the other side's index. The other side stores its index, passes a fence and reads look_. At
+//    least one of them sees the other (Dekker), so no wake-up is lost. The active side passes its
+//    fence with every item, the side that waits only with every sleep. While a side is *light* (its
+//    bit in look_, set and cleared by the sleeper opposite, under the lock) its fence is light (it
+//    only orders what the compiler does), and the sleeper's fence is heavy, a system call (see
 //    biased.hpp). Otherwise both fences are sequentially consistent accesses. The sleeper chooses
 //    what is cheaper by how many values have passed since it last slept. An operation that read
 //    look_ before its side ceased to be light may still be running. So the sleeper keeps using
@@ -116,7 +116,7 @@ class OneToOneEngine : public ChannelBase<P> {
     }
   }
 
-  // The fast path of begin(): performs the operation if it need neither wait nor look closer.
+  // The fast path of begin(): performs the operation if it is a usual case and need not wait.
   // Returns false if nothing has happened.
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
@@ -226,8 +226,8 @@ class OneToOneEngine : public ChannelBase<P> {
   static constexpr std::uint32_t kReaderWaits = 1, kWriterWaits = 2, kPoisoned = 4,
                                  kWritersGone = 8, kReadersGone = 16, kReaderLight = 32,
                                  kWriterLight = 64;
-  // How many values must pass between two sleeps for a side to change its kind of fence. A heavy
-  // fence costs about as much as 500 sequentially consistent stores.
+  // The number of values that must pass between two sleeps for a side to change its kind of fence.
+  // A heavy fence costs about as much as 500 sequentially consistent stores.
   static constexpr Index kFew = 256, kMany = 1024;
   // After this many values through an end, its process lets the others of its scheduler run (rule
   // 7.7). Testing the index costs less than a count in the process.

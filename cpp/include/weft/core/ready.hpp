@@ -18,8 +18,8 @@ struct StandingNode : Node, ReadyLink {
   // ReadyLink, the node's second link, is its link in the ready list (protected by the ready list's
   // lock).
   bool marked = false;  // whether the node is in the ready list (under the ready list's lock)
-  // The guard of this node found only foreign readers, or watches, which must be notified once the
-  // select waits (used by the owner).
+  // The guard of this node has found only foreign readers or watches, which must be notified once
+  // the select waits. Only the owner uses this member.
   bool contested = false;
   StandingNode() = default;
   StandingNode(const StandingNode&) = delete;

@@ -9,7 +9,7 @@
 //   begin() ─► chosen (A) │ chosen (B) │ parked ──woken──► finish() ─► chosen
 //
 // A guard whose channel has retired is left out (rule 5.6, guard.hpp). In phase A, at the first
-// such guard, the owner looks whether the select is over. From phase B on the guards that keep the
+// such guard, the owner checks whether the select is over. From phase B on the guards that keep the
 // select open are counted (KeptChoice).
 //
 // This file is freestanding: the caller provides the guards as an array.

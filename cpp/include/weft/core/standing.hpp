@@ -5,9 +5,9 @@
 //             list empty: word := WAITING, read it again ──found──► take WAITING back, serve it
 //                                             └─empty──► parked ──woken──► finish()
 //
-// When a guard's channel retires, a select that waits is woken and looks for itself: finish()
-// returns `again` unless the select is over (rule 5.6). The guard stays linked, `silent`. It costs
-// nothing from then on, and is woken again only if its channel is poisoned.
+// When a guard's channel retires, a select that waits is woken and checks itself whether it is
+// over: finish() returns `again` unless the select is over (rule 5.6). The guard stays linked,
+// `silent`. It costs nothing from then on, and is woken again only if its channel is poisoned.
 //
 // Between selects the word is IDLE (or DONE until finish()). A party that arrives cannot claim the
 // word: the party queues itself and marks its channel ready. Some guards are not flat, and are

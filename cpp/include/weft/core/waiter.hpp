@@ -55,7 +55,7 @@ struct WakerOps {
   // If the waker is a coroutine (then marked `framed`), kFrame: its frame begins this many bytes
   // before the waker, and the scheduler resumes it without a call to run. Otherwise 0.
   std::ptrdiff_t frame = 0;
-  // Notifies a foreign party, so that it looks again (rule 6.6). The function is null for any other
+  // Notifies a foreign party, so that it tries again (rule 6.6). The function is null for any other
   // party. It may be called any number of times (Node::told counts the calls), from any thread, and
   // is never called under a lock. wake() is still called once if another party commits the
   // operation. The waker must not be freed until all these calls have returned, so its owner counts
@@ -376,9 +376,9 @@ using FreeParty = Free;
 using EnrolledParty = Enrolled;
 #endif
 
-// Called by a party that finds the channel of its own node n ended; n.status says how. Returns
-// `silent` for a quiet guard of a choice whose channel has retired (rule 5.6), `ended` if the party
-// claims itself, `gone` if another party has claimed its choice.
+// Called by a party that finds that the channel of its own node n has ended; n.status says how.
+// Returns `silent` for a quiet guard of a choice whose channel has retired (rule 5.6), `ended` if
+// the party claims itself, `gone` if another party has claimed its choice.
 template <class Me>
 Attempt found_ended(Node& n, Me me) noexcept {
   bool of_choice = std::is_same_v<Me, Enrolled>;

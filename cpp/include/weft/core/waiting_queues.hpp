@@ -50,7 +50,7 @@ inline constexpr bool plain_only = requires {
 // notified (WakerOps::tell) when a party has joined a queue, or the last end here was closed. The
 // call may come from any thread, any number of times, and never comes under a lock.
 struct FarAgent : Waker {
-  // Called when a party on whose behalf the home was asked leaves. The party's operation may be
+  // Called when a party leaves whose request was sent to the home. The party's operation may be
   // over already.
   void (*leaves)(FarAgent&, Node&) noexcept = nullptr;
   // Called when an end in this address space poisons the channel.
@@ -256,7 +256,7 @@ class ChannelBase : public SyncObject {
   }
 
   static bool elsewhere(const Node* n) noexcept {
-    // A standing alternative is between two selects, and its process may be gone.
+    // A standing alternative is between two selects, and its process may no longer exist.
     if (n->choice() && n->choice()->word() != WAITING) return false;
     const Waker* w = n->choice() ? n->choice()->waker : n;
     return w && w->ops && w->ops->home && w->ops->home != current_run_queue;

@@ -30,15 +30,15 @@ struct ExitWork {
 class Child {
  public:
   // Starts a program, found by PATH, with these arguments (the first is its name). Its standard
-  // input and output are `in` and `out`. From then on these descriptors block, and are the started
-  // program's: close them in this program. In place of a Stream() the started program uses this
-  // program's standard input or output. Throws std::system_error (EBADF: `in` or `out` was closed);
-  // BadUse if `command` is empty.
+  // input and output are `in` and `out`. From then on these descriptors block, and belong to the
+  // started program: close them in this program. In place of a Stream() the started program uses
+  // this program's standard input or output. Throws std::system_error (EBADF: `in` or `out` was
+  // closed); BadUse if `command` is empty.
   explicit Child(const std::vector<std::string>& command, const Stream& in = {},
                  const Stream& out = {});
   // Waits for the end of the program, and returns its exit status; minus the signal's number if a
-  // signal ended it. The status is taken once: a second call throws std::system_error (ECHILD).
-  // Throws Cancelled, TimedOut; then the program runs on.
+  // signal ended it. The status can be taken only once: a second call throws std::system_error
+  // (ECHILD). Throws Cancelled, TimedOut; then the program runs on.
   detail::Operation<detail::ExitWork> exited() const {
     return detail::Operation<detail::ExitWork>(detail::ExitWork{watched()});
   }

@@ -15,8 +15,8 @@ class Descriptors {
   }
 
   // The value that an epoll stores for a descriptor, and by which find() finds the descriptor. An
-  // event of a descriptor that is gone finds nothing, even if another descriptor has its number by
-  // now.
+  // event of a descriptor that is closed finds nothing, even if another descriptor has its number
+  // by now.
   static std::uint64_t key(int fd, std::uint32_t number) noexcept {
     return std::uint64_t{number} << 32 | static_cast<std::uint32_t>(fd);
   }

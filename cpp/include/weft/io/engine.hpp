@@ -2,7 +2,7 @@
 // descriptor. An engine is an epoll, in which the executor sleeps in place of its own word, and an
 // eventfd, by which other threads wake the executor.
 //
-// Engines are used again and never destroyed. So a thread that rings an engine too late does no
+// Engines are used again and never destroyed. So a thread that wakes an engine too late does no
 // harm.
 #pragma once
 #include "watched.hpp"
@@ -14,7 +14,7 @@ namespace weft::inline WEFT_ABI::io::detail {
 class Engine final : public runtime::Poller {
  public:
   // Returns the engine of the executor on which the calling process runs. Throws BadUse if the
-  // process cannot wait for a descriptor: its run has virtual time (rule 18.7), or a loop of
+  // process cannot wait for a descriptor: its run has virtual time (rule 18.7), or an event loop of
   // another library runs the process; std::system_error if the system has no descriptor left for
   // the engine.
   static Engine& here(runtime::ProcessBase& p);
@@ -40,8 +40,8 @@ class Engine final : public runtime::Poller {
   bool hand_on(const epoll_event* events, int n) noexcept;
 
   int epoll_ = -1, bell_ = -1;
-  std::atomic<std::int32_t> waiting_{0};  // how many operations wait by this engine
-  std::atomic<std::int64_t> looked_{0};   // when the engine last looked for events, in ns
+  std::atomic<std::int32_t> waiting_{0};  // how many operations wait in this engine
+  std::atomic<std::int64_t> looked_{0};   // when the engine last polled for events, in ns
   unsigned executors_ = 0;                // under the book's lock: how many executors use this
   Engine* all_next_ = nullptr;            // under the book's lock: the engine made before this one
   Engine* free_next_ = nullptr;           // under the book's lock: the next unused engine

@@ -1,7 +1,7 @@
 // Streams of bytes: connections and pipes; and the listeners that accept connections.
 //
-// The objects are handles: a copy stands for the same descriptor, which is closed when the last
-// copy is gone, or by close().
+// The objects are handles: a copy stands for the same descriptor, which is closed by close(), or
+// when the last copy is destroyed.
 #pragma once
 #include <span>
 #include <string>
@@ -100,9 +100,9 @@ class Stream {
   static std::pair<Stream, Stream> pipe();
 
   // Reads at least one byte and at most into.size(). Returns how many; 0 at the end of the stream.
-  // Throws std::system_error (ECONNRESET: the peer is gone; EBADF: the stream was closed),
-  // Cancelled, TimedOut; BadUse if into.size() is 0, or if this is a Stream(). If it throws,
-  // nothing was read.
+  // Throws std::system_error (ECONNRESET: the peer has closed the connection; EBADF: the stream was
+  // closed), Cancelled, TimedOut; BadUse if into.size() is 0, or if this is a Stream(). If it
+  // throws, nothing was read.
   detail::Operation<detail::ReadSome> read_some(std::span<char> into) const;
   // Writes all of `from`, whose bytes must stay where they are until the operation is over. Throws
   // std::system_error (EPIPE, ECONNRESET: nobody reads any more), Cancelled, TimedOut; BadUse if
@@ -114,7 +114,7 @@ class Stream {
   // throws. If it throws, no byte was written.
   detail::Operation<detail::Write<false>> write_some(std::string_view from) const;
 
-  // Half-close: the peer reads the end of the stream; reading goes on here. Throws
+  // Half-close: the peer reads the end of the stream; this side can still read. Throws
   // std::system_error if the stream is no connection.
   void shutdown_write() const;
   // Closes the stream for all copies. Operations that wait, and all later ones, fail with EBADF.
@@ -159,7 +159,7 @@ struct AcceptWork {
 
 class Listener {
  public:
-  // Listens at this address. A Unix socket's file must not be there yet; the file stays when the
+  // Listens at this address. A Unix socket's file must not exist yet; the file stays when the
   // listener is closed. Throws std::system_error.
   explicit Listener(const Address& at, int backlog = 4096);
   // Accepts the next connection. While there is no descriptor or no memory for the connection
@@ -199,7 +199,7 @@ struct ConnectWork {
 
  private:
   Tried once() noexcept;
-  bool next() noexcept;  // makes the next address `to`; false: there is none
+  bool next() noexcept;  // makes the next address `to`; returns false if there is none
 };
 ConnectWork connecting(const Address& to);
 std::vector<Address> looked_up(const char* name, const char* service);

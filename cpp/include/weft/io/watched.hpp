@@ -10,7 +10,7 @@
 //    neither waits nor wakes. Only `hint` is also changed without the lock; `hint`, `short`,
 //    `closed` and `kept` are also read without it.
 //  2 While processes wait for a descriptor, its home is the engine of one of them, and the others
-//    are woken from there. So an executor that runs no waiting process need not look.
+//    are woken from there. So an executor that runs no waiting process need not poll.
 //  3 `hint` is false only if a read is under way, or the last read found nothing more; and if the
 //    kernel has reported nothing since. A process that reads sets `hint` to false before the read,
 //    so no report is missed.
@@ -39,9 +39,10 @@ class Watched {
   };
 
   // Returns the object of a descriptor that Weft owns and closes; the descriptor must not block.
-  // `tcp`: a read that brings less than was asked for has found nothing more, but at urgent data.
-  // This is not so for others: a read of a Unix socket ends where a descriptor was sent along, and
-  // a read of a pipe in packet mode ends with the packet. `socket`: send() and recv() work.
+  // `tcp`: a read that returns less than was requested has emptied the descriptor, except before
+  // urgent data. This does not hold for others: a read of a Unix socket ends where a descriptor was
+  // sent along, and a read of a pipe in packet mode ends with the packet. `socket`: send() and
+  // recv() work.
   static std::shared_ptr<Watched> owned(int fd, bool tcp, bool socket);
   // Returns the object of any other descriptor. All processes that wait for one number at the same
   // time share one object.
@@ -69,13 +70,13 @@ class Watched {
   // each of its reads, one thread at a time.
   void keeps(bool some) noexcept;
   bool kept() const noexcept { return kept_.load(std::memory_order_acquire); }
-  // Returns whether a read of TCP may bring less than is there.
+  // Returns whether a read of TCP may return less than is available.
   bool reads_short() const noexcept { return short_.load(std::memory_order_relaxed); }
 
   // Joins the waiting queue of that side, on the process's own thread. Returns false if the process
-  // must try again instead. With `by_hint` the caller has found by a read that nothing is there;
-  // otherwise the kernel reports what is there now. Throws std::system_error if the kernel cannot
-  // watch one more descriptor.
+  // must try again instead. With `by_hint` the caller has found by a read that nothing is
+  // available; otherwise the kernel reports what is available now. Throws std::system_error if the
+  // kernel cannot watch one more descriptor.
   bool wait(core::Node& n, Side s, Engine& e, bool by_hint);
   // Puts a guard of a choice into the waiting queue, in its commit protocol. Never throws: if the
   // kernel cannot watch the descriptor, the guard counts as ready, and the operation that follows

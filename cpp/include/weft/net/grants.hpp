@@ -63,7 +63,7 @@ struct Member {
     return "the certificate of '" + name + "' is for " + of;
   }
   // Returns the command that makes keys which permit this name too.
-  std::string with_name(const std::string& which) const {
+  std::string keys_command(const std::string& which) const {
     std::string offers;
     for (const std::string& g : grants) offers += " --offers '" + g + "'";
     if (offers.size() > kTold) offers = " --offers …";

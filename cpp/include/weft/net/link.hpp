@@ -112,7 +112,7 @@ class Link final : public wire::LinkBase {
   }
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // The pipe is full, so the thread is rung already.
+    if (::write(bell_[1], &one, 1) < 0) return;  // A full pipe: the thread is already woken.
   }
 
   // Sends the queued bytes. Called in a step. Returns false if some are left, or the connection has
@@ -204,14 +204,14 @@ class Link final : public wire::LinkBase {
       const wire::Space::Step step(*peer_->space);
       closing_ = true;
     }
-    say_the_rest(heard);
+    send_rest_after_end(heard);
     ::shutdown(socket_, SHUT_RDWR);
     closed_ = true;
     if (wire::around_steps) wire::around_steps->end();
   }
   // Sends what is queued when the session is over: writers of these values were told that the write
   // succeeded (WIRE.md 6.2). Called by the link's thread alone.
-  void say_the_rest(bool heard) {
+  void send_rest_after_end(bool heard) {
     auto until = Clock::now() + kLast;
     bool last = false;
     while (!broken_) {

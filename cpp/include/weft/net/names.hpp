@@ -2,7 +2,7 @@
 // programs meet by a name (WIRE.md 17.3, 17.4). Uses NATS's client in C, nats.c.
 //
 //   offered ──create──► the entry has a ticket ──a program takes it out (compare-and-set)──► none
-//                           ▲                                                               │ Hears
+//                           ▲                                                   TicketWatch │
 //                           └──────────write(): it was taken, or kRenew has gone by─────────┘
 //
 // Invariants
@@ -90,7 +90,7 @@ struct Entry {
     for (const char* is : {"readers", "writers"})
       good = good && j.contains(is) && j[is].is_boolean();
     if (!good)
-      bad("what stands under '" + name + "' in the bucket " + kBucket +
+      bad("the entry '" + name + "' in the bucket " + kBucket +
           " is not an entry of Weft's: another program writes there");
     for (const char* text : {"address", "host"}) made.said[text] = shown(made.text(text), 260);
     return made;
@@ -128,8 +128,8 @@ class Client {
   }
   natsConnection* get() const noexcept { return connection_; }
   unsigned times_back() const noexcept { return times_back_.load(); }
-  // Sets a function f that is called each time the server is back. If f is null, no further call
-  // comes, and none is still running when when_back() returns.
+  // Sets a function f that is called each time the server is reachable again. If f is null, no
+  // further call comes, and none is still running when when_back() returns.
   void when_back(std::function<void()> f) {
     const std::lock_guard g(lock_);
     back_ = std::move(f);
@@ -159,10 +159,10 @@ class Client {
 // with the present content. The destructor ends the calls, and waits for `f`. The object is a
 // consumer of the bucket's stream, since a consumer receives what was written, and not each attempt
 // to write.
-class Hears {
+class TicketWatch {
  public:
   using Told = std::function<void(const Any&, std::uint64_t)>;
-  Hears(Client& client, jsCtx* js, const std::string& name, Told f)
+  TicketWatch(Client& client, jsCtx* js, const std::string& name, Told f)
       : client_(client),
         js_(js),
         subject_(std::string("$KV.") + kBucket + "." + name),
@@ -173,7 +173,7 @@ class Hears {
         natsConnection_Subscribe(&heard_, client.get(), inbox_.c_str(), on_message, this);
     if (s == NATS_OK)
       s = natsSubscription_SetOnCompleteCB(
-          heard_, [](void* me) { static_cast<Hears*>(me)->heard_all(); }, this);
+          heard_, [](void* me) { static_cast<TicketWatch*>(me)->heard_all(); }, this);
     if (s == NATS_OK) {
       ask();
       return;
@@ -198,9 +198,9 @@ class Hears {
     if (js_AddConsumer(nullptr, js_, stream.c_str(), &config, nullptr, nullptr) == NATS_OK)
       asked_ = times;
   }
-  Hears(const Hears&) = delete;
-  Hears& operator=(const Hears&) = delete;
-  ~Hears() {
+  TicketWatch(const TicketWatch&) = delete;
+  TicketWatch& operator=(const TicketWatch&) = delete;
+  ~TicketWatch() {
     natsSubscription_Unsubscribe(heard_);
     {
       std::unique_lock g(lock_);
@@ -217,8 +217,8 @@ class Hears {
     if (natsMsg_GetMetaData(&about, m) != NATS_OK) return;
     const Owned<jsMsgMetaData, jsMsgMetaData_Destroy> owned(about);
     try {
-      static_cast<Hears*>(me)->f_(parsed({size ? natsMsg_GetData(m) : "", size}, kMostEntry),
-                                  about->Sequence.Stream);
+      static_cast<TicketWatch*>(me)->f_(parsed({size ? natsMsg_GetData(m) : "", size}, kMostEntry),
+                                        about->Sequence.Stream);
     } catch (const std::exception&) {  // There was no memory: the next renewal tries again.
     }
   }
@@ -232,7 +232,7 @@ class Hears {
   jsCtx* const js_;
   const std::string subject_, consumer_, inbox_;
   const Told f_;
-  // The server's returns are counted; this is the return after which the consumer was last created.
+  // Counts how often the server had become reachable again when the consumer was last created.
   std::optional<unsigned> asked_;
   natsSubscription* heard_ = nullptr;
   std::mutex lock_;
@@ -286,14 +286,14 @@ class Names {
   }
   // The revision of an entry, and its home; the home is empty if Weft did not write the entry. The
   // function throws Lost.
-  struct There {
+  struct EntryHolder {
     std::uint64_t revision = 0;
     std::string home;
   };
-  std::optional<There> there(const std::string& name) {
+  std::optional<EntryHolder> there(const std::string& name) {
     const auto e = got(name);
     if (!e) return {};
-    There t{kvEntry_Revision(e.get()), ""};
+    EntryHolder t{kvEntry_Revision(e.get()), ""};
     try {
       t.home = Entry::of(e.get(), name).text("home");
     } catch (const BadUse&) {

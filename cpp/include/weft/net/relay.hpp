@@ -55,13 +55,13 @@ inline bool is_place(std::string_view text) {
          is_hex(text.substr(65), 16);
 }
 // The message by which a program asks for a session.
-struct Asks {
+struct SessionRequest {
   std::string session, from;
 };
 // Reads a message by which a program asks for a session. Returns nullopt for any other message.
-inline std::optional<Asks> asked(std::string_view message) {
+inline std::optional<SessionRequest> session_request(std::string_view message) {
   const Any said = parsed(message);
-  Asks a;
+  SessionRequest a;
   for (const auto& [key, to] : {std::pair{"session", &a.session}, std::pair{"from", &a.from}}) {
     const auto at = said.is_object() ? said.find(key) : said.end();
     if (at == said.end() || !at->is_string()) return {};
@@ -75,7 +75,7 @@ inline std::optional<Asks> asked(std::string_view message) {
 class Way {
  public:
   // Sends a message to the peer; the message may be lost. A message of no bytes says that this
-  // program has gone.
+  // program has left.
   using Sends = std::function<void(wire::Bytes)>;
 
   // Makes a way that sends by `sends`. Throws BadUse if no descriptor is left.
@@ -164,7 +164,7 @@ class Way {
 
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // The pipe is full, so the thread is rung already.
+    if (::write(bell_[1], &one, 1) < 0) return;  // A full pipe: the thread is already woken.
   }
   bool waits_to_give() const noexcept { return given_ < in_.size(); }
   bool waits_to_take() const noexcept { return !closing_ && out_.size() < kHigh; }
@@ -295,7 +295,7 @@ class Ways {
   Ways(const Ways&) = delete;
   Ways& operator=(const Ways&) = delete;
   ~Ways() { end(); }
-  // Tells all peers that this program has gone, after they have acknowledged everything else. A
+  // Tells all peers that this program has left, after they have acknowledged everything else. A
   // second call does nothing.
   void end() {
     client_.when_back(nullptr);
@@ -322,7 +322,7 @@ class Ways {
   }
 
   // Returns the socket of a connection with the program at F.H. Throws Unreachable if that program
-  // is not there, does not answer, or refuses.
+  // is not running, does not answer, or refuses.
   int open(const std::string& place) {
     if (!is_place(place)) throw Unreachable("its entry does not say where it can be reached");
     reap();
@@ -414,7 +414,7 @@ class Ways {
     if (way) way->heard(std::as_bytes(std::span(data, size)));
   }
   Any answered(std::string_view message) {
-    const std::optional<Asks> a = asked(message);
+    const std::optional<SessionRequest> a = session_request(message);
     if (!a) return refusing("the request does not say its session and where it comes from");
     reap();
     std::shared_ptr<Way> way;

@@ -104,7 +104,7 @@ inline std::optional<Any> first_message(std::string_view text) {
 }
 
 // Returns the text of OpenSSL's latest error; "" if there is none.
-inline std::string complaint() {
+inline std::string openssl_error() {
   const unsigned long last = ERR_peek_last_error();
   const char* const text = last ? ERR_reason_error_string(last) : nullptr;
   ERR_clear_error();
@@ -165,7 +165,7 @@ struct Address {
   std::string host, port;
 };
 // Splits an address into its parts. Throws BadUse if the text is not an address.
-inline Address parted(const std::string& address) {
+inline Address split_address(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   std::string host = address.substr(0, colon), port;
   if (colon != std::string::npos) port = address.substr(colon + 1);
@@ -181,7 +181,7 @@ inline Address parted(const std::string& address) {
 struct Found {
   addrinfo* first = nullptr;
   Found(const std::string& address, bool listens) {
-    const Address a = parted(address);
+    const Address a = split_address(address);
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = listens ? AI_PASSIVE : 0;
@@ -196,7 +196,7 @@ struct Found {
 };
 
 // Lets the system notice that the other machine has fallen silent (WIRE.md 17.7).
-inline void watch_over(int fd) {
+inline void enable_keepalive(int fd) {
   const auto set = [fd](int level, int name, int value) {
     ::setsockopt(fd, level, name, &value, sizeof value);
   };
@@ -228,7 +228,7 @@ class Keys {
           SSL_CTX_use_certificate_chain_file(each, file("certificate.pem").c_str()) != 1 ||
           SSL_CTX_use_PrivateKey_file(each, file("key.pem").c_str(), SSL_FILETYPE_PEM) != 1 ||
           SSL_CTX_check_private_key(each) != 1)
-        bad("no keys in " + folder.string() + " (" + complaint() +
+        bad("no keys in " + folder.string() + " (" + openssl_error() +
             "): `weft net up` makes them, and `weft net keys` those of other machines; "
             "$WEFT_NET or keys=… says where they are");
     }
@@ -330,7 +330,7 @@ class Connection {
   // Returns the owner of the certificate that the peer has shown.
   Member member() const { return Member::of(shown().get()); }
   // say() sends this side's first message, heard() returns the peer's. Both throw BadUse if the
-  // peer has gone, or has sent something that is no first message.
+  // peer has left, or has sent something that is no first message.
   void say(const Any& what) {
     const std::string text = what.dump();
     std::string all(kMagic);
@@ -359,7 +359,7 @@ class Connection {
   Connection(SSL_CTX* context, int fd, std::string where)
       : where_(std::move(where)), fd_(fd), ssl_(SSL_new(context)) {
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
-    watch_over(fd);
+    enable_keepalive(fd);
     BIO* const way = BIO_new(quiet_socket());
     BIO_set_data(way, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
     SSL_set_bio(ssl_.get(), way, way);
@@ -400,7 +400,7 @@ class Connection {
       bad(where_ +
           " shows a certificate that our authority has not signed: both need keys of one "
           "network (`weft net keys`)");
-    const std::string reason = complaint();
+    const std::string reason = openssl_error();
     if (how == SSL_ERROR_SSL && reason.find("unexpected eof") == std::string::npos)
       bad(where_ + " refuses our certificate, or speaks no TLS 1.3 (" + reason +
           "): both need keys of one network (`weft net keys`)");

@@ -72,9 +72,9 @@ inline void put_text(wire::Buffer& out, std::string_view text) {
 }
 
 // Reads plain values from bytes that cbor_fault() has checked.
-class Takes {
+class CborReader {
  public:
-  explicit Takes(wire::Bytes in) : in_(in) {}
+  explicit CborReader(wire::Bytes in) : in_(in) {}
   struct Head {
     Major major;
     std::uint8_t low;
@@ -83,7 +83,7 @@ class Takes {
     bool null() const noexcept { return major == kSimple && low == 22; }
     bool boolean() const noexcept { return major == kSimple && (low == 20 || low == 21); }
   };
-  Head next() const noexcept { return Takes(*this).head(); }
+  Head next() const noexcept { return CborReader(*this).head(); }
   Head head() noexcept {
     const auto b = std::to_integer<std::uint8_t>(in_[0]);
     Head h{static_cast<Major>(b >> 5), static_cast<std::uint8_t>(b & 31), b & 31u};
@@ -181,12 +181,13 @@ void put_array(const std::vector<std::size_t>& shape, const std::vector<T>& valu
 // Reads an array of T. Returns false if the item is not such an array. Sets `single` if the item is
 // not an array but a single value of numpy's.
 template <Element T>
-bool get_array(Takes& in, std::vector<std::size_t>& shape, std::vector<T>& values, bool& single) {
-  const Takes::Head tag = in.head();
+bool get_array(CborReader& in, std::vector<std::size_t>& shape, std::vector<T>& values,
+               bool& single) {
+  const CborReader::Head tag = in.head();
   if (!tag.is(kTag) || tag.n != kObject) return false;
-  const Takes::Head content = in.head();  // cbor_fault() has checked that the item is a list
+  const CborReader::Head content = in.head();  // cbor_fault() has checked that the item is a list
   if (content.n != 4 || !in.text("numpy")) return false;
-  const Takes::Head kind = in.head();
+  const CborReader::Head kind = in.head();
   if (!kind.is(kText)) return false;
   const wire::Bytes name = in.bytes(kind.n);
   const std::string is(reinterpret_cast<const char*>(name.data()), name.size());
@@ -194,17 +195,17 @@ bool get_array(Takes& in, std::vector<std::size_t>& shape, std::vector<T>& value
   if (is.empty() || is.substr(1) != own.substr(1)) return false;
   const bool little = is[0] == '<', ordered = kPartSize<T> == 1 || little || is[0] == '>';
   if (!ordered || (kPartSize<T> == 1 && !little && is[0] != '>' && is[0] != '|')) return false;
-  const Takes::Head lengths = in.head();
+  const CborReader::Head lengths = in.head();
   single = lengths.null();
   if (!single && !lengths.is(kList)) return false;
   shape.clear();
   for (std::uint64_t i = 0; !single && i < lengths.n; ++i) {
-    const Takes::Head n = in.head();
+    const CborReader::Head n = in.head();
     if (!n.is(kNumber) || n.n > std::numeric_limits<std::size_t>::max()) return false;
     shape.push_back(static_cast<std::size_t>(n.n));
   }
   const std::optional<std::size_t> n = product(shape);
-  const Takes::Head data = in.head();
+  const CborReader::Head data = in.head();
   if (!n || !data.is(kBytes) || data.n != *n * sizeof(T)) return false;
   const wire::Bytes bytes = in.bytes(data.n);
   if constexpr (std::is_same_v<T, bool>) {
@@ -226,7 +227,7 @@ bool get_array(Takes& in, std::vector<std::size_t>& shape, std::vector<T>& value
 }
 // Reads a single number of numpy's (such as the result of `a.mean()`).
 template <Element T>
-bool get_single(Takes& in, T& v) {
+bool get_single(CborReader& in, T& v) {
   std::vector<std::size_t> shape;
   std::vector<T> values;
   bool single = false;
@@ -249,7 +250,7 @@ struct Plain<Any> {
     const auto made = Any::to_cbor(v);
     wire::detail::put(out, std::as_bytes(std::span(made)));
   }
-  static bool get(Takes& in, Any& v) {
+  static bool get(CborReader& in, Any& v) {
     const wire::Bytes item = in.item();
     const auto* const at = reinterpret_cast<const std::uint8_t*>(item.data());
     v = Any::from_cbor(at, at + item.size(), true, false);
@@ -260,9 +261,9 @@ template <>
 struct Plain<bool> {
   static std::string called() { return "boolean"; }
   static void put(bool v, wire::Buffer& out) { put_head(out, kSimple, v ? 21 : 20); }
-  static bool get(Takes& in, bool& v) {
+  static bool get(CborReader& in, bool& v) {
     if (in.next().is(kTag)) return get_single(in, v);
-    const Takes::Head h = in.head();
+    const CborReader::Head h = in.head();
     v = h.low == 21;
     return h.boolean();
   }
@@ -280,9 +281,9 @@ struct Plain<T> {
     else
       put_head(out, kNumber, static_cast<std::uint64_t>(v));
   }
-  static bool get(Takes& in, T& v) {
+  static bool get(CborReader& in, T& v) {
     if (in.next().is(kTag)) return get_single(in, v);
-    const Takes::Head h = in.head();
+    const CborReader::Head h = in.head();
     if (h.n > static_cast<std::uint64_t>(std::numeric_limits<T>::max())) return false;
     v = static_cast<T>(h.is(kNegative) ? -1 - static_cast<std::int64_t>(h.n)
                                        : static_cast<std::int64_t>(h.n));
@@ -298,12 +299,12 @@ struct Plain<T> {
     const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(v));
     for (unsigned i = 8; i-- > 0;) out.push_back(static_cast<std::byte>(bits >> (8 * i)));
   }
-  static bool get(Takes& in, T& v) {
+  static bool get(CborReader& in, T& v) {
     if (in.next().is(kTag)) {
       if constexpr (Element<T>) return get_single(in, v);
       return false;
     }
-    const Takes::Head h = in.head();
+    const CborReader::Head h = in.head();
     if (h.is(kNumber)) return v = static_cast<T>(h.n), true;
     if (h.is(kNegative)) return v = -1 - static_cast<T>(h.n), true;
     if (!h.is(kSimple) || h.low < 25) return false;
@@ -328,8 +329,8 @@ template <>
 struct Plain<std::string> {
   static std::string called() { return "text"; }
   static void put(const std::string& v, wire::Buffer& out) { put_text(out, v); }
-  static bool get(Takes& in, std::string& v) {
-    const Takes::Head h = in.head();
+  static bool get(CborReader& in, std::string& v) {
+    const CborReader::Head h = in.head();
     if (!h.is(kText)) return false;
     const wire::Bytes b = in.bytes(h.n);
     v.assign(reinterpret_cast<const char*>(b.data()), b.size());
@@ -343,8 +344,8 @@ struct Plain<std::vector<std::byte>> {
     put_head(out, kBytes, v.size());
     wire::detail::put(out, wire::Bytes(v));
   }
-  static bool get(Takes& in, std::vector<std::byte>& v) {
-    const Takes::Head h = in.head();
+  static bool get(CborReader& in, std::vector<std::byte>& v) {
+    const CborReader::Head h = in.head();
     if (!h.is(kBytes)) return false;
     const wire::Bytes b = in.bytes(h.n);
     v.assign(b.begin(), b.end());
@@ -357,7 +358,7 @@ struct Plain<std::optional<T>> {
   static void put(const std::optional<T>& v, wire::Buffer& out) {
     v ? Plain<T>::put(*v, out) : put_head(out, kSimple, 22);
   }
-  static bool get(Takes& in, std::optional<T>& v) {
+  static bool get(CborReader& in, std::optional<T>& v) {
     v.reset();
     if (!in.next().null()) return Plain<T>::get(in, v.emplace());
     in.head();
@@ -368,7 +369,7 @@ template <Element T>
 struct Plain<Array<T>> {
   static std::string called() { return "array of numpy, of " + dtype<T>(); }
   static void put(const Array<T>& v, wire::Buffer& out) { put_array(v.shape, v.values, out); }
-  static bool get(Takes& in, Array<T>& v) {
+  static bool get(CborReader& in, Array<T>& v) {
     bool single = false;
     return get_array(in, v.shape, v.values, single) && !single;
   }
@@ -380,14 +381,14 @@ struct Plain<std::vector<T>> {
     put_head(out, kList, v.size());
     for (const auto& each : v) Plain<T>::put(each, out);
   }
-  static bool get(Takes& in, std::vector<T>& v) {
+  static bool get(CborReader& in, std::vector<T>& v) {
     if constexpr (Element<T>)
       if (in.next().is(kTag)) {  // An array of one dimension is a list of its values.
         std::vector<std::size_t> shape;
         bool single = false;
         return get_array(in, shape, v, single) && !single && shape.size() == 1;
       }
-    const Takes::Head h = in.head();
+    const CborReader::Head h = in.head();
     if (!h.is(kList)) return false;
     v.clear();
     for (std::uint64_t i = 0; i < h.n; ++i) {
@@ -405,8 +406,8 @@ struct Plain<std::map<std::string, T>> {
     put_head(out, kMap, v.size());
     for (const auto& [key, each] : v) put_text(out, key), Plain<T>::put(each, out);
   }
-  static bool get(Takes& in, std::map<std::string, T>& v) {
-    const Takes::Head h = in.head();
+  static bool get(CborReader& in, std::map<std::string, T>& v) {
+    const CborReader::Head h = in.head();
     if (!h.is(kMap)) return false;
     v.clear();
     for (std::uint64_t i = 0; i < h.n; ++i) {
@@ -427,8 +428,8 @@ struct Plain<std::tuple<T...>> {
     put_head(out, kList, sizeof...(T));
     std::apply([&](const T&... each) { (Plain<T>::put(each, out), ...); }, v);
   }
-  static bool get(Takes& in, std::tuple<T...>& v) {
-    const Takes::Head h = in.head();
+  static bool get(CborReader& in, std::tuple<T...>& v) {
+    const CborReader::Head h = in.head();
     if (!h.is(kList) || h.n != sizeof...(T)) return false;
     return std::apply([&](T&... each) { return (Plain<T>::get(in, each) && ...); }, v);
   }
@@ -439,7 +440,7 @@ struct Plain<std::pair<A, B>> {
   static void put(const std::pair<A, B>& v, wire::Buffer& out) {
     Plain<std::tuple<A, B>>::put(v, out);
   }
-  static bool get(Takes& in, std::pair<A, B>& v) {
+  static bool get(CborReader& in, std::pair<A, B>& v) {
     std::tuple<A, B> both;
     if (!Plain<std::tuple<A, B>>::get(in, both)) return false;
     v = {std::move(std::get<0>(both)), std::move(std::get<1>(both))};
@@ -449,7 +450,7 @@ struct Plain<std::pair<A, B>> {
 
 // Returns the kind of a received value, in words for messages.
 inline std::string kind_of(wire::Bytes in) {
-  Takes array(in);
+  CborReader array(in);
   if (array.next().is(kTag) && array.head().n == kObject && array.head().n == 4 &&
       array.text("numpy") && array.next().is(kText)) {
     std::string dtype, lengths;
@@ -460,7 +461,7 @@ inline std::string kind_of(wire::Bytes in) {
            (shape.is_array() ? " and shape " + shape.dump().substr(0, 60) : ", a single one");
   }
   Any j;
-  Takes all(in);
+  CborReader all(in);
   if (!Plain<Any>::get(all, j))
     return "an object, an array of numpy, an integer beyond 64 bits, or a map whose keys are not "
            "texts";
@@ -499,7 +500,7 @@ class Typed {
  private:
   friend struct wire::Value<Typed>;
   explicit Typed(wire::Bytes in, bool) : value_{}, bytes_(in.begin(), in.end()) {
-    net::detail::Takes all(in);
+    net::detail::CborReader all(in);
     if (!net::detail::Plain<T>::get(all, value_)) refused_ = net::detail::kind_of(in);
   }
 

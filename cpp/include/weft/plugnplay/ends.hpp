@@ -30,7 +30,7 @@ concept Endlike = requires {
 template <class T, class X>
 auto reader_of(X&& x) {
   static_assert(Endlike<X>,
-                "weft: here stands what the process reads from: a reader end or a channel");
+                "weft: expected what the process reads from: a reader end or a channel");
   using R = Reader<value_of<X>, policy_of<X>>;
   static_assert(std::is_void_v<T> || std::is_same_v<T, value_of<X>>,
                 "weft: the channel carries another type than the one named in <>");
@@ -40,8 +40,7 @@ auto reader_of(X&& x) {
 }
 template <class T, class X>
 auto writer_of(X&& x) {
-  static_assert(Endlike<X>,
-                "weft: here stands what the process writes to: a writer end or a channel");
+  static_assert(Endlike<X>, "weft: expected what the process writes to: a writer end or a channel");
   using W = Writer<value_of<X>, policy_of<X>>;
   static_assert(std::is_void_v<T> || std::is_same_v<T, value_of<X>>,
                 "weft: the channel carries another type than the one named in <>");

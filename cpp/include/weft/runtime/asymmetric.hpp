@@ -20,7 +20,7 @@
 //   has read `light` all the same, it read that before the heavy fence. The owner's inside := 1
 //   came earlier still, so this visitor and all later ones see it.
 // - A visitor that finds fences_ not light does an atomic operation on fences_. If the owner makes
-//   fences_ light later, also by an atomic operation, the owner's next look sees this visitor's
+//   fences_ light later, also by an atomic operation, the owner's next check sees this visitor's
 //   visitor := 1; and a later visitor finds fences_ light.
 // Where the system has no heavy fence, the owner always passes a full fence.
 //

@@ -1,5 +1,5 @@
 // A CheckedCall is an operation of a thread process while the process is checked. As for a
-// coroutine's operation (checked.hpp), another process may go first before the operation begins,
+// coroutine's operation (checked.hpp), another process may run first before the operation begins,
 // and again if it is over at once. Outside a check, and in code that is not compiled for one, a
 // CheckedCall does nothing.
 //
@@ -16,7 +16,7 @@ namespace weft::inline WEFT_ABI::runtime {
 #if WEFT_CHECKED
 class CheckedCall {
  public:
-  // `yields` says that the ready processes go first (rule 7.7).
+  // `yields` says that the ready processes run first (rule 7.7).
   explicit CheckedCall(ThreadProcess& p, bool yields = false) noexcept : p_(p) {
     if (!points) return;
     outer_ = std::exchange(p.call, this);
@@ -38,8 +38,8 @@ class CheckedCall {
     if (!std::exchange(parked_, true)) points->begun(p_, Begun::parked);
     points->parks(p_);
   }
-  // Called when the process is in the run queue, between two operations. Returns when the process
-  // is run again.
+  // Called when the process is in the run queue between two operations. Returns once the process
+  // has been scheduled again.
   static void lets_go(ThreadProcess& p) noexcept {
     p.waits_in(&paused_op);
     points->parks(p);

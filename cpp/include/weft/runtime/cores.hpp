@@ -219,8 +219,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   }
   void withdraw_cancelled(Worker&) noexcept { run_.serve_cancellations(*this); }
   void withdraw(ProcessBase& p) noexcept override {
-    // The process may have met the request itself, in the step during which the cancellation was
-    // noticed, and may wait for something else by now.
+    // The process may have handled the request itself, in the step during which the cancellation
+    // was noticed, and may wait for something else by now.
     Base::withdraw(p, [](ProcessBase& q) {
       if (q.cancel().load(std::memory_order_relaxed) != 0 && q.op && q.op->withdraw(q))
         q.ops->wake(&q);
@@ -234,7 +234,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     run_.fire_due();
     return true;
   }
-  // whether a worker must keep watch while a step runs: for a time, or for a descriptor
+  // whether a worker must wait for a time or a descriptor while a step runs
   bool timers_armed() const noexcept {
     return run_.wake_time() != prim::forever || Base::poller() != nullptr;
   }

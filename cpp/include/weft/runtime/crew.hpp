@@ -24,7 +24,7 @@
 //
 // Terms. A worker's steps are *long* if they take more than kLong on average. The *keeper* is the
 // idle worker that wakes by the clock (5). A worker is *woken* if there may be a process for it to
-// run, and *nudged* if it is to look again at cancellations or at the time (Parking's signals).
+// run, and *nudged* if it is to check cancellations or the time again (Parking's signals).
 //
 // The Host, a class derived from this one, provides
 //   step(worker, process)     runs the process until it suspends or ends, and lets go of it
@@ -41,18 +41,18 @@
 //    (runs_on == 0, stored after the suspension with release, read before the resumption with
 //    acquire).
 //  2 Only a worker that is not idle has anything in its queue.
-//  3 Nothing is forgotten in the inbox: a thread that puts a process in looks for idle workers
-//    afterwards and signals one; a worker sets its idle bit first and looks into the inbox
+//  3 No process is forgotten in the inbox: a thread that puts a process there checks for idle
+//    workers afterwards and signals one; a worker sets its idle bit first and checks the inbox
 //    afterwards (sequentially consistent on both sides). The same holds for `pending_`.
 //  4 The sleep of an idle worker is counted by its Parking; a signal that gives the worker
 //    something to do is counted before the worker wakes (parking.hpp).
 //  5 One idle worker, the keeper, keeps time: it wakes for timers, and while other workers are busy
-//    it looks after processes that wait behind a process whose step does not end. The other idle
+//    it takes over processes that wait behind a process whose step does not end. The other idle
 //    workers sleep without a limit.
 //
 // Which workers are woken, and when. Waking another core takes microseconds, and separating
 // processes that talk to each other costs more than it gains. So a surplus of ready processes at a
-// worker wakes another worker only if the steps of the first have been long lately or kMany
+// worker wakes another worker only if the steps of the first have recently been long or kMany
 // processes wait; and at most one woken worker at a time is on its way to search (as in Go's
 // scheduler). The keeper finds the processes that are left, on rounds whose period doubles while
 // they do not help.
@@ -172,7 +172,7 @@ class Crew {
     }
   }
 
-  // Looks everywhere for a ready process, on behalf of a process that gives way. Returns true if
+  // Searches all queues for a ready process, on behalf of a process that gives way. Returns true if
   // there is a ready process, which is then in this worker's queue.
   bool look_everywhere(Worker& w) noexcept {
     if (w.queue.size() != 0) return true;
@@ -218,14 +218,15 @@ class Crew {
         crew.resume_all(me);
         crew.serving_.store(0, std::memory_order_seq_cst);
         // While `serving_` was set, other workers left new cancellations to this worker, so it must
-        // look again.
+        // check for them again.
         if (crew.pending_.load(std::memory_order_seq_cst) != 0) me.parking_.signal(Parking::nudged);
       }
     } resume{*this, me};
     f();
   }
   // Handles one cancelled process while all workers are held. If the process is suspended, calls f
-  // to withdraw it; otherwise the worker that runs it looks again when it has let go of it.
+  // to withdraw it; otherwise the worker that runs the process checks again when the process has
+  // been suspended.
   template <class Withdraw>
   void withdraw(ProcessBase& p, Withdraw&& f) noexcept {
     if (const std::uint8_t by = p.runs_on.load(std::memory_order_acquire); by == 0)
@@ -269,19 +270,19 @@ class Crew {
   void call(unsigned worker) noexcept { workers_[worker].parking_.signal(Parking::woken); }
 
  private:
-  // The number of steps between two looks at the inbox and the clock.
+  // The number of steps between two checks of the inbox and the clock.
   static constexpr unsigned kLook = 64;
   // The number of waiting processes for which it is worth waking another core.
   static constexpr std::uint32_t kMany = 4;
   // In ns. A worker whose steps take more than this on average has long steps.
   static constexpr std::int64_t kLong = 3'000;
-  // The least time in ns between two looks of the keeper.
+  // The least time in ns between two rounds of the keeper.
   static constexpr std::int64_t kSoonest = 200'000;
-  // The maximum time in ns between two looks of the keeper.
+  // The maximum time in ns between two rounds of the keeper.
   static constexpr std::int64_t kLatest = 6'400'000;
   // The number of steps after which a theft was worth it.
   static constexpr std::uint32_t kWorthwhile = 256;
-  // A bit of keeper_: the keeper wakes to look for waiting processes, not only for timers.
+  // A bit of keeper_: the keeper wakes to search for waiting processes, not only for timers.
   static constexpr std::uint32_t kWatching = 0x100;
 
   Host& host() noexcept { return static_cast<Host&>(*this); }
@@ -293,7 +294,7 @@ class Crew {
     return n_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n_) - 1;
   }
 
-  // After a nudge, makes the worker look for cancelled processes.
+  // After a nudge, makes the worker check for cancelled processes.
   void heed(std::uint32_t s) noexcept {
     if (s & Parking::nudged) pending_.store(1, std::memory_order_seq_cst);
   }
@@ -303,7 +304,7 @@ class Crew {
   void serve(Worker& w) noexcept {
     while (pending_.load(std::memory_order_seq_cst) != 0) {
       if (serving_.exchange(1, std::memory_order_seq_cst) != 0) {
-        // The worker that serves looks again afterwards.
+        // The worker that serves cancellations checks for more of them afterwards.
         prim::pause(0);
         return;
       }
@@ -402,7 +403,7 @@ class Crew {
       return;
     if (!signal_one(Parking::woken)) on_the_way_.store(0, std::memory_order_release);
   }
-  // Called before a step, and when a step leaves others waiting. Some worker must look after the
+  // Called before a step, and when a step leaves others waiting. Some worker must take care of the
   // timers and the waiting processes, which a long step would otherwise hold up.
   [[gnu::noinline]] void appoint(Worker& w) noexcept {
     if (keeper_.load(std::memory_order_relaxed) & kWatching) return;
@@ -502,9 +503,9 @@ class Crew {
   // When the keeper wakes; `forever` if it has not gone to sleep yet (protected by time_lock_).
   std::int64_t keeper_until_ = prim::forever;
   prim::atomic<std::uint8_t> pending_{0};  // whether cancellations are to be served
-  // Whether a worker holds all others, to serve cancellations or to look at all processes.
+  // Whether a worker holds all others, to serve cancellations or to examine all processes.
   prim::atomic<std::uint8_t> serving_{0};
-  // Whether a worker was woken to search and is still searching.
+  // whether a worker that was woken to search is still searching
   prim::atomic<std::uint8_t> on_the_way_{0};
   prim::atomic<std::int64_t> period_{kSoonest};  // ns between two rounds of the keeper
   alignas(64) prim::atomic<core::Waker*> inbox_{nullptr};

@@ -1,4 +1,4 @@
-// The door through which a program is looked at from outside (rule 14.9): a socket in the user's
+// The door through which a program is inspected from outside (rule 14.9): a socket in the user's
 // runtime directory, and a thread that sleeps until a visitor connects.
 //
 //   open() ──► $XDG_RUNTIME_DIR/weft/PID.sock, a thread in accept()

@@ -401,7 +401,7 @@ class Lane {
     *at_++ = kOther;
     text(what);
   }
-  // Records that the process waits now. Only the current block contains this record.
+  // Records that the process is waiting now. Only the current block contains this record.
   void waits(std::uint64_t now, const Known& process, Op op, const Known* place,
              std::uint64_t span) noexcept {
     *at_++ = kWaits;

@@ -6,8 +6,8 @@
 //   layout(): the arguments, as the constructor of a promise sees them
 //      └──in_file(): the file, when it is known──► what a process refers to
 //
-// Only arguments that lie in the frame count: an object passed by reference may be gone before the
-// process is. All records stay until the program ends.
+// Only arguments that lie in the frame count: an object passed by reference may be destroyed before
+// the process. All records stay until the program ends.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -100,8 +100,8 @@ class Group {
   void cancel() noexcept;
   void cancel(ProcessBase& p) noexcept;
   bool cancelled() const noexcept { return cancelled_; }
-  // Makes p look at its request, which is set. Nothing in p is read before p sees the request: a
-  // thread process first announces where it sleeps, and then looks for the request
+  // Makes p check its request, which is set. Nothing in p is read before p sees the request: a
+  // thread process first announces where it sleeps, and then checks for the request
   // (ThreadProcess::Hosting).
   static void ask(ProcessBase& p) noexcept;
   // Called when the owner, which waits for the group or is about to wait, was cancelled. The

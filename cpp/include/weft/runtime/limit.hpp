@@ -10,8 +10,8 @@
 // Invariants
 //  1 State, chain and place in the timers are protected by the run's mutex; only the process's own
 //    thread opens, closes and takes a limit.
-//  2 The limits of a process are a chain, the innermost first, which the run keeps: a process
-//    without limits pays nothing.
+//  2 The limits of a process form a chain, the innermost first. The run keeps this chain, so that a
+//    process without limits pays nothing.
 //  3 A limit is `asked` and not yet met ⇔ the process's Cancel::limit is set because of it. If the
 //    process meets the request of another source at the same moment, it meets the requests of all
 //    limits too.

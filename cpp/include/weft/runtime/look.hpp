@@ -1,6 +1,6 @@
-// What a look from outside sees (rules 14.9 to 14.11): samples of what each process does, and how
-// many values have passed through the channels. A thread of the door (door.hpp) takes the samples
-// while the program goes on.
+// The result of a look from outside (rules 14.9 to 14.11): samples of what each process does, and
+// how many values have passed through the channels. A thread of the door (door.hpp) takes the
+// samples while the program goes on.
 //
 //   Look ──begin(): an interval──► sample(), as often as wanted ──► end(): rows ──► begin() …
 //
@@ -39,7 +39,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Look {
  public:
-  // What a process does, as a sample finds it.
+  // What a process was doing when it was sampled.
   enum Now : std::uint8_t { runs, due, reads, writes, either, timed, barrier, waits, io, kStates };
   // a channel, by its address, and whether the end is a writer
   using Place = std::pair<const core::SyncObject*, bool>;
@@ -126,7 +126,7 @@ class Look {
   std::unordered_map<const core::SyncObject*, Flow> flows_;
   std::uint64_t samples_ = 0, round_ = 1;
   std::uint32_t in_round_ = 0;
-  std::uint64_t stride_ = 1;  // a sample looks at one of each `stride_` processes, in turn
+  std::uint64_t stride_ = 1;  // a sample examines one of each `stride_` processes, in turn
   std::size_t count_ = 0;
 };
 

@@ -2,8 +2,8 @@
 // (rule 10.3).
 //
 // State under the registry's lock: the existing runs, the number of tokens, and the function that
-// looks at standstills. A run reads the number of tokens when nothing in it can go on. When the
-// last token is gone, every run looks again.
+// examines standstills. A run reads the number of tokens when nothing in it can go on. When the
+// last token is destroyed, every run reads it again.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -20,7 +20,7 @@ class Outsiders {
   static Outsiders& all();
   void join(Run& r);
   void leave(Run& r) noexcept;
-  // Sets the function that looks at standstills, for the runs that have none (rule 10.6).
+  // Sets the function that examines standstills, for the runs that have none (rule 10.6).
   void look_by(Run::Look f) noexcept;
   void enter(bool due, bool link = false) noexcept;
   void exit(bool due, bool link = false) noexcept;
@@ -38,8 +38,8 @@ class Outsiders {
   unsigned pins_ = 0;
   std::vector<Run*> runs_;  // the oldest run comes first
   Run::Look look_ = nullptr;
-  unsigned tokens_ = 0;     // the number of tokens whose threads wait for something that is due
-  unsigned strangers_ = 0;  // the number of tokens of threads about which nothing is known
+  unsigned tokens_ = 0;  // the number of tokens whose threads wait for something that is due
+  unsigned unknown_tokens_ = 0;  // the number of tokens of threads about which nothing is known
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

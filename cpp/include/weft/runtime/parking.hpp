@@ -8,10 +8,10 @@
 //                                                       began a standstill; rule 10.6)
 //
 // A host with an event loop of its own does not sleep here. It rests (0 ──end_turn()──► idle),
-// returns to its loop, and counts itself active again in its next turn. The signaller rings the
+// returns to its loop, and counts itself active again in its next turn. The signaller calls the
 // host's bell instead of waking a sleeper.
 //
-// A signal to the program may come after the sleeper has looked for signals and before the kernel
+// A signal to the program may come after the sleeper has checked for signals and before the kernel
 // has put it to sleep. That signal would then wait until some other event wakes the sleeper. So the
 // handler changes the word that the kernel compares, by disturb().
 //
@@ -44,8 +44,8 @@ struct Activity {
   // Called by a sleeper that is counted as asleep. If stood_still() returns true, it is called
   // again after the same time.
   virtual bool stood_still(std::uint32_t /*number*/) noexcept { return false; }
-  // Called by a thread that has slept and is counted active again. If another thread is looking at
-  // all sleepers, awoken() may wait until the look is over.
+  // Called by a thread that has slept and is counted active again. If another thread is examining
+  // all sleepers, awoken() may wait until it has finished.
   virtual void awoken() noexcept {}
 
  protected:
@@ -56,7 +56,7 @@ class Parking;
 
 // Waits for descriptors (io/engine.hpp). An executor of which a process has waited for a descriptor
 // sleeps in a poller, instead of sleeping by itself. A poller is never destroyed, because a thread
-// that rings the poller does not keep the executor alive.
+// that wakes the poller does not keep the executor alive.
 class Poller {
  public:
   // Called instead of prim::park(): sleeps until the word has changed, an event has come, or the
@@ -71,7 +71,7 @@ class Poller {
   virtual void leave() noexcept = 0;
 
   // Ends the sleep of `who` if it sleeps in a poller; otherwise returns false. `which` is the
-  // poller of `who`. It is null if `who` had no poller when the caller looked; `who` may have one
+  // poller of `who`. It is null if `who` had no poller when the caller checked; `who` may have one
   // by now.
   static bool rouse(const Parking& who, Poller* which) noexcept {
     if (which) return which->rouse_if(who);
@@ -84,8 +84,8 @@ class Poller {
   // Makes the poller known to rouse(), once.
   void enlist() noexcept;
   virtual void ring() noexcept = 0;
-  // The executor that sleeps in the poller. A sleeper stores itself here, and then looks at its
-  // word once more; a signaller changes the word, and then looks here.
+  // The executor that sleeps in the poller. A sleeper stores itself here, and then checks its word
+  // once more; a signaller changes the word, and then checks this pointer.
   std::atomic<const Parking*> sleeper_{nullptr};
 
  private:

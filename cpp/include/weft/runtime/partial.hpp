@@ -1,13 +1,13 @@
 // Partial deadlock: finds the processes that no process that can still run will ever wake (rules
 // 10.5, 14.3).
 //
-// A process of one executor takes a look, while no other process of that executor starts to run. So
-// processes that do not run cannot change state. Processes that run, and all others of the run
-// (threads, other executors), count as able to go on, and no holder counts as known for the ends
-// that they hold. The processes that count as able to go on may commit and drop ends meanwhile. So
-// the look first notes which process waits where, then the ends, then again which process waits. A
-// process that is still waiting the second time was not woken by an end that was dropped in
-// between.
+// A process of one executor makes the search, while no other process of that executor starts to
+// run. So processes that do not run cannot change state. Processes that run, and all others of the
+// run (threads, other executors), count as able to go on, and no holder counts as known for the
+// ends that they hold. The processes that count as able to go on may commit and drop ends
+// meanwhile. So the search first notes which process waits where, then the ends, then again which
+// process waits. A process that is still waiting the second time was not woken by an end that was
+// dropped in between.
 //
 //   able: runs, is ready, sleeps, was cancelled, is elsewhere ──solve() (going_on.hpp)──► able, and
 //         those that they may wake; the rest are stuck

@@ -1,7 +1,7 @@
 // The hooks by which a checked program reports to its check (weft/check.hpp). Only code that is
 // compiled with WEFT_CHECKED=1 calls them: in all other code WEFT_POINT expands to nothing.
 //
-// A checked run is cut into steps. A step ends where another process could go first: before an
+// A checked run is cut into steps. A step ends where another process could run first: before an
 // operation begins, where a process parks, after an operation that is over at once, and before a
 // process ends.
 //
@@ -48,13 +48,13 @@ class ThreadProcess;
 class Points {
  public:
   virtual void starts(ProcessBase&) noexcept = 0;
-  // Called when a process is about to release its ends. Returns true if another process goes first;
+  // Called when a process is about to release its ends. Returns true if another process runs first;
   // then this process is in the run queue, and ends when it is run again.
   virtual bool ends_later(ProcessBase&) noexcept = 0;
   virtual void ended(const Group* group, Ending how) noexcept = 0;
 
-  // Called when an operation is about to begin. Returns true if another process goes first; the
-  // operation then begins when its process is run again. `yields` says that the ready processes go
+  // Called when an operation is about to begin. Returns true if another process runs first; the
+  // operation then begins when its process is run again. `yields` says that the ready processes run
   // first (rule 7.7).
   virtual bool pauses(ProcessBase&, bool yields) noexcept = 0;
   virtual void begins(ProcessBase&) noexcept = 0;
@@ -65,7 +65,7 @@ class Points {
   virtual int selects(ProcessBase&, const SelectBegins&) noexcept = 0;
   virtual void selected(ProcessBase&, int guard, bool ended) noexcept = 0;
   // Called when the operation has begun. Returns true if the operation is over and another process
-  // goes first.
+  // runs first.
   virtual bool begun(ProcessBase&, Begun) noexcept = 0;
 
   // These functions report what else happens in a step.

@@ -226,7 +226,7 @@ class ProcessBase : public core::Waiter {
   // until it is fully suspended; otherwise 0.
   prim::atomic<std::uint8_t> runs_on{0};
 
-  // These functions serve a process at which another thread may look while the process runs (a
+  // These functions serve a process that another thread may examine while the process runs (a
   // report on demand, beside components). waits_in() says that the process's own thread begins to
   // wait by `kind`, or goes on if `kind` is null. stands_at() says that this thread has reached
   // this line.
@@ -264,7 +264,7 @@ class ProcessBase : public core::Waiter {
   void set_order(std::uint32_t n) noexcept { core::Node::index = n; }
 
   Identity::Cancel cancel() noexcept { return id.cancel(); }
-  // Meets the requests to the process, except the requests of limits and blocks, which are
+  // Takes note of the requests to the process, except the requests of limits and blocks, which are
   // accounted for elsewhere (Limit::take).
   bool take_cancel() noexcept {
     return cancel().take(Identity::Cancel::asked | Identity::Cancel::host) != 0;
@@ -277,9 +277,8 @@ class ProcessBase : public core::Waiter {
   ProcessBase& operator=(const ProcessBase&) = delete;
 };
 
-// What this thread runs at the moment, and how that process is ending. Ends look at the Context
-// when they are destroyed: a process that an uncaught poison leaves poisons what it holds (rule
-// 4.3).
+// What this thread runs at the moment, and how that process is ending. Ends check the Context when
+// they are destroyed: a process that an uncaught poison leaves poisons what it holds (rule 4.3).
 struct Context {
   ProcessBase* running = nullptr;
   Executor* executor = nullptr;  // the executor that runs the process; null for a thread process
@@ -291,7 +290,7 @@ struct Context {
   // Whether something must be done before another process goes on: `thrown` must be cleared, or the
   // loop must halt.
   bool attention = false;
-  std::weak_ptr<void> poisoned{};  // expires once the Poisoned and its copies are gone
+  std::weak_ptr<void> poisoned{};  // expires once the Poisoned and its copies are destroyed
   void attended() noexcept {
     attention = false;
     thrown = 0;
@@ -306,7 +305,7 @@ inline ProcessBase* this_process() noexcept {
 class Executor {
  public:
   virtual void post(core::Waker*) noexcept = 0;  // makes w runnable; may be called from any thread
-  virtual void nudge() noexcept = 0;             // makes the executor look for cancellations
+  virtual void nudge() noexcept = 0;             // makes the executor check for cancellations
   // Returns whether the executor belongs to the calling thread, and to no other.
   virtual bool here() const noexcept = 0;
   // Returns the operations of a process that is to start on this executor.
@@ -328,18 +327,18 @@ class Executor {
   // Returns the process that runs here. Null means that none runs, or that runs_on tells which one
   // does.
   virtual const ProcessBase* runs_now() const noexcept { return nullptr; }
-  // Makes the executor look for cancellations, like nudge(); but a busy thread looks at the end of
-  // its step.
+  // Makes the executor check for cancellations, like nudge(); but a busy thread checks only at the
+  // end of its step.
   virtual void hurry() noexcept { nudge(); }
-  // Called for a process that runs here and gives way. Looks everywhere, and returns true if no
+  // Called for a process that runs here and gives way. Searches all queues, and returns true if no
   // other process is ready; otherwise the process goes behind the ready processes.
   virtual bool nobody_ready() noexcept { return true; }
   // Returns the poller in which this executor sleeps; `make` makes it at the first call, on one of
   // the executor's threads. Returns null if no process can wait for a descriptor here. Throws what
   // `make` throws.
   virtual class Poller* poller(class Poller& (*)()) { return nullptr; }
-  // Looks everywhere for ready processes, and puts this process behind them. Called for a process
-  // that runs here.
+  // Searches all queues for ready processes, and puts this process behind them. Called for a
+  // process that runs here.
   virtual void give_way(core::Waker* w) noexcept { post(w); }
 
  protected:

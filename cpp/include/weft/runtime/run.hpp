@@ -50,7 +50,7 @@ inline std::atomic<void (*)() noexcept> links_stand{nullptr};
 
 class Run;
 // Serves looks from outside that await an executor, on the executor's own thread, in
-// Run::serve_cancellations(). Null means that nobody has ever looked (look.hpp).
+// Run::serve_cancellations(). Null means that there has never been a look (look.hpp).
 inline std::atomic<void (*)(Run&, Executor&) noexcept> serve_looks{nullptr};
 // Returns whether a process of the run waits where a source brings values (source.hpp). The pointer
 // is null if there has never been a source.
@@ -89,7 +89,7 @@ class Run final : public Activity {
   // that it will certainly act, or is meant to take time (an io call, a socket). Something that is
   // not due may never act, so there may be a standstill.
   void enter_outside(bool due = true) noexcept {
-    if (!due) strangers_.fetch_add(1, std::memory_order_seq_cst);
+    if (!due) not_due_.fetch_add(1, std::memory_order_seq_cst);
     outside_.fetch_add(1, std::memory_order_seq_cst);
   }
   void leave_outside(bool due = true) noexcept;
@@ -139,8 +139,8 @@ class Run final : public Activity {
   // Returns whether no process of the run can go on, and nothing is due.
   bool stands_still() noexcept;
   bool is_standstill(std::uint32_t number) noexcept;
-  // Calls f if all executors sleep; an executor that is woken meanwhile goes on after f. Returns
-  // whether all executors slept.
+  // Calls f if all executors sleep; an executor that is woken meanwhile waits until f has returned.
+  // Returns whether all executors slept.
   template <class F>
   bool while_all_sleep(F&& f) {
     const std::lock_guard g(door_);
@@ -224,7 +224,7 @@ class Run final : public Activity {
   // Lists the executor e, with which the run began, under its key. The owner of the key must keep
   // it during the run.
   void list(const void* key, Executor& e);
-  // Returns the place of e in the list; RunsAt::group if it is not there.
+  // Returns the place of e in the list; RunsAt::group if e is not in the list.
   RunsAt which_executor(const Executor& e) const noexcept;
   // Returns the run's part of type T, which is made when it is first used. Parts own further
   // threads that end with the run.
@@ -252,7 +252,7 @@ class Run final : public Activity {
   void withdraw_block(ProcessBase& owner) noexcept;
   template <class F>
   void each_process(F&& f);
-  // Calls f while no group comes, goes or changes its owner. So f can walk up through the groups
+  // Calls f while no group is made, ends or changes its owner. So f can walk up through the groups
   // above a live process.
   template <class F>
   void still(F&& f);
@@ -310,7 +310,7 @@ class Run final : public Activity {
   }
   // Returns how many of the things in outside_ may never act, as far as is known here.
   std::int32_t unsure() const noexcept {
-    return strangers_.load(std::memory_order_seq_cst) +
+    return not_due_.load(std::memory_order_seq_cst) +
            (links_are_asked.load(std::memory_order_relaxed)
                 ? due_tokens.load(std::memory_order_seq_cst)
             : links_stand.load(std::memory_order_relaxed)
@@ -333,7 +333,7 @@ class Run final : public Activity {
 
   prim::atomic<std::int32_t> active_{0};
   prim::atomic<std::int32_t> outside_{0};
-  prim::atomic<std::int32_t> strangers_{0};  // how many of outside_ are not due
+  prim::atomic<std::int32_t> not_due_{0};  // how many of outside_ are not due
   // The door: while it is closed, threads that wake up wait (written under door_).
   prim::atomic<std::uint32_t> closed_{0};
   prim::Mutex door_;

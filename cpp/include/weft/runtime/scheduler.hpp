@@ -50,7 +50,7 @@ class Scheduler final : public Executor {
   void hurry() noexcept override {
     nudge();
     // The scheduler reads the flag plainly at each step: an atomic read would cost an instruction.
-    // If the flag is stored at this moment, the scheduler looks after some steps all the same.
+    // If the flag is stored at this moment, the scheduler still checks it after some steps.
     prim::store_to(context_.attention, true, std::memory_order_relaxed);
   }
   // Returns the operations for processes whose home is this scheduler. May be called from any
@@ -198,7 +198,7 @@ class Scheduler final : public Executor {
   void* host() const noexcept { return parking_.host; }
 
  private:
-  // The number of steps between two looks at the inbox and the clock.
+  // The number of steps between two checks of the inbox and the clock.
   static constexpr unsigned kLook = 64;
   // The maximum time in ns between two readings of the clock in a turn, if steps are short.
   static constexpr std::int64_t kGlance = 8000;
@@ -268,7 +268,7 @@ class Scheduler final : public Executor {
       if (context.attention) context.attended();
       context.running = nullptr;
       if (w->ops->frame) o->resumes(*static_cast<ProcessBase*>(w), &context);
-      // A process without a frame to resume tells the observer itself that it goes on.
+      // A process without a frame to resume notifies the observer itself that it resumes.
       step(w, context);
       o->suspended(context.running, &context, !queue_.empty());
       if (++handed_on_ % kLook == 0 || parking_.signalled()) look_around();
@@ -334,7 +334,7 @@ class Scheduler final : public Executor {
   core::RunQueue queue_;
   core::SpinLock homed_lock_;
   std::forward_list<ProcessOps> homed_;
-  std::uint8_t halt_ = 0;  // why the loop must look before it goes on: kStop, kWatched
+  std::uint8_t halt_ = 0;  // what the loop must check before it goes on: kStop, kWatched
   bool looping_ = false;
   unsigned handed_on_ = 0;
   unsigned stride_ = 1;  // how many steps of a turn pass between two readings of the clock

@@ -8,7 +8,7 @@
 //
 // Invariants
 //  1 The thread that brings something to the channel holds an Outside(due) meanwhile. Otherwise a
-//    run might look just after a process has received its value and before the process goes on:
+//    run might check just after a process has received its value and before the process goes on:
 //    then the run would find neither a process that waits there nor one that runs.
 //  2 The list of sources is protected by the lock of Sources, under which no other lock is taken.
 #pragma once

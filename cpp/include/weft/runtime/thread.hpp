@@ -60,7 +60,7 @@ class ThreadProcess : public ProcessBase, public Executor {
     Context* outer_context_;
   };
 
-  // Called when the executor on which the process ran goes away. The process is then its own
+  // Called when the executor on which the process ran is destroyed. The process is then its own
   // executor again.
   void on_its_own() noexcept { ops = &kOps; }
 
@@ -123,7 +123,7 @@ class ThreadProcess : public ProcessBase, public Executor {
   prim::atomic<std::int32_t> cpu_clock{0};
 
  private:
-  struct Lone;  // the Activity of a thread in no run
+  struct NoRunActivity;  // the Activity of a thread in no run
   static void wake(core::Waker* w) noexcept { self_of(w)->parking_.signal(Parking::woken); }
   static ThreadProcess* self_of(core::Waker* w) noexcept {
     return static_cast<ThreadProcess*>(static_cast<ProcessBase*>(w));

@@ -111,8 +111,8 @@ class Together {
         p_->op = nullptr;
         return true;
       }
-      // A channel ended before the process slept, when some operations were not there yet to be
-      // withdrawn.
+      // A channel ended before the process slept, when some operations had not begun and could not
+      // be withdrawn.
       if (w & kEnded) {
         word_.lower(kEnded);
         withdraw_rest();

@@ -70,7 +70,7 @@ class Asking : private Inquirer {
   void say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool waits, bool whole = true);
   // Stops waiting for answers to this program's own round, and returns those that have come.
   Buffer give_up();
-  // Tells all programs what this program's latest round has shown.
+  // Tells all programs the result of this program's latest round.
   void tell(Bytes what) { tell_all(me_, round_, what, nullptr); }
 
   std::uint64_t me() const noexcept { return me_; }

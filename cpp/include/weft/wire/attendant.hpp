@@ -2,8 +2,8 @@
 // a thread of the wire's own does it (WIRE.md 12.4). This file needs Linux.
 //
 // A program has one attendant while it has such links. At most one of the program's threads, the
-// *looker*, looks at all links: a thread that would wait anyway (at a channel of its own, at a far
-// end …), or the bells' thread if a bell was rung while no other thread looked. The looker receives
+// *looker*, polls all links: a thread that would wait anyway (at a channel of its own, at a far end
+// …), or the bells' thread if a bell was rung while no other thread polled. The looker receives
 // what the peers have published, spins for a moment if a peer runs on another CPU, then parks on
 // its own word and on all bells at once. The death of a peer shows in two ways: in its life word, a
 // futex at which the bells' thread waits, and as end of file on its socket, which the watching
@@ -50,7 +50,7 @@ class Attended {
   // Called when the socket is readable or writable. Sets `watched` to false when nothing more can
   // come.
   virtual void readable() noexcept = 0;
-  // Called when the peer has gone. Receives what the peer has published, then ends the link.
+  // Called when the peer has ended. Receives what the peer has published, then ends the link.
   virtual void gone(const char* how) noexcept = 0;
   // Called on the watching thread, outside of steps. From now on the link may enter().
   virtual void adopted() noexcept = 0;
@@ -71,7 +71,7 @@ class Attended {
   std::atomic<prim::atomic<std::uint32_t>*> life{nullptr};
   std::atomic<bool> waits_for_room{false}, waits_for_socket{false}, owed{false}, soft{false};
   // Both flags are set for the bells' thread, which handles them at its next tick. `late` asks it
-  // to ring the peer, `left` to look at this link.
+  // to ring the peer's bell, `left` to poll this link.
   std::atomic<bool> late{false}, left{false};
 
  protected:
@@ -155,14 +155,14 @@ class Attendant {
   // adopted(), and its let_go() when it is over.
   void adopt(std::shared_ptr<Attended> l) {
     {
-      const std::lock_guard g(foundlings_lock_);
-      foundlings_.push_back(std::move(l));
+      const std::lock_guard g(unadopted_lock_);
+      unadopted_.push_back(std::move(l));
     }
     look_at_sockets();
   }
   void look_at_sockets() noexcept {
     const std::uint64_t one = 1;
-    // The thread has been rung already.
+    // The thread has been woken already.
     if (::write(control_fd_.get(), &one, sizeof(one)) < 0) return;
   }
   void leave(Attended& l, Life& w) {
@@ -171,15 +171,16 @@ class Attendant {
     w.end();
   }
   // Called by the watching thread, from Attended::readable(). The hand-shake of the link is over,
-  // so the looker may look at the link.
+  // so the looker may poll the link.
   void opened(Attended& l) {
     const Change c(*this, true);
     l.open = true;
   }
 
-  // Called in a step, after something was published: rings the peer, or puts that off. It is put
-  // off if the peer is parked and shares the only CPU with this thread; if the peer stands by, and
-  // no party waits for what was published; or if this thread is about to wait (Lazily).
+  // Called in a step, after something was published: rings the peer's bell, or puts that off. It is
+  // put off if the peer is parked and shares the only CPU with this thread; if the peer is in
+  // standby, and no party waits for what was published; or if this thread is about to wait
+  // (Lazily).
   void knock(Attended& l, bool hurries) noexcept {
     Direction& d = l.outlet.direction();
     const std::uint32_t who = d.bell.who.load(std::memory_order_seq_cst);
@@ -198,9 +199,9 @@ class Attendant {
 
  private:
   static constexpr long kWaitv = 449;
-  // How often the looker looks at all links before it checks the peers' life words again.
+  // How often the looker polls all links before it checks the peers' life words again.
   static constexpr int kRounds = 16;
-  // How often in a row the looker may receive only what wakes other threads and not itself.
+  // How often in a row the looker may receive only frames that wake other threads and not itself.
   static constexpr int kInVain = 3;
   // The ticking ends after this many ticks in which nothing was put off.
   static constexpr int kQuiet = 8;
@@ -211,7 +212,7 @@ class Attendant {
   static constexpr std::uint32_t kShared = 2, kPrivate = 2 | 128;  // for words of 32 bits
   using Words = std::array<Waited, 2 * kLinks + 2>;
 
-  // Asks the looker to stop looking, and makes a change of the list of links. `held` says that the
+  // Asks the looker to stop polling, and makes a change of the list of links. `held` says that the
   // caller already holds the lock of the list.
   class Change {
    public:
@@ -258,7 +259,7 @@ class Attendant {
             0 &&
         errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
       // The system lacks memory for this call, or a filter of system calls has been set since the
-      // program began. The caller looks again after a while, and keeps no CPU busy meanwhile.
+      // program began. The caller polls again after a while, and keeps no CPU busy meanwhile.
       prim::park(*reinterpret_cast<prim::atomic<std::uint32_t>*>(w[0].at),
                  static_cast<std::uint32_t>(w[0].value), std::min(until, prim::now() + 1'000'000));
   }
@@ -285,7 +286,8 @@ class Attendant {
     for (Attended* l : links_)
       if (l->busy()) l->take();
   }
-  // Ends this thread's time as the looker: from now on a thread looks only after it has been rung.
+  // Ends this thread's time as the looker: from now on a thread polls only after a bell has been
+  // rung.
   void stand_by() noexcept {
     say(Bell::standby);
     for (int round = 0; round < 4 && anything(); ++round) take_all();
@@ -302,7 +304,7 @@ class Attendant {
   void begin_to_look() noexcept {
     say(Bell::looking);
     for (Attended* l : links_) {
-      // The flag is cleared before the peer is rung, so a flag that another thread sets from now on
+      // The flag is cleared before the bell is rung, so a flag that another thread sets from now on
       // stays set.
       if (!l->owed.load(std::memory_order_relaxed) || !l->owed.exchange(false)) continue;
       if (const Knock k = wire::knock(l->outlet.direction().bell, true, false); k.wake)
@@ -312,7 +314,7 @@ class Attendant {
     }
     take_all();
   }
-  // Rings the bells that were to be rung before parking, unless the peer has looked meanwhile.
+  // Rings the bells that were to be rung before parking, unless the peer has polled meanwhile.
   void pay_owed() noexcept {
     Lazily::paid();
     for (Attended* l : links_)
@@ -394,8 +396,8 @@ class Attendant {
       here.spin_time.in_vain();
   }
 
-  // On one CPU, a peer that also looks is about to run, and this thread runs again when the peer
-  // looks for an answer. So no thread sleeps or is woken. Peers that have parked are woken first.
+  // On one CPU, a peer that also polls is about to run, and this thread runs again when the peer
+  // polls for an answer. So no thread sleeps or is woken. Peers that have parked are woken first.
   static runtime::GivingWay& giving_way_here() noexcept {
     static thread_local runtime::GivingWay here;
     return here;
@@ -442,9 +444,9 @@ class Attendant {
     looks_.unlock();
     return came();
   }
-  // Parks the thread. Returns false if the thread must sleep without looking, because another
-  // thread looks or is about to look, or because this thread has received only frames for other
-  // threads, and the next thread that waits must look. `spins` says that the thread has not called
+  // Parks the thread. Returns false if the thread must sleep without polling, because another
+  // thread polls or is about to poll, or because this thread has received only frames for other
+  // threads, and the next thread that waits must poll. `spins` says that the thread has not called
   // attend() before.
   bool park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until,
             bool spins) noexcept {
@@ -490,14 +492,14 @@ class Attendant {
   // waits for what was published ---
 
   bool put_off(std::atomic<bool>& what) noexcept {
-    // The flag was set already. The next tick clears the flag before it looks at the link, so that
+    // The flag was set already. The next tick clears the flag before it polls the link, so that
     // tick handles what this thread has put off too.
     if (what.load(std::memory_order_seq_cst) && ticking_.load(std::memory_order_seq_cst))
       return true;
     const std::uint32_t n = put_off_.fetch_add(1, std::memory_order_relaxed);
     what.store(true,
                // `what` is stored before the check whether the ticks go on, because the last tick
-               // looks at the flags after it has ended the ticks.
+               // checks the flags after it has ended the ticks.
                std::memory_order_seq_cst);
     if (ticking_.load(std::memory_order_seq_cst)) return true;
     if (n > 8 && !ticking_.exchange(true)) kick();
@@ -544,15 +546,15 @@ class Attendant {
           }
         }
       }
-      // The loop repeats until some thread has looked: this thread or the looker, which may just be
+      // The loop repeats until some thread has polled: this thread or the looker, which may just be
       // leaving.
       if (look) {
         if (wanted_.load() == 0 && looks_.try_lock()) {
           say(Bell::looking);
           (void)peers_elsewhere();
           take_all();
-          // On one CPU the peers that are rung run now, and their answers need no bell, because
-          // this thread still looks.
+          // On one CPU the peers whose bells are rung run now, and their answers need no bell,
+          // because this thread still polls.
           for (int round = 0; round < kRounds && (anybody_to_pay() || anything_soon()); ++round) {
             pay();
             take_all();
@@ -603,8 +605,8 @@ class Attendant {
   void look_after_foundlings() {
     std::vector<std::shared_ptr<Attended>> fresh;
     {
-      const std::lock_guard g(foundlings_lock_);
-      fresh.swap(foundlings_);
+      const std::lock_guard g(unadopted_lock_);
+      fresh.swap(unadopted_);
     }
     for (auto& l : fresh) {
       l->adopted();
@@ -648,9 +650,9 @@ class Attendant {
   std::atomic<int> wanted_{0};
   std::vector<Attended*> links_;
   // This lock may be taken in a step or outside one; no other lock is taken while it is held.
-  std::mutex foundlings_lock_;
+  std::mutex unadopted_lock_;
   // Links not yet adopted; links that the watching thread has adopted.
-  std::vector<std::shared_ptr<Attended>> foundlings_, adopted_;
+  std::vector<std::shared_ptr<Attended>> unadopted_, adopted_;
   Life::List lives_;
   prim::atomic<std::uint32_t> control_{0};
   Descriptor control_fd_;

@@ -55,7 +55,7 @@ class FarWait : public FarOp {
   }
   runtime::ProcessBase& process() const noexcept { return *process_; }
   const runtime::OpKind& kind() const noexcept { return kind_; }
-  // Looks at the outcome of an operation that is over. Returns if the operation has committed,
+  // Checks the outcome of an operation that is over. Returns if the operation has committed,
   // otherwise throws. The exception names the guard with index `guard`; -1 stands for a plain
   // operation.
   void look(const core::SyncObject& at, const char* verb, int guard,

@@ -4,7 +4,7 @@
 //   // if this program dies in this block the next reader receives the value
 //   { auto x = co_await r.extended(wire::redeliver); use(*x); }
 //
-// The home holds the writer until x is destroyed, or this program is gone. x.give_back() returns
+// The home holds the writer until x is destroyed, or this program has ended. x.give_back() returns
 // the value to the channel: the next reader receives it before anything that was written later.
 // Only a read with redeliver can give its value back. For such reads the home keeps the value as it
 // was sent, and a large value goes by copy.

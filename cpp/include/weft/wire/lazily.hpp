@@ -1,5 +1,5 @@
 // A thread makes a Lazily to announce that it is about to wait. A link may then put off ringing a
-// bell until the thread parks, and the bell is rung only if the peer has not looked by then.
+// bell until the thread parks, and the bell is rung only if the peer has not polled by then.
 //
 //   Lazily ──a bell is not rung: owe()──► owes ──the thread parks, or attends: paid()──► done
 //                                            └──it does not wait: not_so()──► done

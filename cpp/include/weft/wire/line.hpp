@@ -272,8 +272,8 @@ class Line {
   std::optional<Resender> resender_;  // set once the line is linked
   const char* lost_ = nullptr;
   bool says_start_ = false, holds_ = false;
-  // A packet of the peer has come. From now on the peer's START names this side, unless the peer
-  // has begun anew.
+  // Whether a packet of the peer has come. From then on the peer's START names this side, unless
+  // the peer has restarted.
   bool knows_me_ = false;
   // The time at which a START came that did not name this side and that no packet has followed.
   std::int64_t unnamed_at_ = kNever;

@@ -178,7 +178,7 @@ class LinkBase : protected Link {
  private:
   static void check_name(const std::string& name) {
     if (name.size() > 150 || name.find('\0') != std::string::npos)
-      weft::detail::bad_use("give: a name of at most 150 bytes, none of them zero");
+      weft::detail::bad_use("give: expected a name of at most 150 bytes, none of them zero");
   }
   template <class T, class E>
   void give_either(E e, bool writes, const std::string& name) {

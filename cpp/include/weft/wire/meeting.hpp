@@ -52,7 +52,7 @@ inline std::string meeting_path(const std::string& name, const MeetingOptions& o
   if (::lstat(directory.c_str(), &s) != 0 || !S_ISDIR(s.st_mode))
     no_meeting(name, directory + " is not a directory");
   if (!o.other_users && (s.st_uid != ::getuid() || (s.st_mode & 077) != 0))
-    no_meeting(name, "others may enter its directory " + directory +
+    no_meeting(name, "other users may enter its directory " + directory +
                          ": make it your own, with chmod 700, or set other_users");
   const std::string path = directory + "/" + name;
   if (path.size() >= sizeof(sockaddr_un::sun_path))
@@ -119,7 +119,7 @@ class Meeting {
 
   // Waits for the next program that connects. A program of another user is refused, and on_refused
   // is called. Returns null after close(). Called by one thread at a time. The hand-shake is left
-  // to link->greeted(), so a program that says nothing does not hold up the programs that come
+  // to link->greeted(), so a program that sends nothing does not hold up the programs that come
   // after it.
   std::unique_ptr<StreamLink> next() {
     const Outside waiting;
@@ -130,12 +130,12 @@ class Meeting {
       Descriptor s(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (s.get() < 0) {
         if (errno == EMFILE || errno == ENFILE)
-          detail::no_meeting(name_,
-                             "no descriptor is left for who comes: close some, or raise the limit");
+          detail::no_meeting(
+              name_, "no descriptor is left for a new session: close some, or raise the limit");
         continue;  // The program has closed the connection again.
       }
       if (!options_.other_users && !detail::same_user(s.get())) {
-        refused("a program of another user came");
+        refused("a program of another user tried to connect");
         continue;
       }
       return std::make_unique<StreamLink>(space_, s.release());
@@ -204,7 +204,7 @@ inline std::unique_ptr<StreamLink> meet(const std::shared_ptr<Space>& space,
     detail::no_meeting(name, path + ": " + std::strerror(errno));
   }
   if (!o.other_users && !detail::same_user(s.get()))
-    detail::no_meeting(name, "it was opened by another user: set other_users if that is meant");
+    detail::no_meeting(name, "it was opened by another user: set other_users if that is intended");
   auto link = std::make_unique<StreamLink>(space, s.release());
   if (const std::string why = link->greeted(); !why.empty()) detail::no_meeting(name, why);
   return link;

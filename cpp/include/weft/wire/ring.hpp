@@ -5,17 +5,17 @@
 // once, checked, and used from the copy. This side's position in the ring is kept in its own
 // memory.
 //
-// The bell: a thread that publishes rings the bell only if no thread of the reader looks.
+// The bell: a thread that publishes rings the bell only if no thread of the reader polls.
 //
 //   standby ──a thread that waits begins to look──► looking ──it parks──► parked ──knock()──► looking
 //      ▲ └──knock()──► rung ──the bell's own thread looks──► looking          │
 //      └────────────────────────────────leaves, and looks once more───────────┘
 //
 // Invariants
-//  1 A thread that writes `who` on the reader's side then looks into the ring before it parks or
+//  1 A thread that writes `who` on the reader's side then checks the ring before it parks or
 //    leaves. A thread that publishes reads `who` after it has published. Both accesses are
-//    sequentially consistent, so one of the two threads sees the other: no frame lies in the ring
-//    while no thread looks.
+//    sequentially consistent, so one of the two threads sees the other: no frame stays in the ring
+//    unnoticed.
 //  2 `tail - head` is at most the size; anything else is the other side's fault.
 #pragma once
 #include <algorithm>
@@ -44,7 +44,7 @@ struct Direction {
   prim::atomic<std::uint32_t> urgent{0};
   alignas(64) prim::atomic<std::uint32_t> head{0};  // how many bytes were taken; wraps
   alignas(64) Bell bell;                            // the bell of the reader
-  // The CPU on which the reader last looked; this is only a hint.
+  // The CPU on which the reader last polled; this is only a hint.
   alignas(64) prim::atomic<std::uint32_t> cpu{UINT32_MAX};
 };
 
@@ -136,8 +136,8 @@ class Inlet {
            d_->starved.exchange(0, std::memory_order_seq_cst) != 0;
     return n;
   }
-  // Announces how this side waits. Called by the thread that looks. After the call, and before that
-  // thread parks or leaves, it must look at the ring once more.
+  // Announces how this side waits. Called by the thread that polls. After the call, and before that
+  // thread parks or leaves, it must check the ring once more.
   void say(Bell::Who who) noexcept { d_->bell.who.store(who, std::memory_order_seq_cst); }
   bool may_park() noexcept {
     say(Bell::parked);

@@ -146,12 +146,12 @@ class SerialLink final : public LinkBase {
 
   void flush() noexcept override {
     pump();
-    // ring() wakes the link's thread, which has something to wait for now.
+    // ring() wakes the link's thread, which must now wait for something else.
     if (std::this_thread::get_id() != thread_id_) ring();
   }
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // The pipe is full: the thread is rung already.
+    if (::write(bell_[1], &one, 1) < 0) return;  // A full pipe: the thread is already woken.
   }
 
   // Puts frames into packets, and sends as many packets as the line takes.

@@ -94,7 +94,7 @@ class Session {
   void greet();
   // Takes in received bytes, in any pieces. Nothing may change the bytes during the call.
   void input(Bytes in);
-  // Called by the link when the peer is gone.
+  // Called by the link when the peer has ended.
   void lost(const std::string& why) { end(why, false); }
   // Ends the session in good order, and tells the peer why.
   void bye(const std::string& why) { end(why, true); }

@@ -98,7 +98,8 @@ class ShmLink final : public LinkBase, private Attended {
     const Hello hello;
     const std::array<int, 2> fds{for_peer_[0].get(), for_peer_[1].get()};
     const bool sent = send_descriptors(socket, std::as_bytes(std::span(&hello, 1)), fds);
-    // If the peer is gone already, its end is reported when the attendant finds the socket closed.
+    // If the peer has ended already, its end is reported when the attendant finds the socket
+    // closed.
     if (!sent && errno != EPIPE && errno != ECONNRESET)
       return "the descriptor is not of a Unix socket, or nothing can be sent there";
     for_peer_ = {};

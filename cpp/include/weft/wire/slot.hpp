@@ -5,11 +5,11 @@
 //   descriptor if the peer needs one ──► there: take(): mapped, or known from before
 //     ──the last view is dropped──► the share is given back ──all shares are──► make() again
 //
-// The head of a segment counts its shares. A program that is killed never gives its shares back.
-// A segment whose shares do not come back is removed from the list `made` when that list is full,
-// and its memory is freed with the last mapping. A mapping of another program's segment with shares
+// The head of a segment counts its shares. A program that is killed never gives its shares back. A
+// segment whose shares do not come back is removed from the list `made` when that list is full, and
+// its memory is freed with the last mapping. A mapping of another program's segment with shares
 // that do not come back is dropped when no session is open that could still bring the segment. So
-// nothing has to be cleaned up, and no program has to be asked.
+// nothing has to be cleaned up, and no program has to be queried.
 //
 // The head also names the spaces that have the segment mapped and keep it mapped. A value goes to
 // these spaces without a descriptor.
@@ -19,7 +19,7 @@
 //    share; then they belong to the owner of the value.
 //  2 At most kOpen segments of a program have a descriptor. A value beyond that is held as bytes.
 //  3 A program that lends takes the share first, and then reads which spaces are named. A program
-//    that drops a mapping removes its name first, then looks for shares, and keeps the mapping
+//    that drops a mapping removes its name first, then checks for shares, and keeps the mapping
 //    while there are any. So one of the two programs sees the other, and a segment that comes
 //    without a descriptor is always known.
 #pragma once

@@ -9,7 +9,7 @@
 //
 // Invariants
 //  1 A visitor's waker may be called on any thread, and waits for no lock. It makes a step itself
-//    only if no thread is in one. A thread in a step looks for wakers again after it has released
+//    only if no thread is in one. A thread in a step checks for wakers again after it has released
 //    the lock. The waker and the thread both use a read-modify-write of `fresh_`, so one of the two
 //    sees the other, and no waker is forgotten.
 //  2 In a step no lock of a channel is held when a link is called, and no code of the user's runs
@@ -90,7 +90,7 @@ class Inquirer {
   ~Inquirer() = default;
 };
 
-// Further information about a peer that is gone, if this program has started the peer's program.
+// Further information about a peer that has ended, if this program has started the peer's program.
 class Fate {
  public:
   // Returns text for people, which is appended to the reason. Not called in a step.

@@ -15,7 +15,7 @@
 // or a timeout that has expired) is over once all homes have been asked: `cancelled` (WIRE.md 5.9).
 //
 // Invariants (the space's lock)
-//  1 trying_ is the part that has been asked and has not answered. No other part can commit.
+//  1 trying_ is the part that was told to try and has not answered. No other part can commit.
 //  2 whole_.over() is called once, when no part can receive any more messages; it is not called if
 //    begin() returns that the choice is over. Nothing of this object is used after that call: the
 //    process that waits goes on, and destroys the object.

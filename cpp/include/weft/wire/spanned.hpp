@@ -1,9 +1,9 @@
 // One home's part of a choice that spans, which has guards at other homes too (WIRE.md 5).
 //
-// The choice is decided at its *place*, the space of the process that makes it. So the home never
-// commits the choice unasked. The home watches the channels for the choice, and reports when a
-// guard might be ready. When the home is asked to try, it begins an ordinary operation at these
-// channels, and withdraws the operation if it finds no partner.
+// The choice is decided at its *place*, the space of the process that makes it. So the home commits
+// the choice only when the place tells it to try. The home watches the channels for the choice, and
+// reports when a guard might be ready. When the home is asked to try, it begins an ordinary
+// operation at these channels, and withdraws the operation if it finds no partner.
 //
 //   begin(), and it is asked at once ──► as attempt()
 //      └──► watches ──attempt()──► met: over() │ no partner: not_ready(), watches again
@@ -74,8 +74,8 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   void attempt(std::uint32_t first, std::uint32_t n);
   // Withdraws an attempt that is queued. Does nothing if that is too late, or there is no attempt.
   void withdraw();
-  // The choice's place is gone, or the choice has committed elsewhere. If an attempt can no longer
-  // be withdrawn, its value is lost.
+  // Called when the choice's place has ended, or the choice has committed elsewhere. If an attempt
+  // can no longer be withdrawn, its value is lost.
   void close();
   // making() returns whether commit() has asked for a value; made() takes that value. made()
   // without arguments says that the value is in the guard's room. made(value) returns false if the

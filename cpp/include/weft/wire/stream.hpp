@@ -136,7 +136,7 @@ class StreamLink final : public LinkBase {
   }
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // The pipe is full: the thread is rung already.
+    if (::write(bell_[1], &one, 1) < 0) return;  // A full pipe: the thread is already woken.
   }
 
   void serve() {
@@ -152,7 +152,7 @@ class StreamLink final : public LinkBase {
         served_by_ = std::this_thread::get_id();
       }
       // Bytes that this thread's own step could not send. Another thread that leaves bytes later
-      // rings the bell.
+      // wakes this one.
       const bool sending = unsent_.load(std::memory_order_relaxed);
       pollfd fds[] = {{socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), 0},
                       {bell_[0], POLLIN, 0}};

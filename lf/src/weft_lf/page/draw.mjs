@@ -1,4 +1,5 @@
-// Draws the program of the page (weft_lf/drawing.py describes the data), and shows what is clicked.
+// Draws the program of the page (weft_lf/drawing.py describes the data), and shows details of a
+// clicked part.
 //
 //   data ──► layout()  places the boxes of a reactor in columns, so that edges go to the right; the
 //              │       inner reactors first; size() makes a folded reactor one box

@@ -2,10 +2,10 @@
 // start and end, their ends and operations. A process is a coroutine of csp_scheduler.hpp, and scheduler.start<f>(arguments…)
 // starts it (rule 19.6).
 //
-// If a channel has ended, and the process of an operation does not ask about that, the process is
-// ended where it stands: its frame is destroyed. That happens in the scheduler's loop, never within
-// the operation, since a coroutine that runs cannot be destroyed. The loop resumes a frame through
-// the frame's first word; end() replaces this word by the address of end_here().
+// If a channel has ended, and the process of an operation does not check for that, the process is
+// ended at that operation: its frame is destroyed. That happens in the scheduler's loop, never
+// within the operation, since a coroutine that runs cannot be destroyed. The loop resumes a frame
+// through the frame's first word; end() replaces this word by the address of end_here().
 //
 //   an operation ─met its partner───────────────► the process goes on
 //        │      └─found an end: begun() ─asked about──► it goes on, and gets the status
@@ -56,12 +56,12 @@ namespace detail {
 
 struct OnThisCore {
   mcu::Scheduler* making = nullptr;  // the scheduler of the processes that the core makes
-  std::uint8_t dying = 0;  // the strength of the poison that ends the process whose frame goes
+  std::uint8_t dying = 0;  // the strength of the poison that ends the process of a dying frame
 };
 inline constinit OnThisCore on_cores[WEFT_CORES];
 inline OnThisCore& on_this_core() noexcept { return on_cores[weft_core()]; }
 
-// How many of the ways in which a channel ends a process asks about: retired, poisoned, died, ….
+// Which of the ways in which a channel can end a process checks for: retired, poisoned, died, ….
 enum class Asks : std::uint8_t { nothing = 0, retirement = 1, everything = 8 };
 static_assert(static_cast<int>(Status::retired) + 1 == static_cast<int>(Status::poisoned));
 
@@ -120,7 +120,7 @@ namespace detail {
 
 class PlacedPromise : public mcu::Process::promise_type {
   using Base = mcu::Process::promise_type;
-  // The beginning of a coroutine's frame, with every compiler that we know.
+  // The beginning of a coroutine's frame, the same with every known compiler.
   struct Frame {
     void (*resume)(void*);
     void (*destroy)(void*);
@@ -159,7 +159,7 @@ class PlacedPromise : public mcu::Process::promise_type {
 
   Frame& frame() noexcept { return *static_cast<Frame*>(Handle::from_promise(*this).address()); }
 
-  // Returns whether `s` is an end that the process does not ask about.
+  // Returns whether `s` is an end that the process does not check for.
   bool unasked(Status s) const noexcept {
     return static_cast<unsigned>(s) >=
            static_cast<unsigned>(Status::retired) + static_cast<unsigned>(asks);
@@ -239,7 +239,7 @@ template <class T, core::Side S, Asks A>
 struct PlacedOp {
   union {
     mcu::ChannelEngine<T>* channel;
-    PlacedPromise* me;  // set from await_suspend on, if the process asks
+    PlacedPromise* me;  // set from await_suspend on, if the process checks for the end
   };
   union {
     T value;
@@ -260,7 +260,7 @@ struct PlacedOp {
     else
       return begin<T, S>(p, c, &value);
   }
-  // Called once, since the process no longer asks after that.
+  // Called once, since the process no longer checks after that.
   Status outcome() noexcept {
     me->asks = Asks::nothing;
     return me->status;
@@ -378,7 +378,8 @@ inline constexpr bool kOnBoard = [] {
   return true;
 }();
 
-// Called when an end goes: poisons its channel if a poison is ending the process (rule 4.3).
+// Called when an end is destroyed: poisons its channel if a poison is ending the process (rule
+// 4.3).
 template <class T>
 [[gnu::noinline]] void spread(mcu::ChannelEngine<T>* c) noexcept {
   const std::uint8_t s = on_this_core().dying;
@@ -458,7 +459,7 @@ class Barrier {
     }
     static void await_resume() noexcept {}
   };
-  // Waits until every enrolled party has come; co_await the result.
+  // Waits until every enrolled party has arrived; co_await the result.
   [[nodiscard]] Sync sync() const noexcept { return {barrier_}; }
   void enrol() const noexcept { barrier_->enrol_party(); }
   void resign() const noexcept {

@@ -1,5 +1,5 @@
-// bench.hpp for a board in QEMU, where nobody drives pins: an actor makes an interrupt line pending,
-// at the times at which run.mjs makes edges. No pin is watched.
+// bench.hpp for a board in QEMU, where no test drives pins: an actor makes an interrupt line
+// pending, at the times at which run.mjs makes edges. No pin is watched.
 #pragma once
 #include <cstdint>
 

@@ -66,7 +66,7 @@ static void __attribute__((noinline)) weft_rx_drain(weft_rx_env *env) {
 #endif
 }
 /* Return true if the time t has come and no earlier event can come any more. Return false if an
- * event has come, so that the caller must look again. */
+ * event has come, so that the caller must check again. */
 WEFT_INLINE bool weft_rx_reach(weft_rx_env *env, weft_rx_time t) {
   for (;;) {
     bool due = (WEFT_RX_FAST && env->fast) || !weft_rx_before(weft_rx_clock(), t);
@@ -133,7 +133,7 @@ WEFT_INLINE void weft_rx_take_timers(weft_rx_env *env, weft_rx_timer *n, weft_rx
   weft_rx_take_tag(env, t, 0);
 }
 /* Collect any tag except that of a timer alone. Return false if there is nothing to run yet and the
- * caller must look for events again. */
+ * caller must check for events again. */
 WEFT_HOT_PART(weft_rx_collect)
 static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   if (env->stopping) return false;

@@ -28,7 +28,7 @@ static uint32_t weft_rx_stop_step;
 /* The following functions are called with the lock held. */
 static void weft_rx_tell(weft_rx_env *env) { WEFT_POKE(env->news, 1); }
 /* Called when the `next` of some enclave has risen, or the enclave is idle or done. Make the
- * enclaves that this enclave held back look again. Return whether some thread must be woken. */
+ * enclaves that this enclave held back check again. Return whether some thread must be woken. */
 static bool weft_rx_tell_blocked(weft_rx_env *but) {
   bool any = false;
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++)
@@ -97,7 +97,7 @@ static bool weft_rx_publish(weft_rx_env *env, weft_rx_time t) {
 #endif
 }
 /* Return whether the tag at t, which is due, may begin. If not, wait until there is a reason to
- * look again. */
+ * check again. */
 static bool weft_rx_granted(weft_rx_env *env, weft_rx_time t) {
 #if WEFT_RX_LINKS
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);

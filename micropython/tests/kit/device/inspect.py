@@ -1,5 +1,5 @@
-"""The one function of inspect that scenarios use. Whatever its argument, it tells the scenarios
-whether they run on coroutines or on threads."""
+"""The one function of inspect that scenarios use. Whatever its argument, its result shows whether
+the scenarios run on coroutines or on threads."""
 
 import kit
 

@@ -1,4 +1,4 @@
-"""A minimal threading module, for scenarios that import it but need no more of it on
+"""A minimal threading module, for scenarios that import it but need nothing else of it on
 MicroPython."""
 
 

@@ -1,4 +1,4 @@
-"""`process * n` and `Channel() * n` make several processes or channels alike, as in PyCSP."""
+"""`process * n` and `Channel() * n` make several equal processes or channels, as in PyCSP."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _room(what: str, n: int) -> list[Any]:
 
 
 def channels(name: str, n: int, capacity: int, overflow: str, immunity: int) -> ChannelArray:
-    """Returns `n` channels with the names `name[0]`, `name[1]`, …"""
+    """Returns `n` channels named `name[0]`, `name[1]`, …"""
     made = _room(f"Channel {name!r}", n)
     for i in range(n):
         made[i] = _native.Channel(

@@ -82,7 +82,7 @@ def _go_on(future: Any) -> None:
         loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
 
 
-def _is_look(handle: Any) -> bool:
+def _is_standstill_check(handle: Any) -> bool:
     """Returns whether a callback is the check for a standstill (rule 10.6), which wakes no
     process.
     """
@@ -101,12 +101,15 @@ def _alone(loop: Any) -> bool | list[int] | None:
         True: the loop has no timer, no callback, no socket, and no task but those that wait for a
             network. If signals have handlers that may act (rule 10.3), a list of these signals is
             returned instead of True.
-        None: the loop has nothing else but callbacks that run in its next turn.
+        None: the loop has, besides those, only callbacks that run in its next turn.
         False: something else may run, or the loop does not show its timers and callbacks.
     """
     try:
         handlers = handlers_of(loop)
-        if any(not handle.cancelled() and not _is_look(handle) for handle in loop._scheduled):
+        if any(
+            not handle.cancelled() and not _is_standstill_check(handle)
+            for handle in loop._scheduled
+        ):
             return False
         ours = {loop._ssock.fileno(), _links[loop].fileno()}
         if set(loop._selector.get_map()) - ours:
@@ -141,7 +144,7 @@ def _owe() -> None:
     if task is not None:
         _owing[task] = None
         _native._asyncio_owing(len(_owing))
-        asyncio.get_running_loop().call_soon(_pay, task)
+        asyncio.get_running_loop().call_soon(_cancel_if_owed, task)
 
 
 def _no_longer_owed(task: Any) -> bool:
@@ -153,7 +156,7 @@ def _no_longer_owed(task: Any) -> bool:
     return True
 
 
-def _pay(task: Any) -> None:
+def _cancel_if_owed(task: Any) -> None:
     if _no_longer_owed(task) and _wanted(task):
         task.cancel()
         if hasattr(task, "uncancel"):
@@ -178,7 +181,7 @@ class _End(asyncio.Future):  # type: ignore[type-arg]
 
 
 def _interrupted(error: BaseException | None) -> TypeGuard[BaseException]:
-    """Returns whether the exception was raised by a signal handler, that is: it is no
+    """Returns whether a signal handler raised the exception, that is, whether it is no
     cancellation.
     """
     return error is not None and not _is(error, asyncio.CancelledError)
@@ -227,20 +230,20 @@ class _Saying:
             return
         self._waiting.discard(wait)
         if threading.current_thread() is threading.main_thread():
-            self._tidy(loop)
+            self._stop_if_unused(loop)
         else:
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._tidy, loop)
+                loop.call_soon_threadsafe(self._stop_if_unused, loop)
 
-    def _tidy(self, loop: Any) -> None:
+    def _stop_if_unused(self, loop: Any) -> None:
         if not self._waiting:
             self._stop(loop)
 
     def _stop(self, loop: Any) -> None:
         before = self._before
         if before is not None and not (loop and loop.is_running()):
-            # The loop has dropped this task, and asyncio's runner has ended. The runner would have
-            # removed its own handler, but did not find its handler in place.
+            # The loop has dropped this task, and asyncio's runner has ended. The runner has not
+            # removed its own handler, because that handler was not in place.
             before = signal.default_int_handler
         if before is not None and signal.getsignal(signal.SIGINT) == self._say:
             self._set(before, loop)
@@ -248,12 +251,12 @@ class _Saying:
         self._before = None
 
     def _set(self, handler: Any, loop: Any) -> None:
-        # raised if another thread is the main thread for Python
+        # raised if Python takes another thread for the main thread
         with contextlib.suppress(ValueError):
             signal.signal(signal.SIGINT, handler)
             if loop in _watches:
-                # The watch is set again, because Ctrl-C must be held back wherever the other
-                # signals are held back.
+                # The watch is set again, because Ctrl-C must be held back wherever other signals
+                # are held back.
                 _watches[loop] = _native._watch_signals()
 
     def _say(self, number: int, frame: Any) -> None:
@@ -313,7 +316,7 @@ async def _wait_for(
             raise
         except BaseException as error:  # a signal handler has raised the exception
             # The first such exception cancels the network, and is raised after the network has
-            # ended. A second such exception is raised at once.
+            # ended. A second one is raised at once.
             if _interrupted(cancelled):
                 guest.abandon()
                 raise
@@ -339,7 +342,7 @@ async def _leave(guest: Any, block: BaseException | None) -> bool:
         guest.abandon()
         return False
     if guest.told:
-        # A process failed, which cancelled this task. The cancellation is withdrawn here; the
+        # A failed process has cancelled this task. The cancellation is withdrawn here, and the
         # failure is raised below.
         task: Any = asyncio.current_task()
         _no_longer_owed(task)
@@ -446,7 +449,7 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
                 super().set_exception(RuntimeError("the process was left by StopIteration"))
             else:
                 super().set_exception(outcome)
-                # the process's group reports the failure, so asyncio must not
+                # the process's group reports the failure, so asyncio must not report it too
                 self._log_traceback = False
         except RuntimeError:
             pass  # the loop is closed, so nothing waits for this future any more
@@ -548,7 +551,7 @@ class TaskLimit:
         if self._task.done():
             return
         if not hasattr(self._task, "uncancel") and _is_cancelled(self._task):
-            # Python 3.10: another request is under way, and that request would be taken for Weft's
+            # in Python 3.10, another request that is under way would be taken for Weft's
             return
         self._asked = True
         self._task.cancel(_EXPIRED)

@@ -4,8 +4,8 @@ Invariants
  1 A thread of the pool either runs a call or is idle; a thread that has been idle for IDLE seconds
    ends.
  2 There are at most LIMIT threads (and one more for each start that was interrupted). Further calls
-   wait their turn, in the order in which they came.
- 3 All running calls may depend on a call that waits its turn. So while calls wait for a thread,
+   wait in the order in which they were made.
+ 3 All running calls may depend on a call that still waits. So while calls wait for a thread,
    another thread watches. Whenever no call has ended for PATIENCE seconds, the watcher starts one
    thread beyond LIMIT, which ends after one call. The watcher starts only one thread at a time,
    because slow calls look the same: thousands of slow calls must not become thousands of threads at
@@ -33,9 +33,8 @@ LIMIT = 64  #: threads
 IDLE = 5.0  #: seconds
 PATIENCE = 0.05  #: seconds
 
-# The main thread may submit a call, and in the main thread a signal handler may raise between any
-# two steps. So there is no lock: each method of these queues does its work completely or not at
-# all.
+# The main thread may submit a call, and a signal handler may raise there between any two steps. So
+# no lock is used: each method of these queues takes effect completely or not at all.
 _waiting: SimpleQueue[Any] = SimpleQueue()  # the calls that wait for a thread
 _idle: SimpleQueue[None] = SimpleQueue()  # contains an item for each thread that waits for a call
 # contains an item for each thread that may still be started
@@ -44,7 +43,8 @@ for _ in range(LIMIT):
     _permits.put(None)
 _watch: SimpleQueue[None] = SimpleQueue()  # contains one permit, unless a thread watches
 _watch.put(None)
-_ended = 0  # how many calls have ended, roughly, since two threads may count at once
+# how many calls have ended; the figure is approximate, since two threads may count at once
+_ended = 0
 
 
 def workers() -> int:
@@ -52,7 +52,7 @@ def workers() -> int:
     return LIMIT - _permits.qsize()
 
 
-def _took(one: SimpleQueue[None]) -> bool:
+def _took_item(one: SimpleQueue[None]) -> bool:
     try:
         one.get_nowait()
     except Empty:
@@ -62,20 +62,20 @@ def _took(one: SimpleQueue[None]) -> bool:
 
 def _submit(call: Any) -> None:
     _waiting.put(call)
-    _man()
+    _add_thread_if_needed()
 
 
-def _man() -> None:
+def _add_thread_if_needed() -> None:
     """Starts a thread if more calls wait than threads are idle. At the limit, starts the watcher.
 
     A thread calls this function after it has added a call, and after it has stopped being idle. So
     if two threads make such changes at once, at least one of them sees both changes.
     """
     if _waiting.qsize() > _idle.qsize():
-        if _took(_permits):
+        if _took_item(_permits):
             _start(_work, _permits)
-        elif _took(_watch):
-            _start(_see_to_it, _watch)
+        elif _took_item(_watch):
+            _start(_help_waiting_calls, _watch)
 
 
 def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]) -> None:
@@ -94,7 +94,7 @@ def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]
             raise
         # Another thread of the pool will run the call.
     except KeyError as error:
-        # an exception that a signal handler raises within start() may become a KeyError
+        # a signal handler's exception within start() may be turned into a KeyError
         if error.__context__ is None:
             raise
         raise error.__context__ from None
@@ -113,13 +113,13 @@ def _next() -> Any:
         call = _waiting.get(timeout=IDLE)
     except Empty:
         call = None
-    _took(_idle)
+    _took_item(_idle)
     if call is None:
         try:
-            return _waiting.get_nowait()  # a call that came while this thread still counted as idle
+            return _waiting.get_nowait()  # a call came while this thread still counted as idle
         except Empty:
             return None
-    _man()
+    _add_thread_if_needed()
     return call
 
 
@@ -129,12 +129,12 @@ def _work(permits: SimpleQueue[None]) -> None:
     try:
         while (call := _next()) is not None:
             call.run()
-            del call  # so that the result of the call is not kept alive
+            del call  # otherwise the result of the call would be kept alive
             _ended += 1
     finally:
         _native._worker(False)
         permits.put(None)
-    _man()  # no thread could be started for a call that came before the permit was put back
+    _add_thread_if_needed()  # a call that came before the permit was put back has started no thread
 
 
 def _work_once(permits: SimpleQueue[None]) -> None:
@@ -153,7 +153,7 @@ def _work_once(permits: SimpleQueue[None]) -> None:
         permits.put(None)
 
 
-def _see_to_it(watch: SimpleQueue[None]) -> None:
+def _help_waiting_calls(watch: SimpleQueue[None]) -> None:
     """Starts further threads as long as calls wait for a thread and no running call ends (invariant
     3).
     """
@@ -167,7 +167,7 @@ def _see_to_it(watch: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         watch.put(None)
-    _man()  # no watcher was started for a call that came before this watcher had ended
+    _add_thread_if_needed()  # a call that came before this watcher ended has started no other watcher
 
 
 def _forget() -> None:

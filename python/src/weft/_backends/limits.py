@@ -86,9 +86,9 @@ class Timeout:
             raise
         return self
 
-    # __enter__() and __exit__() each catch the exceptions of signal handlers. If instead a function
-    # that both call caught them, a handler could raise between the end of that function and the end
-    # of the method.
+    # __enter__() and __exit__() each catch the exceptions of signal handlers. A shared function
+    # could not do that: a handler could raise between the end of that function and the end of the
+    # method.
     def _let_go(self) -> None:
         """Leaves the limit after a signal handler has raised while the block was entered or
         left.

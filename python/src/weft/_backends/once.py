@@ -12,8 +12,8 @@ from weft.errors import BadUse
 
 
 class Once(Coroutine[Any, Any, Any]):
-    """An awaitable that awaits the coroutine `inner` once. For asyncio a Once is a coroutine too: a
-    task may step it instead of awaiting it.
+    """An awaitable that can await the coroutine `inner` once. For asyncio a Once is also a
+    coroutine: a task may step it instead of awaiting it.
     """
 
     __slots__ = ("_awaited", "_inner", "_name")

@@ -123,12 +123,12 @@ def linked() -> bool:
     return False
 
 
-# A function that is called instead of a run. A child of weft.processes sets it while the child
-# imports the main module.
+# A function that is called instead of a run. A child of weft.processes sets it while it imports the
+# main module.
 at_run: Any = None
 
-# In a child of weft.processes: the module that the child is importing for the function of a call.
-# The processes of a network that this module starts inherit the variable.
+# In a child of weft.processes: the module that the child imports for the function of a call. The
+# processes of a network that this module starts inherit the variable.
 imported_for_call: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     "imported_for_call", default=None
 )
@@ -182,7 +182,7 @@ def run(
         trace: a file to which all events are written (:func:`tracing`).
         watchdog: seconds after which a process that has not returned to its scheduler is named
             (:func:`watchdog`).
-        partial: "warn" or "raise" when processes are stuck for ever while others go on
+        partial: "warn" or "raise" when processes are stuck forever while others go on
             (:func:`watching_deadlocks`).
     Raises:
         What failed in the network (several failures: an ExceptionGroup); for exactly one process
@@ -244,8 +244,8 @@ async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
 
 
 def never_run(processes: Any) -> None:
-    """Ends the processes that a Sequence has not reached: they end without having run, and release
-    their ends (rules 2.3, 7.3), even if something still refers to the processes.
+    """Ends the processes that a Sequence has not reached. They end without having run, and release
+    their ends (rules 2.3, 7.3), even if something still refers to them.
     """
     for p in processes:
         p._never_run()

@@ -1,5 +1,5 @@
 """Reports at once a network that fails in an asyncio task that no code awaits (rule 13.8). asyncio
-by itself reports the failure only when the task is collected, which may never happen.
+reports such a failure only when the task is collected, which may never happen.
 
 Invariant: a failure is reported only after it has left its task, since code of the task may handle
 it.

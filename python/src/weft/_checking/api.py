@@ -1,5 +1,5 @@
-"""`weft.check`. A call with a function checks the function; as a decorator it makes a test of the
-function.
+"""`weft.check`. Called with a function it checks the function; as a decorator it makes a test of
+the function.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Checked(Generic[P, R]):
 
 
 class Check:
-    """The type of `weft.check`."""
+    """The type of the object `weft.check`."""
 
     @overload
     def __call__(self, function: Callable[[], Any], /, **given: Any) -> Report: ...
@@ -95,7 +95,7 @@ class Check:
             seconds: how long to search; 10 by default.
             schedules: how many schedules to run at most.
             search: "auto", "all", "walk", "pct" or "few".
-            time: "quiet": a time comes only when no process can run; "any": also earlier.
+            time: "quiet": a time comes only when no process can run; "any": it may come earlier.
             faults: the faults that may happen to processes on hosts, such as "kill:1,delay" (also
                 "partition", "slow").
             same: results, and how each process ends, must be the same in all schedules.
@@ -103,7 +103,7 @@ class Check:
             grain: "operation", or "park": a process is stopped only where it waits.
             all: it is a failure if not every schedule was run.
             seed: the seed of all random choices.
-            keep_going: whether to look for other failures after the first.
+            keep_going: whether to search for other failures after the first.
             jobs: how many OS processes search.
             stub: names of functions, `module.function`, that are not called.
             replay: a token; only its schedule is run.

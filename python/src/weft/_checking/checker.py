@@ -59,8 +59,8 @@ def _now() -> float:
 
 
 def _sleep(seconds: float) -> bool:
-    """Sleeps in the time of the run. Returns False if the caller is not a process with a stack of
-    its own.
+    """Sleeps in the time of the run. Returns False if the caller is not a process with its own
+    stack.
     """
     process = _native.current_process()
     if process is None or _native.where() not in _BLOCKS:
@@ -107,7 +107,7 @@ def check_function(
         search: False if only the tokens are run.
         name: the name of the function in the report.
         command: the command that replays a schedule, without the token.
-        progress: is called with a line that says how far the search is.
+        progress: called with a line that says how far the search has come.
         world: the world, if the caller has entered it already.
     Raises:
         BadUse: a token cannot be read, or a check is under way already.
@@ -173,7 +173,7 @@ class _Check:
         self.left: dict[str, str] = {}
         self.first_value: Any = None
         self.shared = False
-        # schedules by the searches that are over (parallel.py)
+        # the number of schedules run by searches that are over (parallel.py)
         self.ways_before: dict[str, int] = {}
         self._watch: Watch | None = None
         self.began = _patches.real.clock()
@@ -249,8 +249,8 @@ class _Check:
         )
 
     def _first_run(self) -> None:
-        """Runs the usual order twice, observed. If the function cannot be checked, these two runs
-        show that.
+        """Runs the usual order twice, and observes it. If the function cannot be checked, these two
+        runs show that.
         """
         outside = _functions.channels_outside(self._function)
         if outside:
@@ -407,7 +407,7 @@ class _Check:
         return None
 
     def _watched(self) -> Any:
-        """Runs the function. Every 50th run is observed, or each run, if endings are compared."""
+        """Runs the function. Every 50th run is observed; if endings are compared, each run is."""
         self._runs += 1
         each = self.options.same or self.options.strict
         self._watch = Watch(objects=not each) if each or self._runs % OBSERVED == 0 else None
@@ -450,7 +450,7 @@ class _Check:
         raise _End(self.report)
 
     def conclude_elsewhere(self, found: list[dict[str, Any]]) -> None:
-        """Does what conclude() does, for failures that other OS processes have found."""
+        """Does what conclude() does, for failures found by other OS processes."""
         failures = []
         for one in found:
             outcome = self._replayed(one["numbers"], one["time"])
@@ -560,8 +560,8 @@ class _Check:
         into.trace = functools.partial(self._trace, deviations, time)
 
     def _other_grain(self, failure: _Failure, outcome: _engine.Outcome, time: str) -> str:
-        """Returns a sentence if coroutines of one scheduler cannot fail in this way. The sentence
-        is empty if they can fail so, or if the search for such a failure was cut.
+        """Returns a sentence if this failure is impossible among coroutines of one scheduler. The
+        sentence is empty if the failure is possible there, or if the search for it was cut.
         """
         if self.options.grain == "park" or failure.kind not in (
             "deadlock",
@@ -633,7 +633,7 @@ _CHANNELS = (_native.Channel,)
 
 
 class _First(Watch):
-    """Observes the first run, and records a channel that was there before the run."""
+    """Observes the first run, and records any channel that existed before the run."""
 
     def __init__(self, before: set[int]) -> None:
         super().__init__()
@@ -650,8 +650,8 @@ class _First(Watch):
 
 
 def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
-    """Returns a sentence about the first deviation that a replay has not taken; empty if the replay
-    has taken all.
+    """Returns a sentence about the first deviation that a replay did not take; "" if the replay
+    took all of them.
     """
     numbers = set(outcome.numbers)
     named = {_indexed(d) for d in outcome.deviations}
@@ -665,8 +665,8 @@ def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
 
 
 def _indexed(d: Any) -> tuple[Any, ...]:
-    """Returns a deviation with paths that do not depend on the number of processes of a name (rule
-    7.8).
+    """Returns a deviation with paths that do not depend on the number of processes with the same
+    name (rule 7.8).
     """
     process, step, kind, choice, nth = d
     return (

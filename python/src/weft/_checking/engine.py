@@ -89,11 +89,11 @@ class Decision(NamedTuple):
 
 @dataclass
 class Outcome:
-    """How one run went."""
+    """The outcome of one run."""
 
-    #: "ok"; "deadlock"; "exception"; "no end"; "blocked" (not a schedule: the reduced search left
-    #: the run, since another schedule that was run stands for it); "not the same" (a decision
-    #: that was to be repeated was not there: `difference` names it)
+    #: "ok"; "deadlock"; "exception"; "no end"; "blocked" (not a schedule: the reduced search
+    #: stopped the run, since another schedule that was run stands for it); "not the same" (a
+    #: decision that was to be repeated was not there: `difference` names it)
     kind: str
     value: Any = None  #: what the function returned
     error: BaseException | None = None
@@ -102,7 +102,7 @@ class Outcome:
     lost: int = 0  #: values that were left in blocking buffers without poison
     #: Pairs of a channel's name and the number of values lost in it.
     lost_in: tuple[tuple[str, int], ...] = ()
-    #: sentences about the processes and guards that were passed over (rule 17.6)
+    #: sentences about processes and guards that were passed over (rule 17.6)
     starved: tuple[str, ...] = ()
     early: int = 0  #: times that came although a process could run
     cut: str = ""  #: a bound that this run met: "early", "limit", "size"
@@ -168,7 +168,8 @@ def run_once(function: Function) -> Outcome:
 
 
 def decided(outcome: Outcome) -> Outcome:
-    """Adds the last run's decisions to its outcome. A search does so only if the run failed."""
+    """Adds the decisions of the last run to its outcome. A search calls this only if the run
+    failed."""
     outcome.decisions = tuple(Decision(*d) for d in _engine.decisions())
     return outcome
 
@@ -216,7 +217,7 @@ class Search:
         #: the schedules that were run stand for all schedules (for "few": for all with at most
         #: `bound` deviations)
         self.complete = False
-        #: What cut the search: "early", "limit", "size", "seconds", "schedules".
+        #: The bounds that cut the search: "early", "limit", "size", "seconds", "schedules".
         self.cut: set[str] = set()
         self.ways: dict[str, int] = {}  #: schedules, by the way of searching
         #: Whether the end of the reduced search proves nothing, because processes share an object.

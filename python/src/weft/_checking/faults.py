@@ -130,7 +130,7 @@ class Here:
     def call(
         self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], attempt: Any = None
     ) -> Any:
-        """Runs the function here, as a host would there.
+        """Runs the function in this OS process, as a host would do in another.
 
         Raises:
             ProcessDied: a fault has killed it.
@@ -179,7 +179,7 @@ def _marked(function: Any, mortal: _Mortal) -> Any:
 
 
 class _Mortal:
-    """A process to which faults may happen: the one that is in the `with` block of this object.
+    """A process to which faults may happen, in the `with` block of this object.
 
     Attributes:
         waits: the process has a stack of its own, so it can wait where it is (`slow`).
@@ -262,7 +262,7 @@ class _Unpickler(pickle.Unpickler):
             return it
         try:
             end = it.channel.reader() if isinstance(it, _native.Reader) else it.channel.writer()
-        except ChannelEnd:  # no end is left at the other side, so this end has no more effect
+        except ChannelEnd:  # no end is left at the other side, so this operation has no effect
             return it
         self._own.append(end)
         return end

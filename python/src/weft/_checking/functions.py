@@ -17,9 +17,7 @@ def run_plainly(function: Callable[[], Any]) -> Any:
 
 
 def called(function: Callable[[], Any]) -> Callable[[], Any]:
-    """Returns the function, wrapped so that, if the function returns a process, that process is
-    run.
-    """
+    """Returns the function, wrapped so that a process that it returns is run."""
     import weft
     from weft.coroutines import process
 
@@ -48,8 +46,8 @@ def called(function: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def channels_outside(function: Callable[..., Any]) -> str:
-    """If the function uses a channel that was made outside of it, returns a sentence about that;
-    otherwise "".
+    """Returns a sentence about a channel that the function uses but that was made outside it; "" if
+    there is none.
     """
     for name, value in _patches.outside_names(function):
         if isinstance(value, (_native.Channel, _native.Reader, _native.Writer)):

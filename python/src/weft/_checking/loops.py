@@ -34,7 +34,7 @@ _INSTEAD = (
     "a check has no event loop: the coroutine of asyncio.run() may await networks (run_async) and asyncio.sleep; "
     "make other tasks processes of a network, and use Weft's channels and timeouts"
 )
-_ORDINARY = 0  # what _native.where() returns in ordinary code
+_ORDINARY = 0  # the value of _native.where() in ordinary code
 
 
 def of_weft(world: World) -> Iterator[Replacement]:
@@ -66,7 +66,7 @@ def replacements(world: World) -> Iterator[Replacement]:
         (asyncio.events, "get_running_loop"),
         (asyncio.events, "_get_running_loop"),
         (asyncio.events, "get_event_loop"),
-        (asyncio.events, "_get_event_loop"),  # until Python 3.11
+        (asyncio.events, "_get_event_loop"),  # these names exist until Python 3.11
         (asyncio.tasks, "current_task"),
     ):
         if not hasattr(module, name):
@@ -128,8 +128,8 @@ def _without_loop(world: World, old: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _needs_loop(error: BaseException) -> bool:
-    """Returns whether the error says that there is no loop: then a task could do what raised the
-    error. A BadUse that has come through Weft's code in Python was raised in a process.
+    """Returns whether the error says that there is no event loop: then a task could do what raised
+    the error. A BadUse that has come through Weft's Python code was raised in a process.
     """
     if isinstance(error, Refused):
         return False

@@ -1,8 +1,8 @@
 """The options of a check, examined in one place: those of `weft check`, of `weft.check` and of the
 pytest plugin.
 
-Invariant: options() returns only valid Options. For an option that is wrong BadUse is raised, which
-says what to write instead.
+Invariant: options() returns only valid Options. For a wrong option it raises BadUse, which says
+what to write instead.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Options:
     keep_going: bool = False
     jobs: int = 1
     stub: tuple[str, ...] = ()
-    all: bool = False  #: a search that was cut is a failure
+    all: bool = False  #: whether a search that was cut counts as a failure
 
 
 def options(**given: Any) -> Options:

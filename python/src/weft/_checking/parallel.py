@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from weft._checking.checker import _Check
 
 _OTHER_SEEDS = 1_000_003  # the distance between the seeds of two children
-# How many schedules a child draws in one way of searching before it changes to the other.
+# How many schedules a child draws by one way of searching before it changes to the next.
 _BLOCK = 500
 _HEAD = struct.Struct("<I")
 

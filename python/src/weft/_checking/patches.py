@@ -3,9 +3,8 @@ seeded. Calls that would stop all processes, or have an effect outside the progr
 where they happen (rules 17.3, 17.9).
 
 Invariants
-- A World is entered once for a whole check, and puts back all that it has replaced. Between two
-  runs, on other threads and in code of Weft itself, a replaced function does what the real one
-  does.
+- A World is entered once for a whole check, and restores all that it has replaced. Between two
+  runs, on other threads and in Weft's own code, a replaced function does what the real one does.
 - Each refusal is recorded in `refused`, even if the program catches the error, and ends the check.
 - The check measures with `real`, which is never replaced.
 """
@@ -76,7 +75,8 @@ def place(frame: FrameType | None = None) -> Place:
 
 
 class Refused(BadUse):
-    """The program does what a checked program cannot do; the text says what to do instead."""
+    """The program does something that a checked program cannot do. The text says what to do
+    instead."""
 
 
 def by_weft() -> bool:
@@ -120,7 +120,7 @@ class World:
         self.driven = False  #: whether the coroutine of an asyncio.run() is under way (loops.py)
         self._thread = threading.get_ident()
         self._skipped = 0.0
-        # The generator is seeded again when a run first draws from it; most runs never draw.
+        # The generator is seeded again when a run first uses it; most runs never do.
         self._bytes = random.Random(seed)
         self._drawn = False
         self._late: set[str] = set()  # modules in which _patch_late() has replaced functions
@@ -133,7 +133,7 @@ class World:
         self._seeds = random.getstate()
         try:
             self._enter()
-        except BaseException:  # a stub is not possible, so everything that was replaced is put back
+        except BaseException:  # a stub is not possible, so everything that was replaced is restored
             self.__exit__()
             raise
         return self
@@ -180,7 +180,7 @@ class World:
 
     @contextlib.contextmanager
     def run(self) -> Iterator[None]:
-        """Makes all that is virtual or seeded begin anew, for the run that the block contains."""
+        """Resets all that is virtual or seeded, for the run that the block contains."""
         self._skipped = 0.0
         self._drawn = False
         random.seed(self._seed)
@@ -202,7 +202,7 @@ class World:
         return self._active and threading.get_ident() == self._thread
 
     def passes(self, seconds: float) -> None:
-        """Lets time pass while no process goes on."""
+        """Advances the time while no process goes on."""
         self._skipped += seconds
 
     def refuse(self, what: str, instead: str, frame: FrameType | None = None) -> Refused:
@@ -325,7 +325,8 @@ class World:
                 return old(seconds)
             if seconds < 0:
                 raise ValueError("sleep length must be non-negative")
-            # A caller without a stack cannot sleep, and no process goes on meanwhile.
+            # A caller without its own stack cannot sleep, so the time is advanced and no process
+            # goes on meanwhile.
             if not self._sleep(seconds):
                 self.passes(seconds)
             return None
@@ -383,7 +384,8 @@ _INSTEAD = (
 
 
 class _Lock:
-    """A lock that refuses to wait, since all processes would wait with the process that waits."""
+    """A lock that refuses to wait. All processes run on one thread, so all would wait together with
+    the one that waits."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -464,7 +466,7 @@ def _who() -> Any:
     return (threading.get_ident(), None if process is None else id(process))
 
 
-# --- calls that write outside, or leave the program
+# --- calls that write outside, or end the program
 
 _OUTSIDE = {
     "socket.connect": "connects a socket",
@@ -508,8 +510,8 @@ def _imports(module: str) -> None:
 
 def _watch(world: World | None) -> None:
     """From now on records the effects that runs of this World have outside the program; None ends
-    that. The audit hook stays for as long as the interpreter lives; without a World it only tests
-    two variables.
+    that. The audit hook stays as long as the interpreter lives; without a World it only tests two
+    variables.
     """
     global _watched, _hooked
     _watched = world
@@ -549,17 +551,18 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
     return None
 
 
-# --- what never comes back ------------------------------------------------------------------------
+# --- functions that never return ------------------------------------------------------------------
 
 
 class NeverBack(BaseException):
-    """Raised if the function has not returned to Weft for long; the text says where it is."""
+    """Raised if the function has not returned to Weft for a long time. The text says where it
+    is."""
 
 
 @contextlib.contextmanager
 def alarm(seconds: float, progress: Callable[[], Any]) -> Iterator[None]:
-    """Raises NeverBack in the main thread if progress() returns the same for `seconds`. Nothing is
-    raised if the program uses SIGALRM itself, or if the check is on another thread.
+    """Raises NeverBack in the main thread if progress() does not change for `seconds`. Nothing is
+    raised if the program uses SIGALRM itself, or if the check runs on another thread.
     """
     usable = (
         threading.current_thread() is threading.main_thread()
@@ -593,8 +596,8 @@ def alarm(seconds: float, progress: Callable[[], Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def silenced() -> Iterator[Callable[[], str]]:
-    """Keeps what the function prints. The output is shown for the reported schedule only; otherwise
-    it would be printed a thousand times.
+    """Captures what the function prints. The output is shown for the reported schedule only;
+    otherwise it would be printed a thousand times.
     """
     import io
 
@@ -608,7 +611,7 @@ def silenced() -> Iterator[Callable[[], str]]:
 
 
 def outside_names(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """Yields, with their names, the objects that a function uses and does not make: those of its
+    """Yields, with their names, the objects that a function uses but does not make: those in its
     closure, its defaults, its partial arguments, and the globals that it names.
     """
     while isinstance(function, functools.partial):

@@ -1,10 +1,10 @@
-"""Observes in a run the facts that the engine does not see: how each process ended, and which
+"""Observes facts about a run that the engine does not see: how each process ended, and which
 objects were given to two processes (rule 17.6).
 
 Invariants
-- The observer changes nothing, and keeps only texts when the run is over.
+- The observer changes nothing, and once the run is over it keeps only texts.
 - An object counts as shared if two processes can reach it from their arguments or closures, neither
-  has started the other, and the object has changed during the run: an object that both only read
+  has started the other, and the object has changed during the run. An object that both only read
   does no harm.
 """
 
@@ -23,7 +23,7 @@ from weft._watching import debug as _debug
 from weft._watching import observers as _observers
 from weft._watching import quiet_ends as _quiet_ends
 
-_MOST_OBJECTS = 5_000  # how many objects are looked at for one process
+_MOST_OBJECTS = 5_000  # how many objects are inspected for one process
 _PLAIN = (
     int,
     float,
@@ -69,8 +69,8 @@ class Watch:
         self._objects = objects
         self._paths: dict[int, str] = {}  # process → its path
         self._ended: list[tuple[int, str, str]] = []
-        # id() of an object → the object, the process that had it first, and its state then, as
-        # bytes.
+        # id() of an object → the object, the process that first had it, and its state at that time,
+        # as bytes.
         self._owner: dict[int, tuple[Any, int, bytes | None]] = {}
         self._found: dict[int, tuple[Any, int, int, bytes | None]] = {}
 
@@ -96,7 +96,7 @@ class Watch:
     def event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
-        """The observer that is registered with weft._watching.observers."""
+        """The observer function that is registered with weft._watching.observers."""
         if process is None:
             return
         key = _observers.key_of(process)

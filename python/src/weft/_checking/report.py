@@ -65,15 +65,15 @@ class Report:
     estimate: float = 0.0  #: how many schedules there may be, without reduction; 0: unknown
     command: str = ""  #: the command that replays the failing schedule
     time: str = "quiet"
-    replayed: str = ""  #: the outcome of a token that was replayed and does not fail
+    replayed: str = ""  #: the outcome of replaying a token whose schedule does not fail
     printed: str = ""  #: what the function printed in the failing schedule
-    more: list[Report] = field(default_factory=list)  #: other kinds of failure (keep_going)
+    more: list[Report] = field(default_factory=list)  #: failures of other kinds (keep_going)
     picture: Callable[[], str] | None = field(default=None, repr=False, compare=False)
     trace: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
 
     @property
     def failed(self) -> bool:
-        """Whether something was found. It is true also if the function cannot be checked, or the
+        """Whether something was found. It is also true if the function cannot be checked, or the
         check was interrupted.
         """
         return self.kind != ""

@@ -24,8 +24,8 @@ from weft._checking.patches import place
 from weft._watching import observers as _observers
 from weft.errors import Cancelled
 
-_LONGEST = 24  # how many letters of a value are shown
-_MOST = 400  # how many lines of a long schedule are shown: the last ones
+_LONGEST = 24  # how many characters of a value are shown
+_MOST = 400  # how many lines of a long schedule are shown; these are the last ones
 _FOR_EVER = "waits for ever"
 
 
@@ -41,7 +41,7 @@ class Line:
 
 
 def shown(value: object) -> str:
-    """Returns the repr of a value, shortened to a few letters."""
+    """Returns the repr of a value, shortened to a few characters."""
     try:
         text = repr(value)
     except Exception as error:
@@ -58,7 +58,7 @@ class Teller:
         self._count = 0
         self._open: dict[int, Line] = {}  # process → the line of its operation
         self._over = False  # whether the processes are clearing up
-        # Process → its last path. An index is added to a path when a second process of that name is
+        # Process → its last path. A path gets an index when a second process of that name is
         # started.
         self._paths: dict[int, str] = {}
 
@@ -74,7 +74,7 @@ class Teller:
     def event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
-        """The observer that is registered with weft._watching.observers."""
+        """The observer function that is registered with weft._watching.observers."""
         key = _observers.key_of(process)
         if process is not None and what in ("start", "begin", "commit", "raise", "end", "left"):
             self._paths[key] = process.path
@@ -141,7 +141,7 @@ class Teller:
     # --- as text ---
 
     def text(self, deadlock: bool = False) -> str:
-        """Returns all lines. With `deadlock` an operation that was cancelled "waits for ever"."""
+        """Returns all lines. With `deadlock` an operation that was cancelled "waits forever"."""
         lines = self.lines[-_MOST:]
         left_out = self.left_out + len(self.lines) - len(lines)
         paths = max((len(line.path) for line in lines), default=0)

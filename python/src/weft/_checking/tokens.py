@@ -111,7 +111,7 @@ def parse(token: str) -> list[Deviation] | list[ByNumber]:
         return []
     if rest[0] == "-":
         if not _NUMBERS.fullmatch(rest[1:]):
-            raise _half(token, rest[1:].split("-"), re.compile(r"\d+\.\d+"))
+            raise _incomplete_token(token, rest[1:].split("-"), re.compile(r"\d+\.\d+"))
         if rest[1:] == "0":
             return []
         pairs = [ByNumber(*map(int, part.split("."))) for part in rest[1:].split("-")]
@@ -122,7 +122,7 @@ def parse(token: str) -> list[Deviation] | list[ByNumber]:
     for part in rest[1:].split(","):
         match = _WHERE.fullmatch(part)
         if not match or not match[1]:
-            raise _half(token, rest[1:].split(","), _WHERE)
+            raise _incomplete_token(token, rest[1:].split(","), _WHERE)
         process, step, who, nth, mark, number = match.groups()
         if mark:
             found.append(
@@ -135,7 +135,7 @@ def parse(token: str) -> list[Deviation] | list[ByNumber]:
     return found
 
 
-def _half(token: str, parts: list[str], whole: re.Pattern[str]) -> BadUse:
+def _incomplete_token(token: str, parts: list[str], whole: re.Pattern[str]) -> BadUse:
     broken = next((part for part in parts if not whole.fullmatch(part)), parts[-1])
     return BadUse(
         f"{token!r} is not a whole token: {broken!r} cannot be read; copy all of it from the report"

@@ -1,5 +1,5 @@
-"""The outcome of a run in a few words, for reports: errors and values, and whether two of them are
-alike.
+"""Describes the outcome of a run in a few words, for reports: errors and values, and whether two of
+them are alike.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def one_line(error: BaseException) -> str:
 
 
 def alike(what: str, other: str) -> bool:
-    """Returns whether both texts describe the same failure, whatever numbers are in them."""
+    """Returns whether both texts describe the same failure. Numbers in the texts are ignored."""
     return _without_numbers(what) == _without_numbers(other)
 
 

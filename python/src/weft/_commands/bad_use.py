@@ -1,4 +1,4 @@
-"""The error for a wrong command line, which says what to write instead."""
+"""The error for a wrong command line. Its message says what to write instead."""
 
 from __future__ import annotations
 

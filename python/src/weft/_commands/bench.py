@@ -2,8 +2,8 @@
 asyncio.Queue(1), in one run. `pass_on` passes the command on to the harness of a checkout.
 
 CommsTime is four processes in a ring with a tap: prefix → delta → successor → prefix, and delta →
-consumer. A round is four communications. The two programs take turns, and the least time of each
-counts, so that other load on the machine has little effect on the result.
+consumer. A round is four communications. The two programs run alternately, and the shortest time of
+each counts, so that other load on the machine has little effect on the result.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def _commstime(rounds: int) -> float:
 
 
 def with_weft(rounds: int) -> float:
-    """Returns the seconds that one communication takes."""
+    """Returns the seconds that one communication takes with Weft."""
     return run(_commstime(rounds)) / rounds / 4
 
 
@@ -103,7 +103,7 @@ async def _asyncio_commstime(rounds: int) -> float:
 
 
 def with_asyncio(rounds: int) -> float:
-    """Returns the seconds that one communication takes."""
+    """Returns the seconds that one communication takes with asyncio."""
     return asyncio.run(_asyncio_commstime(rounds)) / rounds / 4
 
 

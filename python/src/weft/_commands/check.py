@@ -166,14 +166,15 @@ def _backend() -> str:
 
 
 def _as_options(text: str) -> str:
-    """Returns a sentence about the options of `weft.check`, in the words of the command."""
+    """Returns the sentence with the options of `weft.check` replaced by the options of the
+    command."""
     return text.replace("keep_going=", "--keep-going ").replace(
         "weft.check has no option", "no option"
     )
 
 
 def _again(chosen: Any) -> str:
-    """Returns the options that a replay needs besides its token."""
+    """Returns the command-line options that a replay needs besides its token."""
     arguments = ""
     if chosen.grain != "operation":
         arguments += f" --grain {chosen.grain}"
@@ -266,7 +267,7 @@ def _module(file: str) -> ModuleType:
         loaded is not None
         and Path(getattr(loaded, "__file__", None) or "").resolve() == Path(file).resolve()
     ):
-        return loaded  # an option --stub has imported the module
+        return loaded  # the option --stub has imported the module
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise BadUse(f"{file} is not Python; give a file whose name ends in .py")
@@ -295,7 +296,7 @@ def _module(file: str) -> ModuleType:
 
 
 def script(file: str) -> Callable[[], Any]:
-    """Returns a function that runs the file as a new `__main__` each time."""
+    """Returns a function that each time runs the file as a new `__main__`."""
     code, _ = compile_program(file, _backend())
     argv = [file]
 
@@ -317,9 +318,10 @@ def script(file: str) -> Callable[[], Any]:
 
 _PYTEST = (
     *("-q", "-p", "no:cacheprovider", "-p", "no:weft"),
-    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # weft is imported already
-    # Hypothesis warns about the generators of other libraries (trio's) if it is imported after a
-    # check.
+    # weft is already imported, so pytest would warn
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
+    # If Hypothesis is imported after a check, it warns about the generators of other libraries
+    # (trio's).
     *("-W", "ignore:It looks like `register_random` was passed an object that could"),
 )
 

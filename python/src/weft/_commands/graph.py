@@ -1,7 +1,7 @@
 """The network of a run as a drawing: SVG, DOT (Graphviz) or Mermaid.
 
     lines of a trace ──network()───┐
-    a recorder's file ──recorded()─┼─► Drawn: processes, and who hands values to whom
+    a recorder's file ──recorded()─┼─► Drawn: processes, and which process writes to which
     a look ──────────────looked()──┘     └──svg(), dot(), mermaid()──► text
 
 Invariants
@@ -91,8 +91,8 @@ def recorded(files: _flight_read.Recorded) -> Drawn:
 
 
 def looked(look: _visit.Network) -> Drawn:
-    """Returns the network that a look has shown: who holds which ends, and how many values pass in
-    a second.
+    """Returns the network that a look has shown: which process holds which ends, and how many
+    values pass per second.
     """
     writes: Ends = defaultdict(lambda: defaultdict(int))
     reads: Ends = defaultdict(lambda: defaultdict(int))
@@ -111,8 +111,8 @@ Ends = dict[str, dict[str, int]]  #: channel → process → how many values
 
 
 def _drawn(seen: Iterable[str], writes: Ends, reads: Ends, rates: dict[str, float]) -> Drawn:
-    """Returns the network of these ends. For some channels, `rates` has the values a second of the
-    whole channel; for these it is not known how many values each process passed.
+    """Returns the network of these ends. `rates` contains, for some channels, the values per second
+    of the whole channel; for these it is not known how many values each process passed.
     """
     used = {p for of in (*writes.values(), *reads.values()) for p in of}
     names = _folds(sorted(used or seen), writes, reads)
@@ -129,8 +129,8 @@ def _drawn(seen: Iterable[str], writes: Ends, reads: Ends, rates: dict[str, floa
 
 
 def _way(event: dict[str, Any]) -> bool | None:
-    """Returns whether the process writes in this event, or None if the event is not a
-    communication.
+    """Returns true if the process writes in this event, false if it reads, None if the event is not
+    a communication.
     """
     if event.get("op") == "write" or event.get("kind") == "output":
         return True
@@ -140,8 +140,8 @@ def _way(event: dict[str, Any]) -> bool | None:
 
 
 def _folds(paths: list[str], writes: Ends, reads: Ends) -> dict[str, str]:
-    """Returns the node that stands for each process. Processes of one name are one node if they
-    hold the same ends; channels whose names differ only in their numbers count as the same.
+    """Returns the node that stands for each process. Processes of one name share a node if they
+    hold the same ends; channel names that differ only in their numbers count as the same.
     """
     ends: dict[str, set[tuple[str, bool]]] = defaultdict(set)
     for way, of in ((True, writes), (False, reads)):
@@ -251,8 +251,8 @@ def mermaid(drawn: Drawn) -> str:
 
 
 def _layers(drawn: Drawn) -> dict[str, int]:
-    """Returns the column of each node. Where the network has no cycle, a node stands in a later
-    column than all nodes from which it reads.
+    """Returns the column of each node. Where the network has no cycle, a node is in a later column
+    than all nodes from which it reads.
     """
     names = [*drawn.nodes, *(c for c in drawn.channels if c not in drawn.nodes)]
     after: dict[str, list[str]] = defaultdict(list)
@@ -276,8 +276,8 @@ def _layers(drawn: Drawn) -> dict[str, int]:
 
 
 def _without_cycles(names: list[str], after: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Returns the edges that do not lead back. The search does without recursion, since a network
-    may be a long chain.
+    """Returns the edges that do not lead back to an earlier node. The search avoids recursion,
+    since a network may be a long chain.
     """
     state: dict[str, int] = {}  # 1 while the node is being visited, 2 afterwards
     forward: dict[str, list[str]] = {name: [] for name in names}

@@ -30,8 +30,8 @@ PART = 200_000  # the largest number of bytes of a part of a file
 
 @threads.process
 def tells_observer(asks: Any, tells: Any) -> None:
-    # One visit serves all looks: a program tells since when a process is where it is, and at which
-    # channel a thread waits, only to a visitor who has looked before.
+    # One visit serves all looks. A program tells since when a process has been where it is, and at
+    # which channel a thread waits, only to a visitor that has looked before.
     visits: dict[int, _visit.Visit] = {}
     try:
         for what, *args in asks:
@@ -96,7 +96,7 @@ def _look(visits: dict[int, _visit.Visit], interval: float, most: int) -> dict[s
 
 
 def _leave_out_agents(answer: dict[str, Any]) -> None:
-    """Leaves out the process by which the agent begins a call in an OS process of its own
+    """Leaves out the process with which the agent begins a call in a separate OS process
     (_net/calls.py: serve()). That process waits for the call outside Weft, so it looks busy. The
     agent's calls are named by ends, "end4"; those from other machines have names of other letters.
     """

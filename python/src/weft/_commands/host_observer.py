@@ -22,10 +22,11 @@ from weft._net import link as _net_link
 from weft._watching import flight_board as _board
 from weft.errors import BadUse, PeerDied, Poisoned, Retired
 
-PATIENCE = 10.0  # seconds for which an answer is awaited, beyond the time that it takes
-# The same for the first question: the host may have to start an OS process for it (_net/link.py).
+PATIENCE = 10.0  # how many seconds to wait for an answer, beyond the time that the answer takes
+# The same for the first question, for which the host may have to start an OS process
+# (_net/link.py).
 BEGINS = _net_link.BEGINS
-ASKED = 8  # how often a host is asked for its time; the quickest answer counts
+ASKED = 8  # how often a host is asked for its time; the quickest answer is used
 
 
 class Observer:
@@ -80,8 +81,8 @@ class Observer:
         return self._choose(self._tells, PATIENCE + takes)
 
     def clock(self) -> tuple[int, int]:
-        """Compares the host's steady clock with that of this machine. Returns (what must be added to
-        the host's, the largest error), both in ns.
+        """Compares the host's steady clock with that of this machine. Returns two figures in ns:
+        the difference to add to the host's times, and the largest error of this difference.
         """
         best: tuple[int, int] | None = None
         for _ in range(ASKED):
@@ -102,8 +103,9 @@ class Observer:
         return answer
 
     def files(self) -> Iterator[tuple[int, bytes | str]]:
-        """Yields, for each OS process of the host, its pid, and its flight recorder's file on this
-        machine's clock, or a sentence that says why there is none.
+        """Yields for each OS process of the host its pid and the file of its flight recorder, with
+        times of this machine's clock; or, in place of the file, a sentence that says why there is
+        none.
         """
         difference, within = self.clock()
         found: dict[int, bytearray | str] = {}
@@ -123,7 +125,8 @@ class Observer:
 
 
 def _with_clock(data: bytes, clock: bytes) -> bytes:
-    """Returns the file with the piece that says how exact its times are, behind the head."""
+    """Returns the file with a piece that gives the accuracy of its times, inserted after the
+    head."""
     at = 8
     behind = at + 5 + int.from_bytes(data[at + 1 : at + 5], "little")
     return data[:behind] + clock + data[behind:] if len(data) >= behind else data

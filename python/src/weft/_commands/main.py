@@ -119,8 +119,8 @@ class _Main(_Commands):
 def weft_command(ctx: click.Context, version: bool) -> None:
     """Weft: processes and channels that run everywhere.
 
-    A program is written once, with `import weft`; which backend runs it (coroutines, threads, greenlets or
-    processes) is said here.
+    A program is written once, with `import weft`; the backend that runs it (coroutines, threads,
+    greenlets or processes) is chosen here.
     """
     if version:
         import weft
@@ -285,7 +285,7 @@ def lf_command(args: tuple[str, ...]) -> int:
         raise BadUse(f"weft lf needs '{error.name}': pip install 'weft-csp[lf]'") from None
     try:
         return lf_main(args)
-    except SystemExit as bad:  # argparse has printed what is wrong
+    except SystemExit as bad:  # argparse has already printed what is wrong
         return int(bad.code or 0)
 
 
@@ -319,10 +319,10 @@ def build_command(
     as_json: bool,
     flags: tuple[str, ...],
 ) -> int:
-    """Build a native component from its C++ SOURCE, and say what is in it.
+    """Build a native component from its C++ SOURCE, and list what it contains.
 
-    FLAGS, after `--`, are for the compiler ($CXX, else c++). What was built already is found in the cache
-    ($WEFT_CACHE, else ~/.cache/weft).
+    FLAGS, after `--`, are for the compiler ($CXX, else c++). A library that was already built is
+    found in the cache ($WEFT_CACHE, else ~/.cache/weft).
 
     \b
     Examples:
@@ -342,7 +342,7 @@ def build_command(
     except Refused as error:
         if "\n" not in str(error):
             raise BadUse(str(error)) from None
-        click.echo(f"weft: {error}", err=True)  # the message of the compiler, unchanged
+        click.echo(f"weft: {error}", err=True)  # the compiler's own message, unchanged
         return EXIT["bad use"]
 
     def shown(process: Any) -> str:
@@ -405,12 +405,12 @@ class _Net(_Commands):
 )
 @click.pass_context
 def net_group(ctx: click.Context) -> None:
-    """Programs on several machines: a server where they meet, their keys, hosts, and who is there.
+    """Programs on several machines: a server where they meet, their keys, and their hosts.
 
     \b
     Examples:
       weft net up                   a server for a developer, with keys made on the spot
-      weft net ls                   the names of channels, and whose they are; the hosts
+      weft net ls                   the names of channels, with their programs; the hosts
       weft host --name gpu1 --allow mandelbrot:worker
                                     run processes here for programs elsewhere
       weft up --ssh gpu1 --ssh gpu2 --allow mandelbrot:worker
@@ -431,8 +431,8 @@ def find_checkout(start: Path) -> Path | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command in `arguments` (None: those of the program), and returns the exit status
-    (see EXIT).
+    """Runs the command in `arguments` (None means the program's own arguments), and returns the
+    exit status (see EXIT).
     """
     try:
         status = weft_command.main(
@@ -450,8 +450,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _see_help(error: click.ClickException) -> str:
-    """Returns a text that follows Click's message about a mistake and says where to read what is
-    right; "" if the mistake is not one of usage.
+    """Returns a text to append to Click's message about a mistake, which says where to read about
+    the command; "" if the mistake is not one of usage.
     """
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "weft"

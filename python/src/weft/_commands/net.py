@@ -61,7 +61,7 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 def until_stopped(what: str, serve: Callable[[], int]) -> int:
     """Runs serve() until it returns or a signal comes. Returns the exit status. `what` names the
-    server in the message that says which signal has stopped it.
+    server in the message that names the signal.
     """
     kept = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -118,7 +118,7 @@ def up(keys: str | None, address: str, as_json: bool) -> int:
         with _net_server.Server(_made(folder), address, beside) as server:
             try:
                 file.write_text(server.url + "\n", encoding="utf-8")
-                _say_up(server, folder, as_json)
+                _report_up(server, folder, as_json)
                 status = server.wait()
             finally:
                 file.unlink(missing_ok=True)
@@ -136,11 +136,11 @@ def _made(folder: Path) -> Path:
         has_authority = (folder / _net_keys.AUTHORITY_KEY).exists()
         net.make_keys(folder, by=folder if has_authority else None)
         click.echo(f"weft: made keys in {folder}", err=True)
-    _net_keys.Keys(folder)  # raises BadUse if the keys are not good
+    _net_keys.Keys(folder)  # raises BadUse if the keys are not valid
     return folder
 
 
-def _say_up(server: _net_server.Server, folder: Path, as_json: bool) -> None:
+def _report_up(server: _net_server.Server, folder: Path, as_json: bool) -> None:
     if as_json:
         report = {
             "server": server.url,
@@ -163,8 +163,8 @@ def _say_up(server: _net_server.Server, folder: Path, as_json: bool) -> None:
 @click.option("--keys", metavar="FOLDER", help=KEYS_HELP)
 @click.option("--json", "as_json", is_flag=True, help="As JSON on stdout.")
 def ls(server: str | None, keys: str | None, as_json: bool) -> int:
-    """List the names of channels: whose they are, where that program is, and which ends others
-    get; and the hosts, with what they run."""
+    """List the names of channels, with the program that each belongs to, where that program is, and
+    which ends others get; and list the hosts, with what they run."""
     try:
         with net.join(server, keys=keys, name="weft net ls") as network:
             names = network.names()
@@ -201,7 +201,7 @@ def ls(server: str | None, keys: str | None, as_json: bool) -> int:
 
 
 def _where(one: Any) -> str:
-    """Returns where a Named or a Host is reached, and how many sessions of that program use the
+    """Returns where a Named or a Host can be reached, and how many sessions of that program use the
     relay.
     """
     where = f"at {one.address}" if one.address else "by the relay"
@@ -344,7 +344,7 @@ def host(
             sys.stdout.flush()
             over = threading.Event()
             # The wait is limited because of signals: the system may deliver a signal to another
-            # thread, and that does not end a wait here.
+            # thread, which does not end a wait here.
             while not over.wait(1.0):
                 pass
             raise AssertionError("nobody sets this event")
@@ -367,9 +367,9 @@ def host(
 def keys_command(
     folder: str, by: str | None, name: str | None, offers: tuple[str, ...], as_json: bool
 ) -> int:
-    """Make FOLDER with keys for another machine, of the same authority. Bring it there as you would
-    a password. Programs with these keys may come to any channel, but offer only the names that
-    --offers says: so nobody can take the name of another.
+    """Make FOLDER with keys for another machine, of the same authority. Copy it there as carefully
+    as a password. Programs with these keys may come to any channel, but offer only the names that
+    --offers says: so no program can take another's name.
 
     \b
     Examples:

@@ -1,9 +1,9 @@
-"""`weft ps` and `weft top` show a network that runs, from outside; `weft graph` draws one.
+"""`weft ps` and `weft top` show a running network from outside; `weft graph` draws one.
 
 Invariants
 - A look changes nothing in the program (rule 14.2). If a program cannot be looked at, one sentence
   says why, with exit status 2.
-- Without `rich`, and where the output is no terminal, the tables are plain text.
+- Without `rich`, or if the output is not a terminal, the tables are plain text.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _command_line(pid: int) -> str:
 
 
 def _does(network: _visit.Network) -> str:
-    """Returns what the processes of a program do, in a few words."""
+    """Describes in a few words what the processes of a program do."""
     counts: dict[str, int] = {}
     words = {
         "runs": "run",
@@ -147,7 +147,7 @@ def ps(as_json: bool) -> int:
     with _no_look_is_bad_use():
         pids = _visit.doors()
     rows = [_program(pid) for pid in pids]
-    # A program that ended while the others were asked is left out.
+    # A program that has ended since the first one was asked is left out.
     rows = [r for r in rows if r["processes"] is not None or not _visit.has_ended(r["pid"])]
     hosts = {row["pid"] for row in rows if _visit.parent_of(row["pid"]) in pids}
     for row in rows:
@@ -177,7 +177,7 @@ def ps(as_json: bool) -> int:
 
 
 def the_only_one() -> int:
-    """Returns the OS process of the only program that runs, which is meant if no number is given.
+    """Returns the pid of the only running program, for a command without a number.
 
     Raises:
         BadUse: no program runs, or several do.
@@ -197,7 +197,7 @@ def the_only_one() -> int:
 
 
 def number_of(word: str | None) -> int:
-    """Returns the OS process that a word on the command line means."""
+    """Returns the pid of the OS process that a word on the command line names."""
     if word is None:
         return the_only_one()
     if word.isdecimal() and 0 < int(word) < 1 << 31:
@@ -251,8 +251,8 @@ _HEADINGS = (
 
 
 def _names(rows: Sequence[_visit.Row], tree: bool) -> list[str]:
-    """Returns the names of the rows. In a tree a name below its parent's contains only what the
-    row's path adds to the parent's path.
+    """Returns the names of the rows. In a tree, a name below its parent's contains only the part
+    that the row's path adds to the parent's path.
     """
     paths = {row.path for row in rows} if tree else set()
     names = []
@@ -313,7 +313,7 @@ def _ends(paths: Sequence[str]) -> str:
 
 
 def head(network: _visit.Network, pid: int) -> list[str]:
-    """Returns the lines above the tables: beginning with the verdict."""
+    """Returns the lines above the tables. The first is the verdict."""
     n = len(network.rows) + network.left_out
     lines = [network.verdict.text]
     for one in network.os_processes:
@@ -371,7 +371,8 @@ def top(
     most: int,
     keys: str | None = None,
 ) -> int:
-    """Shows what a program does, or the hosts of a network; on a terminal until it ends or `q`."""
+    """Shows what a program, or the hosts of a network, do; on a terminal until the program ends or
+    the user presses `q`."""
     with contextlib.ExitStack() as opened, _no_look_is_bad_use():
         looking: Looking
         if is_network(word):
@@ -520,8 +521,8 @@ def _drive(looking: Looking, interval: float, keys: Keys, most: int, show: Any) 
 def graph(
     backend: str | None, kind: str | None, output: str | None, file: str, args: Sequence[str]
 ) -> int:
-    """Draws the network of a trace, of a program that runs already, or of a program that is run for
-    this purpose.
+    """Draws the network of a trace, of a program that is already running, or of a program that is
+    run for the drawing.
     """
     by_name = {".svg": "svg", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid"}
     kind = kind or by_name.get(Path(output or "").suffix, "dot")
@@ -536,7 +537,8 @@ def graph(
         if args or backend:
             raise BadUse(f"{file} runs already: --on and arguments are for a program in a file")
         with _no_look_is_bad_use(), _visit.Looking(pid) as looking:
-            looking.look(0.05)  # only a second look knows the channel at which a thread waits
+            # a look knows the channel at which a thread waits only if another look came before
+            looking.look(0.05)
             text = _graph.as_text(kind, _graph.looked(looking.look(0.5, _DRAWN)))
     else:
         with tempfile.TemporaryDirectory(prefix="weft") as folder:
@@ -558,7 +560,8 @@ def _is_trace(file: str) -> bool:
     return False
 
 
-_DRAWN = 10_000  #: the most processes to ask for; they may be many, since a drawing folds them
+#: the largest number of processes to ask for; it is large, since a drawing folds processes
+_DRAWN = 10_000
 
 
 def _running(word: str) -> int | None:
@@ -630,7 +633,8 @@ def top_command(
     most: int,
     keys: str | None,
 ) -> int:
-    """Show the network of a program that runs: who is busy, who waits for whom, and the bottleneck.
+    """Show the network of a program that runs: which processes are busy, which wait for which, and
+    the bottleneck.
 
     PROGRAM is the number of an OS process, or a word of its command line. It is not needed if only
     one program runs. It may be a network, nats://HOST:PORT: then what its hosts run is shown.
@@ -674,7 +678,8 @@ def top_command(
 def graph_command(
     backend: str | None, kind: str | None, output: str | None, file: str, args: tuple[str, ...]
 ) -> int:
-    """Run the program FILE, and draw its network: who hands values to whom, by which channel.
+    """Run the program FILE, and draw its network: which process passes values to which, by which
+    channel.
 
     FILE may be a trace (OUT of weft run --trace or --flight). It may also name a program that runs,
     by its number or a word, as for weft top. In both cases nothing is run.

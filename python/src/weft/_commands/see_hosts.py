@@ -68,9 +68,9 @@ class _Asked:
 
     def __init__(self, network: Any, name: str) -> None:
         self.name = name
-        self.prompt = True  # whether a look should wait for the host; used by the looks alone
+        self.prompt = True  # whether a look should wait for the host; only looks use it
         self._network = network
-        self._lock = threading.Lock()  # guards the fields that follow
+        self._lock = threading.Lock()  # protects the fields that follow
         self._observer: Observer | None = None
         self._answer: futures.Future[dict[str, Any]] | None = None
         self._over = False
@@ -112,7 +112,7 @@ class _Asked:
             found = observer.look(interval, most)
         except BaseException as error:
             with self._lock:
-                self._observer = None  # the next question begins anew
+                self._observer = None  # the next question begins with a new observer
                 answer.set_exception(error)
             if observer is not None:
                 observer.__exit__()
@@ -124,7 +124,7 @@ class _Asked:
             observer.__exit__()
 
     def end(self) -> None:
-        """Asks nothing more. A question that is under way ends by itself."""
+        """Asks no more questions. A question that is under way ends without this call."""
         with self._lock:
             self._over = True
             busy = self._answer is not None and not self._answer.done()
@@ -171,7 +171,7 @@ class FarLooking:
         limit = None if self._patience is None else interval + self._patience
         answers = [(asked.ask(interval, most), asked.prompt) for asked in self._asked.values()]
         futures.wait([one for one, prompt in answers if prompt or limit is None], limit)
-        if (left := until - time.monotonic()) > 0:  # no host has answered
+        if (left := until - time.monotonic()) > 0:  # no host has answered yet
             time.sleep(left)
         told: dict[str, dict[str, Any]] = {}
         hosts = []
@@ -190,8 +190,8 @@ class FarLooking:
         return network
 
     def _meet_all(self) -> list[str]:
-        """Notes who has come and who has gone. Returns a sentence if the server does not answer; then
-        the hosts that are known are looked at.
+        """Records which hosts have come and which have gone. Returns a sentence if the server does
+        not answer; then the look covers the hosts that are already known.
         """
         try:
             here = _names(self._network)

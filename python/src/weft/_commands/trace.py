@@ -1,5 +1,5 @@
-"""`weft trace` sums a trace up, and draws it; `weft dump` asks a program that runs for its
-flight recorder's file.
+"""`weft trace` summarises a trace and draws it; `weft dump` asks a running program for the file of
+its flight recorder.
 
 Invariants: those of _commands/main.py. The events of a flight recorder's file are never all in
 memory at once, except for the picture, which contains few events.
@@ -200,11 +200,11 @@ def trace_command(
     picture: str | None,
     jsonl: str | None,
 ) -> int:
-    """Say what the trace FILE says: who did how much, where time was lost in waiting, and who is the
-    bottleneck.
+    """Summarise the trace FILE: how much each process did, where time was lost in waiting, and
+    which process is the bottleneck.
 
-    FILE is of weft run --trace, or of the flight recorder (weft run --flight, WEFT_FLIGHT, a board).
-    Several files of the flight recorder are read as one trace.
+    FILE was written by weft run --trace, or by the flight recorder (weft run --flight, WEFT_FLIGHT,
+    a board). Several files of the flight recorder are read as one trace.
 
     \b
     Examples:

@@ -31,8 +31,8 @@ from weft.cli import EXIT
 
 @contextlib.contextmanager
 def _opened(address: str) -> Iterator[None]:
-    """Makes a browser show this address, if there is a screen. The file through which this happens
-    exists during the block.
+    """Makes a browser show this address, if there is a screen. The file that passes the address to
+    the browser exists during the block.
     """
     if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
         yield
@@ -45,7 +45,8 @@ def _opened(address: str) -> Iterator[None]:
             f.write(
                 f'<!doctype html><meta http-equiv="refresh" content="0;url={to}"><a href="{to}">weft view</a>\n'
             )
-        # The call is made on a thread of its own, because a browser in a terminal would not return.
+        # A browser in a terminal would not return from the call, so the call is made on another
+        # thread.
         threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
         yield
     finally:
@@ -55,7 +56,7 @@ def _opened(address: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _looked_at(word: str | None, keys: str | None) -> Iterator[Program | Hosts]:
-    """Yields what the word on the command line means."""
+    """Yields the program or the hosts that the word on the command line names."""
     if is_network(word):
         assert word is not None
         with joined(word, keys) as network:

@@ -44,11 +44,11 @@ FILES = {
     "licenses.txt": ("licenses.txt", "text/plain; charset=utf-8"),
 }
 HEARTBEAT = 5.0  #: seconds after which a browser is sent an event that says that nothing is new
-BROWSERS = 16  #: how many browsers may listen at once
-REQUESTS = 64  #: how many connections may be open at once
+BROWSERS = 16  #: how many browsers may listen at one time
+REQUESTS = 64  #: how many connections may be open at one time
 FIRST = 0.2  #: seconds of the first look, which is short because the user waits for it
 SELDOM = 5.0  #: the longest time between two looks, in seconds
-STANDS = 1.0  #: seconds for which a process has waited before it is taken for one that may be stuck
+STANDS = 1.0  #: seconds of waiting after which a process is suspected to be stuck
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -60,7 +60,7 @@ _HEADERS = {
 
 
 class Program:
-    """A program on this machine, as what is looked at."""
+    """A program on this machine, as the object of looks."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -76,7 +76,8 @@ class Program:
 
 
 class Hosts:
-    """The hosts of a network, as what is looked at. They may all go: others may come."""
+    """The hosts of a network, as the object of looks. All of them may leave, since others may
+    come."""
 
     def __init__(self, network: Any, server: str) -> None:
         self._network = network
@@ -108,7 +109,7 @@ class Looks:
         self._over = False
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name="weft view", daemon=True)
-        # Used by the thread alone, like the fields that follow.
+        # Only the thread uses this field and the fields that follow.
         self._looking: _visit.Looking | FarLooking | None = None
         self._knows_stuck = True
         self._stuck: list[_visit.Stuck] = []
@@ -124,8 +125,8 @@ class Looks:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the looks, also for each browser, at any time and any number of times. Returns once
-        the look under way is over.
+        """Ends the looks for each browser. It may be called at any time and any number of times. It
+        returns once the look under way is over.
         """
         with self._changed:
             self._stopped = True
@@ -135,13 +136,12 @@ class Looks:
 
     def listens(self, tell: Callable[[bytes], None]) -> bool:
         """Passes every event to `tell`, until the program or the looks have ended or `tell` raises
-        OSError.
-        Returns False if too many browsers listen already.
+        OSError. Returns False if too many browsers are listening already.
         """
         with self._changed:
             if self._browsers >= BROWSERS:
                 return False
-            # Looks that were made before a time without browsers are out of date.
+            # Looks from before a time without browsers are out of date.
             seen = self._number if self._browsers == 0 and not self._over else 0
             self._browsers += 1
             self._changed.notify_all()
@@ -224,8 +224,8 @@ class Looks:
         self, looking: _visit.Looking | FarLooking, network: _visit.Network
     ) -> list[_visit.Stuck]:
         """Returns the processes that can never go on. The program is asked only if a process has
-        waited for long, and the questions take at most a tenth of the time: the answer takes some
-        microseconds for each process. Hosts are not asked.
+        waited for long, and the questions take at most a tenth of the time, because the answer
+        takes some microseconds for each process. Hosts are not asked.
         """
         if isinstance(looking, FarLooking):
             return []
@@ -281,7 +281,7 @@ class Server(http.server.ThreadingHTTPServer):
             self.slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Reports nothing, since it is no error if a browser goes away during a request."""
+        """Reports nothing, since a browser that goes away during a request is no error."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -53,7 +53,7 @@ def compiler() -> list[str]:
     """Returns the C++ compiler and its first arguments: $CXX, else c++, g++ or clang++.
 
     Raises:
-        BadUse: there is no compiler, or $CXX is no command.
+        BadUse: there is no compiler, or $CXX is not a command.
     """
     given = os.environ.get("CXX", "")
     try:
@@ -91,16 +91,16 @@ def build(
     """Builds a component from one C++ source, and returns the path of the library.
 
     The library is kept in `cache_dir()`, under a name made from the compiler's input, so that it is
-    built only once. If the compiler warns while it builds, its warnings go to the standard error.
+    built only once. Warnings of the compiler go to the standard error.
 
     Args:
         output: a file that becomes a copy of the library.
-        debug: whether to build with symbols and assertions and without optimisation (-O0 -g), and
-            not with -O2 -DNDEBUG.
+        debug: whether to build with symbols and assertions and without optimisation (-O0 -g),
+            instead of with -O2 -DNDEBUG.
         flags: further flags for the compiler, after Weft's own.
     Raises:
         BadUse: there is no such file or no compiler, the source does not compile (the message has
-            the compiler's own), or the library cannot be written.
+            the compiler's message), or the library cannot be written.
     """
     path = Path(source)
     if not path.is_file():

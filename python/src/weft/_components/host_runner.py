@@ -1,4 +1,4 @@
-"""Runs processes of native components in OS processes of their own, so that a crash ends no other
+"""Runs processes of native components in separate OS processes, so that a crash ends no other
 process (rules 16.7, 16.8).
 
     filter.scale(+a, -b, on="process")

@@ -1,5 +1,5 @@
-"""Puts the C++ frames into the traceback of a component's failure, so that one traceback shows
-where the failure came from.
+"""Puts C++ frames into the traceback of a component's failure, so that the traceback shows where
+the failure came from.
 
     a debug build's addresses (weft/component_stack.hpp) ──addr2line──► functions, files, lines ──through()──► frames of the traceback
 
@@ -50,8 +50,7 @@ def frames(stack: str) -> list[Frame]:
     if not places or tool is None:
         return []
     library = places[0][0]  # the library in which the exception was thrown
-    # An address on the stack is the address to which a call returns; the byte before it belongs to
-    # the call.
+    # An address on the stack is a return address; the byte before it belongs to the call.
     addresses = [hex(int(at, 16) - 1) for of, at in places if of == library]
     command = [tool, "-C", "-f", "-i", "-a", "-e", library, *addresses]
     with contextlib.suppress(OSError):
@@ -101,7 +100,7 @@ class _Here(Exception):
 
 def _python_frame(frame: Frame) -> types.TracebackType | None:
     """Returns a traceback of one Python frame whose code names the file and the function of
-    `frame`. None if none could be made.
+    `frame`. Returns None if none can be made.
     """
 
     def stop() -> None:

@@ -2,7 +2,7 @@
 with Python's annotations.
 
 Invariant: a stub declares what the component's module contains, with the names of
-`weft.coroutines`. It is written from the module alone.
+`weft.coroutines`. It is made from the module alone.
 """
 
 from __future__ import annotations

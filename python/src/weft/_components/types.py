@@ -34,7 +34,7 @@ _DEEPEST = 30
 
 _classes: dict[str, type] = {}
 _made: set[type] = set()  # the classes among _classes that this module made
-_lock = threading.RLock()  # guards _classes and _made; no code of the program runs under it
+_lock = threading.RLock()  # protects _classes and _made; no code of the program runs under it
 
 
 def field_names(cls: type) -> tuple[str, ...] | None:
@@ -93,7 +93,7 @@ def _text(tp: Any, within: tuple[Any, ...]) -> str:
     try:
         plain = _PLAIN.get(tp)
     except TypeError:
-        # `tp` has no hash, as Annotated[int, {}] has none; such types are handled below
+        # `tp` is not hashable, as Annotated[int, {}] is not; such types are handled below
         plain = None
     if plain:
         return plain

@@ -1,5 +1,5 @@
 """Counts the pieces of work of a host outside any run (rule 10.3): its start, the steps of a call
-before and after its run, and Weft's own threads that wait for the parent. While any of these is at
+before and after its run, and helper threads that wait for the parent. While any of these is at
 work, the host does not report that it waits.
 
     at_work(1) … at_work(-1)              a piece of work, such as the start of a call
@@ -40,7 +40,7 @@ class Look(NamedTuple):
 
     @property
     def may_rest(self) -> bool:
-        """Whether nothing but attending threads is at work. These may soon wait."""
+        """Whether only attending threads are at work. These may soon wait."""
         return self.working <= len(self.attended)
 
 
@@ -53,17 +53,17 @@ def at_work(change: int) -> None:
 
 def attends(end: Any) -> None:
     """Records that from now on a thread waits at this reader for orders of the parent. The thread
-    has been counted as at work. While it waits there, and the parent knows that, it does not count.
-    Once an order has come to the reader, the thread counts again, because it carries out that
-    order.
+    has already been counted as at work. While it waits there, and the parent knows that, it does
+    not count. Once an order has come to the reader, the thread counts again, because it carries out
+    that order.
     """
     with _lock:
         _attended.add(end)
 
 
 def attends_no_more(end: Any) -> None:
-    """Records that the thread has carried out the order that has come, and is no longer at work. A
-    second call does nothing.
+    """Records that the thread has carried out the order, and is no longer at work. A second call
+    does nothing.
     """
     global _working
     with _lock:

@@ -1,5 +1,5 @@
-"""Calls of the parent that run in this host: how their processes are named for the parent, and
-where these processes are.
+"""Calls of the parent that run in this host: the names of their processes for the parent, and where
+these processes are.
 
     running(process, call)
         │ name_for_parent(), named()
@@ -128,7 +128,7 @@ def once_each(
 ) -> list[Named]:
     """Returns each process once, of three kinds: the processes in `rows`, those that hosts have
     named, and those of calls on other machines (`far`, see remote_calls.lines()). If a process of
-    `rows` waits for its call elsewhere, the call's processes take its place.
+    `rows` waits for a call that runs elsewhere, the call's processes take its place.
 
     Args:
         answers: by host, the names; None: the host does not answer.

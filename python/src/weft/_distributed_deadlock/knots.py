@@ -1,5 +1,5 @@
-"""The report of a deadlock over several OS processes: who waits where, and the knot (rule 10.2).
-See _distributed_deadlock/rounds.py.
+"""The report of a deadlock over several OS processes: which process waits where, and the knot (rule
+10.2). See _distributed_deadlock/rounds.py.
 
 A channel has one key in all spaces: its home, and its place there. A process that waits for a call
 in a host has no line of its own: instead the processes of that call are listed, under the path of
@@ -50,7 +50,7 @@ class Row(NamedTuple):
 
 
 class _Network(Spaces):
-    """The states of all spaces, put together."""
+    """The combined states of all spaces."""
 
     def __init__(self, spaces: list[Any]) -> None:
         super().__init__(spaces)
@@ -88,8 +88,8 @@ class _Network(Spaces):
             self.edges.setdefault((s.incarnation, w.parent), set()).add(node)
 
     def _look_for_missing(self, s: Any) -> None:
-        """Looks for channels of this space all of whose open ends are on one side. The other side
-        has never had an end: otherwise the channel would have ended.
+        """Finds channels of this space all of whose open ends are on one side. The other side has
+        never had an end: otherwise the channel would have ended.
         """
         given = Counter((place, writes) for _, _, place, writes, _ in s.lent)
         given += Counter((place, w) for place, w, _ in {(p, w, end) for _, p, w, end in s.held})
@@ -146,7 +146,7 @@ class _Network(Spaces):
                 free[s.incarnation, key] = unknown
         held = Counter(place for place, _ in {(place, end) for _, place, _, end in s.held})
         away = Counter(place for _, _, place, _, _ in s.lent)
-        # if the count is 0, this is a barrier, of which a thread may be a party
+        # a count of 0 means that this is a barrier, of which a thread may be a party
         for _, _, place, _, count in s.lent:
             here = count - held[place] - away[place] if count else 1
             free[s.incarnation, place] = here
@@ -166,7 +166,7 @@ class _Network(Spaces):
 
 
 def smallest_knot(to: dict[_Node, set[_Node]]) -> list[_Node]:
-    """Returns the smallest set of nodes that no edge leaves, in order
+    """Returns the smallest set of nodes that no edge leaves, sorted
     (cpp/include/weft/runtime/knot.hpp).
     """
     nodes = sorted(to)
@@ -226,7 +226,7 @@ _reported: set[str] = set()
 
 
 def tell(spaces: list[Any]) -> None:
-    """Reports, at the root, that nothing in the network will move by itself: as a deadlock, or as a
+    """Reports, at the root, that nothing in the network can go on: as a deadlock, or as a
     standstill if a foreign thread may hold an end, or if something else may act (rule 10.6).
     """
     text, knot, shown, unknown = report(spaces)

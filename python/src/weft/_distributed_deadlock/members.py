@@ -76,7 +76,7 @@ class Asking:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()  # only the thread that holds it can release it
-        self._want: set[int] = set()  # identifiers of threads
+        self._want: set[int] = set()  # identifiers of the threads that want the right
 
     def __enter__(self) -> None:
         self._want.add(threading.get_ident())
@@ -98,7 +98,8 @@ class Asking:
 
 class Member:
     """A host of this space, which can be asked. Each answer contains the number of its question; an
-    answer to an earlier question is ignored. A host that sends anything else counts as gone.
+    answer to an earlier question is ignored. A host that sends anything else counts as one that has
+    gone.
     """
 
     def __init__(self, by: socket.socket) -> None:
@@ -106,12 +107,13 @@ class Member:
         self.away: dict[str, Any] = {}  # call → the process here that waits for it
         self.output: Any = None  # reads the reports of the host: see _hosts/child_output.py
         self.follows: set[Any] = set()  # the observations of which the host knows
-        self.closing = False  # whether the Hosts of this host have let go of it
-        # If this program has started the host: `kill` kills the host, `reap` takes the host's
+        self.closing = False  # whether the Hosts of this host has released it
+        # Set if this program has started the host: `kill` kills the host, `reap` takes the host's
         # status once it has ended.
         self.kill: Callable[[], object] | None = None
         self.reap: Callable[[], object] | None = None
-        self.orphaned: Callable[[], object] | None = None  # called when the host's network is gone
+        # called when the network of the host has ended
+        self.orphaned: Callable[[], object] | None = None
         self._by = by
         self._got = b""
         self._question = b""
@@ -125,9 +127,9 @@ class Member:
     def ask(self, what: bytes = STATE, more: Any = None) -> None:
         self._number = (self._number + 1) % (1 << 32)
         self._question = what + struct.pack("!I", self._number)
-        with contextlib.suppress(OSError):  # the host has gone, which its socket will show
-            # A host that is stopped, and has been asked often, is asked no more questions, so that
-            # it delays no thread.
+        with contextlib.suppress(OSError):  # the host has gone; the socket will report that
+            # A stopped host that has already been asked often is asked no more, so that it delays
+            # no thread.
             if what in WITH_MORE:
                 packed, at_once = pickle.dumps(more), select.poll()
                 at_once.register(self._by, select.POLLOUT)
@@ -167,14 +169,14 @@ class Member:
             if self._got[:ASKED] == self._question:
                 try:
                     answer = pickle.loads(self._got[head : head + size])
-                except Exception:  # a broken pickle may raise anything
+                except Exception:  # unpickling broken data may raise any exception
                     self.gone = True
                     return None
             self._got = self._got[head + size :]
         return answer
 
     def end(self) -> None:
-        """Cleans up after a host that has gone: the Hosts to which it belongs may have been
+        """Cleans up after a host that has gone. The Hosts to which it belongs may have been
         dropped, and then no other code closes the socket.
         """
         if self.reap is not None:
@@ -184,7 +186,8 @@ class Member:
 
     def hang_up(self) -> None:
         """Makes the socket behave like that of a host that has gone."""
-        with contextlib.suppress(OSError):  # this socket, or the socket of the host, is closed
+        # this socket, or the socket of the host, is already closed
+        with contextlib.suppress(OSError):
             self._by.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """Partial deadlock over several OS processes: a knot with processes in different OS processes,
 beside others that run (rules 14.3, 14.7, WIRE.md 10.9).
 
-    deadlocks() ─► found() ─► three rounds of MOMENT, by _distributed_deadlock/rounds.py
-        ─► a Round says who is stuck ─► those stuck in all three, with nothing moved, are reported
+    deadlocks() ─► found() ─► three rounds of MOMENT, by _distributed_deadlock/rounds.py ─► a Round
+        finds who is stuck ─► those stuck in all three, with nothing moved, are reported
     watching: an executor falls idle, here or in a host ─► fell_idle() ─► the thread of _Looks
         ─► the same three rounds ─► the check is told
 
@@ -112,8 +112,8 @@ class _Waits(NamedTuple):
 
 
 class Spaces:
-    """The answers of several OS processes, put together. A channel has one key in all of them: its
-    home, and its place there. A process in a call has the path of its caller.
+    """The combined answers of several OS processes. A channel has one key in all of them: its home,
+    and its place there. A process in a call has the path of its caller.
     """
 
     def __init__(
@@ -146,17 +146,17 @@ class Spaces:
         self._callers = {node: caller for caller, node in self.callees.items() if node is not None}
         for s in spaces:
             for process, place, writes, _ in s.held:
-                self._hold(s, process, place, writes)
+                self._add_holder(s, process, place, writes)
             for facts in s.facts:
                 waiters, places = _deadlocks.parsed(facts)
-                # A process that others wait for counts as a holder.
+                # A process that other processes wait for counts as a holder of an end.
                 for place, at in places.items():
                     for process in at.writers:
-                        self._hold(s, process, place, True)
+                        self._add_holder(s, process, place, True)
                 self.waiters.update(((s.incarnation, w.id), w) for w in waiters)
                 self.facts += [(s, w, places) for w in waiters]
 
-    def _hold(self, s: Any, process: int, place: int, writes: bool) -> None:
+    def _add_holder(self, s: Any, process: int, place: int, writes: bool) -> None:
         of = self.holders.setdefault((self.key(s, place), writes), set())
         of.add((s.incarnation, process))
 
@@ -276,13 +276,13 @@ class Round(Spaces):
                 call = number["call", callee]
                 facts += [("waits_at", me, call), ("holds", number[callee], call)]
             else:
-                facts += [(self._waits_how(*place), me, number[place[0]]) for place in w.places]
+                facts += [(self._kind_of_wait(*place), me, number[place[0]]) for place in w.places]
         for (key, _), nodes in self.holders.items():
             facts += [("holds", number[node], number[key]) for node in nodes]
         going_on = set(_native._going_on(facts))
         return {node for node in self.waits if number[node] not in going_on}
 
-    def _waits_how(self, key: _Key, writes: bool) -> str:
+    def _kind_of_wait(self, key: _Key, writes: bool) -> str:
         if key in self._barriers:
             return "waits_at_barrier"
         unknown = key in self._open or not self.holders.get((key, not writes))
@@ -307,7 +307,7 @@ class Round(Spaces):
 
 
 def _all_received(before: int, now: int) -> bool:
-    """Compares two 32-bit counters. Returns whether everything that had been sent by the earlier
+    """Compares two 32-bit counters. Returns whether everything that was sent before the earlier
     round has now been received.
     """
     return (now - before) % (1 << 32) < 1 << 31
@@ -356,15 +356,15 @@ def _look(patience: float) -> tuple[Round, set[_Node]] | None:
 
 def _shown(last: Round, stuck: set[_Node]) -> list[_Node]:
     """Leaves out the processes that only wait for others, and the processes that their own OS
-    process finds by itself.
+    process can find alone.
     """
     each = ((node, last.waits[node]) for node in stuck)
     return [node for node, w in each if w.state == "places" and w.waiter.may_go_on]
 
 
 def found() -> list[Stuck]:
-    """Returns the processes of this program that are stuck, as far as only its OS processes
-    together can find that out.
+    """Returns the processes of this program that are stuck, as far as its OS processes can find
+    them only together.
     """
     looked = _look(_rounds.PATIENCE)
     if looked is None:
@@ -373,12 +373,12 @@ def found() -> list[Stuck]:
     return [last.row(node) for node in _shown(last, stuck)]
 
 
-# --- for those who watch --------------------------------------------------------------------------
+# --- for code that watches ------------------------------------------------------------------------
 
 
 class _Looks:
-    """A thread that looks for stuck processes several times after an executor has fallen idle, here
-    or in a host. It does not count as a thread that may wake a run (rule 10.3).
+    """A thread that searches for stuck processes several times after an executor has fallen idle,
+    here or in a host. It does not count as a thread that may wake a run (rule 10.3).
     """
 
     def __init__(self) -> None:
@@ -399,7 +399,7 @@ class _Looks:
                     break
                 since = time.monotonic()
                 self._look_and_tell()
-                # The looks take at most a twentieth of the time.
+                # The searches take at most a twentieth of the time.
                 time.sleep(20 * (time.monotonic() - since))
 
     def _look_and_tell(self) -> None:
@@ -428,7 +428,7 @@ def fell_idle() -> None:
     if not _rounds.members():
         return
     if _looks is None:
-        with contextlib.suppress(RuntimeError):  # the interpreter ends
+        with contextlib.suppress(RuntimeError):  # the interpreter is shutting down
             _looks = _Looks()
     if _looks is not None:
         _looks.ring()

@@ -1,8 +1,8 @@
-"""The answers of an OS process and its hosts to other programs, also of C++, in the form of WIRE.md
-10.7. C++ draws the conclusions (wire/everywhere.hpp).
+"""The answers of an OS process and its hosts to other programs, including C++ programs, in the form
+of WIRE.md 10.7. C++ draws the conclusions (wire/everywhere.hpp).
 
-Invariant: the answer of a space is of one moment, as _distributed_deadlock/rounds.py has found it;
-this module asks no host.
+Invariant: the answer of a space describes one moment, as _distributed_deadlock/rounds.py has found
+it; this module asks no host.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def moved(first: bytes, second: bytes) -> bool:
 
 
 def _one(s: Space) -> bytes:
-    # If several processes hold an end, one of them is named. (A program of C++ names the one that
-    # used the end last.)
+    # Only one of several processes that hold an end is named. (A C++ program names the one that
+    # last used the end.)
     holder = {(place, writes): process for process, place, writes, _ in reversed(s.held)}
     far = {place: (home, name) for place, home, name, _ in s.far}
     return b"".join(

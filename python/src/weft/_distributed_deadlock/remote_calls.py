@@ -28,7 +28,7 @@ __all__ = [
     "ways_out",
 ]
 
-MOST = 40  #: the maximum number of calls that are asked, since no more lines are shown
+MOST = 40  #: the largest number of calls that are asked, since no more lines are shown
 
 
 class FarCall(NamedTuple):
@@ -80,7 +80,7 @@ def answer_within(
     call: FarCall, asked: cf.Future[list[str] | None], seconds: float
 ) -> list[str] | None:
     """Returns where the call is, if its agent answers within `seconds`; otherwise None."""
-    import concurrent.futures as cf  # the code that asks has imported this module already
+    import concurrent.futures as cf  # the code that asks has already imported this module
 
     with contextlib.suppress(cf.TimeoutError, cf.CancelledError, OSError, ValueError):
         return asked.result(max(seconds, 0.0))
@@ -97,7 +97,7 @@ def asked() -> Asked:
     """
     answers: Asked = []
     for call in list(_calls)[:MOST]:
-        with contextlib.suppress(Exception):  # the network of the call has been left
+        with contextlib.suppress(Exception):  # the network of the call has already been left
             answers.append((call, call.ask()))
     return answers
 

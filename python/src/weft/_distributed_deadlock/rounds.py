@@ -7,9 +7,9 @@
 A space is one OS process; the root is the space that is not a host of another. Questions go over
 sockets of their own, beside the links, so that they change no counter of a session. Over these
 sockets hosts are also asked where their processes are, and sent the list of what to observe
-(_hosts/remote_observers.py). A root that shares channels with other programs, also of C++, answers
-for all its hosts, and asks these programs by frames (answer_programs(), WIRE.md 10.8). In both
-cases C++ code finds out whether all spaces stand still.
+(_hosts/remote_observers.py). A root that shares channels with other programs, including C++
+programs, answers for all its hosts, and asks these programs by frames (answer_programs(), WIRE.md
+10.8). In both cases C++ code finds out whether all spaces stand still.
 
 Invariants
 - The second round begins after the first is over. If no space has sent or taken a frame in between,
@@ -84,17 +84,17 @@ class _Gone(Exception):
     """A host has gone while it was asked."""
 
 
-_lock = threading.Lock()  # guards the variables below, except _asking
+_lock = threading.Lock()  # protects the variables below, except _asking
 _members: set[Member] = set()
 _calls: dict[int, str] = {}
 _late = False  # whether this host may wait as soon as an attending thread does (at_work.py)
 _server: int | None = None  # the process that asks for calls, if this is a host of an Executor
-# The Executors of this space; `_lock` does not guard this table.
+# The Executors of this space; `_lock` does not protect this table.
 _executors: dict[int, weakref.ref[State]] = {}
 _waiting: set[State] = set()  # Executors with calls when this space last reported that it waits
 # In a host: functions that end the calls of Executors to which a deadlock has been reported.
 _broken: list[Callable[[], None]] = []
-# Whether a round has come since an Executor's calls were last over. `_lock` does not guard it.
+# Whether a round has come since an Executor's calls were last over. `_lock` does not protect it.
 _asked = False
 _up: socket.socket | None = None  # the socket to the parent
 _answers = False  # whether links announce to other programs that this one answers
@@ -117,7 +117,7 @@ def calls_go_on(caller: State, lot: Any) -> None:
 
 
 def calls_are_over(caller: State, lot: Any) -> None:
-    """Records that the calls of the lot are over, or have not come. When all lots of an Executor
+    """Records that the calls of the lot are over, or were never added. When all lots of an Executor
     are over, a parent to which this space has reported that it does not wait is made to ask again.
     A second call does nothing."""
     global _asked
@@ -140,8 +140,8 @@ def _with_calls() -> dict[State, int]:
 def declare(
     text: str, knot: list[str], rows: list[Any], callers: list[State] | None = None
 ) -> None:
-    """Reports a deadlock in this space: to all runs that wait, and to Executors that had calls when
-    this space last reported that it waits; and to all such runs and Executors in hosts. The calls
+    """Reports a deadlock to all runs in this space that wait, to the Executors that had calls when
+    this space last reported that it waits, and to all such runs and Executors in hosts. The calls
     of Executors are ended last, so that a run that waits for one gets Deadlock.
 
     Args:
@@ -157,8 +157,8 @@ def declare(
 
 def _tell_hosts(text: str | None) -> bool:
     """Runs in a host when its parent reports a deadlock, and again, with None, when the parent's
-    runs have raised it. The runs of a host end with the calls that they are part of; the deadlock
-    is reported to its Executors as in declare()."""
+    runs have raised it. The runs of a host end together with the calls that they are part of; the
+    deadlock is reported to the host's Executors as in declare()."""
     global _waiting
     if text is not None:
         _broken.extend(caller.stuck(text) for caller in list(_waiting))
@@ -172,7 +172,7 @@ def _tell_hosts(text: str | None) -> bool:
 
 def serves(process: int | None) -> None:
     """In a host of an Executor: records the process that asks for calls. Until the host knows that
-    process, no report names it (rule 10.3)."""
+    process, reports cannot leave it out (rule 10.3)."""
     global _server
     _server = process
 
@@ -193,7 +193,7 @@ def members() -> list[Member]:
         return list(_members)
 
 
-# _hosts/remote_observers.py sets both functions: `follow` carries out an order FOLLOW in a host;
+# _hosts/remote_observers.py sets both functions. `follow` carries out an order FOLLOW in a host;
 # `has_gone` records that a host has gone.
 follow: Callable[[Any], Any] = lambda what: None  # noqa: E731
 has_gone: Callable[[Member], None] = lambda member: None  # noqa: E731
@@ -213,9 +213,9 @@ def join(member: Member) -> None:
 
 def answer_programs() -> None:
     """Makes this program answer the questions of other programs about itself and its hosts, and ask
-    them (WIRE.md 10.8). It must be called before the program makes its links, whose frames announce
-    it. In a host, which is not a root, it does nothing: the host's sessions with other programs
-    announce that it does not answer. A second call does nothing."""
+    such questions (WIRE.md 10.8). It must be called before the program makes its links, whose
+    frames announce it. In a host, which is not a root, it does nothing: the host's sessions with
+    other programs announce that it does not answer. A second call does nothing."""
     global _answers
     if _up is not None or _answers:
         return
@@ -248,9 +248,9 @@ def _begin() -> int | None:
 
 
 def leave(member: Member) -> None:
-    """Removes a host that has ended, or that its Hosts let go of: it is asked no more. A thread
-    that asks the host at this moment stops waiting for it. (A process that the host has forked may
-    keep its socket open.)"""
+    """Removes a host that has ended, or that its Hosts has released: it is asked no more. A thread
+    that is asking the host stops waiting for it. (A process that the host has forked may keep its
+    socket open.)"""
     member.hang_up()
     with _asking, _asking.lock, _lock:
         _members.discard(member)
@@ -281,14 +281,14 @@ def answer(by: socket.socket) -> None:
                 try:
                     packed = pickle.dumps(_all_spaces())
                 except _Gone:
-                    packed = pickle.dumps([])  # the parent concludes nothing from an empty answer
+                    packed = pickle.dumps([])  # the parent draws no conclusion from an empty answer
             with _lock:
                 by.sendall(question + struct.pack("!I", len(packed)) + packed)
 
 
 def _question(by: socket.socket) -> bytes:
     while _late and not readable([by], AGAIN[0]):
-        standing()  # no run will ring the bell, since all of them wait already
+        standing()  # no run will ring the bell, since all of them already wait
     return by.recv(ASKED, socket.MSG_WAITALL)
 
 
@@ -307,13 +307,13 @@ def _where_of(call: str) -> list[str]:
 def where(
     rows: list[_call_names.Row], patience: float, only: set[int] | None = None
 ) -> list[_call_names.Named]:
-    """Returns where these processes are, and the processes in hosts and on other machines that run
-    for this program (rule 6.7). A signal handler may call this function between any two steps of
-    other code.
+    """Returns where these processes are, and where the processes are that run for this program in
+    hosts and on other machines (rule 6.7). A signal handler may call this function between any two
+    steps of other code.
 
     Args:
         patience: seconds to wait for answers.
-        only: if it is given, of the processes elsewhere only those that run for these processes are
+        only: if it is given, only the processes elsewhere that run for these processes are
             included.
     """
     until, far = time.monotonic() + patience, _remote_calls.asked()
@@ -325,7 +325,8 @@ def where(
 def ask(
     whom: list[Member], what: bytes, more: Any, patience: float
 ) -> tuple[list[tuple[Member, Any]], list[Member]]:
-    """Asks these hosts. Returns the answers, and the hosts silent for `patience` seconds."""
+    """Asks these hosts. Returns the answers, and the hosts that have not answered for `patience`
+    seconds."""
     answers: list[tuple[Member, Any]] = []
     asked = list(whom)
     # A signal handler may ask while this thread itself is asking.
@@ -335,7 +336,7 @@ def ask(
         try:  # an exception of a signal handler may come as soon as this thread has the lock
             if not _asking.lock.acquire(timeout=patience):
                 return answers, asked
-            # A member that has left has no socket; the others' answers must be read all the same.
+            # A member that has left has no socket; the answers of the others must be read anyway.
             asked = [member for member in whom if member.fileno() >= 0]
             until = time.monotonic() + patience
             for member in asked:
@@ -347,7 +348,7 @@ def ask(
                         answers.append((member, packed))
                     if member.gone or packed is not None:
                         asked.remove(member)
-        except (OSError, ValueError, RuntimeError):  # the set of members changed at this moment
+        except (OSError, ValueError, RuntimeError):  # the set of members is changing
             pass
         finally:
             try:  # noqa: SIM105  # suppress() would be one more call before release()
@@ -399,8 +400,8 @@ def _everywhere(rows: list[_call_names.Row]) -> list[str]:
 
 def _end_elsewhere() -> None:
     """Kills the OS processes of this program, and gives up the OS processes of other machines that
-    run for this program (rule 6.7). This is done on a thread of its own, since a signal handler may
-    have interrupted code that holds a lock which is needed here."""
+    run for this program (rule 6.7). A thread does this, since a signal handler may have interrupted
+    code that holds a lock which is needed here."""
 
     def end(those: list[Member], calls: list[Callable[[], object]]) -> None:
         for member in those:
@@ -428,7 +429,8 @@ def standing() -> None:
 
 def _ring(how: bytes) -> None:
     if _bell is not None:
-        with contextlib.suppress(OSError):  # the socket is full, so the bell has been rung already
+        # the socket is full, so the watcher has already been woken
+        with contextlib.suppress(OSError):
             os.write(_bell, how)
 
 
@@ -454,8 +456,8 @@ def _attend(ring: socket.socket) -> None:
             stands = stands or member.stands or member.gone
             member.stands = False
             if member.gone:
-                # If a call waits for the host, the call reports the death of the host, once the
-                # call has read what the host has sent.
+                # If a call waits for the host, the call reports the death of the host, once it has
+                # read what the host has sent.
                 if not member.away:
                     has_gone(member)
                     member.end()
@@ -468,7 +470,7 @@ def _attend(ring: socket.socket) -> None:
 
 
 def _here(ready: list[Any]) -> list[Member]:
-    """Returns the members in `ready` that are still members and still have something to be read."""
+    """Returns the members in `ready` that are still members and still have data to read."""
     with _lock:
         those = [m for m in _members if m in ready]
     return readable(those, 0)
@@ -492,7 +494,7 @@ def _all_spaces() -> list[Space]:
             if _heard_all(asked, found, seconds):
                 return found
             _asking.give_way()
-            # The next pause is longer, since a slow host does answer in the end.
+            # The next wait is longer, because a slow host does answer in the end.
             seconds = min(2 * seconds, 2.0)
 
 
@@ -521,7 +523,7 @@ def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple
 
 def _mine(members: list[Member]) -> Space:
     global _asked, _late, _waiting
-    _asked = True  # set before the look: calls that the look still finds will be over later
+    _asked = True  # set before the look: the calls that the look still finds will be over later
     callers = _with_calls()
     before = _at_work.look()
     incarnation, waits, sessions, lent, far, held = _native._network(sum(callers.values()))
@@ -550,7 +552,7 @@ def _others() -> tuple[str, ...]:
 
 
 def _look(ring: socket.socket) -> None:
-    """Asks rounds, at the root, until it is clear whether the network stands still."""
+    """At the root, asks rounds until it is clear whether the network stands still."""
     again = False
     for seconds in AGAIN:
         until = time.monotonic() + seconds
@@ -566,7 +568,7 @@ def _look(ring: socket.socket) -> None:
 
                     _knots.tell(second)
                     break
-            elif _answers and all(s.waits for s in first) and _look_beyond(ring):
+            elif _answers and all(s.waits for s in first) and _ask_beyond_hosts(ring):
                 break
     if again:
         _ring(b"!")
@@ -585,8 +587,8 @@ def _moved(first: list[Space], second: list[Space]) -> bool:
 
 def _answer_program(asker: int, number: int) -> None:
     """Answers for this space and its hosts. A space with a foreign thread does not count as
-    waiting, since other programs do not examine whether the thread holds an end. A space in which
-    something else may act does not count as waiting either."""
+    waiting, since other programs do not examine whether the thread holds an end. Nor does a space
+    in which something else may act."""
     whole = True
     try:
         spaces = [
@@ -608,11 +610,11 @@ def _read_bell(ring: socket.socket) -> bool:
     if not rung:
         raise EOFError
     if b"?" in rung:
-        _hear_programs()
+        _hear_other_programs()
     return b"!" in rung
 
 
-def _hear_programs() -> tuple[int, bytes, bool] | None:
+def _hear_other_programs() -> tuple[int, bytes, bool] | None:
     """Answers the questions of other programs, and carries out the deadlocks that they have
     announced. Returns the result of this program's own round, if it is over."""
     questions, found, verdicts = _native._rounds_news()
@@ -625,7 +627,7 @@ def _hear_programs() -> tuple[int, bytes, bool] | None:
     return found
 
 
-def _look_beyond(ring: socket.socket) -> bool:
+def _ask_beyond_hosts(ring: socket.socket) -> bool:
     """Asks all programs twice, and declares a deadlock if nothing has moved. Returns False if there
     is no deadlock, or none yet."""
     first, whole = _ask_programs(ring)
@@ -645,11 +647,11 @@ def _ask_programs(ring: socket.socket) -> tuple[bytes, bool]:
     _answer_program(me, number)
     until = time.monotonic() + PATIENCE
     stands = False
-    found = _hear_programs()
+    found = _hear_other_programs()
     while (found is None or found[0] != number) and (rest := until - time.monotonic()) > 0:
         if readable([ring], rest):
             stands = b"!" in ring.recv(4096) or stands
-            found = _hear_programs()
+            found = _hear_other_programs()
     if stands:
         _ring(b"!")
     return found[1:] if found is not None and found[0] == number else (b"", False)
@@ -660,7 +662,7 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
 
     Args:
         tell: the announcement for the other programs; empty if they have announced the deadlock.
-        who: if other programs have announced it, the processes that waited in the runs here; these
+        who: if other programs have announced it: the processes that waited in the runs here; these
             runs are condemned already.
     """
     from weft._distributed_deadlock import knots as _knots
@@ -681,7 +683,7 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
 
 
 def _forget() -> None:
-    """In the child of a fork: resets the module, whose hosts and links are the parent's."""
+    """Resets the module in the child of a fork: its hosts and links belong to the parent."""
     global _lock, _asking, _late, _server, _asked, _up, _bell, _answers
     _lock, _asking = threading.Lock(), Asking()
     _members.clear()

@@ -35,7 +35,7 @@ class Attempt:
 
     def __init__(self, last: bool, in_hand: list[Any] | None, terms: Terms | None = None) -> None:
         self.last = last  #: whether it is known from the beginning that no attempt follows
-        #: a list for the values in the attempt's hand; if None, these values go back
+        #: a list for the values that the attempt holds; if None, these values go back
         self.in_hand = in_hand
         self.terms = terms or Terms()
         self.died = False
@@ -82,7 +82,7 @@ class Attempt:
         beginning that this attempt is the last.
         """
         for end in self._ends:
-            with contextlib.suppress(BadUse):  # the end is closed already
+            with contextlib.suppress(BadUse):  # the end is already closed
                 end.die()
         if not self.last:
             for barrier in self.barriers:

@@ -52,18 +52,18 @@ from weft.errors import BadUse, Cancelled, ChannelEnd
 
 __all__ = ["main", "run_call", "taken"]
 
-_parent_gone = False  # whether the parent has let go of this OS process
+_parent_gone = False  # whether the parent has released this OS process
 _LONGEST_TEXT = 1000  # the longest part of a text that is sent, in characters
 AFTERLIFE = 2.0  # seconds that this OS process has to end once its parent is gone
 
 
-class _Enough(BaseException):
+class _ReachedRun(BaseException):
     """Raised when a module that the main module imports has reached a run(…)."""
 
 
 def _imports() -> bool:
-    """Returns whether this code was called within an import. The caller then holds the import's
-    lock.
+    """Returns whether this code was called during an import. The caller then holds the lock of that
+    import.
     """
     frame: types.FrameType | None = sys._getframe()
     while frame is not None:
@@ -73,7 +73,7 @@ def _imports() -> bool:
     return False
 
 
-# The argument says why nothing can run here, or is None.
+# The argument is the reason why nothing can run here, or None.
 GoesOn = Callable[[BaseException | None], NoReturn]
 
 
@@ -91,7 +91,7 @@ def _in_place_of_run(goes_on: GoesOn) -> Callable[[BaseException | None], None]:
             _shared.at_run = None
             # code that imports the same module later would wait for the lock of this import
             if _imports():
-                raise _Enough
+                raise _ReachedRun
             _native._close_limits()  # a timeout around the run is meant for the parent only
             goes_on(why)
         elif why is None:
@@ -107,7 +107,7 @@ def _compiled(path: str, backend: str | None) -> types.CodeType:
         return compile(source, path, "exec")
     from pathlib import Path
 
-    # `weft run` has compiled the main module and the modules beside it for a backend.
+    # `weft run` has compiled the main module, and the modules in its folder, for a backend.
     from weft import styles
 
     styles.Beside(Path(path).parent, backend).__enter__()
@@ -142,15 +142,15 @@ def _import_main(name: str | None, path: str | None, backend: str | None, goes_o
     _shared.at_run = _in_place_of_run(goes_on)
     try:
         exec(code, module.__dict__)
-    except _Enough:
+    except _ReachedRun:
         pass
     finally:
         _shared.at_run = None
 
 
 def _obey(orders: Any, process: Any) -> None:
-    """Waits, on a thread of its own while a call runs, until the call is cancelled or the parent
-    has let go of this OS process. In both cases, cancels the call's process.
+    """Waits on a separate thread, while a call runs, until the call is cancelled or the parent has
+    released this OS process. In both cases, cancels the call's process.
     """
     _helper_threads.ours()
     show = _observers.hide()
@@ -186,7 +186,7 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
             raise
 
     def end() -> None:
-        if os.getpid() != here:  # in the child of a fork
+        if os.getpid() != here:  # this is the child of a fork
             return
         _at_work.at_work(1)
         me = _native.current_process()
@@ -224,8 +224,8 @@ _shown = ""  # the name of this OS process, as the system shows it
 
 
 def _show_name(name: str) -> None:
-    """Makes `top` and `ps` show the name of what runs in this OS process, as they do for threads
-    (rule 14.13).
+    """Makes `top` and `ps` show the name of the process that runs in this OS process, as they do
+    for threads (rule 14.13).
     """
     global _shown
     if name != _shown:
@@ -343,7 +343,7 @@ def _serve(
             answer(
                 lambda v, f: result.write((_user_values.apart("its result", v), f)), value, failure
             )
-    finally:  # the caller must not wait any more, whatever has happened here
+    finally:  # whatever has happened here, the caller must not wait any longer
         _let_go(result)
 
 
@@ -506,10 +506,10 @@ def _serve_beside(
         _rounds.standing()
 
 
-def _see_ends_off() -> None:
-    """Waits for two kinds of ends. Until the home of an end that was sent on has confirmed the
-    move, the end would die with this OS process. The sender of an end that has come here must learn
-    what was done to the end (WIRE.md 7.4).
+def _await_moved_ends() -> None:
+    """Waits until two kinds of ends are settled. An end that was sent on would die with this OS
+    process before its home has confirmed the move. The sender of an end that has arrived here must
+    learn what was done to the end (WIRE.md 7.4).
     """
     until = time.monotonic() + AFTERLIFE
     while _native._ends_under_way() > 0 and time.monotonic() < until:
@@ -534,7 +534,7 @@ def _leave(prepared: dict[str, Any], error: BaseException | None) -> NoReturn:
 
 
 def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException | None) -> None:
-    """Serves the parent until the parent lets go of this OS process, or is gone. `wrong` is the
+    """Serves the parent until the parent releases this OS process, or is gone. `wrong` is the
     reason why nothing can run here, or None.
 
     Raises:
@@ -549,7 +549,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
             if ours is None:  # this call was cancelled before it was sent to this OS process
                 for name in packed:
                     end = link.take(name)
-                    # A Barrier is released when it is freed.
+                    # A Barrier is released when it is freed, so it needs no call here.
                     if not isinstance(end, _native.Barrier):
                         end.retire()
                     del end
@@ -568,12 +568,13 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
                 )
             )
             calls[-1].start()
-    except ChannelEnd:  # the parent let go of this OS process, is gone, or sent something unusable
+    # the parent has released this OS process, is gone, or has sent unusable data
+    except ChannelEnd:
         pass
     refused = _refused(link)
     for call in calls:
         call.join()
-    _see_ends_off()
+    _await_moved_ends()
     _remote_observers.tell()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
@@ -586,7 +587,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
 
 
 def main(descriptor: int, preparation: int, asked: int, records: int, shared: bool | None) -> None:
-    """Serves the parent at the other end of the link, until the parent lets go of this OS process.
+    """Serves the parent at the other end of the link, until the parent releases this OS process.
 
     Args:
         descriptor: the socket of the link.

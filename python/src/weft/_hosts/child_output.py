@@ -59,14 +59,14 @@ class ChildOutput:
         self._pipe = self._pipe_of_child = -1  # closed
         self._records: Any = None
         self._records_of_child: Any = None
-        self._lock = threading.Condition()  # guards all fields below
+        self._lock = threading.Condition()  # protects all fields below
         self._found: deque[tuple[str, bytes]] = deque()  # the pieces that are still to be passed on
-        # The numbers of pieces passed on, and taken, since the beginning.
+        # The numbers of pieces passed on and of pieces taken, since the beginning.
         self._passed = self._taken = 0
         self._passer: int | None = None  # the thread that passes pieces on
         self._last = b""
         self._open = False  # whether the socket of the records is open
-        self._over = False  # whether the listening thread is to close the socket
+        self._over = False  # whether the listening thread must close the socket
         # Called with each observation made in the child.
         self.seen: Callable[[Any], None] = _nothing
 
@@ -111,7 +111,8 @@ class ChildOutput:
             if self._passer == me:
                 return
             self._lock.wait_for(lambda: self._passer is None or self._passed >= mine, PATIENCE)
-            if self._passer is not None:  # the passer's thread passes on all pieces
+            # the thread that is passing pieces on passes on all of them
+            if self._passer is not None:
                 return
             self._passer = me
         try:
@@ -156,8 +157,8 @@ class ChildOutput:
             self._taken += 1
 
     def _next(self) -> tuple[str, bytes] | None:
-        """Returns the next record that the passer must pass on. Returns None if there are no more
-        records; then this thread is no longer the passer.
+        """Returns the next piece that this thread must pass on. Returns None if there are no more
+        pieces; then this thread no longer passes pieces on.
         """
         with self._lock:
             self._passed = self._taken - len(self._found)
@@ -217,7 +218,7 @@ class ChildOutput:
 
 
 def _write(data: bytes) -> None:
-    with contextlib.suppress(OSError):  # there is no standard error
+    with contextlib.suppress(OSError):  # this program has no standard error
         while data:
             data = data[os.write(2, data) :]
 
@@ -228,20 +229,20 @@ def _pass_on(kind: str, what: Any, text: str) -> None:
         return
     try:
         message, filename, lineno = pickle.loads(what)
-    except Exception:  # only the child has the warning's class
+    except Exception:  # the warning's class exists only in the child
         _write(text.encode(errors="replace"))
         return
     try:
         warnings.warn_explicit(message, type(message), filename, lineno, registry={})
     except Warning:
-        # The filters in this program would turn the warning into an error, but the child has only
-        # warned.
+        # The filters of this program would turn the warning into an error, but the child has only
+        # issued a warning.
         warnings.showwarning(message, type(message), filename, lineno)
 
 
 _all: set[ChildOutput] = set()
-_known = threading.Lock()  # guards _all and _bell
-# A descriptor that wakes the listening thread, as long as the program lives.
+_known = threading.Lock()  # protects _all and _bell
+# A descriptor that wakes the listening thread. It stays open as long as the program lives.
 _bell: int | None = None
 
 
@@ -268,7 +269,8 @@ def _add(output: ChildOutput) -> None:
 
 def _ring() -> None:
     if _bell is not None:
-        with contextlib.suppress(OSError):  # the socket is full, so the bell has been rung already
+        # the socket is full, so the thread has already been woken
+        with contextlib.suppress(OSError):
             os.write(_bell, b".")
 
 
@@ -276,14 +278,14 @@ def _hear(ring: socket.socket) -> None:
     _helper_threads.helps()  # this thread outlives the hosts
     while True:
         of = _open_outputs()
-        poll = select.poll()  # select() takes no descriptor above 1,023
+        poll = select.poll()  # select() accepts no descriptor above 1,023
         for fd in (ring.fileno(), *of):
             poll.register(fd, select.POLLIN)
         changed = False
-        while not changed:  # if a child has been closed meanwhile, its next event shows that
+        while not changed:  # a child that was closed meanwhile shows up in its next event
             for fd, _ in poll.poll():
                 if fd == ring.fileno():
-                    # If the thread that started this one was interrupted, the bell is closed.
+                    # The bell is closed if the thread that started this one was interrupted.
                     if not ring.recv(4096):
                         ring.close()
                         return
@@ -305,7 +307,7 @@ def _open_outputs() -> dict[int, tuple[ChildOutput, list[int]]]:
 
 
 def _take_of(output: ChildOutput, descriptors: list[int]) -> bool:
-    """Takes the output that has come from one child. Returns whether the descriptors of that output
+    """Takes the output that has come from one child. Returns whether the descriptors to listen to
     have changed.
     """
     _take_here(output)
@@ -313,14 +315,14 @@ def _take_of(output: ChildOutput, descriptors: list[int]) -> bool:
 
 
 def _take_here(output: ChildOutput) -> None:
-    """Takes the output that has come. An exception of the user's code is reported: the exception
-    must not end this thread, which listens to all children.
+    """Takes the output that has come. An exception in the user's code is reported, because it must
+    not end this thread, which listens to all children.
     """
     while True:
         try:
             output.take()
             return
-        except BaseException as error:  # more pieces may follow, which must still be passed on
+        except BaseException as error:  # more pieces may follow, and they must still be passed on
             _foreign_exceptions.report(error)
 
 
@@ -345,7 +347,8 @@ def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
     """
     try:
         packed = pickle.dumps((kind, what, text))
-    except Exception:  # an object that the user has added cannot be pickled, so its text is sent
+    except Exception:
+        # an object that the user has added cannot be pickled, so its text is sent instead
         what = {
             k: v if isinstance(v, (int, float, str, type(None))) else str(v)
             for k, v in what.items()
@@ -378,7 +381,7 @@ def _packed(message: Any, filename: str, lineno: int) -> bytes:
 
 def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
     """Sends log records and warnings to the parent from now on, over the socket `descriptor`.
-    `as_there` contains the levels of logging in the parent.
+    `as_there` contains the logging levels of the parent.
     """
     global _up
     by = _up = socket.socket(fileno=descriptor)
@@ -397,7 +400,7 @@ def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
         try:
             short = category(str(message)[: _log_records.LONG])
         except Exception:
-            # The class of the warning takes other arguments, so only the text is sent.
+            # The warning's class takes other arguments, so only the text is sent.
             short = None
         if not _send(by, "warning", _packed(short, filename, lineno), text[: _log_records.LONG]):
             _send(by, "warning", b"", text[: _log_records.LONG])

@@ -11,9 +11,9 @@ What a module imports is read from its source, as for calls on other machines (_
 Invariants
 - Digests are kept before the host can import the files. So a host's modules are never older than
   its digests say. They may be newer: then the host is replaced although it has the newest version.
-- The files are not read again for a call as long as the system reports the same of all of them,
-  if their last edit was some seconds ago when they were read. So a second edit in one tick of the
-  file system's clock is noticed too.
+- The files are not read again for a call as long as the system reports the same of all of them, if
+  their last edit was some seconds ago when they were read. So a second edit in one tick of the file
+  system's clock is noticed too.
 - Files of installed packages, and of Weft, are not looked at.
 """
 
@@ -35,7 +35,7 @@ Digests = dict[str, str]  # path → SHA-256
 
 class _Known(NamedTuple):
     """The files that a module imports, with the stamp that each had when it was read, and the stamp
-    of the root, which changes when a file comes or goes.
+    of the root folder, which changes when a file is added or removed.
     """
 
     stamps: dict[str, Stamp]
@@ -62,7 +62,7 @@ def _covered(module: str, file: str) -> Digests:
         found = _sources.files(module, Path(file))
         digests = {str(its.path): its.digest for its in found.values()}
         abouts = {path: Path(path).stat() for path in (str(root), *digests)}
-    except OSError:  # the source is in an archive, or has vanished
+    except OSError:  # the source is in an archive, or was deleted
         return {}
     if all(map(_sources.rests, abouts.values())):
         stamps = {path: _sources.stamp_of(about) for path, about in abouts.items()}
@@ -91,8 +91,9 @@ class Edits:
         self._modules: dict[str, frozenset[str]] = {}  # module → the files that it imported
 
     def stale(self, function: Any) -> list[str]:
-        """Returns the files that the function's module imports and that were edited, or are new,
-        since the host may have imported the module; or else the files that are gone since then.
+        """Returns the files that the function's module imports and that were edited or added since
+        the host may have imported the module; if there are none, the files that were removed since
+        then.
         """
         module = getattr(function, "__module__", None)
         now = _of_module(module)

@@ -34,7 +34,7 @@ from weft.errors import BadUse
 __all__ = ["Executor"]
 
 
-# Reading from objects of these types runs no code of the user's.
+# Reading from objects of these types runs no user code.
 _AT_REST = frozenset(map(id, (list, tuple, range, itertools.repeat)))
 
 
@@ -84,7 +84,7 @@ class _Calls:
             self._together = object()
         futures = deque(self.submit(fn, *args) for args in zip(*iterables, strict=False))
         made = _in_order(futures, until, take)
-        return made if ordered else _as_they_come(set(futures), until, take)
+        return made if ordered else _in_order_of_ends(set(futures), until, take)
 
 
 def _in_order(
@@ -93,7 +93,7 @@ def _in_order(
     take: Callable[[Future[Any], float | None], Any],
 ) -> Iterator[Any]:
     """Yields for each future what `take` returns, and drops the future. If the reader stops early,
-    cancels the calls that are left.
+    cancels the remaining calls.
     """
     try:
         while futures:
@@ -107,7 +107,7 @@ def _in_order(
             future.cancel()
 
 
-def _as_they_come(
+def _in_order_of_ends(
     futures: set[Future[Any]],
     until: float | None,
     take: Callable[[Future[Any], float | None], Any],
@@ -127,7 +127,8 @@ def _as_they_come(
 
 
 def _result(future: Future[Any], timeout: float | None) -> Any:
-    # Not Future.result: the future of a call on another machine has a method of its own.
+    # Future.result is not called, because the future of a call on another machine has a method of
+    # its own.
     return future.result(timeout)
 
 
@@ -137,7 +138,7 @@ def _exception_or_result(future: Future[Any], left: float | None) -> Any:
 
 
 def _drawn(results: Iterator[Any], bar: _progress_bar.Bar) -> Iterator[Any]:
-    """Yields these results, and ends the bar after the last one."""
+    """Yields these results, and ends the progress bar after the last one."""
     try:
         yield from results
     finally:
@@ -150,8 +151,8 @@ os.register_at_fork(after_in_child=_states.clear)
 
 
 def _at_exit() -> None:
-    # Whether a Ctrl-C has ended the program. (At a prompt the last exception may be an old one, so
-    # it does not count.)
+    # Whether a Ctrl-C has ended the program. (At a prompt this is false: the last exception may be
+    # an old one.)
     stopped = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
     for state in list(_states):
         if stopped:
@@ -357,8 +358,8 @@ class Executor(_Executor):
             self._state.join()
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        """Does what shutdown() does. If a Ctrl-C leaves the block, __exit__() also ends the calls
-        that run, since the user does not want to wait for them.
+        """Does what shutdown() does. If a Ctrl-C leaves the block, also ends the calls that are
+        running, since the user does not want to wait for them.
         """
         if kind is not None and issubclass(kind, KeyboardInterrupt) and os.getpid() == self._maker:
             self._state.stop()

@@ -5,8 +5,8 @@ processes run.
         └─the host dies──► all calls that are not over: BrokenProcessPool
 
 Each host has a feeder: a thread that writes batches to its host and reads results. A second thread
-waits for the process in the host to end. Both threads are Weft's own and belong to no run, so a
-deadlock is reported in spite of them. Calls prevent that report, unless their hosts say that they
+waits for the process in the host to end. Both are helper threads and belong to no run, so they do
+not prevent the report of a deadlock. Calls prevent that report, unless their hosts report that they
 wait too (rule 10.3).
 
 Short calls are sent many at a time: as many as take about eight milliseconds together. A longer
@@ -40,9 +40,9 @@ from weft.errors import BadUse, ChannelEnd, ProcessDied
 __all__ = ["ARGUMENTS", "RESULT", "State", "in_order", "next_size", "send_each"]
 
 BATCH = 0.008  # the time that a batch should take, in seconds
-LONG = 0.002  # the longest time, in seconds, for which results are kept back
+LONG = 0.002  # the longest time, in seconds, for which a host keeps results back
 MOST = 256  # the largest number of calls in a batch
-ARGUMENTS, RESULT = "a call's arguments", "the result"  # these words stand in the text of an error
+ARGUMENTS, RESULT = "a call's arguments", "the result"  # these words appear in the text of an error
 
 # What a host sends about each call: its place in the batch, its value, its failure.
 Done = list[tuple[int, Any, "_pickling.Failure | None"]]
@@ -73,8 +73,8 @@ def in_order(
     compute: Callable[..., Any],
     send: Callable[[Done], None],
 ) -> None:
-    """Runs compute(*call) for each call of a batch. Every LONG seconds, and at the end, passes to
-    send() the calls that are done: for each its place in the batch, its value and its failure.
+    """Runs compute(*call) for each call of a batch. Every LONG seconds, and at the end, passes the
+    finished calls to send(): for each its place in the batch, its value and its failure.
     """
     done: Done = []
     here = os.getpid()
@@ -94,8 +94,8 @@ def in_order(
 
 
 def next_size(size: int, calls: int, seconds: float) -> int:
-    """Returns the size of the next batch, after a batch of at most `size` calls, in which `calls`
-    calls took `seconds` seconds.
+    """Returns the size of the next batch. The last batch could hold `size` calls; it held `calls`
+    calls, which took `seconds` seconds.
     """
     each = seconds / calls
     return max(1, min(MOST, 2 * size, int(BATCH / max(each, 1e-6))))
@@ -114,8 +114,8 @@ def _compute(tasks: Any, results: Any) -> None:
             function = functions[packed] = _pickling.load_function(packed)
         return _user_values.apart(RESULT, function(*args, **keywords))
 
-    # This empty list says that the process runs: from now on a call that cannot be sent fails
-    # alone.
+    # This empty list tells the feeder that the process runs. From now on a call that cannot be sent
+    # fails alone.
     results.write([])
     _rounds.serves(me.id)
     for batch in tasks:
@@ -134,7 +134,7 @@ def send_each(
     write: Callable[[Done], None],
     done: Done,
 ) -> None:
-    """Writes results together. If they cannot be sent together, each is sent by itself; a result
+    """Writes results together. If they cannot be sent together, each is sent separately; a result
     that cannot be sent is replaced by the reason.
     """
     try:
@@ -151,7 +151,7 @@ def send_each(
 
 
 class _Feeder(_pool.Feeder):
-    """Feeds one host, and a new host after that one has had max_tasks calls."""
+    """Feeds one host, and a new host whenever the host has run max_tasks calls."""
 
     state: State
 
@@ -197,13 +197,13 @@ class _Feeder(_pool.Feeder):
             self._clock.end()
 
     def waits(self) -> bool:
-        # A call with a time limit does not wait for ever.
+        # A call with a time limit does not wait forever.
         return super().waits() and self._limit is None
 
     def _feed_host(self) -> bool:
-        """Feeds the host until there are no calls left for it. Returns false if the host died, and
-        the pool with it. After the death of a host that does not break the pool, `_batch` contains
-        the calls that are to be run again.
+        """Feeds the host until there are no calls left for it. Returns false if the host died,
+        which breaks the pool. After the death of a host that does not break the pool, `_batch`
+        contains the calls that are to be run again.
         """
         self._why, self._up, self._sent = None, False, False
         tasks, results = _native.Channel("tasks"), _native.Channel("results")
@@ -238,7 +238,7 @@ class _Feeder(_pool.Feeder):
         return watch.retries is not None or (self._limit is not None and self._limit.late)
 
     def _after_death(self, why: BaseException) -> None:
-        """Leaves in `_batch` the calls that are to be run again."""
+        """Keeps in `_batch` only the calls that are to be run again."""
         late = self._limit is not None and not self._limit.end()
         self._limit = None
         self._batch = [call for call in self._batch if not call.future.done()]
@@ -279,7 +279,7 @@ class _Feeder(_pool.Feeder):
             _let_go(tasks, results)
 
     def _give_up_batch(self) -> None:
-        """Fails the calls of the batch that are not over."""
+        """Fails the calls of the batch that are not over yet."""
         if self._batch and not self.state.broken:
             self._why = self._why or BadUse("a process of the pool ended before its calls")
             self.state.break_it(_foreign_exceptions.text_of(self._why))
@@ -324,7 +324,7 @@ class _Feeder(_pool.Feeder):
         """Runs a call that is watched. Returns whether the call is to be run again.
 
         Raises:
-            ChannelEnd: the host has died, or was killed since the call took too long.
+            ChannelEnd: the host has died, or was killed because the call took too long.
         """
         if watch.seconds is not None:
             self._limit = self._clock.begin(watch.seconds, self._host.kill)
@@ -394,7 +394,7 @@ class _Feeder(_pool.Feeder):
     def _packed(self, function: Any) -> bytes:
         try:
             packed = self._names.get(function)
-        except TypeError:  # the function cannot have weak references
+        except TypeError:  # the function does not support weak references
             return _pickling.dump_function(function)
         if packed is None:
             packed = self._names[function] = _pickling.dump_function(function)
@@ -428,5 +428,5 @@ def _fail(call: _pool.Call, error: BaseException) -> None:
 
 def _let_go(*ends: Any) -> None:
     for end in ends:
-        with contextlib.suppress(BadUse):  # the end belongs to the host now
+        with contextlib.suppress(BadUse):  # the end already belongs to the host
             end.retire()

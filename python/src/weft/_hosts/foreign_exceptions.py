@@ -29,7 +29,7 @@ __all__ = [
     "traceback_of",
 ]
 
-# the largest number of exceptions of a chain that are written; the others are left out
+# the largest number of exceptions of a chain that are written; the rest is left out
 _MOST = 1000
 
 # The attributes of an exception that Python's traceback module reads. A class may override them.
@@ -61,7 +61,7 @@ def kind_of(value: Any) -> str:
 
 
 def name_of(function: Any) -> str:
-    """Returns the name of a function, for a message."""
+    """Returns the name of a function, for use in a message."""
     try:
         name = getattr(function, "__qualname__", None)
         return name if type(name) is str else str.__str__(str(function))
@@ -129,9 +129,9 @@ def report(error: BaseException) -> None:
 
 
 def _is_ordinary(error: BaseException) -> bool:
-    """Returns whether Python's traceback module can print the exception. That module asks each
-    exception of the chain for the next one: it would never end if an exception made a new one each
-    time.
+    """Returns whether Python's traceback module can print the exception. That module follows the
+    chain of exceptions: it would never end if an exception made a new one each time it was asked
+    for the next.
     """
     ahead: list[Any] = [error]
     seen: set[int] = set()

@@ -1,5 +1,5 @@
-"""Ends the child of a fork that user code in an OS process has made (rule 11.4), in the places
-where the end of a process does not do so.
+"""Ends the child of a fork that user code in an OS process has made (rule 11.4), where the ordinary
+end of a process would not end it.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ and notices its death.
             ──the process ends──► call() raises Cancelled
         the child dies: the session ends ──► ProcessDied
 
-Everything goes through channels of the wire. The child ends when its parent ends or lets go of it.
+Everything goes through channels of the wire. The child ends when its parent ends or releases it.
 
 Invariant: the ends of a call are handed over before the child is told of the call. If the call is
-not sent to the child after all, the child is told to let go of those ends.
+then not sent, the child is told to release those ends.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ WAYS = ("spawn", "forkserver", "fork")  # how an OS process may begin: see _host
 
 _COUNTERS = "/proc/vmstat"  # the file in which Linux counts the OS processes that it has killed
 
-# The environment variables that tell numerical libraries how many threads to use.
+# The environment variables that set the number of threads of numerical libraries.
 _THREADS = [f"{of}_NUM_THREADS" for of in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")]
 _THREADS.append("VECLIB_MAXIMUM_THREADS")
 
@@ -64,14 +64,14 @@ _THREADS.append("VECLIB_MAXIMUM_THREADS")
 # (WIRE.md 4.7).
 KEPT = "kept"
 
-compiled_for: str | None = None  # the backend for which `weft run` compiled the main module
+compiled_for: str | None = None  # the backend for which `weft run` has compiled the main module
 
 
 class Setting(NamedTuple):
-    """How a host differs from its parent."""
+    """The settings in which a host differs from its parent."""
 
     preload: tuple[str, ...] = ()  #: modules that the host imports first
-    initializer: Any = None  #: called in the host before anything else
+    initializer: Any = None  #: called in the host before any other user code
     initargs: tuple[Any, ...] = ()
     affinity: frozenset[int] | None = None  #: the CPUs on which the host may run
     memory_limit: int | None = None  #: bytes of address space
@@ -91,7 +91,7 @@ def _preparation(setting: Setting) -> dict[str, Any]:
 
     initializer = None
     if setting.initializer is not None:
-        initializer = _pickling.dump_call(setting.initializer, setting.initargs, {}, _no_end)
+        initializer = _pickling.dump_call(setting.initializer, setting.initargs, {}, _refuse_end)
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     path = getattr(main, "__file__", None)
@@ -113,8 +113,8 @@ def _preparation(setting: Setting) -> dict[str, Any]:
 
 
 def _killed_for_memory() -> int:
-    """Returns how many OS processes the system has killed since its start because memory ran out; 0
-    if the system does not report that.
+    """Returns how many OS processes the system has killed since it was booted because memory ran
+    out; 0 if the system does not report that.
     """
     from pathlib import Path
 
@@ -125,7 +125,7 @@ def _killed_for_memory() -> int:
     return 0
 
 
-def _no_end(end: Any) -> str:
+def _refuse_end(end: Any) -> str:
     raise BadUse(
         f"{end!r} can be passed to a host as an argument of a process, not of the initializer"
     )
@@ -152,8 +152,8 @@ def _file() -> Any:
 
 
 def _over_memory(ours: socket.socket) -> Any:
-    """Returns a link in shared memory, which is set up over this socket, or None if the system has
-    no shared memory, or there are too many such links. If it is None, the socket itself is used.
+    """Returns a link in shared memory that is set up over this socket. Returns None if the system
+    has no shared memory, or there are too many such links; then the socket itself is used.
     """
     name = _name()
     try:
@@ -164,7 +164,7 @@ def _over_memory(ours: socket.socket) -> Any:
 
 @contextlib.contextmanager
 def told_what_to_do() -> Iterator[None]:
-    """Adds advice to an error which says that no descriptor, or no OS process, is left."""
+    """Adds advice to an error that is raised because no descriptor, or no OS process, is left."""
     try:
         yield
     except OSError as error:
@@ -198,13 +198,13 @@ def _most_descriptors() -> int | None:
         import resource
 
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    except ImportError:  # the system lacks the module, or no descriptor is left to read it
+    except ImportError:  # the system lacks the module, or there is no descriptor left to read it
         return None
     return None if most == resource.RLIM_INFINITY else most
 
 
-# The number of descriptors that this program needs for each OS process, in whatever way the OS
-# process is started.
+# The number of descriptors that this program needs for each OS process, however the OS process is
+# started.
 _LEAST = 4
 
 
@@ -213,7 +213,7 @@ def why_refused(link: Any) -> str:
     otherwise "".
     """
     why = None
-    with contextlib.suppress(BadUse):  # the link was closed before
+    with contextlib.suppress(BadUse):  # the link is already closed
         why = link.refused()
     if not why:
         return ""
@@ -228,7 +228,7 @@ def why_refused(link: Any) -> str:
 
 
 def check_room(hosts: int) -> None:
-    """Checks that `hosts` OS processes can exist at one time, before the first is started.
+    """Checks, before the first is started, that `hosts` OS processes can exist at one time.
 
     Raises:
         OSError: this program may not have enough descriptors for them.
@@ -242,7 +242,8 @@ def check_room(hosts: int) -> None:
 
 
 def refuse_imports() -> None:
-    if patched := _patched.why_not("an OS process"):  # patched after the import of weft.processes
+    # the program was patched after the import of weft.processes
+    if patched := _patched.why_not("an OS process"):
         raise BadUse(patched)
     if _shared.at_run is not None:
         why = BadUse(
@@ -254,7 +255,7 @@ def refuse_imports() -> None:
         if _shared.at_run is not None:
             raise why
     module = _shared.imported_for_call.get()
-    # Otherwise each OS process would import the module again, and so start OS processes without
+    # Otherwise each OS process would import the module again, and would start OS processes without
     # end.
     if module is not None:
         raise BadUse(
@@ -268,9 +269,7 @@ _forked_before: set[int] = set()
 
 
 class Host:
-    """An OS process of its own (see _hosts/start.py), once begin() has been called. It ends when
-    the Host is closed.
-    """
+    """One OS process (see _hosts/start.py), started by begin(). It ends when the Host is closed."""
 
     _preparation: Any = None
 
@@ -292,8 +291,8 @@ class Host:
         self.pid = 0
         # The Edits of the files that the host may have imported (_hosts/edits.py), or None.
         self.edits: Any = None
-        # The numbers of calls that run and that have begun, counted by the code that gives the
-        # calls to the host.
+        # The number of calls that run, and the number that have begun. The code that gives calls to
+        # the host counts them.
         self.running = self.begun = 0
 
     def __del__(self) -> None:
@@ -301,16 +300,15 @@ class Host:
             self._preparation.close()
 
     def begin(self, later: bool = False) -> None:
-        """Starts the OS process. `later` means that the caller calls join() afterwards, since a
-        fork must come before any link.
+        """Starts the OS process. With `later` the caller calls join() afterwards, since a fork must
+        come before any link is made.
 
         Raises:
-            BadUse: the initializer cannot be sent; the main module, or one with a function to be
-                called, is being imported by another OS process; start="fork", and other threads
+            BadUse: the initializer cannot be sent; the main module, or a module with a function to
+                be called, is being imported by another OS process; start="fork", but other threads
                 live.
-            OSError: the system starts no process.
-            Whatever a signal handler raises. After that, as after any error, nothing is left of the
-                OS process.
+            OSError: the system cannot start a process. Whatever a signal handler raises. After
+            that, as after any error, nothing remains of the OS process.
         """
         try:
             with told_what_to_do():
@@ -345,8 +343,8 @@ class Host:
         threads = dict.fromkeys(_THREADS, str(setting.threads)) if setting.threads else {}
         self._ours, theirs = socket.socketpair()
         self._asks, asked = socket.socketpair()
-        # This file holds the settings for the child's start. At the end of the file a child that
-        # crashes writes the line at which it was.
+        # This file holds the settings for the child's start. A child that crashes writes the line
+        # at which it crashed at the end of the file.
         self._preparation = preparation = _file()
         self._output = output = _child_output.ChildOutput()
         with theirs, asked:
@@ -399,11 +397,11 @@ class Host:
             return f"{kind}{self._lent}"
 
     def _let_go(self, names: list[str]) -> None:
-        """Makes the child retire the ends of a call that will not be sent to it, and waits until
-        that is done.
+        """Makes the child retire the ends of a call that will not be sent, and waits until that is
+        done.
         """
-        # The child takes the second job only when it is done with the first, so the second write
-        # waits for that.
+        # The child takes the second job only once it has finished the first, so the second write
+        # waits for the first job.
         for job in ((None, names), (None, ())):
             while True:
                 with contextlib.suppress(Cancelled):  # a cancellation must wait until this is done
@@ -434,7 +432,7 @@ class Host:
         name_of_call = (
             _foreign_exceptions.name_of(function) if called is None else called(*args, **keywords)
         )
-        given: dict[str, Any] = {}  # ends, by their names in the child
+        given: dict[str, Any] = {}  # the ends, by their names in the child
         barriers: list[Any] = [] if attempt is None else attempt.barriers
         if attempt is not None and not self.setting.warm:
             attempt.runs(self.pid, self.kill)
@@ -457,15 +455,15 @@ class Host:
         try:
             packed = _pickling.dump_call(function, args, keywords, lend_of_call)
             del args, keywords
-            # The child has started once it asks for a job. Before that no other program could be
-            # introduced to the child, and if the call were cancelled no program would hold the
+            # The child has started once it asks for a job. Before that, no other program could be
+            # introduced to the child; and if the call were cancelled, no program would hold the
             # ends.
             if not self._up:
                 self._jobs.write((None, ()))
                 self._up = True
             ours = lend(orders.reader()), lend(result.writer())
             me = _native.current_process()
-            if me is not None:  # a deadlock report reads that this process waits for the call
+            if me is not None:  # a deadlock report shows that this process waits for the call
                 self._member.away[ours[1]] = me
             sent: list[str] = []
             try:
@@ -515,9 +513,9 @@ class Host:
             self._member.away.pop(ours[1] if ours else "", None)
             show()
             for end in (answer, orders_out):
-                with contextlib.suppress(BadUse):  # the end is retired already
+                with contextlib.suppress(BadUse):  # the end is already retired
                     end.retire()
-        # The way in which the process ended counts, even if it was asked to end meanwhile (rules
+        # The outcome of the process counts, even if the process was asked to end meanwhile (rules
         # 6.1, 7.2).
         if failure is not None:
             raise _pickling.of_call(failure.exception(), cancelled)
@@ -554,15 +552,15 @@ class Host:
             self._child.kill()
 
     def let_go(self) -> None:
-        """Makes the OS process end once the calls there are over; close() waits for that. In the
-        child of a fork this does nothing, where the OS process belongs to the parent.
+        """Makes the OS process end once its calls are over; close() waits for that. In the child of
+        a fork this does nothing, since the OS process belongs to the parent.
         """
         if os.getpid() != self._maker:
             return
         if self._member is not None:
             self._member.closing = True
         if self._member is None:  # join() did not finish: the child ends when its sockets close
-            # From now on the numbers of these descriptors may be given to other files.
+            # From now on the system may give the numbers of these descriptors to other files.
             _forked_before.difference_update(self._mine)
             for by in (self._ours, self._asks):
                 if by is not None:
@@ -595,7 +593,7 @@ class Host:
 
 
 def _orphaned(host: weakref.ref[Host]) -> None:
-    """Called when the program that began the network has ended: ends the session with a host, if
+    """Called when the program that began the network has ended. Ends the session with a host, if
     the Host still exists.
     """
     if (one := host()) is not None:
@@ -609,7 +607,7 @@ def run_away(
     attempt: Attempt | None = None,
     setting: Setting | None = None,
 ) -> Any:
-    """Runs a function as a process in an OS process of its own. Raises what Host.call() raises."""
+    """Runs a function as a process in its own OS process. Raises what Host.call() raises."""
     host = Host(setting)
     try:
         host.begin()

@@ -24,12 +24,12 @@ from weft._watching import quiet_ends as _quiet_ends
 from weft._watching import trace as _trace
 from weft._watching import watchdog as _watchdog
 
-__all__ = ["KINDS", "There"]
+__all__ = ["KINDS", "HostObserver"]
 
-BLOCK = 256  #: how many records are sent at once
+BLOCK = 256  #: how many records are sent at a time
 
 
-class There(abc.ABC):
+class HostObserver(abc.ABC):
     """Records what happens in this OS process, for an observation of the parent or of the parent's
     parent.
     """
@@ -88,15 +88,15 @@ class There(abc.ABC):
 
 
 def _named(process: Any) -> dict[str, Any]:
-    """Returns the name of a process for the parent, in the form that receive() reads."""
+    """Returns the fields that name a process for the parent, in the form that receive() reads."""
     return _call_names.name_for_parent(process.path, _call_names.call_of(process))
 
 
-class _Trace(There, _trace.Recorder):
+class _Trace(HostObserver, _trace.Recorder):
     kind = "trace"
 
     def __init__(self, key: _observers.Key, setting: int) -> None:
-        There.__init__(self, key, setting)
+        HostObserver.__init__(self, key, setting)
         _trace.Recorder.__init__(self, setting)
         self._threads: dict[int, int] = {}
 
@@ -115,7 +115,7 @@ class _Trace(There, _trace.Recorder):
         self.note(fields)
 
 
-class _Measure(There):
+class _Measure(HostObserver):
     kind = "measure"
 
     def begin(self) -> None:
@@ -138,11 +138,11 @@ class _Measure(There):
             super().send()
 
 
-class _Watch(There, _watchdog.Watchdog):
+class _Watch(HostObserver, _watchdog.Watchdog):
     kind = "watchdog"
 
     def __init__(self, key: _observers.Key, setting: float) -> None:
-        There.__init__(self, key, setting)
+        HostObserver.__init__(self, key, setting)
         _watchdog.Watchdog.__init__(self, setting)
 
     def begin(self) -> None:
@@ -156,11 +156,11 @@ class _Watch(There, _watchdog.Watchdog):
         self.send()
 
 
-class _Debug(There, _debug.Debug):
+class _Debug(HostObserver, _debug.Debug):
     kind = "debug"
 
     def __init__(self, key: _observers.Key, setting: None) -> None:
-        There.__init__(self, key, setting)
+        HostObserver.__init__(self, key, setting)
         _debug.Debug.__init__(self, None)
 
     def begin(self) -> None:
@@ -184,11 +184,11 @@ class _Debug(There, _debug.Debug):
         self.note({**fields.pop("sender"), **fields})
 
 
-class _Leaving(There, _quiet_ends.Naming):
+class _Leaving(HostObserver, _quiet_ends.Naming):
     kind = "leaving"
 
     def __init__(self, key: _observers.Key, setting: bool) -> None:
-        There.__init__(self, key, setting)
+        HostObserver.__init__(self, key, setting)
         _quiet_ends.Naming.__init__(self, lambda text: None, setting)
 
     def begin(self) -> None:
@@ -201,13 +201,13 @@ class _Leaving(There, _quiet_ends.Naming):
         self.note({"text": what, **({"p": ""} if process is None else _named(process))})
 
 
-class _Partial(There, _deadlocks._IdleCheck):
+class _Partial(HostObserver, _deadlocks._IdleCheck):
     kind = "partial"
     for_another = True
     _named = staticmethod(_call_names.named)
 
     def __init__(self, key: _observers.Key, setting: _deadlocks.Action) -> None:
-        There.__init__(self, key, setting)
+        HostObserver.__init__(self, key, setting)
         _deadlocks._IdleCheck.__init__(self, setting)
         self._idled = False
 
@@ -215,8 +215,8 @@ class _Partial(There, _deadlocks._IdleCheck):
         self._idled = True
 
     def send(self) -> None:
-        """Sends the records, and whether an executor has fallen idle since the last call. That fact
-        is not sent as soon as it happens.
+        """Sends the records, and whether an executor has become idle since the last call. That fact
+        is sent here and not as soon as it happens.
         """
         with self._lock:
             if self._idled:
@@ -237,11 +237,11 @@ class _Partial(There, _deadlocks._IdleCheck):
                 self.note(record)
             self.send()
         else:
-            # This call raises the deadlock in the network in this OS process, and the network
-            # passes the error on to its caller.
+            # This call raises the deadlock in the network of this OS process, which passes the
+            # error on to its caller.
             super()._found([_deadlocks.stuck_from(r)._replace(pid=None) for r in records], ids)
 
 
-KINDS: dict[str, Callable[[Any, Any], There]] = {
+KINDS: dict[str, Callable[[Any, Any], HostObserver]] = {
     one.kind: one for one in (_Trace, _Measure, _Watch, _Debug, _Leaving, _Partial)
 }

@@ -6,8 +6,8 @@
           after its last call
 
 Invariants (of `_lock`)
-- A place has at most one host for new calls. A host that was replaced is let go of, by the thread
-  of its last call, when that call ends.
+- A place has at most one host for new calls. A host that was replaced is released when its last
+  call ends, by the thread of that call.
 - A host's `running` counts the calls that were promised to it; a place's `coming` counts the calls
   that wait for its next host.
 - A host is started without the lock, since the user's code runs then (rule 12.1). The one thread
@@ -29,8 +29,8 @@ __all__ = ["Elsewhere", "Hosts", "OneHost"]
 
 
 class Elsewhere:
-    """A place outside this OS process where processes can run: `worker.on(…)` and a Supervisor take
-    it.
+    """A place outside this OS process where processes can run. `worker.on(…)` and a Supervisor
+    accept it.
     """
 
     _stops = False  # whether the place can end one call without ending others
@@ -49,12 +49,12 @@ class Elsewhere:
         raise NotImplementedError
 
 
-# Returns the host of that name, if the program has joined a network (weft.net); otherwise None.
+# Returns the host of that name if the program has joined a network (weft.net), otherwise None.
 named: Callable[[str], Elsewhere | None] = lambda name: None  # noqa: E731
 
 
 class _Place:
-    """The place of one host. If the host dies, a new one takes the place."""
+    """The place of one host. A host that dies is replaced by a new one."""
 
     def __init__(self, setting: _host.Setting) -> None:
         self.setting = setting
@@ -112,7 +112,7 @@ class Hosts(Elsewhere):
         nice: added to the niceness of each host.
         max_tasks: the number of calls after which a host is replaced by a fresh one.
         threads: the number of threads of BLAS and OpenMP in each host (OMP_NUM_THREADS and the
-            like); None: as the environment says.
+            like); None: as set in the environment.
         restarts: how often in all each host is replaced after its death; None: always.
         start: "spawn": each host is a fresh interpreter. "forkserver": a copy of a server that has
             imported the preloaded modules, which takes some milliseconds; the copy has the
@@ -123,7 +123,7 @@ class Hosts(Elsewhere):
             at most 10.
     Raises:
         BadUse: an argument makes no sense.
-        OSError: the system starts no process.
+        OSError: the system cannot start a process.
     """
 
     def __init__(
@@ -238,16 +238,16 @@ class Hosts(Elsewhere):
             return [p.host.pid for p in self._places if p.host is not None]
 
     def close(self) -> None:
-        """Lets go of all hosts, and waits until they have ended: a host ends when its calls are
-        over. A second call does nothing.
+        """Releases all hosts, and waits until they have ended: a host ends when its calls are over.
+        A second call does nothing.
 
-        If a call is just starting a host, that call ends the host, and is refused.
+        If a call is starting a host at that moment, that call ends the host and is refused.
         """
         with self._lock:
             self._closed = True
             self._lock.notify_all()
             hosts = [p.host for p in self._places if p.host is not None]
-        for host in hosts:  # all hosts are let go of first, so that they end at the same time
+        for host in hosts:  # all hosts are released first, so that they end at the same time
             host.let_go()
         for host in hosts:
             host.close()
@@ -288,12 +288,13 @@ class Hosts(Elsewhere):
             self._end(place, host, died)
 
     def _new_host(self, place: _Place) -> _host.Host:
-        # This import is late, since a program without Hosts needs neither a parser nor digests.
+        # This import is late, because a program without Hosts needs neither a parser nor digests.
         with _host.told_what_to_do():
             from weft._hosts import edits as _edits
 
         host = _host.Host(place.setting)
-        if self._way != "fork":  # a fork has the modules that this program has imported
+        # a forked host already has the modules that this program has imported
+        if self._way != "fork":
             host.edits = _edits.Edits()
         return host
 
@@ -327,8 +328,8 @@ class Hosts(Elsewhere):
                 place.coming -= 1
 
     def _promised(self, place: _Place) -> _host.Host | None:
-        """Returns the place's host, to which one more call is now promised, or None if the caller
-        must start a host.
+        """Returns the place's host, after promising it one more call; or None if the caller must
+        start a host.
         """
         me = threading.get_ident()
         with self._lock:
@@ -353,7 +354,7 @@ class Hosts(Elsewhere):
             return None
 
     def _replace(self, place: _Place, host: _host.Host) -> None:
-        """Takes a call back that was promised to a host, and lets the place start a fresh host."""
+        """Takes back a call that was promised to a host, and lets the place start a fresh host."""
         with self._lock:
             host.running -= 1
             if place.host is host:
@@ -394,7 +395,7 @@ class Hosts(Elsewhere):
 
 
 class OneHost(Elsewhere):
-    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, a new one takes the next call."""
+    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, a new one runs the next call."""
 
     def __init__(self, of: Hosts, place: _Place) -> None:
         self._of = of

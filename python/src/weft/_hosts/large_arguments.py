@@ -1,5 +1,5 @@
-"""Large arguments of an Executor's calls: they are put into shared memory once, for all calls that
-have them (rule 9.4).
+"""Large arguments of an Executor's calls: each is put into shared memory once, for all calls that
+have it (rule 9.4).
 
     put(): Large of each large argument ──Call.large──► share(), as a call's arguments are pickled
         ├─there is a copy, and its bytes are still equal──► this copy
@@ -37,11 +37,11 @@ LEAST = 1 << 20  # bytes; a smaller argument goes with each call
 # In bytes. An argument of this size is copied even if only one call has it. A smaller argument of
 # one call is sent faster through memory that the channel has used before.
 ALONE = 16 << 20
-# The largest number of copies that an Executor has at a time, since each copy takes a descriptor in
+# The largest number of copies that an Executor has at one time. Each copy takes a descriptor in
 # each OS process.
 MOST = 64
 _PATIENCE = 5.0  # how many seconds a feeder waits while another feeder makes a copy
-_PIECE = 256 << 10  # bytes that are compared at a time; they fit into a CPU's cache
+_PIECE = 256 << 10  # bytes that are compared at one time; they fit into a CPU's cache
 
 _WHOLE = frozenset(map(id, (bytes, bytearray, memoryview)))
 
@@ -58,21 +58,21 @@ class _Call(Protocol):
 
 
 class Large:
-    """A large argument, which lies in memory of this program."""
+    """A large argument, which is in the memory of this program."""
 
     __slots__ = ("__weakref__", "_copy", "_making", "_value", "again")
 
     def __init__(self, value: Any) -> None:
-        self._value = value  # keeps the memory from being given to another object
-        # A Shared, and the calls for which its bytes were compared last.
+        self._value = value  # keeps the memory from being reused for another object
+        # A Shared, and the calls for which its bytes were last compared.
         self._copy: tuple[Any, Any] | None = None
         self._making = _thread.allocate_lock()
         self.again = False  # whether a second call has the argument
 
     def copy(self, bytes_now: memoryview, calls: Any, may_make: bool) -> Any:
         """Returns the argument as a Shared, for one of these calls; None if the argument is to be
-        sent in another way. `bytes_now` are the argument's bytes. With `may_make` a copy may be
-        made if there is none.
+        sent in another way. `bytes_now` contains the argument's bytes. With `may_make` a copy may
+        be made if there is none.
         """
         if (there := self._copy) is not None and there[1] is calls:
             return there[0]
@@ -82,7 +82,7 @@ class Large:
             return None
         has_lock = self._making.acquire(timeout=_PATIENCE)
         try:
-            # Another feeder may have made the copy meanwhile.
+            # Another feeder may have made the copy in the meantime.
             if (there := self._copy) is None or not _same(there[0], bytes_now):
                 there = _native.Shared(bytes_now), calls
             self._copy = there[0], calls
@@ -100,14 +100,14 @@ def _same(copy: Any, now: memoryview) -> bool:
     if before.nbytes != now.nbytes:
         return False
     return all(
-        # A bytearray compares itself with any buffer by memcmp; a memoryview looks at each item.
+        # A bytearray compares itself with any buffer by memcmp; a memoryview compares item by item.
         bytearray(before[at : at + _PIECE]) == now[at : at + _PIECE]
         for at in range(0, now.nbytes, _PIECE)
     )
 
 
 class Table:
-    """The large arguments of those calls of an Executor that are not over."""
+    """The large arguments of the calls of an Executor that are not over."""
 
     def __init__(self) -> None:
         self._all: weakref.WeakValueDictionary[tuple[int, int], Large] = (
@@ -116,7 +116,7 @@ class Table:
         self._copied: weakref.WeakSet[Large] = weakref.WeakSet()
 
     def of(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Large]:
-        """Returns the large arguments of a call. This runs no code of the user's."""
+        """Returns the large arguments of a call. This runs no user code."""
         found: list[Large] = []
         array = _array()
         for value in (*args, *keywords.values()) if keywords else args:
@@ -154,12 +154,13 @@ class Table:
         def instead(buffer: pickle.PickleBuffer) -> Any:
             try:
                 raw = buffer.raw()
-            except BufferError:  # raised if the bytes of the buffer do not lie in one piece
+            except BufferError:  # raised if the bytes of the buffer are not contiguous
                 return buffer
             if raw.nbytes < LEAST:
                 return buffer
             large, is_new = self._at(raw.obj, raw.nbytes)
-            if all(one is not large for one in call.large):  # the buffer is a part of an argument
+            # the buffer is only a part of an argument
+            if all(one is not large for one in call.large):
                 large.again |= not is_new
                 call.large.append(large)
             copy = large.copy(raw, call.together or call.lot, len(self._copied) < MOST)
@@ -188,8 +189,8 @@ class _Whole:
 
 
 def in_buffers(value: Any) -> Any:
-    """Returns an argument as an object that is pickled with its bytes in a buffer, if the argument
-    is of a kind whose bytes pickle would copy into the pickle.
+    """Returns an argument as an object that is pickled with its bytes in a buffer, if pickle would
+    otherwise copy the bytes of this kind of argument into the pickle.
     """
     kind = type(value)
     if kind is memoryview:

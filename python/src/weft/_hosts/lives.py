@@ -91,7 +91,7 @@ class _Child(abc.ABC):
         """
 
     def forget(self) -> None:
-        """Begins the count of deaths anew, because the supervisor above has started this child
+        """Starts the count of deaths anew, because the supervisor above has started this child
         again.
         """
         self.in_a_row = 0
@@ -140,7 +140,7 @@ class Node(_Child):
         super().__init__(0 if above is None else above.place(), above)
 
     def place(self) -> int:
-        """Returns the next position among the children, for `rest for one`."""
+        """Returns the next position among the children, which the strategy `rest for one` uses."""
         with self.lock:
             self._places += 1
             return self._places
@@ -178,7 +178,7 @@ class Node(_Child):
             self.over(member)
 
     def over(self, member: Member) -> None:
-        """Records that the member has no attempt any more."""
+        """Records that the member no longer has an attempt."""
         with self.lock:
             member.attempt = None
             for plan in member.awaited_by:
@@ -231,8 +231,8 @@ class Node(_Child):
             return plan
 
     def await_plan(self, member: Member) -> Plan | None:
-        """Waits until all members of the member's plan have died. Returns the plan, or None if
-        there is none.
+        """Waits until all members of the member's plan have died. Returns the plan, or None if the
+        member has none.
         """
         with self.lock:
             while (plan := member.plan) is not None:

@@ -1,7 +1,7 @@
 """Log records of a child, on their way to its parent (see _hosts/child_output.py).
 
-Only a program that imports `logging` pays for this: a child does without `logging` until some code
-in it imports the module, and from that moment on its records go to the parent.
+Only a program that imports `logging` pays for this: a child has no `logging` until some code in it
+imports the module. From then on its records go to the parent.
 
     begin(): logging is imported already ──► _install()
              else a finder waits ──`import logging`, anywhere──► the module is loaded ──► _install()
@@ -15,7 +15,7 @@ from typing import Any
 
 __all__ = ["as_here", "begin", "pass_on"]
 
-# The levels of logging if the program has not set them: the root's level is WARNING.
+# The logging levels of a program that has not set any: the root's level is WARNING.
 _AS_IT_COMES: dict[str, Any] = {"root": 30, "disable": 0, "named": {}}
 
 # Sends a record's fields; returns False if they are too long.
@@ -27,8 +27,8 @@ LONG = 30_000  # the number of characters to which a text is cut if it is too lo
 
 
 def as_here() -> dict[str, Any]:
-    """Returns the levels of logging in this OS process. The levels are passed to a child, so that
-    the child does not send records that would be dropped here.
+    """Returns the logging levels of this OS process. They are passed to a child, so that the child
+    does not send records that would be dropped here.
     """
     if "logging" not in sys.modules:
         return _AS_IT_COMES
@@ -56,7 +56,7 @@ def pass_on(fields: dict[str, Any]) -> None:
 
 
 def begin(send: Send, as_there: dict[str, Any]) -> None:
-    """Makes the records of this OS process go to its parent, by `send`. `as_there` contains the
+    """Makes the records of this OS process go to its parent through `send`. `as_there` contains the
     parent's levels.
     """
     if "logging" in sys.modules:
@@ -69,7 +69,7 @@ class _Finder:
     """Finds one module, once, in the same way as the finders that come after this one in
     sys.meta_path. `then` is called when the module is loaded.
 
-    The finder stays in sys.meta_path: another thread may be going through that list.
+    The finder stays in sys.meta_path, because another thread may be iterating over that list.
     """
 
     def __init__(self, name: str, then: Callable[[], None]) -> None:
@@ -141,7 +141,7 @@ def _cut(text: str) -> str:
 
 def _without_handlers() -> None:
     """Removes the handlers that this OS process has inherited by a fork, or that a preloaded module
-    has added, since the parent calls handlers of its own.
+    has added, since the parent calls its own handlers.
     """
     import logging
 

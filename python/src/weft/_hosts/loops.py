@@ -4,7 +4,7 @@ of that process: native/channels/extended.cpp calls over().
     __next__(): the block of the value before ends ──it is time to be recycled──► Recycled is raised
                     └──► an extended read begins; a plain read, if nothing is to be redelivered
 
-Invariant: between two values the loop has no value in hand, so no value is lost by a Recycled.
+Invariant: between two values the loop holds no value, so Recycled loses none.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from weft.errors import Cancelled, Retired
 
 __all__ = ["Recycled", "began", "die_of_memory", "follow", "over"]
 
-REDELIVERS = 2  # a bit of Terms.loops
-LIMITED = 4  # a further bit: a MemoryError ends this OS process
+REDELIVERS = 2  # a bit of Terms.loops: the loops redeliver
+LIMITED = 4  # another bit: a MemoryError ends this OS process
 
-OF_MEMORY = 12  # the exit status of a process that has met its memory_limit: ENOMEM
+OF_MEMORY = 12  # the exit status of a process that has exceeded its memory_limit: ENOMEM
 
-_terms = Terms()  # the terms of this OS process's one call; a host that stays warm has none
+_terms = Terms()  # the terms of this OS process's only call; a host that stays warm has none
 _process: int | None = None  # the number of the process that runs that call
 _since = 0.0
 _values = 0
@@ -47,8 +47,8 @@ def follow(terms: Terms) -> None:
 
 
 def began(number: int) -> None:
-    """Records the number of the process that runs the call. Only this process is recycled: if a
-    process that it has started ended in this way, only that process would end.
+    """Records the number of the process that runs the call. Only this process may be recycled:
+    Recycled in a process that it has started would end only that process.
     """
     global _process
     _process = number
@@ -131,7 +131,7 @@ def over(reader: Any, loops: int) -> Any:
 
 
 def die_of_memory(limit: int, error: BaseException) -> NoReturn:
-    """Ends this OS process, which has met its memory_limit. This death is like any other: the
+    """Ends this OS process, which has exceeded its memory_limit. This death is like any other: the
     values that the process holds in extended reads go back.
     """
     import traceback

@@ -129,7 +129,7 @@ def _pickled(
         pickler._take, pickler.shared = take, shared
         pickler.dump(value)
     except (Exception, GeneratorExit) as error:
-        # Any other exception, such as Ctrl-C, is meant for the writer.
+        # Any other exception, such as Ctrl-C, is meant for the writer and goes on.
         raise _unpicklable(what, value, error)  # noqa: B904  # the exception has its cause
     return file.getvalue()
 
@@ -161,7 +161,7 @@ def _unpicklable(what: str, value: Any, error: BaseException) -> BaseException:
 
 def _dumps(value: Any, channel: Any) -> bytes:
     """Pickles a value that plain pickle has refused. If this pickler refuses the value too, the
-    error says what the value is, and for which channel it was meant.
+    error names the value and the channel for which it was meant.
     """
     return _pickled(f"write on channel {channel.name!r}", value, None)
 
@@ -191,8 +191,8 @@ class _Numbers:
 
 
 def of_numbers(view: memoryview) -> Any:
-    """Returns an object that is pickled as this memoryview. Returns None if the memoryview is not
-    of numbers that lie in one piece.
+    """Returns an object that is pickled as this memoryview. Returns None if the memoryview does not
+    contain contiguous numbers.
     """
     return _Numbers(view) if view.c_contiguous and len(view.format) == 1 else None
 
@@ -271,7 +271,7 @@ def main_is_typed() -> bool:
 
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None) or ""
-    # the children of a frozen program run the same executable, and so have the main module
+    # the children of a frozen program run the same executable, so they have the main module
     if getattr(sys, "frozen", False):
         return False
     return getattr(main, "__spec__", None) is None and not Path(file).is_file()
@@ -435,7 +435,7 @@ def _stayed(end: str) -> None:
     """
 
 
-# If an exception of these classes cannot be pickled, its text is sent.
+# The exceptions that announce an end. If one cannot be pickled, its text is sent.
 _ENDS = (Retired, Poisoned, PeerDied, Cancelled)
 
 
@@ -456,7 +456,7 @@ class Failure:
                 packed = _pickled("an exception", error, _no_matter)
                 _Found(io.BytesIO(packed), _stayed).load()
                 self.packed = packed
-            except BaseException:  # the user's exception cannot be pickled: its text is sent
+            except BaseException:  # the user's exception cannot be pickled, so its text is sent
                 self.packed = None
 
     def exception(self) -> BaseException:
@@ -477,8 +477,9 @@ class Failure:
         return raised_at(error, self.at, self.text)
 
     def _may_be(self, kind: type) -> bool:
-        """Returns whether the exception may be rebuilt as this class. A class whose exceptions end
-        a process quietly is allowed only if the exception ended the other process quietly.
+        """Returns whether the exception may be rebuilt as an instance of this class. A class whose
+        exceptions end a process quietly is allowed only if the exception ended the other process
+        quietly.
         """
         return issubclass(kind, BaseException) and (
             self.end != "" or not issubclass(kind, (Cancelled, Retired, Poisoned))
@@ -504,7 +505,7 @@ def raised_at(error: BaseException, at: str, text: str) -> BaseException:
     `text`. Returns the exception.
     """
     if at and issubclass(type(error), _ENDS):
-        with contextlib.suppress(BaseException):  # the user's class may raise anything
+        with contextlib.suppress(BaseException):  # the user's class may raise any exception
             error.__dict__["_at"] = at
     _foreign_exceptions.cause_set(error, RemoteTraceback(text))
     return error

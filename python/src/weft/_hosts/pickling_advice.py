@@ -1,5 +1,5 @@
-"""Advice about a value that cannot go to another OS process, by the kind of value. The module is
-imported only when an error is about to be raised.
+"""Advice about a value that cannot be sent to another OS process, by the kind of value. The module
+is imported only when an error is about to be raised.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOCK = (
 )
 _FILE = "send its name, and open it there"
 
-# A pattern for the name of the kind, and the advice. The first pattern that matches is taken.
+# Pairs: a pattern for the name of the kind, and the advice. The first pattern that matches is used.
 _REMEDIES = (
     (r"\bgenerator|async_generator|coroutine", "write its values to a channel one by one, or send a list of them"),
     (r"(?i)sock|connection|cursor|session|channel_credentials", _CONNECTION),

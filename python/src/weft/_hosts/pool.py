@@ -15,7 +15,7 @@ a thread that is between two steps. The start of an OS process, which takes time
 thread.
 
 Invariants
-- A call is in `waiting`, or in the hands of the holder that took it out: a feeder, or a thread that
+- A call is in `waiting`, or belongs to the holder that took it out: a feeder, or a thread that
   cancels or breaks the pool. This holder calls over(), once. A holder that is not a feeder sets the
   call's future first.
 - A feeder sleeps only while it is in `idle`, and looks at `waiting`, `ended` and `broken` between
@@ -53,8 +53,8 @@ __all__ = ["Call", "Feeder", "State", "tell", "tell_result"]
 
 
 class _Lot:
-    """Calls that were put together. Until all of them are over, the lot counts as something outside
-    that may act (rule 10.3).
+    """Calls that were submitted together. Until all of them are over, the lot counts as something
+    outside that may act (rule 10.3).
     """
 
     __slots__ = ("_others", "_state")
@@ -83,10 +83,11 @@ class Call:
         together: Any = None,
     ) -> None:
         self.watch = watch  # if it is not None, the call is sent alone
-        # Calls have the same object here if no code of the user's has run between their submits.
+        # Calls have the same object here if no user code has run between their submits.
         self.together = together
         self.future, self.function, self.args, self.keywords = future, function, args, keywords
-        # The lot of the calls that were put together with this call, until this call is over.
+        # The lot of the calls that were submitted together with this call; None once this call is
+        # over.
         self.lot: _Lot | None = None
         self.large: list[Any] = []  # the large arguments of the call (large_arguments.py)
 
@@ -94,8 +95,8 @@ class Call:
         self.lot = lot
 
     def over(self) -> None:
-        """The holder of this call must call over() after the call's future has been set. Calling it
-        a second time does nothing.
+        """The holder of this call must call over() after it has set the call's future. A second
+        call of over() does nothing.
         """
         lot, self.lot = self.lot, None
         self.large = []
@@ -104,8 +105,8 @@ class Call:
 
 
 def tell(future: Future[Any], value: Any = None, error: BaseException | None = None) -> None:
-    """Sets the value or the error of a call's future. A future that has one already is not changed.
-    An exception of a callback is reported, and reaches no other call.
+    """Sets the value or the error of a call's future. A future that is already set is not changed.
+    An exception of a callback is reported, and does not reach any other call.
     """
     try:
         if error is None:
@@ -167,15 +168,15 @@ class _Gate:
 
 
 class Feeder(abc.ABC):
-    """A thread that has calls run. Subclasses define how."""
+    """A thread that makes hosts run calls. Subclasses define how."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        # The channel of results, if this channel shows whether a host waits; otherwise None.
+        # The channel of results, if this channel shows whether a host waits, otherwise None.
         self.results: Any = None
         self.over = False
-        # The right to begin. The feeder's thread takes it, or the code that gives up starting the
-        # feeder.
+        # The right to begin. It is taken by the feeder's thread, or by the code that gives up
+        # starting the feeder.
         self._begins = _Once()
         self._begun, self._over, self._rests = _Gate(), _Gate(), _Gate()
         self._error: BaseException | None = None
@@ -188,7 +189,7 @@ class Feeder(abc.ABC):
 
     @abc.abstractmethod
     def feed(self) -> None:
-        """Makes calls run until no more calls come."""
+        """Makes hosts run calls until no more calls come."""
 
     def start(self) -> None:
         """Gives the feeder a thread, and waits until it has begun.
@@ -198,7 +199,8 @@ class Feeder(abc.ABC):
                 BadUse: the threads
             of this program are greenlets.
         """
-        if why := _patched.why_not("an Executor"):  # patched after the import of weft.processes
+        # the program was patched after the import of weft.processes
+        if why := _patched.why_not("an Executor"):
             raise BadUse(why)
         self.launch()
         self._begun.pass_through()
@@ -277,7 +279,7 @@ class Feeder(abc.ABC):
 
     def join(self) -> None:
         """Waits until the feeder is over. On the thread of another feeder, in a callback of a call,
-        waits until this feeder is over or is itself in a join().
+        waits until this feeder is over or is itself in join().
         """
         here: Feeder | None = getattr(_here, "feeder", None)
         if here is None or here.state is not self.state:
@@ -301,13 +303,14 @@ class State(abc.ABC):
         self.idle: deque[Feeder] = deque()
         self.feeders: deque[Feeder] = deque()
         self.begun: deque[Feeder] = deque()  # the feeders that have a thread
-        # An item wakes a feeder that sleeps.
+        # Each item wakes one sleeping feeder.
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.hosts: set[Any] = set()  # the hosts to kill if the pool breaks
         self.ended = False  # whether no more calls will come
         self.lots: set[_Lot] = set()  # the lots with calls that are not over
         self._whys: deque[str] = deque()  # why the pool is broken; the first reason counts
-        self._others: deque[None] = deque()  # an item for each holder of calls that is not a feeder
+        # contains an item for each holder of calls that is not a feeder
+        self._others: deque[None] = deque()
         _rounds.may_have_calls(self)
 
     @abc.abstractmethod
@@ -372,7 +375,7 @@ class State(abc.ABC):
             usual = issubclass(type(error), Exception)
             if not added:
                 _rounds.calls_are_over(self, lot)
-            if not self.feeders:  # the calls of other callers wait for the feeder as well
+            if not self.feeders:  # the calls of other callers need the feeder too
                 why = "the call that started its OS process was interrupted"
                 wrong = error if usual else BrokenProcessPool(why)
                 self._fail_all(lambda: wrong)
@@ -392,19 +395,19 @@ class State(abc.ABC):
         return any_was
 
     def _wake(self, most: int) -> None:
-        """Wakes idle feeders, at most `most`."""
+        """Wakes up to `most` idle feeders."""
         for _ in range(min(most, len(self.idle))):
             self._wakes.put(None)
 
     def _grow(self) -> bool:
-        """Begins one more feeder. Returns false if there may be no more feeders."""
+        """Begins one more feeder. Returns false if no more feeders are allowed."""
         if len(self.feeders) >= self.workers:
-            self._see_to_all()
+            self._launch_all()
             return False
         feeder = self.feeder()
         try:
             self.feeders.append(feeder)
-            # Other threads have added their feeders first.
+            # Other threads have added their feeders first, so this one is too many.
             if self.feeders.index(feeder) >= self.workers:
                 return False
             feeder.start()
@@ -412,7 +415,7 @@ class State(abc.ABC):
         finally:
             feeder.give_up()
 
-    def _see_to_all(self) -> None:
+    def _launch_all(self) -> None:
         """Gives a thread to each feeder without one. The code that added such a feeder may have
         been interrupted, by the handler that calls this, before it gave the feeder a thread.
         """
@@ -470,7 +473,7 @@ class State(abc.ABC):
 
     @contextlib.contextmanager
     def _in_hand(self) -> Iterator[None]:
-        """Marks a block in which the caller, which is not a feeder, may have calls in hand."""
+        """Marks a block in which the caller, which is not a feeder, may hold calls."""
         self._others.append(None)
         try:
             yield
@@ -478,17 +481,17 @@ class State(abc.ABC):
             self._others.pop()
 
     def end(self) -> None:
-        """Refuses further calls. The call does not wait, so the garbage collector may call it on
+        """Refuses further calls. This method does not wait, so the garbage collector may call it on
         any thread.
         """
         self.ended = True
         self._wake(self.workers)
 
     def join(self) -> None:
-        """Waits for all feeders. A call by a callback, on the thread of a feeder, does not wait for
-        that feeder, nor for a feeder that is in a join() too.
+        """Waits for all feeders. When a callback calls it on the thread of a feeder, waits neither
+        for that feeder nor for a feeder that is itself in join().
         """
-        self._see_to_all()
+        self._launch_all()
         for feeder in self.feeders.copy():
             feeder.join()
 
@@ -502,7 +505,7 @@ class State(abc.ABC):
                         call.future.set_running_or_notify_cancel()
 
     def stop(self) -> None:
-        """Ends the pool for Ctrl-C: cancels the calls that wait, and ends the calls that run
+        """Ends the pool after a Ctrl-C: cancels the calls that wait, and ends the running calls
         together with their OS processes.
         """
         self.cancel()
@@ -536,7 +539,7 @@ class State(abc.ABC):
 
     def waits_for_hosts(self) -> bool:
         """Returns whether all calls run in hosts that have sent nothing new. Then the hosts will
-        say whether there is a deadlock (rule 10.3).
+        report whether there is a deadlock (rule 10.3).
         """
         idle, feeders, others = then = self._picture()
         waits = (

@@ -87,11 +87,8 @@ def away_to(function: Any, where: Any) -> Any:
 
 
 def moved(function: Any, where: Any, name: str) -> Any:
-    """Returns the function of a process, changed to run on `where`: in another OS process, or here
-    again (rule 15.3).
-
-    Raises:
-        BadUse: there is no such backend, or the function cannot run there.
+    """Returns the function of a process, changed so that it runs on `where`: in another OS process,
+    or back in this one (rule 15.3).
     """
     backend = _name_of(where)
     if backend not in _ELSEWHERE:
@@ -106,15 +103,13 @@ def _name_of(where: Any) -> str:
     return name.removeprefix("weft.") if isinstance(name, str) else ""
 
 
-# --- pickling -------------------------------------------------------------------------------------
-#
-# A process function has to be pickled if it is an argument, or a global of a function that goes by
+# A process function is pickled if it is an argument, or a global of a function that is sent by
 # value.
 
 
 def _reduced(function: Any) -> Any:
-    """Pickles a process function by its name, if it can be imported under that name, otherwise by
-    the function in it.
+    """Pickles a process function by its name, if it can be imported under that name; otherwise by
+    the function that it wraps.
     """
     name = _pickling.name_of(function)
     if name is not None:

@@ -1,6 +1,6 @@
 """The progress bar of Executor.map(progress=True), which rich draws on standard error.
 
-A call that is over only adds an item to a deque: a thread draws the bar ten times in a second. The
+A call that is over only adds an item to a deque; a thread draws the bar ten times a second. The
 thread ends when all calls are over, or the results are no longer read.
 """
 
@@ -17,7 +17,7 @@ from weft.errors import BadUse
 __all__ = ["Bar", "begun"]
 
 _EVERY = 0.1  # seconds
-# how many seconds end() waits for the last picture; a terminal that is stopped draws none
+# how many seconds end() waits for the last drawing; a stopped terminal never draws it
 _LAST = 2.0
 
 
@@ -59,7 +59,7 @@ class Bar:
         self._thread.start()
 
     def one_over(self, _: Any) -> None:
-        """Counts one more call that is over."""
+        """Counts one more finished call."""
         self._done.append(None)
 
     def total(self, calls: int) -> None:

@@ -40,7 +40,7 @@ from weft._distributed_deadlock import rounds as _rounds
 from weft._watching import observers as _observers
 
 if TYPE_CHECKING:
-    from weft._hosts.host_recorders import There
+    from weft._hosts.host_recorders import HostObserver
 
 __all__ = ["follow", "join", "receive", "settings", "source", "tell"]
 
@@ -52,7 +52,7 @@ Source = tuple[int, int]  #: an OS process: its pid, and the time at which its o
 
 _lock = threading.RLock()  # held while lists are sent to hosts; guards the variables below
 _last_number = 0  # the number of the last list that this host has received
-_following: dict[_observers.Key, There] = {}
+_following: dict[_observers.Key, HostObserver] = {}
 # When this event is set, the thread that sends records regularly ends.
 _ticker: threading.Event | None = None
 _source: Source = (0, 0)
@@ -89,7 +89,7 @@ def _tell_all() -> None:
 
 
 def join(member: _members.Member, begun_with: Wanted) -> None:
-    """Makes a host a member. `begun_with` is the list that was sent to the host when it started."""
+    """Makes a host a member. `begun_with` is the list that the host received when it started."""
     with _lock:
         member.follows = set(begun_with[1])
         wanted = settings()
@@ -98,12 +98,12 @@ def join(member: _members.Member, begun_with: Wanted) -> None:
 
 
 def has_gone(member: _members.Member) -> None:
-    """Reports that a host has died, unless it was let go of, or that it does not answer. By then
+    """Reports that a host has died, unless it was released, or that it does not answer. By then
     everything that it has sent has arrived.
     """
     if not member.closing:
         for one in list(_observers.known.values()):
-            _handed(one._host_ended, member.pid)
+            _call_reporting(one._host_ended, member.pid)
 
 
 _observers.tell_others = _tell_all
@@ -119,17 +119,17 @@ def receive(member: _members.Member, piece: Any) -> None:
     if one is None:
         return
     if records is None:
-        _handed(one._host_ended, source[0])
+        _call_reporting(one._host_ended, source[0])
         return
     for record in records:
         for named in (record, *record.get("others", ())):
             _call_names.name_here(member, named)
-    _handed(one._add_records, source, records)
+    _call_reporting(one._add_records, source, records)
 
 
-def _handed(f: Callable[..., None], *args: Any) -> None:
-    """Calls f, and reports an exception of f, because an exception of an observer must not reach
-    the observed process (rule 14.2).
+def _call_reporting(f: Callable[..., None], *args: Any) -> None:
+    """Calls f. An exception of f is reported, because it must not reach the observed process (rule
+    14.2).
     """
     try:
         f(*args)
@@ -142,7 +142,7 @@ def _handed(f: Callable[..., None], *args: Any) -> None:
 
 def follow(wanted: Wanted) -> bool:
     """Begins the observations that the parent wants, and ends those that it no longer wants.
-    Returns true, which is the answer to the parent: this is done, or the list was out of date.
+    Returns true as the answer to the parent: this is done, or the list was out of date.
     """
     global _last_number, _source
     with _lock:
@@ -206,12 +206,12 @@ def _send_now_and_then(over: threading.Event) -> None:
     while not over.wait(pause):
         since = time.monotonic()
         tell()
-        # The pause grows if many channels make tell() slow.
+        # If sending takes long, because there are many channels, the pause grows.
         pause = max(PERIOD, 9 * (time.monotonic() - since))
 
 
 def _forget() -> None:
-    """Resets the module in the child of a fork: it observes nothing, and has no hosts."""
+    """Resets the module in the child of a fork, which observes nothing and has no hosts."""
     global _lock, _last_number, _ticker
     _lock, _last_number, _ticker = threading.RLock(), 0, None
     _following.clear()

@@ -49,9 +49,10 @@ __all__ = [
 
 Sources = dict[str, str]  # module → SHA-256 of its source, in hexadecimal
 
-SETTLED = 2.0  # seconds after an edit; a later edit then changes the times of the file
+SETTLED = 2.0  # seconds after an edit; any later edit is sure to change the times of the file
 SHOWN = 16  # how many digits of a module's digest are sent and shown
-TOLD = 2000  # the limit on the digests of single modules in a first message, in bytes of JSON
+# the largest size, in bytes of JSON, of the digests of single modules in a first message
+TOLD = 2000
 _INSTALLED = ("site-packages", "dist-packages")
 _BY_NAME = ("import_module", "__import__")
 
@@ -64,25 +65,26 @@ class Source(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """The digest and the imports of a file, which are good while the file has this stamp."""
+    """The digest and the imports of a file, which are valid while the file has this stamp."""
 
     stamp: tuple[int, ...]
     digest: str
-    names: tuple[tuple[int, str], ...]  # its imports: the level of a relative import, the name
+    # its imports: for each the level of a relative import, and the name
+    names: tuple[tuple[int, str], ...]
 
 
 _read: dict[Path, _Read] = {}
 
 
 def stamp_of(about: os.stat_result) -> tuple[int, ...]:
-    """Returns the stamp of a file. As long as the stamp is the same, the file is the same and was not
-    edited; but see rests().
+    """Returns the stamp of a file. As long as the stamp stays the same, the file was not edited,
+    with the exception that rests() describes.
     """
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 
 def rests(about: os.stat_result) -> bool:
-    """Returns whether each edit of the file from now on changes the stamp of the file."""
+    """Returns whether any edit of the file from now on changes the stamp of the file."""
     return max(about.st_mtime, about.st_ctime) < time.time() - SETTLED
 
 
@@ -98,7 +100,7 @@ def digest_of(source: Path) -> str:
 def root_of(module: str, file: Path) -> Path:
     """Returns the root of a module, whose source is `file`."""
     levels = module.count(".") + (file.name == "__init__.py")
-    # If a main module was started by a symbolic link, Python looks for modules in the folder of the
+    # Python looks for the modules beside a main module that is a symbolic link in the folder of the
     # real file.
     root = file.parent if levels else file.resolve().parent
     for _ in range(levels):
@@ -107,7 +109,7 @@ def root_of(module: str, file: Path) -> Path:
 
 
 def is_installed(root: Path) -> bool:
-    """Returns whether the root is one of installed packages."""
+    """Returns whether the root contains installed packages."""
     return bool(set(_INSTALLED) & set(root.parts))
 
 
@@ -116,7 +118,7 @@ def forget_compiled(paths: Iterable[str | Path]) -> None:
     its size, Python would use the compiled file of the old version.
     """
     for path in paths:
-        # There may be none, or this Python may keep none.
+        # There may be no compiled file, or this Python may write none.
         with contextlib.suppress(OSError, NotImplementedError):
             Path(importlib.util.cache_from_source(path)).unlink()
 
@@ -138,8 +140,8 @@ def files(module: str, file: Path) -> dict[str, Source]:
     """
     root = root_of(module, file)
     within = module.partition(".")[0] if is_installed(root) else None
-    # Most imports are of Python's own modules. No entry of the folder has such a name, and so no
-    # file is looked for.
+    # Most imports name Python's own modules. The folder has no entry of such a name, so the search
+    # for a file is skipped.
     tops = {entry.partition(".")[0] for entry in os.listdir(root)}  # noqa: PTH208  # a Path for each entry costs more
     sources: dict[str, Source] = {}
     waiting = [(module, file)]
@@ -154,7 +156,7 @@ def files(module: str, file: Path) -> dict[str, Source]:
         except OSError:
             if name == module:
                 raise
-            continue  # it has vanished since _file_of() looked
+            continue  # the file was deleted after _file_of() had found it
         sources[name] = Source(path, read.digest)
         inside = name if path.name == "__init__.py" else name.rpartition(".")[0]
         for level, imported in read.names:
@@ -216,8 +218,7 @@ def _file_of(root: Path, module: str) -> Path | None:
     if not all(part.isidentifier() for part in parts):
         return None
     base = os.path.join(root, *parts)  # noqa: PTH118  # a Path for each guess costs more
-    # Python looks for these files in this order. It takes a .pyc only if there is no source beside
-    # it.
+    # Python tries these files in this order. It uses a .pyc only if there is no source beside it.
     for end in ("/__init__.py", "/__init__.pyc", ".py", ".pyc"):
         if os.path.isfile(base + end):  # noqa: PTH113
             return Path(base + end)
@@ -231,7 +232,7 @@ def _candidates(inside: str, level: int, imported: str) -> Iterator[str]:
     name = imported
     if level:
         parts = inside.split(".") if inside else []
-        if level > len(parts):  # Python refuses it too
+        if level > len(parts):  # Python would refuse this import too
             return
         name = ".".join([*parts[: len(parts) - level + 1], *filter(None, [imported])])
     if name:
@@ -267,8 +268,8 @@ def _parsed(source: bytes) -> ast.AST:
         try:
             return ast.parse(source)
         except SystemError as error:
-            # CPython 3.11 raises this by mistake if, while it makes the tree, it collects garbage
-            # whose finaliser switches to other code.
+            # CPython 3.11 raises this by mistake if a garbage collection during the parse runs a
+            # finaliser that switches to other code.
             if "recursion depth mismatch" not in str(error):
                 raise
 
@@ -287,7 +288,7 @@ def _imports(source: bytes) -> Iterator[tuple[int, str]]:
                 yield 0, alias.name
         elif isinstance(node, ast.ImportFrom):
             yield node.level, node.module or ""
-            for alias in node.names:  # a name may be a module of the package
+            for alias in node.names:  # an imported name may be a module of the package
                 yield node.level, ".".join(filter(None, [node.module, alias.name]))
         elif isinstance(node, ast.Call) and node.args:
             called = node.func

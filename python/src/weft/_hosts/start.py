@@ -35,7 +35,7 @@ from weft.errors import BadUse
 
 __all__ = ["Child", "Handed", "begin", "freeze_support", "refuse_fork"]
 
-_ALONE = "--multiprocessing-fork"  # the argument by which a frozen program knows that it is a child
+_ALONE = "--multiprocessing-fork"  # the argument that tells a frozen program that it is a child
 
 
 class Handed(NamedTuple):
@@ -50,9 +50,7 @@ class Handed(NamedTuple):
 
 
 class Child:
-    """A child that was started. Any thread may use this object, to wait for the child or to kill
-    it.
-    """
+    """A child that was started. Any thread may use this object to wait for it or to kill it."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -73,9 +71,10 @@ class Child:
         return status
 
     def _until_it_ends(self) -> None:
-        """Waits until the child ends. The status is left in the system, for _look()."""
+        """Waits until the child ends. The system keeps the status, which _look() reads."""
         if hasattr(os, "waitid"):
-            with contextlib.suppress(ChildProcessError):  # another thread has taken the status
+            # another thread has already taken the status
+            with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         else:
             time.sleep(0.005)
@@ -92,7 +91,8 @@ class Child:
         return self.status
 
     def kill(self) -> None:
-        with self._lock:  # while the lock is held, the pid cannot be given to another OS process
+        # while the lock is held, the system cannot give the pid to another OS process
+        with self._lock:
             if self._look() is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.pid, signal.SIGKILL)
@@ -104,8 +104,8 @@ _ending: set[Child] = set()  # children that no thread waits for and that have n
 
 def reap(child: Child) -> None:
     """Takes the status of a child that is ending, and whose Hosts may have been dropped. If the
-    child has not ended yet, its status is taken when close() waits for it, when reap() is called
-    for another child, or when another child begins.
+    child has not ended yet, close() takes its status, or the next call of reap(), or the start of
+    another child.
     """
     _ending.add(child)
     for one in list(_ending):
@@ -116,10 +116,10 @@ def reap(child: Child) -> None:
 def _whole(is_it: Callable[[bytes], bool]) -> Iterator[None]:
     """Guards a block that starts one child; `is_it` recognises the child's command.
 
-    A signal handler may raise just when the system has started the child, before its pid is known
+    A signal handler may raise just after the system has started the child, before its pid is known
     here. No code would ever use such a child, so it is killed, and its status is taken. The command
-    of a child that has ended already, or has not quite begun, cannot be read. So a child without a
-    command that this thread has started in the block is taken for the block's child too.
+    of a child that has already ended, or has not quite begun, cannot be read. So a child without a
+    command that this thread has started in the block also counts as the block's child.
     """
     before = set(_of_this_thread())
     try:
@@ -134,7 +134,7 @@ def _whole(is_it: Callable[[bytes], bool]) -> Iterator[None]:
 
 
 def _end(pid: int) -> None:
-    """Kills a child that no other code knows of, and takes its status once it has ended."""
+    """Kills a child that no other code knows about, and takes its status once it has ended."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     lost = Child(pid)
@@ -154,8 +154,8 @@ def _as_shown(command: list[str]) -> bytes:
 
 
 def _running(is_it: Callable[[bytes], bool]) -> list[int]:
-    """Returns the children of this program for whose command, as the system shows it, `is_it` is
-    true. A child whose command is not shown is left out.
+    """Returns the children of this program whose command, as the system shows it, satisfies
+    `is_it`. A child whose command is not shown is left out.
     """
     return [pid for pid in _all_children() if (shown := _shown(pid)) is not None and is_it(shown)]
 
@@ -217,7 +217,7 @@ class _OfServer(Child):
         """Sends an order to the child.
 
         Raises:
-            EOFError, BrokenPipeError: the server has gone.
+            EOFError, BrokenPipeError: the server has ended.
         """
         tell, self._order_pipe = self._order_pipe, -1
         with os.fdopen(tell, "wb") as file:
@@ -228,20 +228,20 @@ class _OfServer(Child):
         """Waits for the child's pid.
 
         Raises:
-            EOFError: the server has gone.
+            EOFError: the server has ended.
         """
         super().__init__(forkserver.read_signed(self._pid_pipe))
 
     def _until_it_ends(self) -> None:
-        self._has_told(None)
+        self._has_reported(None)
 
-    def _has_told(self, milliseconds: int | None) -> bool:
-        poll = select.poll()  # select() takes no descriptor above 1,023
+    def _has_reported(self, milliseconds: int | None) -> bool:
+        poll = select.poll()  # select() accepts no descriptor above 1,023
         poll.register(self._pid_pipe, select.POLLIN)
         return bool(poll.poll(milliseconds))
 
     def _look(self) -> int | None:
-        if self.status is None and self._has_told(0):
+        if self.status is None and self._has_reported(0):
             try:
                 self.status = forkserver.read_signed(self._pid_pipe)
             except EOFError:  # the server was killed
@@ -263,13 +263,13 @@ class Begin:
         from weft._hosts import child as _child
 
         handed, errors, shared, environment = self._all
-        os.close(parent)  # the link reports the end of the parent
+        os.close(parent)  # only the link reports the end of the parent
         if handed is None:
             *those, errors, output = forkserver.get_inherited_fds() or []
             handed = Handed(*those)
             os.dup2(output, 1)
             os.close(output)
-        _dress(errors)
+        _redirect_streams(errors)
         os.environ.clear()
         os.environ.update(environment)
         _other_numbers()
@@ -277,7 +277,7 @@ class Begin:
         return 0
 
 
-def _dress(errors: int) -> None:
+def _redirect_streams(errors: int) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -287,8 +287,8 @@ def _dress(errors: int) -> None:
 
 
 def _other_numbers() -> None:
-    """Seeds numpy's random numbers anew, so that a copy of a process does not draw the same numbers
-    as its original. Python's own generator does so by itself at a fork.
+    """Seeds numpy's random numbers anew, because a copy of a process would draw the same numbers as
+    its original. Python reseeds its own generator at a fork.
     """
     numpy_random: Any = sys.modules.get("numpy.random")
     if numpy_random is not None:
@@ -320,7 +320,7 @@ def _put_back(was: dict[str, str | None]) -> None:
             os.environ[k] = v
 
 
-def _served(
+def _begin_by_server(
     handed: Handed, errors: int, shared: bool, preload: tuple[str, ...], environment: dict[str, str]
 ) -> Child:
     what = Begin(None, -1, shared, environment)
@@ -366,8 +366,8 @@ def stop_servers() -> None:
             pid = server._forkserver_pid
             try:
                 server._stop()
-            except BaseException:  # a server whose end is interrupted is no longer used
-                if pid in _all_children():  # the server's status has not been taken
+            except BaseException:  # a server whose shutdown is interrupted is no longer used
+                if pid in _all_children():  # the status of the server has not been taken yet
                     _end(pid)
                 raise
 
@@ -419,7 +419,7 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
     try:
         for fd in unwanted:
             os.close(fd)
-        _dress(errors)
+        _redirect_streams(errors)
         os.environ.update(environment)
         _other_numbers()
         from weft._hosts import child as _child
@@ -453,10 +453,10 @@ def freeze_support() -> None:
         spawn.freeze_support()
 
 
-# --- in any way -----------------------------------------------------------------------------------
+# --- however the child starts ---------------------------------------------------------------------
 
 # The objects that exist after the import of Weft live as long as the child. So the garbage
-# collector need not visit them: neither during the import nor later, and above all not at the end.
+# collector need not visit them, neither during the import nor at the end.
 _FRESH = "import gc; gc.disable(); from weft._hosts.child import main; gc.freeze(); gc.enable(); "
 
 
@@ -531,7 +531,7 @@ def begin(
     if getattr(sys, "frozen", False):
         return _frozen(handed, errors, shared, environment)
     if way == "forkserver":
-        return _served(handed, errors, shared, preload, environment)
+        return _begin_by_server(handed, errors, shared, preload, environment)
     path = list(filter(None, sys.path))
     # With -I or -E Python ignores PYTHONPATH.
     finds = f"import sys; sys.path[:0] = {path!r}; " if sys.flags.ignore_environment else ""

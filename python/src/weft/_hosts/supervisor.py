@@ -12,8 +12,8 @@ Invariants
   the attempt: see SupervisedPort in native/wire/far.hpp. There is one exception: if an attempt is
   known from its beginning to be the last, it alone holds the ends, as a call without a supervisor
   does.
-- Before the death of an attempt is known here, any value that it had in hand has gone back or is in
-  the attempt's lists.
+- Before the death of an attempt is known here, any value that it held has gone back or is in the
+  attempt's lists.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Supervisor:
         self._report, self.name = report, str(name)
         above = None if under is None else under._node
         self._node: _lives.Node = _lives.Node(restarts, within, backoff, healthy, strategy, above)
-        # Only in this case is it known from the beginning of an attempt that it is the last one.
+        # Only in this case is it known at the beginning of an attempt that it is the last one.
         simple = within is None and strategy == "one for one" and self._terms.loops & 1 == 0
         self._known = simple and above is None
         self._restarts = restarts
@@ -183,7 +183,7 @@ class Supervisor:
         return f"<a Supervisor that restarts {often}{within}>"
 
     def health(self) -> list[Health]:
-        """Returns the state of each process of this supervisor, and of the supervisors below it."""
+        """Returns the state of each process of this supervisor and of the supervisors below it."""
         now = _native.now()
         with self._node.lock:
             return [
@@ -220,7 +220,7 @@ class Supervisor:
         member = _lives.Member(path, position, self._node)
         self._node.enter(member)
         try:
-            value = self._live_on(member, function, args, keywords)
+            value = self._run_attempts(member, function, args, keywords)
         except BaseException as error:
             if member.state != "given up":
                 self._tell(member, "ended", error=error)
@@ -230,7 +230,7 @@ class Supervisor:
         self._tell(member, "ended")
         return value
 
-    def _live_on(
+    def _run_attempts(
         self, member: _lives.Member, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Any:
         while True:
@@ -248,7 +248,8 @@ class Supervisor:
             except _loops.Recycled:
                 self._recycled(member)
             except ProcessDied as error:
-                if not attempt.died:  # another OS process has died, which the function has started
+                # the OS process that died is another one, which the function has started
+                if not attempt.died:
                     raise
                 self._died(member, attempt, error, in_hand)
 
@@ -267,7 +268,7 @@ class Supervisor:
                 member.ended, member.death = attempt, None
         if member.attempt is None:
             if (plan := self._node.await_plan(member)) is not None:
-                if plan.gives_up:  # the plan was made while this member had no life that could die
+                if plan.gives_up:  # the plan was made while this member had no life to end
                     if member.ended is not None:
                         member.ended.give_up()
                     error = member.death or plan.death

@@ -1,15 +1,14 @@
-"""Carries the user's values within Weft's own messages, even if a value cannot be pickled, or
-cannot be rebuilt.
+"""Carries the user's values within Weft's own messages, even if a value cannot be pickled or
+rebuilt.
 
-    apart(value) ──pickled by itself, within the message──► opened(value): the value, or its error
-        └─pickling fails: the error is kept here, and goes in the value's place ──┘
+    apart(value) ──pickled separately, within the message──► opened(value): the value, or its error
+        └─pickling fails: the error is kept here, and sent in the value's place ──┘
 
-So the message itself always arrives, with its other values, and no process waits for the message in
-vain.
+So the message itself always arrives with its other values, and no process waits for it in vain.
 
 Invariants
-- A value whose pickling runs no code of the user is sent as it is: numbers, texts and small
-  containers of these.
+- A value whose pickling runs no user code is sent as it is: numbers, texts and small containers of
+  these.
 - Large buffers within a value (arrays) are sent beside the message, as if the value were sent
   alone; so are the ends of channels in the value.
 """
@@ -27,17 +26,17 @@ from weft.errors import BadUse, ChannelEnd
 
 __all__ = ["Apart", "apart", "call_apart", "not_rebuilt", "opened"]
 
-# The ids of classes: to look up a class itself would call its __hash__, which may be code of the
-# user's.
+# The ids of classes. To look up a class itself would call its __hash__, which may be user code.
 _PLAIN = frozenset(map(id, (type(None), bool, int, float, complex, str, bytes)))
-_MANY = 64  # how many items are looked at: if there are more, pickling the value apart is quicker
+# how many items are inspected; above this number, pickling the value separately is quicker
+_MANY = 64
 _Instead = Callable[[pickle.PickleBuffer], Any]
-_FEW = 4  # how many items are looked at if there are containers among them
+_FEW = 4  # how many items are inspected if there are containers among them
 
 
 def _is_plain(value: Any, within: int = 2) -> bool:
-    """Returns whether pickling the value runs no code of the user. Containers in containers are
-    looked at `within` levels deep.
+    """Returns whether pickling the value runs no user code. Nested containers are inspected
+    `within` levels deep.
     """
     kind = type(value)
     if id(kind) in _PLAIN:
@@ -101,7 +100,7 @@ def not_rebuilt(what: str, error: BaseException) -> BaseException:
 
 
 class Apart:
-    """A value that is pickled by itself.
+    """A value that is pickled separately.
 
     Attributes:
         error: why the value could not be pickled, after an attempt that failed.
@@ -148,8 +147,8 @@ def _to_change(shared: Any) -> Any:
 def _opened(
     what: str, packed: bytes | None, failure: _pickling.Failure | None, buffers: list[Any]
 ) -> _Opened:
-    """Rebuilds an Apart. pickle calls this in the other OS process. A buffer in a tuple is a Shared
-    whose bytes this OS process may change in a copy of its own (large_arguments.py).
+    """Rebuilds an Apart. pickle calls this in the other OS process. A buffer in a tuple is a
+    Shared, of which this OS process may change its own copy (large_arguments.py).
     """
     if packed is None:
         assert failure is not None

@@ -1,6 +1,5 @@
-"""Watches calls of an Executor, each by itself: how often the call is run again, and how long it
-may take (rule 9.5). Such a call is sent alone, so that the death of its OS process concerns only
-this call.
+"""Watches single calls of an Executor: how often a call is run again, and how long it may take
+(rule 9.5). Such a call is sent alone, so that the death of its OS process concerns only this call.
 
     Clock.begin(seconds) ─► Limit ──in time: Limit.end()──► True
                               └──too late──► kills the OS process; Limit.end() ──► False
@@ -119,13 +118,14 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        # A Limit begins a call, and None ends this call. A None while no call is under way ends the
-        # thread.
+        # A Limit marks the beginning of a call, and None the end of this call. A None while no call
+        # is under way ends the thread.
         self._orders: queue.SimpleQueue[Limit | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def begin(self, seconds: float, kill: Callable[[], None]) -> Limit:
-        """Returns a Limit. Calls kill() after so many seconds, unless the Limit ends first."""
+        """Returns a Limit. Calls kill() after `seconds` seconds, unless the Limit is ended
+        first."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="weft: limits a call")
             self._thread.start()
@@ -143,7 +143,7 @@ class Clock:
         while (limit := self._orders.get()) is not None:
             try:
                 left = limit.until - time.monotonic()
-                # Python waits for no longer time than this one, and a limit may be infinite.
+                # A limit may be infinite, but Python accepts no longer wait than TIMEOUT_MAX.
                 self._orders.get(timeout=min(max(0.0, left), threading.TIMEOUT_MAX))
             except queue.Empty:
                 limit.over()

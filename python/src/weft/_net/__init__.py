@@ -1,1 +1,1 @@
-"""Programs on several machines."""
+"""Channels and calls between programs on several machines."""

@@ -53,22 +53,21 @@ KEPT = 1000  # the number of calls whose futures are kept
 MOST_ALLOWED = 60_000  # bytes; an entry has at most 65,536
 ROOM = 3000  # the largest number of bytes of a fate, and of the lines that say where a call is
 ASKS = 0.5  # seconds within which an OS process must report where a call is
-# Seconds within which it is known how the OS process of a call ended. The caller waits for GREETING
-# (_net/link.py), which is more.
+# Seconds within which it must be known how the OS process of a call ended. The caller waits longer:
+# GREETING (_net/link.py).
 FATE = 8.0
-LEAVES = 3.0  # seconds in which the calls end with their agent
-# Seconds in which an OS process must have come for a call. The caller waits for BEGINS
-# (_net/link.py), which is more.
+LEAVES = 3.0  # seconds within which the calls must end when their agent ends
+# Seconds within which an OS process must have come for a call. The caller waits longer: BEGINS
+# (_net/link.py).
 START = 60.0
-# How many OS processes may die before one comes for a call; before that, no part of the call has
-# run.
+# How many OS processes may die before one comes for a call. Until then no part of the call has run.
 TRIES = 3
 
 
 class _Folder:
-    """A temporary folder, which no other user may enter. Code that makes one also removes the
-    folders that killed agents of this user have left. A folder has its final name only once its
-    lock is held; so the owner of a folder with such a name whose lock is free no longer lives.
+    """A temporary folder, which no other user may enter. Making one also removes the folders that
+    killed agents of this user have left. A folder has its final name only once its lock is held. So
+    if the lock of a folder with such a name is free, its owner no longer lives.
     """
 
     PREFIX, UNNAMED = "weft-agent-", "weft-unnamed-"
@@ -83,7 +82,7 @@ class _Folder:
         own.rename(self.path)
         for other in own.parent.glob(f"{self.PREFIX}*"):
             if other != self.path:
-                # another agent owns the folder, or is removing it
+                # another agent owns the folder, or is just removing it
                 with contextlib.suppress(OSError):
                     _remove_left(other)
 
@@ -115,14 +114,14 @@ class Agent:
     """Serves as the host `name` of the network.
 
     Args:
-        allow: the functions that may be run, each as "module:function"; "source" allows each
+        allow: the functions that may be run, each as "module:function"; "source" allows any
             function whose source the caller sends.
         hosts: how many OS processes the agent has. None means one for each CPU.
         limits: further arguments of Hosts.
     Raises:
         BadUse: `name` is taken, is not a name, or is not granted by the network's keys; `allow` is
             empty, or names a function that is not found here; a limit makes no sense.
-        OSError: the system starts no process.
+        OSError: the system cannot start a process.
     """
 
     def __init__(
@@ -145,7 +144,7 @@ class Agent:
         self._network = network
         self._pass = secrets.token_hex(16)
         self._number, self._limits = hosts, limits
-        # A source that callers send has OS processes of its own. So if the agent allows nothing
+        # Source that callers send runs in OS processes of its own. So if the agent allows nothing
         # else, it starts no OS processes for its own files.
         self._hosts = Hosts(hosts, **limits) if self._own else None
         self.size = hosts or len(_host.cpus_of_this_process())
@@ -197,8 +196,8 @@ class Agent:
             except BaseException as error:
                 wrong.append(f"{type(error).__name__}: {error}")
 
-        # The look runs on a thread of its own. Otherwise this thread would wait for an OS process
-        # that has just begun, which would be reported as a standstill (rule 10.6).
+        # A separate thread does this. Otherwise this thread would wait for an OS process that has
+        # just begun, which would be reported as a standstill (rule 10.6).
         looks = threading.Thread(target=look, name="weft: looks at what is allowed", daemon=True)
         looks.start()
         looks.join()
@@ -239,7 +238,7 @@ class Agent:
         )
 
     async def _take_for_call(self, child: socket.socket) -> None:
-        """Takes a connection of one of the OS processes, which has come for a call."""
+        """Takes a connection from one of the OS processes, which has come for a call."""
         loop = asyncio.get_running_loop()
         received = b""
         try:
@@ -251,7 +250,7 @@ class Agent:
             token, pid = received.split()
             self._coming.pop(token.decode()).set_result((child, int(pid)))
         except (OSError, EOFError, ValueError, KeyError, asyncio.InvalidStateError):
-            child.close()  # no call waits for this OS process any more
+            child.close()  # no call waits for this OS process any longer
 
     async def welcome(self, request: dict[str, Any]) -> _net_link.Welcome:
         """Returns the answer to a caller's first message.
@@ -276,7 +275,8 @@ class Agent:
             if wrong := _net_calls.fault(self.name, run, request):
                 raise _net_link.Refused(wrong)
             _net_steps.at("agent.asked")
-            if self._hosts is None:  # the agent allows only `source`, and an observer looks at it
+            # the agent allows only `source`, and an observer asks it for a look
+            if self._hosts is None:
                 self._hosts = Hosts(1, **self._limits)
             self._fresh(_net_calls.parted_run(run)[0], request["digest"])
             return await self._begun(self._hosts, what)
@@ -334,7 +334,7 @@ class Agent:
         return welcome
 
     async def _begun(self, hosts: Hosts, what: tuple[str, bool, bool]) -> _net_link.Welcome:
-        """Returns the answer to a caller whose call begins, in one of these OS processes.
+        """Returns the answer to a caller whose call begins in one of these OS processes.
 
         Raises:
             Refused: no OS process comes.
@@ -353,8 +353,8 @@ class Agent:
     async def _process_for(
         self, hosts: Hosts, what: tuple[str, bool, bool]
     ) -> tuple[str, socket.socket, int]:
-        """Returns the number of a new call, and the socket and the pid of the one of these OS
-        processes that has come for it.
+        """Returns the number of a new call, and the socket and the pid of the OS process that has
+        come for it.
 
         Raises:
             Refused: no OS process comes.
@@ -409,7 +409,7 @@ class Agent:
         threading.Thread(target=old.close, name="weft: closes hosts", daemon=True).start()
 
     def _run(self, loop: Any, over: Any, hosts: Hosts, args: tuple[Any, ...]) -> None:
-        """Runs a call, on a thread of the call's own, and sets its future."""
+        """Runs a call, on the call's own thread, and sets its future."""
         fate: dict[str, Any] | None = None
         try:
             hosts.call(_net_calls.serve, args, {})
@@ -459,14 +459,15 @@ class Agent:
         return [] if self._hosts is None else self._hosts.pids
 
     def close(self) -> None:
-        """Leaves the network. Calls that run are cancelled, and ended after some seconds."""
+        """Leaves the network. Running calls are cancelled; those that still run some seconds later
+        are killed."""
         with contextlib.suppress(BadUse):
-            self._network._call(self._shut())
+            self._network._call(self._stop_listening())
         self._network.close()  # callers' sessions end, which cancels the calls that run for them
         self._end_hosts()
         self._folder.remove()
 
-    async def _shut(self) -> None:
+    async def _stop_listening(self) -> None:
         self._server.cancel()
 
     def _end_hosts(self) -> None:

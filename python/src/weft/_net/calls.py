@@ -1,5 +1,5 @@
 """A call from another machine: the messages between the caller, the agent and the agent's OS
-processes (WIRE.md 17.9 to 17.11), also in calls one after another (17.14).
+processes (WIRE.md 17.9 to 17.11), also for a series of calls (17.14).
 
     caller: asked_of(function) ──first message──► agent: fault() ──""──► serve(), in an OS process
             packed(args) ──by `orders`──► the OS process: _unpacked(), then the call runs
@@ -7,8 +7,8 @@ processes (WIRE.md 17.9 to 17.11), also in calls one after another (17.14).
 
 Invariants
 - Only functions that the agent allowed run: the caller's bytes name no function.
-- Bytes from a peer that is not trusted are not unpickled. The only objects of classes that they can
-  make are exceptions of Python's own and of the function's module.
+- Bytes from a peer that is not trusted are not unpickled. The only objects that they can make are
+  plain values, and exceptions of Python's own or of the function's module.
 """
 
 from __future__ import annotations
@@ -59,22 +59,22 @@ __all__ = [
 
 TOKEN = 32 + 1 + 10  # how many bytes serve() sends first
 LONGEST = 200  # characters of MODULE:FUNCTION
-# This number takes the place of a call's number. It stands for all calls of the list that have no
-# result yet.
+# A number in place of a call's number. It means all calls of the list that have no result yet.
 ALL = -1
 
 
 class Asked(NamedTuple):
-    """A function for which a caller asks an agent."""
+    """A function that a caller asks an agent to run."""
 
     module: str  #: the name by which another machine imports it
     name: str
     digest: str
     here: Any = None  #: the module object in this program
-    many: bool = False  #: whether the function is for calls one after another (17.14)
+    many: bool = False  #: whether the function is for a series of calls (17.14)
     #: the first digits of the digest of each module that the digest covers
     modules: _sources.Sources = {}  # noqa: RUF012  # nothing changes it
-    #: the source, which goes along if the host takes it; None for a module of an installed package
+    #: the source, which goes along if the host accepts it; None for a module of an installed
+    #: package
     parcel: _net_parcels.Parcel | None = None
 
     @property
@@ -92,7 +92,7 @@ class Asked(NamedTuple):
         return {"run": self.run, "digest": self.digest, **versions(), **covered, **source, **more}
 
     def runs_on(self, allow: list[str]) -> bool:
-        """Returns whether a host whose --allow has these words runs the function."""
+        """Returns whether a host with these words after --allow runs the function."""
         if self.parcel is not None and _net_parcels.SOURCE in allow:
             return True
         return self.run in allow and (self.parcel is None or not self.parcel.folder)
@@ -107,7 +107,7 @@ OBSERVER = "weft._commands.host_observed:tells_observer"
 
 
 def parted_run(run: Any) -> tuple[str, str]:
-    """Returns module and function of "module:function".
+    """Splits "module:function" into module and function.
 
     Raises:
         BadUse: `run` is not of that form.
@@ -130,8 +130,8 @@ def checked_allow(run: Any) -> None:
 
 
 def asked_of(function: Any, working_dir: Any = None) -> Asked:
-    """Returns the request by which a caller asks for the function. If `working_dir` is a folder,
-    all its files go along; if it is None, the modules go along.
+    """Returns the description of a function by which a caller asks an agent for it. If
+    `working_dir` is a folder, all its files go along; if it is None, the modules go along.
 
     Raises:
         BadUse: another machine cannot find the function by a name, or cannot compare its source; or
@@ -179,7 +179,7 @@ def asked_of(function: Any, working_dir: Any = None) -> Asked:
 
 
 def source_of(module: str) -> Path | None:
-    """Returns the path of the module's source, or None. Imports nothing."""
+    """Returns the path of the module's source, or None. It imports nothing."""
     path: Any = None
     spec = None
     importlib.invalidate_caches()
@@ -219,7 +219,7 @@ def sources_here(module: str) -> _sources.Sources | None:
     source = source_of(module)
     try:
         return None if source is None else _sources.found(module, source)
-    except OSError:  # it is in an archive, or has just vanished
+    except OSError:  # the source is in an archive, or was just deleted
         return None
 
 
@@ -230,8 +230,8 @@ def forget_compiled(module: str) -> None:
 
 
 def fault(host: str, run: str, answer: dict[str, Any]) -> str:
-    """Returns why the module that the caller asks for differs from the module here, or one that it
-    imports; or "" if they are the same.
+    """Returns how the module that the caller asks for, or a module that it imports, differs from
+    the one here; "" if they are the same.
     """
     module, _ = parted_run(run)
     sources = sources_here(module)
@@ -367,7 +367,8 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
         if where in ("builtins", asked.module):
             found = getattr(builtins if where == "builtins" else asked.here, kind, None)
             if isinstance(found, type) and issubclass(found, Exception):
-                with contextlib.suppress(BaseException):  # the class may do anything
+                # code of the class may raise any exception
+                with contextlib.suppress(BaseException):
                     error = found(*args)
     if isinstance(error, ChannelEnd):
         error.met = met
@@ -387,10 +388,10 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
 
     Args:
         path: a socket of the agent, which passes bytes on between this OS process and the caller.
-        token: shows the agent for which call this OS process has come.
+        token: tells the agent for which call this OS process has come.
         run: the function, as "module:function".
         trusted: whether both peers trust each other.
-        many: whether the session is for calls one after another (17.14).
+        many: whether the session is for a series of calls (17.14).
     """
     own = socket.socket(socket.AF_UNIX)
     own.connect(path)
@@ -402,15 +403,15 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
 def serve_on(
     descriptor: int, run: str, trusted: bool, many: bool = False, call: str | None = None
 ) -> None:
-    """Does what serve() does, over a stream that leads to the caller. `call` is the name under
-    which the OS process can be asked where the call is.
+    """Does what serve() does, over a stream that leads to the caller. `call` is the name with which
+    the OS process can be asked where the call is.
     """
     _native._outside(True)
     link = _native._Link(
         descriptor, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
     )
-    # In the agent's run only this thread is a process. The call has a run of its own, and the
-    # caller may cancel it.
+    # In the agent's run only this thread is a process. The call has its own run, which the caller
+    # may cancel.
     target = _serve_many if many else _serve
     args = link, run, trusted, call or run
     thread = threading.Thread(target=target, args=args, name="weft: a call")
@@ -424,7 +425,7 @@ def serve_on(
 
 def _serve(link: Any, run: str, trusted: bool, call: str) -> None:
     orders, result = link.take("orders"), link.take("result")
-    if orders is None or result is None:  # the caller has left before its call could begin
+    if orders is None or result is None:  # the caller left before its call could begin
         return
     _net_steps.at("call.ends")
     _import_for(run)
@@ -453,7 +454,7 @@ def _import_for(run: str) -> None:
     """Imports the function's module before the arguments come, since the module decides which
     classes are accepted.
     """
-    with contextlib.suppress(BaseException):  # the call raises the exception again
+    with contextlib.suppress(BaseException):  # the call itself will raise the exception again
         _pickling.function_named(*parted_run(run))
 
 
@@ -461,14 +462,14 @@ def _read_orders(orders: Any) -> tuple[Any, BaseException | None]:
     """Returns the caller's next orders, or the reason why they are refused.
 
     Raises:
-        ChannelEnd: nothing more comes.
+        ChannelEnd: no more orders come.
         Cancelled: the process that reads has been asked to end.
     """
     try:
         return orders.read(), None
     except (ChannelEnd, Cancelled):
         raise
-    except BaseException as error:  # a class that this program accepts has raised the exception
+    except BaseException as error:  # the exception was raised by a class that this program accepts
         return None, _user_values.not_rebuilt("arguments", error)
 
 
@@ -477,28 +478,28 @@ def _write(result: Any, value: Any, failure: _pickling.Failure | None, trusted: 
 
 
 def as_sent(args: tuple[Any, ...], keywords: dict[str, Any], trusted: bool) -> list[Any]:
-    """Returns one of the calls of a batch, as it is sent."""
+    """Returns one call of a batch in the form in which it is sent."""
     if trusted:
         return [_user_values.call_apart(_feeding.ARGUMENTS, args, keywords)]
     return [list(args), keywords]
 
 
 def result_sent(value: Any, trusted: bool) -> Any:
-    """Returns the result as it is sent: pickled by itself if both peers trust each other
-    (_hosts/user_values.py).
+    """Returns the result in the form in which it is sent: pickled separately if both peers trust
+    each other (_hosts/user_values.py).
     """
     return _user_values.apart(_feeding.RESULT, value) if trusted else value
 
 
 def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
-    """Returns the failure as it is sent: pickled if both peers trust each other, otherwise as plain
-    values.
+    """Returns the failure in the form in which it is sent: pickled if both peers trust each other,
+    otherwise as plain values.
     """
     return failure if trusted or failure is None else _failure_fields(failure)
 
 
 class _Caller:
-    """The program that waits for results. Once it has gone, the process that computes for it is
+    """The program that waits for results. When it goes, the process that computes for it is
     cancelled.
     """
 
@@ -517,9 +518,9 @@ class _Caller:
 
 
 def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
-    """Runs calls one after another (17.14), and sends each result, until the caller has no more
-    calls. As in any Executor, a process computes the calls, so that they can be cancelled, and can
-    be asked for their places.
+    """Runs a series of calls (17.14), and sends each result, until the caller has no more calls. As
+    in any Executor, a process computes the calls, so that they can be cancelled, and their places
+    can be reported.
     """
     orders, result = link.take("orders"), link.take("result")
     if orders is None or result is None:

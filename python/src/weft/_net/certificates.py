@@ -1,4 +1,4 @@
-"""Makes certificates, by the `cryptography` package, for weft.net.make_keys (_net/keys.py)."""
+"""Makes certificates with the `cryptography` package, for weft.net.make_keys (_net/keys.py)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def _new_authority(folder: Path) -> None:
 
 
 def _granted(name: str | None, offers: Iterable[str] | None, own: bool) -> list[str]:
-    """Returns the names that the keys are for. `own` says whether the keys are the authority's.
+    """Returns the names for which the keys are valid. `own` says whether the keys are the
+    authority's.
 
     Raises:
         BadUse: one of `offers` is not a name to offer, or `name` cannot be a part of one.

@@ -48,7 +48,7 @@ def refusal(error: Refused) -> bytes:
 
 
 async def read(reader: asyncio.StreamReader) -> Fields:
-    """Reads the first message of the other side.
+    """Reads the peer's first message.
 
     Raises:
         Refused: the bytes are not a first message.

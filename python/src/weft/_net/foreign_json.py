@@ -23,7 +23,7 @@ _MARKS = re.compile(rb'\\.|["\[\]{}]', re.DOTALL)
 
 
 def _depth(packed: bytes) -> int:
-    """Returns how deeply lists and maps nest, provided that the bytes are JSON."""
+    """Returns how deeply lists and maps are nested, assuming that the bytes are JSON."""
     depth = deepest = 0
     within = False  # whether the current character is within a string
     for mark in _MARKS.findall(packed):
@@ -50,7 +50,8 @@ def parsed(packed: bytes, most: int = MOST) -> Any:
 
     Raises:
         ValueError: `packed` is not JSON in UTF-8, is longer than `most` bytes or nests deeper than
-            16; or a text in it has half of a surrogate pair, or a number is too large for a float.
+            16; or a text in it contains half of a surrogate pair, or a number is too large for a
+            float.
     """
     if len(packed) > most:
         raise ValueError(f"it has more than {most} bytes")

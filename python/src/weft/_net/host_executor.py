@@ -11,8 +11,8 @@ for single calls.
 Invariants: those of _hosts/pool.py. A line belongs to its feeder; other threads may only kill() the
 line, or the Stop for which the feeder waits until there is a line. A line over which the first
 calls have been sent does not count as something outside (rule 10.3); a call counts until it is
-over. Rounds do not ask whether a call waits; its host's agent is asked where the call is when that
-matters (17.12).
+over. Rounds do not ask whether a call waits; when that matters, its host's agent is asked where the
+call is (17.12).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GIVEN_UP = "its calls were given up by a second Ctrl-C"
 
 class _Future(Future[Any]):
     """A future whose TimeoutError says where the call is, since rounds cannot notice that a thread
-    waits for such a future for ever.
+    waits forever for such a future.
     """
 
     def __init__(self, function: Any, state: State) -> None:
@@ -59,7 +59,7 @@ class _Future(Future[Any]):
             where = f"it waits for {self._over!r} to begin it"
         elif seconds is not None and seconds > 0:
             where += _said_by(call, min(seconds, ASKS))
-        # map() passes the time that is left, which may be negative.
+        # map() passes the remaining time, which may be negative.
         when = "in time" if seconds is None or seconds < 0 else f"within {seconds:.3g} seconds"
         return cf.TimeoutError(f"no result of {self._name} {when}: {where}")
 
@@ -67,7 +67,7 @@ class _Future(Future[Any]):
         try:
             return super().result(timeout)
         except cf.TimeoutError:
-            if self.done():  # the call itself has raised this TimeoutError
+            if self.done():  # this TimeoutError comes from the call itself
                 raise
             raise self._late(timeout) from None
 
@@ -92,8 +92,8 @@ def _said_by(call: _remote_calls.FarCall, seconds: float) -> str:
 
 
 class _Line:
-    """A session in which calls of one function, one list after another, go to one OS process of a
-    host.
+    """A session in which lists of calls of one function, one list after another, go to one OS
+    process of a host.
     """
 
     def __init__(self, hosts: FarHost | FarHosts, function: Any, working_dir: Any = None) -> None:
@@ -139,7 +139,7 @@ class _Line:
         try:
             if (wrong := self._write(batch)) is None:
                 self._results(batch)
-            else:  # part of a call cannot be sent, so each call is sent by itself
+            else:  # part of a call cannot be sent, so each call is sent separately
                 for call in batch:
                     wrong = wrong if len(batch) == 1 else self._write([call])
                     if wrong is None:
@@ -149,13 +149,14 @@ class _Line:
         except (ChannelEnd, LookupError, TypeError, ValueError, AttributeError):
             self.died = True
             raise self.hosts._died(self.asked.name, self.host, self.session) from None
-        except BaseException as error:  # a class that this program accepts has raised the exception
+        except BaseException as error:
+            # the exception was raised by a class that this program accepts
             wrong = _user_values.not_rebuilt(_feeding.RESULT, error)
             for call in batch:
                 _pool.tell(call.future, error=wrong)
             return False
         self.size = _feeding.next_size(self.size, len(batch), time.monotonic() - began)
-        with contextlib.suppress(BadUse):  # the link was closed meanwhile
+        with contextlib.suppress(BadUse):  # the link was closed in the meantime
             self.session._link.of_calls()
         return True
 
@@ -195,7 +196,7 @@ class _Line:
     def close(self) -> None:
         """Closes the line, because no more calls come."""
         for end in (self.told, self.answer):
-            with contextlib.suppress(BadUse):  # the end is retired already
+            with contextlib.suppress(BadUse):  # the end is already retired
                 end.retire()
         self.hosts._over(self.host, self.session._answer_fields["home"], self.died)
         self.kill()
@@ -262,7 +263,7 @@ class _Feeder(_pool.Feeder):
                     usable = line.compute(batch)
             except BaseException as error:
                 state.break_it(f"a host of the pool failed: {_foreign_exceptions.text_of(error)}")
-                if isinstance(error, ProcessDied):  # break_it() has failed all calls that waited
+                if isinstance(error, ProcessDied):  # break_it() has failed all waiting calls
                     return False
                 raise
         if not usable:

@@ -1,11 +1,11 @@
 """Passes on the bytes from another machine within the loop's callbacks. Waking a task for each
-piece would take longer than all other steps that a small piece needs (WIRE.md 17.13).
+piece would take longer than all other work that a small piece needs (WIRE.md 17.13).
 
     Incoming: a StreamReader, until onward() is called
         ──onward(feed)──► all bytes go into the session as they come
         ──onward(socket)──► each piece goes to the socket once it is whole
               the socket takes no more: the connection is not read ──it does again──► the rest goes
-        ──the peer has said all, or its connection has ended──► over
+        ──the peer has finished, or its connection has ended──► over
 
 Invariants
 - All of this runs on the loop's thread.
@@ -31,7 +31,7 @@ PIECE = struct.Struct("<I")  # the length before each piece of a session's bytes
 
 
 class _Onward(abc.ABC):
-    """Splits the bytes that come into pieces, and hands each to _part()."""
+    """Splits the incoming bytes into pieces, and passes each to _part()."""
 
     def __init__(self) -> None:
         self._head = b""  # the bytes of a piece's length that have come so far
@@ -74,11 +74,11 @@ class _Onward(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Lets go of the receiver, which no longer waits for the bytes."""
+        """Drops the reference to the receiver, which no longer waits for the bytes."""
 
 
 class _ToSession(_Onward):
-    """Passes pieces into a session, which takes all that comes."""
+    """Passes pieces into a session, which accepts all of them."""
 
     def __init__(self, take: Callable[[memoryview], object]) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class _ToSocket(_Onward):
         self._kept.clear()
 
     def _taken(self, data: bytearray | memoryview) -> int:
-        """Sends as many bytes as the socket takes now. Returns their number."""
+        """Sends as many bytes as the socket accepts now. Returns their number."""
         if self._link is None:
             return len(data)
         try:
@@ -181,14 +181,14 @@ class Incoming(asyncio.StreamReader):
             self._to.end()
 
     def is_between(self) -> bool:
-        """Returns whether all bytes that have come were whole pieces and have been passed to a
+        """Returns whether the bytes that have come were whole pieces and have all been passed to a
         session.
         """
         to = self._to
         return isinstance(to, _ToSession) and not (to._left or to._head or to._peer_finished)
 
     def held(self) -> bytes:
-        """Removes and returns the bytes that have come and have not been read. This reader must not
+        """Removes and returns the bytes that have come but have not been read. This reader must not
         be read afterwards.
         """
         buffer: bytearray = self._buffer  # type: ignore[attr-defined]
@@ -198,7 +198,7 @@ class Incoming(asyncio.StreamReader):
 
     async def onward(self, to: socket.socket | Callable[[memoryview], object]) -> None:
         """Passes on all further bytes: to a socket, or to a function, which must not use the bytes
-        after it has returned. Returns when the peer has finished, or the connection has ended. This
+        after it has returned. Returns when the peer has finished or the connection has ended. This
         reader must not be read any more.
         """
         held = bytearray()
@@ -223,8 +223,8 @@ async def read_pieces(reader: asyncio.StreamReader, most: int, each: float) -> b
     piece, in seconds.
 
     Raises:
-        ValueError: more than `most` bytes come, or no pieces.
-        EOFError, OSError, asyncio.TimeoutError: the other side has gone, or says nothing.
+        ValueError: more than `most` bytes come, or no pieces. EOFError, OSError,
+        asyncio.TimeoutError: the peer has gone, or sends nothing.
     """
     data = bytearray()
     while True:
@@ -237,10 +237,10 @@ async def read_pieces(reader: asyncio.StreamReader, most: int, each: float) -> b
 
 
 async def write_pieces(writer: asyncio.StreamWriter, data: bytes) -> None:
-    """Sends bytes in pieces, and the empty one.
+    """Sends bytes in pieces, followed by the empty piece.
 
     Raises:
-        OSError: the other side has gone.
+        OSError: the peer has gone.
     """
     view = memoryview(data)
     for at in range(0, len(view), LARGEST):

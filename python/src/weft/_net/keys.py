@@ -5,11 +5,11 @@ key, and the authority that signed it.
     make_keys(other, by=folder, name="gpu1")  a certificate of the same authority for another
                                               machine, for gpu1/* and host=gpu1
 
-The files are authority.pem, certificate.pem and key.pem; authority-key.pem only where certificates
-are made; and server, with the URL of the server.
+The files are authority.pem, certificate.pem and key.pem; authority-key.pem, but only where
+certificates are made; and server, which contains the URL of the server.
 
 A certificate serves both sides of a connection. It says which names its programs may hold (WIRE.md
-17.3). A program is known by its certificate's fingerprint.
+17.3). The fingerprint of its certificate identifies a program.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ __all__ = ["Keys", "context", "fingerprint_of", "folder_of", "make_keys", "serve
 AUTHORITY, AUTHORITY_KEY = "authority.pem", "authority-key.pem"
 CERTIFICATE, KEY, SERVER = "certificate.pem", "key.pem", "server"
 LONGEST_URL = 300  # characters
-OUT_OF_TIME = 9, 10  # codes of OpenSSL: a certificate is not yet valid, has expired
+# OpenSSL's codes for a certificate that is not yet valid, and for one that has expired
+OUT_OF_TIME = 9, 10
 
 
 def folder_of(keys: str | os.PathLike[str] | None) -> Path:
-    """Returns the folder `keys` if one is given; else $WEFT_NET, $XDG_CONFIG_HOME/weft/net or
+    """Returns the folder `keys` if it is given, otherwise $WEFT_NET, $XDG_CONFIG_HOME/weft/net or
     ~/.config/weft/net.
     """
     if keys is not None:
@@ -74,11 +75,11 @@ def make_keys(
     `by`. Returns the folder.
 
     Only the user may read the keys. Anyone who has `authority-key.pem` can make certificates for
-    any program. So leave that file where it is, and bring to other machines folders that are made
-    with `by`.
+    any program. So leave that file where it is, and copy to other machines only folders that are
+    made with `by`.
 
     Args:
-        folder: is made if it is not there.
+        folder: the folder; it is made if it does not exist.
         by: a folder with the authority's key.
         name: the member's name, for messages; None: this machine's, with - for each character that
             is no letter, digit or _.
@@ -92,7 +93,7 @@ def make_keys(
             empty; or `offers` is None and `name` cannot be a part of a name.
         OSError: a file cannot be written.
     """
-    # This import takes 50 ms, and most programs have their keys already.
+    # This import takes 50 ms, and most programs already have their keys.
     from weft._net import certificates as _net_certificates
 
     return _net_certificates.make(Path(folder), None if by is None else Path(by), name, offers)
@@ -104,12 +105,13 @@ class Keys:
     Attributes:
         client, server: the SSL contexts for the two sides of a connection.
         fingerprint: the fingerprint of the certificate.
-        member: whose certificate it is, and for which names, as the other side of a connection will
-            see these.
+        member: the owner of the certificate and its names, as the other side of a connection sees
+            them.
 
     Raises:
         BadUse: the folder contains no keys, the keys do not fit together, or they are not valid
-            now; or an older version of Weft made them, which put no names into certificates.
+            now; or they were made by an older version of Weft, which put no names into
+            certificates.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -146,8 +148,8 @@ def _shown(folder: Path) -> tuple[bytes, dict[str, Any]]:
 
 @functools.lru_cache(maxsize=16)
 def _read(folder: Path, *_: bytes) -> tuple[bytes, dict[str, Any]]:
-    """Reads the certificate through a connection in memory: `ssl` has no other way to read one.
-    This takes some milliseconds, so the result is kept as long as the files are the same.
+    """Reads the certificate through a connection in memory, since `ssl` has no other way to read
+    one. This takes some milliseconds, so the result is kept as long as the files are the same.
     """
     to_server, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     client, server = context(folder, server=False), context(folder, server=True)

@@ -55,7 +55,7 @@ STEPS = {
 
 
 def at(step: str) -> None:
-    """Kills an OS process if the caller's step "ROLE.STEP" is the one in WEFT_NET_KILL."""
+    """Kills an OS process if this step, "ROLE.STEP", is the one in WEFT_NET_KILL."""
     wanted = os.environ.get("WEFT_NET_KILL")
     if not wanted or not wanted.startswith(step + " "):
         return

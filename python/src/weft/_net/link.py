@@ -67,35 +67,34 @@ __all__ = [
 ]
 
 GREETING = 10.0  # seconds for the hand-shake, and for the first message
-# Seconds for an agent to begin a call: an OS process may have to start first, for which the agent
-# gives it START (_net/agent.py).
+# Seconds for an agent to begin a call. It is more than START (_net/agent.py), the time in which an
+# OS process must have started.
 BEGINS = 70.0
-# Keep-alive: the seconds until the first question and between questions, and their number.
+# Keep-alive: seconds until the first question and between questions, and the number of questions.
 SILENT, ASKS = 5, 3
 SAID_LAST = 10.0  # seconds for sending the bytes that a session had queued before its end
-# The largest number of bytes of a piece that is written. Together with the length before them these
-# are four records of TLS.
+# The largest number of bytes of a piece that is written. Together with the length in front, such a
+# piece fills four records of TLS.
 AT_ONCE = (1 << 16) - PIECE.size
 UNHEARD = 20_000  # milliseconds for which sent bytes may stay unacknowledged
 
-# Connections of this program whose other end has not answered yet: the addresses of both ends.
+# Connections of this program whose other end has not answered yet, given by the addresses of both
+# ends.
 _asking: set[Any] = set()
 os.register_at_fork(after_in_child=_asking.clear)
 
 
 class Again(BadUse):
-    """The other side has refused a request, and would accept it with another ticket."""
+    """The other side has refused a request, but would accept it with another ticket."""
 
 
 class NotHis(BadUse):
-    """The other side's certificate does not grant the name under which the other side has written
-    its entry.
-    """
+    """The other side's certificate does not grant the name under which it has written its entry."""
 
 
 class Closed(BadUse):
-    """The other side has closed the connection without giving a reason: it was killed, or refuses
-    this program.
+    """The other side has closed the connection without giving a reason: it was killed, or it
+    refuses this program.
     """
 
 
@@ -160,8 +159,8 @@ class Session:
         return str(self._link.wait())
 
     def close(self) -> None:
-        """Ends the session, and waits until all queued bytes have been sent to the other side, for
-        some seconds at most. A second call does nothing.
+        """Ends the session, and waits some seconds at most until all queued bytes have been sent to
+        the other side. A second call does nothing.
         """
         self._link.close("the other program has closed the session")
         if not self._carried.done():
@@ -209,9 +208,9 @@ def _watch_over(writer: asyncio.StreamWriter) -> None:
 
 
 async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
-    """Carries bytes from a link to the other side, until the link has closed; then reports to the
-    other side that no more bytes will come. The bytes pass in the loop's callback: waking a task as
-    well would take a tenth of a round trip.
+    """Carries bytes from a link to the other side until the link has closed, and then reports to
+    the other side that no more bytes will come. The bytes are carried in the loop's callback:
+    waking a task as well would take a tenth of a round trip.
     """
     loop = asyncio.get_running_loop()
     room = _net_tls.rooms.raw  # no other code uses this buffer within the callback
@@ -223,7 +222,7 @@ async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
             n = link.recv_into(room[PIECE.size :])
         except BlockingIOError:
             return
-        except OSError:  # the link was closed while bytes were unread
+        except OSError:  # the link was closed with unread bytes
             n = 0
         if n:
             PIECE.pack_into(room, 0, n)
@@ -248,8 +247,8 @@ async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
 
 
 class _Out:
-    """Carries a session's bytes out, in the loop's callbacks: waking a task would take longer than
-    all other steps that a small message needs.
+    """Carries a session's outgoing bytes, in the loop's callbacks: waking a task would take longer
+    than all other work that a small message needs.
     """
 
     def __init__(self, feed: Any, there: Any) -> None:
@@ -262,7 +261,7 @@ class _Out:
         there.direct(feed)
 
     def pump(self) -> None:
-        """Sends as much as the connection takes."""
+        """Sends as much as the connection accepts."""
         feed, there = self._feed, self._connection
         piece, some = b"not asked", False
         with _net_tls.lock:  # the lock must be taken before the bell is silenced
@@ -330,8 +329,8 @@ async def close_writer(writer: asyncio.StreamWriter) -> None:
 async def couple(link: socket.socket, there: Streams) -> None:
     """Carries bytes between a connection and a socket that leads to a session of another OS
     process, until both sides have finished, or the connection has ended. The side that closes first
-    stays until the other has received everything, and has confirmed it (17.13). Over TCP this is
-    done on a thread of its own, without a step of Python.
+    stays until the other has received everything, and has confirmed it (17.13). Over TCP a thread
+    does this without running Python code.
     """
     link.setblocking(False)
     way = there[1].transport
@@ -366,7 +365,7 @@ async def _passed(
     parts: _net_tls.Parts,
     pipe: tuple[int, int],
 ) -> None:
-    """Couples a connection with a socket, as couple() does, on a thread of its own."""
+    """Couples a connection with a socket, as couple() does, on a separate thread."""
     assert isinstance(there[0], Incoming)
     loop = asyncio.get_running_loop()
     over: asyncio.Future[bytes] = loop.create_future()
@@ -394,7 +393,7 @@ async def _passed(
             raise
         await asyncio.shield(over)
     finally:
-        os.close(bell)  # if the thread is not over, it ends when it reads this end of file
+        os.close(bell)  # if the thread is still running, it ends when it reads this end of file
         while not over.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((over,))
@@ -414,7 +413,7 @@ async def _session(
     loop = _net_loop.use()  # the session is a user of the loop as long as it lasts
 
     def over(_: object) -> None:
-        feed.lost("its connection was closed")  # this call is made also if carry() never began
+        feed.lost("its connection was closed")  # this call is made even if carry() never began
         _net_loop.done(loop)
 
     carried.add_done_callback(over)
@@ -432,15 +431,15 @@ class Welcome(NamedTuple):
     host: str
     trust: bool
     begun: Callable[[Session], None]  #: called when there is a session with the program
-    lost: Callable[[], None]  #: called instead if the connection is lost before there is a session
+    lost: Callable[[], None]  #: called instead if the connection is lost before a session begins
     more: Fields | None = None  #: further fields of the answer
-    #: What follows the answer; None if a session follows.
+    #: Carries out what follows the answer; None if a session follows.
     then: Callable[[Streams], Awaitable[None]] | None = None
 
 
 def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> OnConnection:
-    """Returns the function that takes a connection of a program that connects. `answer` may raise
-    Refused.
+    """Returns the function that handles the connection of a program that connects. `answer` may
+    raise Refused.
     """
 
     async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -497,8 +496,8 @@ async def follow(streams: Streams, welcome: Welcome, trusted: bool) -> None:
 
 
 async def serve(tls: ssl.SSLContext, address: str, on_connection: OnConnection) -> asyncio.Server:
-    """Listens at an address. Each connection has a task of its own, so that a silent program delays
-    no other.
+    """Listens at an address. Each connection has its own task, so that a silent program delays no
+    other.
     """
     host, port = parted(address)
     return await _net_tls.listen(tls, on_connection, host, port, LARGEST, GREETING)
@@ -508,7 +507,7 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
     """Returns a connection with the program at an address.
 
     Raises:
-        BadUse: the program's certificate is not right, or the program refuses this program's
+        BadUse: the program's certificate is not valid here, or the program refuses this program's
             certificate.
         OSError: no program listens at the address, or it does not answer within `patience` seconds.
     """
@@ -523,7 +522,7 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
     except (OSError, asyncio.TimeoutError) as error:
         late = TimeoutError() if isinstance(error, asyncio.TimeoutError) else error
         raise type(late)(unreachable(late, address, patience)) from None
-    except ValueError as error:  # another program has written the address, so it may be any text
+    except ValueError as error:  # another program has written this address, so it may be any text
         raise ConnectionError(f"{host!r} is not the name of a machine: {error}") from None
     _watch_over(streams[1])
     return streams
@@ -581,7 +580,7 @@ async def _greeted(
         except Refused as error:
             raise BadUse(f"{where}: {error}") from None
         except (OSError, EOFError) as error:
-            # With TLS 1.3 the other side refuses a certificate only at this point.
+            # With TLS 1.3 the other side can refuse a certificate only at this point.
             kind = BadUse if isinstance(error, ssl.SSLError) else Closed
             raise kind(why(error, where)) from None
         if "refused" in answer:
@@ -603,8 +602,8 @@ async def begun(
     fingerprint: str | None = None,
     parcel: _net_parcels.Parcel | None = None,
 ) -> Session:
-    """Returns a session over a connection that is open. `where` is the name of its other end in
-    messages. `parcel` is sent if the other end asks for it.
+    """Returns a session over an open connection. `where` is the name of its other end in messages.
+    `parcel` is sent if the other end asks for it.
 
     Raises:
         BadUse: the other end refuses, or its certificate is not right.
@@ -629,8 +628,8 @@ async def reach(
 
 
 async def asked(streams: Streams, where: str, request: Fields, fingerprint: str) -> Fields:
-    """Returns the answer of the program at the other end, if no session follows. Raises what
-    begun() raises.
+    """Returns the answer of the program at the other end, after which no session follows. Raises
+    what begun() raises.
     """
     answer = await _greeted(streams, where, request, fingerprint)
     await close_writer(streams[1])
@@ -638,7 +637,7 @@ async def asked(streams: Streams, where: str, request: Fields, fingerprint: str)
 
 
 def parted(address: str) -> tuple[str, int]:
-    """Returns host and port of "host:port".
+    """Splits "host:port" into host and port.
 
     Raises:
         BadUse: `address` is not of that form.
@@ -653,8 +652,8 @@ def parted(address: str) -> tuple[str, int]:
 
 
 def joined(server: asyncio.Server) -> str:
-    """Returns the address at which the server listens. A link-local address of IPv6 is incomplete
-    without its zone, which other machines on that network have to add too.
+    """Returns the address at which the server listens. A link-local IPv6 address lacks its zone,
+    which other machines on that network have to add.
     """
     host, port, *more = server.sockets[0].getsockname()
     if ":" not in host:

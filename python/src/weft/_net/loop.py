@@ -1,5 +1,5 @@
-"""The thread on which all parts of `weft.net` wait. It runs an event loop of its own as long as the
-loop has users.
+"""The thread on which all parts of `weft.net` wait. It runs an event loop as long as the loop has
+users.
 
     use(): the first user starts a thread with its loop
     call(coroutine) runs it on the loop, and waits for its result
@@ -10,8 +10,8 @@ Invariants
   parent's.
 - An object through which another machine may wake a run counts as something outside (rule 10.3;
   WIRE.md 17.16): the code that makes the object calls outside(True), and outside(False) once the
-  object is over. A user alone does not count, and neither do these threads: they hold no end, and
-  the objects for which they wake a run are counted themselves.
+  object is over. A user alone does not count. Nor do these threads: they hold no end, and the
+  objects for which they wake a run are counted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ THREAD = "weft net"
 
 T = TypeVar("T")
 
-_here = threading.local()  # .stop is the Stop that may end the waits of this thread
+_here = threading.local()  # .stop is the Stop that can end the waits of this thread
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -55,8 +55,8 @@ quickly: dict[int, Callable[[], bool]] = {}
 
 class _Looking(selectors.DefaultSelector):
     """Spins before it sleeps (WIRE.md 17.25): the selector's own descriptor is readable when one of
-    its descriptors is. If only bytes for sessions have come, they are passed on from here, since a
-    turn of the loop takes longer. If a bell rang too, the loop answers it in its turn
+    its descriptors is. If only bytes for sessions have come, this class passes them on, since a
+    turn of the loop takes longer. If a bell was rung too, the loop answers it in its turn
     (native/wire/feed.hpp).
     """
 
@@ -71,15 +71,16 @@ class _Looking(selectors.DefaultSelector):
             if timeout is None or timeout > 0:
                 ms = -1 if timeout is None else math.ceil(timeout * 1000)
                 _native._wait_for(self.fileno(), ms)
-            if not quickly or self._epoll is None or not self._went_on():
+            if not quickly or self._epoll is None or not self._passed_bytes_on():
                 return super().select(0)
             if until is not None:
                 timeout = until - time.monotonic()
                 if timeout <= 0:  # the loop has callbacks to run
                     return []
 
-    def _went_on(self) -> bool:
-        """Takes the bytes that have come for sessions. Returns whether there was no other work."""
+    def _passed_bytes_on(self) -> bool:
+        """Passes on the bytes that have come for sessions. Returns whether there was no other
+        work."""
         events = self._epoll.poll(0)
         turns = [quickly.get(fd) if event == select.EPOLLIN else None for fd, event in events]
         if not turns or None in turns:
@@ -107,7 +108,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class Stop:
-    """Lets other threads end the waits of a thread in wait(), both the present one and later ones.
+    """Lets other threads end the waits of a thread in wait(): the present wait and later ones.
 
     `_lock` protects the other fields.
     """
@@ -119,7 +120,7 @@ class Stop:
 
     @contextlib.contextmanager
     def ends_waits(self) -> Iterator[None]:
-        """Makes this Stop end the waits of the calling thread in the block."""
+        """In the block, this Stop can end the waits of the calling thread."""
         _here.stop = self
         try:
             yield
@@ -148,7 +149,7 @@ def use() -> asyncio.AbstractEventLoop:
         if _loop is None:
             loop = asyncio.SelectorEventLoop(_Looking())
             try:
-                # The loop's thread must run before threads that compute (WIRE.md 17.24).
+                # The loop's thread must have priority over threads that compute (WIRE.md 17.24).
                 loop.call_soon(_native._be_prompt)
                 thread = threading.Thread(target=_run, args=(loop,), name=THREAD, daemon=True)
                 thread.start()
@@ -170,8 +171,8 @@ def outside(more: bool) -> None:
 
 
 def done(loop: asyncio.AbstractEventLoop) -> None:
-    """Removes a user of the loop. When the last user has gone, the thread ends, and a caller on
-    another thread waits for that end. In the child of a fork this does nothing.
+    """Removes a user of the loop. When the last user has gone, the thread ends; a caller on another
+    thread waits for that. In the child of a fork this does nothing.
     """
     global _loop, _thread, _users
     with _lock:

@@ -1,6 +1,6 @@
-"""Names of a network, which members may hold them, and the items of its lists (WIRE.md 17.3, 17.9).
-The client of the server (_net/names.py) is not imported here, because its import would take longer
-than the rest of the package.
+"""Rules for the names of a network: which members may hold them, and the items of its lists
+(WIRE.md 17.3, 17.9). The client of the server (_net/names.py) is not imported here, because its
+import takes longer than that of the rest of the package.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 SOON = 3.0  # seconds to wait for a host's ticket before another host is asked
-HOST = "host="  # the name of each host begins with this, and no name of a channel does
+HOST = "host="  # the name of every host begins with this, but no name of a channel does
 ALL = "*"  # the grant of all names
 SCHEME = "weft:"  # a URI of a certificate that begins with this is a grant
 
@@ -39,14 +39,14 @@ TOLD = 300  # the largest number of characters of a list of grants in a message
 
 
 class NotYet(BadUse):
-    """Raised if a host, its ticket or the server is not there, but may be there in a moment."""
+    """Raised if a host, its ticket or the server is missing now, but may appear soon."""
 
 
 class Named(NamedTuple):
     """A name, as `Network.names` lists it."""
 
     name: str  #: the name that Channel.at(name) takes
-    host: str  #: the name that the program at the channel's home gives itself
+    host: str  #: the name of the program that is the channel's home, which that program has chosen
     address: str  #: where that program listens; "" if only the relay reaches it
     readers: bool  #: whether that program gives reader ends
     writers: bool  #: whether that program gives writer ends
@@ -61,7 +61,7 @@ class Host(NamedTuple):
     allow: list[str]  #: the functions that it runs
     hosts: int  #: how many OS processes it has
     trust: bool
-    home: str  #: the agent's own identifier: an agent that is started again has another
+    home: str  #: the agent's identifier; an agent that is started again has a new one
     relayed: int  #: how many of its sessions use the relay
 
 
@@ -105,8 +105,8 @@ def checked_grant(grant: Any) -> str:
 
 
 def grants(grant: str, name: str) -> bool:
-    """Returns whether the grant is for this name (WIRE.md 17.3). The name is a channel's, or HOST
-    and then a host's. In C++ net/grants.hpp does the same.
+    """Returns whether the grant covers this name (WIRE.md 17.3). The name is that of a channel, or
+    HOST followed by that of a host. In C++ net/grants.hpp does the same.
     """
     beginning = grant[:-1]
     if grant[-1:] != "*":
@@ -124,7 +124,7 @@ class Member(NamedTuple):
         return any(grants(grant, name) for grant in self.grants)
 
     def __str__(self) -> str:
-        """Returns the text for messages."""
+        """Returns a text that describes the member, for messages."""
         of = ", ".join(self.grants) or "no name, as those that an older Weft made"
         return (
             f"the certificate of {self.name!r} is for {of[:TOLD]}{' …' if len(of) > TOLD else ''}"

@@ -11,7 +11,7 @@ Invariants
   is shown, or until MEETING after it was replaced. Only the latest MOST_OUT are kept.
 - A program that took a ticket may never show it. So the next ticket is written when one is taken
   (`_wrote`). The home learns this from a consumer of the bucket's stream, which reports the entries
-  that were written, and not each attempt to write. So nothing is written for programs that came too
+  that were written, and not each attempt to write. So nothing is written for programs that come too
   late, however many come at once.
 - No session waits for the server. If the server is down, the next renewal writes the entries that
   could not be written.
@@ -58,15 +58,16 @@ except ImportError as error:
 
 __all__ = ["Meeting"]
 
-# Seconds: an entry that is not written again lives for LIVES; its home writes it every RENEW.
+# Seconds. An entry that is not written again lives for LIVES; its home writes it every RENEW.
 LIVES, RENEW = 15.0, 5.0
 WRONG_LAST = 10071, 10164  # the server's codes for "another revision is the last"
 SERVER = 10.0  # seconds for the server to answer
 REACH = 3.0  # seconds for an address to answer, if the relay may be used
 BEYOND = 300.0  # seconds before an address that did not answer is tried again
-BACK = 1.0  # seconds to wait for the server to come back, for the list or to offer a name
+BACK = 1.0  # seconds to wait until the server is back, before a list is read or a name is offered
 
-# asyncio logs this, without harm, when a connection that began without TLS ends: the client's do.
+# asyncio logs this harmless message when a connection that began without TLS ends, as the client's
+# connections do.
 _NO_MATTER = "returning true from eof_received() has no effect when using ssl"
 logging.getLogger("asyncio").addFilter(
     lambda r: r.msg != _NO_MATTER or r.threadName != _net_loop.THREAD
@@ -74,7 +75,7 @@ logging.getLogger("asyncio").addFilter(
 
 _logger = logging.getLogger("weft")
 
-# The homes of this program, which may have joined twice. There is no session between two of these.
+# The homes of this program, which may have joined twice. No session is made between two of them.
 _own_homes: set[str] = set()
 os.register_at_fork(after_in_child=_own_homes.clear)
 
@@ -154,7 +155,7 @@ class Meeting:
 
         async def trouble(error: Exception) -> None:
             self._why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            if self._nats is None:  # otherwise the client would try for ever
+            if self._nats is None:  # otherwise the client would try forever
                 raise error
 
         try:
@@ -178,10 +179,10 @@ class Meeting:
             raise BadUse(f"the NATS server at {self.url} cannot be used: {why}") from None
 
     async def _connected(self, patience: float) -> None:
-        """Waits for the connection with the server, at most `patience` seconds.
+        """Waits at most `patience` seconds for the connection with the server.
 
         Raises:
-            ConnectionError: the server is not there.
+            ConnectionError: the server cannot be reached.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + patience
@@ -191,7 +192,7 @@ class Meeting:
             await asyncio.sleep(0.02)
 
     async def _names(self) -> KeyValue:
-        """Returns the bucket. Makes the bucket if there is none."""
+        """Returns the bucket, which is made if it does not exist."""
         if self._bucket is None:
             js = self._nats.jetstream(timeout=SERVER / 2)
             try:
@@ -203,12 +204,12 @@ class Meeting:
         return self._bucket
 
     async def leave(self) -> None:
-        """Lets go of all names, so that no further programs come. Sessions go on."""
+        """Releases all names, so that no further programs come. Sessions go on."""
         for task in list(self._tasks):
             task.cancel()
         offers = list(self._offers.values())
         for offer in offers:
-            self._had(offer)
+            self._end_offer(offer)
         if self._server is not None:
             self._server.close()
         if self._nats is not None and self._nats.is_connected:
@@ -230,21 +231,21 @@ class Meeting:
 
     # --- the home's side --------------------------------------------------------------------------
 
-    def _has(self, offer: Offer) -> None:
-        """Records that a program may now come for the offer, and so wake a run here (17.16)."""
+    def _begin_offer(self, offer: Offer) -> None:
+        """Records that a program may now come for the offer, which may wake a run here (17.16)."""
         self._offers[offer.name] = offer
         _net_loop.outside(True)
 
-    def _had(self, offer: Offer) -> None:
+    def _end_offer(self, offer: Offer) -> None:
         """Records that no program will come for the offer any more. A second call does nothing."""
         if self._offers.get(offer.name) is offer:
             del self._offers[offer.name]
             _net_loop.outside(False)
             if offer.hears is not None:
-                self._start(self._deaf(offer.hears))
+                self._start(self._unsubscribe(offer.hears))
 
     async def _hear(self, offer: Offer) -> None:
-        """Makes the server report this entry and later ones to _wrote(), if it does not yet."""
+        """Makes the server report this entry and later ones to _wrote(), unless it already does."""
         with contextlib.suppress(*_LOST):
             if offer.hears is None:
                 inbox = self._nats.new_inbox()
@@ -267,7 +268,7 @@ class Meeting:
             await js.add_consumer(f"KV_{BUCKET}", consumer)
             offer.is_heard = True
 
-    async def _deaf(self, subscription: Any) -> None:
+    async def _unsubscribe(self, subscription: Any) -> None:
         with contextlib.suppress(*_LOST):
             await subscription.unsubscribe()
 
@@ -291,7 +292,7 @@ class Meeting:
             raise BadUse(f"{name!r} is offered by this program already: withdraw it first")
         offer = Offer(name, channel, readers, writers)
         offer.agent = agent
-        self._has(offer)
+        self._begin_offer(offer)
         try:
             await self._connected(BACK)
             _net_steps.at("home.offer")
@@ -299,16 +300,16 @@ class Meeting:
             _net_steps.at("home.offered")
             self._start(self._hear(offer))
         except js_errors.KeyWrongLastSequenceError:
-            self._had(offer)
-            raise BadUse(f"the name {name!r} is taken{await self._by_whom(name)}") from None
+            self._end_offer(offer)
+            raise BadUse(f"the name {name!r} is taken{await self._taken_by(name)}") from None
         except _LOST as error:
-            self._had(offer)
+            self._end_offer(offer)
             raise BadUse(
                 f"the name {name!r} could not be written at {self.url} ({error or type(error).__name__}): is the server up?"
             ) from None
 
     async def _wrote(self, offer: Offer, message: Any) -> None:
-        """Handles a message about the entry that some program has written."""
+        """Handles a message which says that some program has written the entry."""
         # A message that does not come from the bucket is ignored.
         with contextlib.suppress(ValueError, nats.errors.Error):
             fields = _foreign_json.parsed(message.data, _net_entries.MOST)
@@ -321,7 +322,7 @@ class Meeting:
             ):
                 self._renew_soon(offer)
 
-    async def _by_whom(self, name: str) -> str:
+    async def _taken_by(self, name: str) -> str:
         with contextlib.suppress(*_LOST, BadUse):
             entry = _net_entries.of((await (await self._names()).get(name)).value or b"", name)
             return (
@@ -331,7 +332,7 @@ class Meeting:
         return ": try again, or take another name"
 
     async def _write(self, offer: Offer) -> None:
-        """Writes the entry, with a new ticket. Does nothing if the name has been let go of
+        """Writes the entry, with a new ticket. Does nothing if the name has been released
         meanwhile.
 
         Raises:
@@ -373,12 +374,12 @@ class Meeting:
                     if taken and (offer.revision or not await _net_takeover.is_gone(*whose)):
                         raise
                 except js_errors.KeyNotFoundError:
-                    # The entry's time has run out while create() looked at it.
+                    # The entry expired while create() was checking it.
                     last = 0
 
     async def _entry_of(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
-        """Returns an entry's revision and its content, which is {} if Weft has not written the
-        entry. Returns None if there is no entry."""
+        """Returns an entry's revision and its content; the content is {} if Weft has not written
+        the entry. Returns None if there is no entry."""
         fields: dict[str, Any] = {}
         try:
             entry = await names.get(name)
@@ -405,8 +406,8 @@ class Meeting:
             if not offer.is_heard:  # the server came back without the bucket
                 self._start(self._hear(offer))
         except js_errors.KeyWrongLastSequenceError:  # the name was taken over by another home
-            self._had(offer)
-            taken = f"is taken{await self._by_whom(offer.name)}"
+            self._end_offer(offer)
+            taken = f"is taken{await self._taken_by(offer.name)}"
             _logger.warning("%r, which this program has offered, %s", offer.name, taken)
         except js_errors.NotFoundError:  # the server has lost the bucket
             self._bucket = None
@@ -417,7 +418,7 @@ class Meeting:
         offer = self._offers.get(name)
         if offer is None:
             raise BadUse(f"{name!r} is not offered by this program (any more)")
-        self._had(offer)
+        self._end_offer(offer)
         with contextlib.suppress(*_LOST):
             await self._let_go(offer)
 
@@ -473,7 +474,7 @@ class Meeting:
             try:
                 session.give("end", end)
                 _net_steps.at("home.given")
-            except BadUse as error:  # values wait in the channel that cannot be sent
+            except BadUse as error:  # values that cannot be sent wait in the channel
                 end.retire()
                 session._link.close(str(error))
 
@@ -516,8 +517,8 @@ class Meeting:
         """Returns a session with an OS process of the host of that name, for a call (WIRE.md 17.9).
 
         Args:
-            patience: seconds until the server and the host have to be there.
-            soon: for how many of these seconds the host is waited for. None means all of them.
+            patience: seconds within which the server and the host must be reachable.
+            soon: how many of these seconds to wait for the host. None means all of them.
             parcel: the source that the host gets if it asks for it.
 
         Raises:
@@ -561,7 +562,8 @@ class Meeting:
         return session
 
     async def fate(self, name: str, call: str) -> dict[str, Any] | None:
-        """Returns how that call's OS process died; None if it did not, or that is not known."""
+        """Returns how that call's OS process died, or None if it did not die or that is not
+        known."""
         found = await self._asked_of(name, "fate", call)
         return found if isinstance(found, dict) else None
 
@@ -587,11 +589,12 @@ class Meeting:
         return None
 
     async def _way_to(self, entry: dict[str, Any]) -> tuple[_net_link.Streams, str]:
-        """Returns a connection with the home of an entry, and its name in messages. The connection
-        is with the home's address, or by the relay if the address does not answer (17.17).
+        """Returns a connection with the home of an entry, and the connection's name in messages.
+        The connection is with the home's address, or by the relay if the address does not answer
+        (17.17).
 
         Raises:
-            BadUse: the home's certificate is not right, or the home refuses this program's
+            BadUse: the home's certificate is not valid here, or the home refuses this program's
                 certificate.
             OSError: the home does not answer; the text contains "at …", "by the relay …" or both,
                 with the reasons.
@@ -641,7 +644,8 @@ class Meeting:
                 while True:
                     left = until - loop.time()
                     update = await watcher.updates(timeout=max(left, 0.001))  # type: ignore[no-untyped-call]
-                    # No value: the end of the existing entries, or a deletion.
+                    # An update without a value marks the end of the existing entries, or a
+                    # deletion.
                     if update is None or not update.value:
                         continue
                     entry = _net_entries.of(update.value, name)

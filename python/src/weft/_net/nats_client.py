@@ -1,8 +1,8 @@
-"""The client of the network's NATS server: it speaks TLS or nothing (WIRE.md 17.1).
+"""The client of the network's NATS server, which accepts only TLS (WIRE.md 17.1).
 
-nats-py goes on in the clear if the server's first line does not ask for TLS, even if the program has
-given a context for TLS. Somebody on the way could strip that word from the line, and then read the
-names and answer in the server's place.
+nats-py goes on without encryption if the server's first line does not ask for TLS, even if the
+program has given a context for TLS. An attacker on the way could remove that word from the line,
+and then read the names and answer in the server's place.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class _OnlyTLS(Client):
         await super()._process_info(info, initial_connection)
 
     def drop(self) -> None:
-        """Closes the connection. (close() would wait for ever after a failed handshake of TLS.)"""
+        """Closes the connection. (close() would wait forever after a failed handshake of TLS.)"""
         if self._transport is not None:
             self._transport.close()  # type: ignore[no-untyped-call]
 
 
 async def connect(url: str, **options: Any) -> Client:
-    """Does what nats.connect() does, with TLS alone.
+    """Does what nats.connect() does, but only with TLS.
 
     Raises:
         nats.errors.Error: the server does not ask for TLS, or cannot be used.

@@ -2,7 +2,7 @@
 list, or those named on the command line.
 
 Invariants
-- A node is returned once, with the sum of its slots. A line of a node file is a slot.
+- Each node is returned once, with the sum of its slots. A line of a node file is one slot.
 - A node's name never begins with `-`: the name is passed to `ssh` as an argument.
 - The error for a bad list names its file and line, and comes before anything is started.
 """
@@ -46,8 +46,8 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The name by which programs find the agent. It has no dots, since these separate a name's
-        parts.
+        """The name by which programs find the agent. It has no dots, since dots separate the parts
+        of a name.
         """
         return _net_named.simple(self.address)
 
@@ -165,7 +165,7 @@ def of_slurm(environment: Mapping[str, str]) -> list[Node]:
         if (match := _SLURM.fullmatch(part)) and int(match[2] or 1) <= len(names):
             cpus += [match[1]] * int(match[2] or 1)
     if len(cpus) != len(names):
-        cpus = [None] * len(names)  # each agent finds out the number of CPUs of its own machine
+        cpus = [None] * len(names)  # each agent finds out the number of CPUs of its machine
     nodes = [_node(n, c, where) for n, c in zip(names, cpus, strict=True)]
     return _distinct(nodes, where)
 

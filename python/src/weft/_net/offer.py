@@ -30,7 +30,7 @@ class Offer:
         self.revision = 0  # the revision that this program wrote last
         self.writing = asyncio.Lock()
         self.due = False  # whether the entry must be written and the writing has not begun yet
-        # The client's subscription by which this program learns that a ticket was taken.
+        # The client's subscription, which tells this program that a ticket was taken.
         self.hears: Any = None
         self.is_heard = False  # whether the server sends to the subscription
         self.consumer = secrets.token_hex(8)  # the consumer's name at the server
@@ -56,7 +56,8 @@ class Offer:
         return ticket
 
     def takes(self, ticket: Any, now: float) -> bool:
-        """Returns whether the ticket is good. Makes it void, since a ticket is good only once."""
+        """Returns whether the ticket is good, and makes it void, since a ticket is good only
+        once."""
         until = self.tickets.pop(ticket, 0.0) if isinstance(ticket, str) else 0.0
         return until is None or until > now
 

@@ -1,4 +1,4 @@
-"""The source of a program that goes along with a call (WIRE.md 17.26).
+"""The source of a program, which goes along with a call (WIRE.md 17.26).
 
     caller: of_modules() or of_folder() ──► Parcel: its digest goes in the first message
         ──the agent has the parcel──► the call begins
@@ -58,7 +58,7 @@ _MODULES = (".py", ".pyc", ".so")  # the ends of files that Python may import
 
 
 class Changed(BadUse):
-    """A file of the parcel has changed after its digest was computed."""
+    """Raised if a file of the parcel has changed after its digest was computed."""
 
 
 class Parcel(NamedTuple):
@@ -78,7 +78,8 @@ class Unpacked(NamedTuple):
 
     root: str
     folder: bool
-    stamps: dict[str, tuple[int, ...]]  #: for each file that Python may import, what stat() says
+    #: for each file that Python may import, the fields of its stat()
+    stamps: dict[str, tuple[int, ...]]
 
 
 def _digest(root: str, folder: bool, digests: Mapping[str, str]) -> str:
@@ -106,7 +107,7 @@ def of_modules(module: str, file: Path, covered: Mapping[str, _sources.Source]) 
 
     Args:
         module, file: as for _hosts/sources.py's files().
-        covered: what files() has returned for them.
+        covered: the result of files() for them.
     """
     if _sources.is_installed(_sources.root_of(module, file)):
         return None
@@ -122,7 +123,7 @@ _digests: dict[str, tuple[tuple[int, ...], str]] = {}  # file of a folder → it
 
 
 def of_folder(folder: Any, module: str, file: Path) -> Parcel:
-    """Returns the files of a folder, which contains a module.
+    """Returns the files of a folder that contains a module.
 
     Args:
         folder: the path of the folder.
@@ -194,7 +195,8 @@ def _below(top: Path) -> Iterator[tuple[str, int]]:
             path = os.path.join(here, name)  # noqa: PTH118  # a Path for each file costs more
             try:
                 about = os.stat(path)  # noqa: PTH116
-            except FileNotFoundError:  # a symbolic link that leads nowhere, or a file that vanished
+            except FileNotFoundError:
+                # a symbolic link that leads nowhere, or a file that was deleted
                 continue
             if stat.S_ISREG(about.st_mode):
                 yield path, about.st_size
@@ -220,7 +222,7 @@ def packed(parcel: Parcel) -> bytes:
     """Returns the bytes of a parcel, in the form that unpacked() takes.
 
     Raises:
-        Changed: a file has changed, or vanished, after the parcel was made.
+        Changed: a file was changed or deleted after the parcel was made.
         BadUse: the parcel is too large.
     """
     parts: list[bytes] = []
@@ -254,7 +256,7 @@ def packed(parcel: Parcel) -> bytes:
 
 
 def _is_path(path: Any) -> bool:
-    """Returns whether this is a path of a file within a parcel. It is relative, and leads nowhere
+    """Returns whether this is the path of a file within a parcel: it is relative, and does not lead
     above the parcel.
     """
     if not isinstance(path, str) or not 0 < len(path) <= _LONGEST or not path.isprintable():
@@ -270,7 +272,8 @@ def unpacked(data: bytes | bytearray, digest: str, folder: Path) -> Unpacked:
     """Writes the files of a parcel into an empty folder.
 
     Raises:
-        ValueError: the bytes are no parcel, or a parcel with another digest. Nothing was written.
+        ValueError: the bytes are not a parcel, or are a parcel with another digest. Nothing was
+            written.
         OSError: a file cannot be written.
     """
     view = memoryview(data)
@@ -326,8 +329,8 @@ def intact(folder: Path, of: Unpacked) -> bool:
 
 def enter(folder: str, root: str, whole: bool, without: str) -> None:
     """Makes this OS process import the modules of an unpacked parcel. The agent's own folder,
-    `without`, is left out of the import path: a module there may be an old version of a module that
-    the caller has. If the parcel is a whole folder, it becomes the working folder.
+    `without`, is removed from the import path: a module there may be an old version of a module
+    that the caller has. If the parcel is a whole folder, it becomes the working folder.
     """
     left_out = os.path.realpath(without)
     sys.path[:] = [

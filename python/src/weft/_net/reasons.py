@@ -1,4 +1,4 @@
-"""Why a connection could not be made, in words for people (WIRE.md 17.1, 17.2)."""
+"""Explains to people why a connection could not be made (WIRE.md 17.1, 17.2)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def why(error: Exception, address: str) -> str:
 
 
 def unreachable(error: OSError, address: str, seconds: float) -> str:
-    """Returns why there is no connection with an address. A TimeoutError came after that many
-    seconds.
+    """Returns why there is no connection with an address. If `error` is a TimeoutError, the attempt
+    took `seconds` seconds.
     """
     if isinstance(error, ConnectionRefusedError):
         return f"nothing listens at {address}: has the program there ended, or is the port another?"
@@ -59,8 +59,8 @@ def no_answer(who: str, lives: float, how: str = "") -> str:
     """Returns why the home of a name may not answer.
 
     Args:
-        who: a sentence that says who does not answer, and where.
-        lives: the seconds for which an entry stays after its home was killed.
+        who: a sentence that names the program that does not answer, and its place.
+        lives: how many seconds an entry remains after its home was killed.
         how: the option that gives the home an address.
     """
     return (
@@ -70,8 +70,8 @@ def no_answer(who: str, lives: float, how: str = "") -> str:
 
 
 def no_ticket(name: str, home: str, patience: float) -> str:
-    """Returns why there was no ticket for a name. `home` is its home's name, or "" if there is no
-    home.
+    """Returns why there was no ticket for a name. `home` is the name of the program that is its
+    home, or "" if there is none.
     """
     if home:
         return (

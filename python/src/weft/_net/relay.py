@@ -7,9 +7,8 @@
     asked for ──START, both ways──► linked ──close(), all acknowledged──────────────────────► over
                   └── abort() │ the other's last message │ no sign of life for LEASE ──────────┘
 
-A server that restarts, or that cuts off a client which does not keep up, loses messages silently.
-So the messages through the relay are packets as on a serial link, which are sent again until they
-are acknowledged.
+A server that restarts, or that cuts off a slow client, loses messages silently. So the messages
+through the relay are packets as on a serial link, which are sent again until they are acknowledged.
 
 Invariants
 - All of this belongs to the loop's thread.
@@ -40,20 +39,21 @@ from weft._net.tls import OnConnection, Streams, Tls
 __all__ = ["RELAY", "Relay", "Way"]
 
 RELAY = "weft.relay"  # all subjects begin with this
-# PACKET: the largest number of bytes of a session in a packet; WINDOW: of packets under way.
+# PACKET: the largest number of bytes of a session in a packet. WINDOW: the largest number of
+# packets under way.
 PACKET, WINDOW = 16_384, 32
-AGAIN, AGAIN_MOST = 200, 2_000  # ms until packets are sent again: at first, and at most
+AGAIN, AGAIN_MOST = 200, 2_000  # ms until packets are sent again: the first value, and the largest
 LEASE = 20_000  # ms without a sign of life after which the connection is over
-TELL = 0.005  # seconds for which an acknowledgement waits for data to travel with
+TELL = 0.005  # seconds for which an acknowledgement waits, so that it can travel with data
 # Bytes that wait to be queued: above HIGH, the writer waits until there are fewer than LOW.
 HIGH, LOW = 1 << 18, 1 << 16
-# Seconds for a program to answer another program that asks for a session, and for TLS's hand-shake.
+# Seconds for a program to answer a request for a session, and for the hand-shake of TLS.
 MEET = 10.0
-# Seconds within which a program that the server has lost is connected again, counted from when this
-# program is connected again.
+# Seconds within which a program that has lost the server connects again, counted from when this
+# program has connected again.
 BACK = 3.0
 LAST = 3.0  # seconds for the last messages to be sent
-# Bytes that the client has not written: above this, the client may make the sender wait.
+# If more bytes than this wait in the client, the client may make the sender wait.
 MUCH = 1 << 20
 MOST = 256  # how many hand-shakes that other programs have asked for may be under way at one time
 
@@ -68,9 +68,9 @@ class Relay:
     """Carries what this program sends and receives through the relay.
 
     Args:
-        client: the client of the server; it is connected, and connects again by itself.
+        client: the client of the server; it is connected, and reconnects automatically.
         place: this program's F.H.
-        tls: the context with which other programs are let in.
+        tls: the context for connections that other programs open.
         on_connection: called with the streams of each connection that another program opens.
     """
 
@@ -119,8 +119,8 @@ class Relay:
     # --- messages -------------------------------------------------------------------------------
 
     def send(self, way: Way, data: bytes) -> None:
-        """Sends at once, unless the client has to wait for the server's connection: to start a task
-        for each message would take a tenth of a round trip.
+        """Sends at once, unless the client has to wait for the connection to the server: starting a
+        task for each message would take a tenth of a round trip.
         """
         self._out.append((way, data))
         if self._at_it:
@@ -175,13 +175,13 @@ class Relay:
                 way = self._ways[session] = Way(self, session, place, self._tls, server=True)
                 self._shaking += 1
                 self._start(self._let_in(way))
-        with contextlib.suppress(*_LOST):  # the other program asks again
+        with contextlib.suppress(*_LOST):  # the other program will ask again
             await message.respond(json.dumps(answer).encode())
 
     async def _let_in(self, way: Way) -> None:
         try:
             streams = await way.streams(MEET)
-        except OSError:  # no certificate of this network, or the other program has gone
+        except OSError:  # the other program has no certificate of this network, or has gone
             way.abort()
             return
         finally:
@@ -213,7 +213,7 @@ class Relay:
         """Returns a connection with the program at F.H.
 
         Raises:
-            OSError: the program is not there, or does not answer; or an SSLError of TLS.
+            OSError: the program is gone, or does not answer; or TLS fails (an SSLError).
         """
         if not _PLACE.fullmatch(place):
             raise ConnectionError("its entry does not say where it can be reached")
@@ -242,8 +242,8 @@ class Relay:
                 raise ConnectionRefusedError(f"it refuses: {because}")
             except nats.errors.NoRespondersError:
                 why = "nobody listens there"
-                # For BACK seconds after this program has connected again, the other may still be
-                # unconnected.
+                # For BACK seconds after this program has reconnected, the other program may still
+                # be unconnected.
                 if loop.time() - self._since > BACK:
                     break
             except (ValueError, TypeError, KeyError):
@@ -283,8 +283,8 @@ class Way(Tls):
         token = secrets.randbits(32) or 1
         self._line = _native._Line(token, WINDOW, PACKET, AGAIN, LEASE, AGAIN_MOST)
         self._out = bytearray()  # bytes that are not queued yet
-        self._sending = 0  # bytes that the relay has still to send
-        self._waits = False  # whether the connection waits until they are sent
+        self._sending = 0  # bytes that the relay still has to send
+        self._waits = False  # whether the connection waits until these bytes are sent
         self._timer: asyncio.TimerHandle | None = None
         self._begun = self._loop.time()
         self._shake()
@@ -357,7 +357,7 @@ class Way(Tls):
             self._sending += len(data)
             self._relay.send(self, data)
         if self._line.lost is not None:
-            self._lose(ConnectionResetError(self._line.lost))
+            self._end_and_report(ConnectionResetError(self._line.lost))
             return
         if self.full and len(self._out) < LOW:
             self._is_full(False)
@@ -371,13 +371,13 @@ class Way(Tls):
     def _next_tick(self) -> None:
         now = self._loop.time()
         if self._timer is not None and self._timer.when() <= now + TELL:
-            return  # the timer that is set is early enough for everything that may be due
+            return  # the timer is already set early enough for everything that may be due
         at = self._begun + MEET if not self._line.linked else float("inf")
         if (due := self._line.due()) is not None:
             at = min(at, (due + 1) / 1000)
         if self._line.owes:
             at = min(at, now + TELL)
-        if self._waits:  # sent() will go on with the packets, so only the lease is checked here
+        if self._waits:  # sent() will continue with the packets, so only the lease is checked here
             at = max(at, now + AGAIN / 1000)
         if self._timer is not None:
             if self._timer.when() <= at:
@@ -388,7 +388,7 @@ class Way(Tls):
     def _tick(self) -> None:
         self._timer = None
         if not self._line.linked and self._loop.time() > self._begun + MEET:
-            self._lose(TimeoutError("the peer says nothing"))
+            self._end_and_report(TimeoutError("the peer says nothing"))
             return
         self._line.passed(self._now())
         self._pump()
@@ -404,7 +404,7 @@ class Way(Tls):
     # --- its end --------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Closes the connection. Before that, bytes that were written are sent and acknowledged."""
+        """Closes the connection, after the written bytes have been sent and acknowledged."""
         if self._over or self._closing:
             return
         self._closing = True
@@ -415,17 +415,18 @@ class Way(Tls):
             self._pump()
 
     def abort(self) -> None:
-        self._lose(None)
+        self._end_and_report(None)
 
-    def _lose(self, error: OSError | None) -> None:
-        """Ends the connection, and reports that to the other side, if possible."""
+    def _end_and_report(self, error: OSError | None) -> None:
+        """Ends the connection, and reports that to the other side if possible."""
         if not self._over:
             self._relay.send(self, b"")
             self._end(error)
 
     def _end(self, error: OSError | None) -> None:
-        """Ends the connection. The reader sees an end of file and no reset: bytes that have come
-        are read first (WIRE.md 2.4), and show the reader whether the peer had finished (17.13).
+        """Ends the connection. The reader sees an end of file instead of a reset: bytes that have
+        come are read first (WIRE.md 2.4), and show the reader whether the peer had finished
+        (17.13).
         """
         self._over = self._closing = True
         self._error = self._error or error

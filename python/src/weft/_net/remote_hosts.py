@@ -1,4 +1,4 @@
-"""Hosts on other machines, as callers see them (WIRE.md 17.9 to 17.12):
+"""Hosts on other machines, as callers use them (WIRE.md 17.9 to 17.12):
 `worker(…).on(network.host("gpu1"))`.
 
     call(): the arguments are packed ──a session with an OS process of the host──► the ends are
@@ -36,7 +36,7 @@ from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied, Retired
 __all__ = ["FarHost", "FarHosts"]
 
 TRIES = 3  # how often a call is tried if a file changes while it is sent
-FRESH = 1.0  # seconds for which the list of hosts is good if all of them answer
+FRESH = 1.0  # seconds for which the list of hosts is used again if all of them answer
 
 
 def _channels_of(name: str) -> tuple[Any, Any]:
@@ -71,8 +71,8 @@ class _Far(Elsewhere, abc.ABC):
     def _asked_and_begun(
         self, function: Any, many: bool = False, working_dir: Any = None
     ) -> tuple[_net_calls.Asked, str, Any]:
-        """Returns the request for the function, and what _begun() returns for it. If a file changes
-        while it is sent, the call is tried anew with the new file, TRIES times in all.
+        """Returns the request for the function, and the result of _begun() for it. If a file
+        changes while it is sent, the call is tried again with the new file, TRIES times in all.
         """
         tries = TRIES
         while True:
@@ -134,8 +134,8 @@ class _Far(Elsewhere, abc.ABC):
             self._hear_out(session)
 
     def _hear_out(self, session: Any) -> None:
-        """Reads the text that the call has printed, if it is passed on here. _hear_out is called
-        when the call is over.
+        """Reads the text that the call has printed, if it is to be printed here. _hear_out is
+        called when the call is over.
         """
 
     def _run(
@@ -147,7 +147,7 @@ class _Far(Elsewhere, abc.ABC):
         keywords: dict[str, Any],
         attempt: _host.Attempt | None,
     ) -> Any:
-        given: dict[str, Any] = {}  # ends, by their names in the host
+        given: dict[str, Any] = {}  # the ends, by their names in the host
 
         def lend(end: Any) -> str:
             name = f"{_host.KEPT if attempt else 'end'}{len(given) + 1}"
@@ -174,7 +174,7 @@ class _Far(Elsewhere, abc.ABC):
                 if not session._carried.done():
                     raise
                 raise PeerDied("the session ended before the call had begun") from None
-            while True:  # repeated until the host knows of the call, and will release the ends
+            while True:  # repeated until the host knows of the call and will release the ends
                 try:
                     orders_out.write(packed)
                     break
@@ -197,7 +197,7 @@ class _Far(Elsewhere, abc.ABC):
         finally:
             show()
             for end in (answer, orders_out):
-                with contextlib.suppress(BadUse):  # the end is retired already
+                with contextlib.suppress(BadUse):  # the end is already retired
                     end.retire()
         if failure is not None:
             raise _pickling.of_call(_net_calls.exception_of(failure, asked), cancelled)
@@ -272,11 +272,10 @@ class FarHost(_Far):
 
 class FarHosts(_Far):
     """All hosts of a network that run the called function. `Network.hosts` returns this object. The
-    first call of a function waits until as many hosts as were asked for may run it. A call goes to
+    first call of a function waits until the requested number of hosts may run it. A call goes to
     the host on which this program has the fewest calls for each of the host's OS processes. A host
-    that does not answer, or whose certificate is not for its name, is passed over until it is
-    announced anew. A host that has gone, or has no ticket, is passed over while the call asks
-    others.
+    that does not answer, or whose certificate does not grant its name, is skipped until it is
+    announced again. A host that has gone, or has no ticket, is skipped while the call asks others.
     """
 
     def __init__(self, network: Any, n: int, patience: float, working_dir: Any = None) -> None:
@@ -300,14 +299,14 @@ class FarHosts(_Far):
             _native.sleep(0.1)
 
     def _look(self, fresh: bool) -> list[_net_named.Host]:
-        """Returns the hosts that are announced, as far as this program knows."""
+        """Returns the announced hosts, as far as this program knows."""
         with self._lock:
             known = [h for h in self._agents if h.home not in self._lost]
             if known and not fresh and time.monotonic() < self._looked + FRESH:
                 return known
         try:
             available = _net_loop.wait(self._network._loop, self._network._meeting.hosts())
-        except BadUse:  # the server is down, so the hosts that are known stay in use
+        except BadUse:  # the server is down, so the known hosts stay in use
             if not known:
                 raise
             return known
@@ -319,8 +318,8 @@ class FarHosts(_Far):
         until = time.monotonic() + self._patience
         fresh = False
         asked_before: set[str] = set()
-        # the error of the last host that closed the connection, or that has the name of another
-        # host
+        # the error of the last host that closed the connection, or whose certificate has the name
+        # of another host
         closed: BadUse | None = None
         while True:
             available = self._look(fresh)
@@ -355,7 +354,7 @@ class FarHosts(_Far):
                     session = self._session(host.name, asked, _net_named.SOON)
                     if (
                         session._answer_fields["home"] != host.home
-                    ):  # another agent has taken over the name
+                    ):  # another agent has taken the name over
                         with self._lock:
                             self._running[session._answer_fields["home"]] = (
                                 self._running.get(session._answer_fields["home"], 0) + 1
@@ -380,7 +379,7 @@ class FarHosts(_Far):
                     f"no host was there within {self._patience:g} seconds: `weft host` starts one, `weft net ls` shows them"
                 )
             else:
-                _native.sleep(0.1)  # nothing reports that a host has joined
+                _native.sleep(0.1)  # no notification comes when a host joins
             fresh = True
 
     def _over(self, host: str, home: str, died: bool) -> None:
@@ -403,7 +402,7 @@ class FarHosts(_Far):
 
     @property
     def names(self) -> list[str]:
-        """The names of the hosts that are there."""
+        """The names of the hosts that are announced now."""
         return [h.name for h in self._look(fresh=True)]
 
     def __repr__(self) -> str:

@@ -4,8 +4,8 @@ it.
     Server(folder) ──its log says that it is ready──► url ──stop()──► it has ended
                    ──it ends before──► BadUse, with the last lines of its log
 
-Invariant: the server is a child of this program, in a process group of its own: Ctrl-C at the
-terminal reaches only this program, which ends the server.
+Invariant: the server is a child of this program, in another process group, so Ctrl-C at the
+terminal reaches only this program, which then stops the server.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ from weft.errors import BadUse
 
 __all__ = ["LEAST", "Server", "found"]
 
-LEAST = (2, 14)  # with older servers permissions can be circumvented
+LEAST = (2, 14)  # in older servers, permissions can be circumvented
 GET = "go install github.com/nats-io/nats-server/v2@v2.14.9"
-GRACE = 10.0  # seconds in which the server must end by itself
+GRACE = 10.0  # seconds within which the server must end after a signal
 _READY = re.compile(r"Listening for client connections on (\S+)")
 
 
 def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
-    """Returns the server's program, and its version. The program is $WEFT_NATS_SERVER, or is on the
-    PATH, in ~/go/bin, or one of `beside`.
+    """/go/bin, or one of `beside`.~Returns the path of the server program, and its version. The
+    program is $WEFT_NATS_SERVER, or it is on the PATH, in ~/go/bin, or one of `beside`. ~/go/bin,
+    or one of `beside`.
 
     Raises:
         BadUse: there is no such program, or its version is too old.
@@ -67,10 +68,10 @@ def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
 
 
 class Server:
-    """A server that runs. At the end of its block it is stopped.
+    """A running server. It is stopped at the end of its block.
 
     Attributes:
-        url: where programs join.
+        url: the URL at which programs join.
         version: the version that the server reports.
         pid: the pid of its OS process.
     """
@@ -139,7 +140,8 @@ class Server:
         )
 
     def wait(self) -> int:
-        """Blocks until the server has ended. Returns its status, as subprocess does."""
+        """Blocks until the server has ended. Returns its status in the form that subprocess
+        uses."""
         return self._process.wait()
 
     def stop(self, number: int = signal.SIGTERM) -> None:

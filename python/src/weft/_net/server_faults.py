@@ -1,4 +1,5 @@
-"""Why a NATS server cannot be used: a look at its port, after the client has failed (WIRE.md 17.3).
+"""Finds out why a NATS server cannot be used, by a connection to its port after the client has
+failed (WIRE.md 17.3).
 
 sentence()
     ├─there is no connection──► no such name, a closed port, a firewall
@@ -32,8 +33,8 @@ async def sentence(url: str, error: BaseException, why: str) -> str:
 
     Args:
         url: the server's URL, with host and port.
-        error: what the client has raised.
-        why: what the client has said.
+        error: the exception that the client has raised.
+        why: the client's own description of the error.
     """
     try:
         parts = urlsplit(url)
@@ -73,7 +74,7 @@ async def sentence(url: str, error: BaseException, why: str) -> str:
 
 
 async def _first_line(reader: asyncio.StreamReader) -> bytes | None:
-    """Returns what the other side says first, or None if it says nothing."""
+    """Returns the first line that the other side sends, or None if it sends nothing."""
     with contextlib.suppress(OSError, asyncio.TimeoutError, ValueError):
         return await asyncio.wait_for(reader.readline(), SPEAKS)
     return None

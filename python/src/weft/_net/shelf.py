@@ -8,7 +8,7 @@
 Invariants
 - All fields are used on the loop's thread only.
 - An OS process runs the source of one parcel only. So two programs whose modules have the same
-  names never meet in an OS process.
+  names never share an OS process.
 - A parcel is dropped only while no call uses it. Its folder is removed after its OS processes have
   ended.
 """
@@ -31,8 +31,10 @@ from weft.errors import BadUse
 
 __all__ = ["Shelf", "Shelved"]
 
-KEPT = 4  # the most parcels that are kept, with their OS processes; more only while calls use them
-WAITS = 30.0  # seconds for a parcel that another connection brings
+# the number of parcels that are kept with their OS processes; there are more only while calls use
+# them
+KEPT = 4
+WAITS = 30.0  # seconds to wait for a parcel that another connection brings
 EACH = 20.0  # seconds for each piece of a parcel
 
 
@@ -45,7 +47,7 @@ class Shelved:
 
     @contextlib.contextmanager
     def used(self) -> Iterator[Hosts]:
-        """Yields the OS processes. Within the context the parcel is not dropped."""
+        """Yields the OS processes. The parcel is not dropped within the context."""
         self.calls += 1
         try:
             yield self.hosts
@@ -53,7 +55,7 @@ class Shelved:
             self.calls -= 1
 
     def drop(self) -> None:
-        """Ends the OS processes, and removes the files, on a thread of its own."""
+        """Ends the OS processes, and removes the files, on a separate thread."""
 
         def drops() -> None:
             self.hosts.close()
@@ -66,7 +68,7 @@ class Shelf:
     """The parcels that callers have sent to an agent.
 
     Args:
-        folder: a folder of the agent's own.
+        folder: a folder that belongs to the agent.
         start: starts OS processes, each of which first calls a function with its arguments.
     """
 
@@ -82,7 +84,7 @@ class Shelf:
         return [one.hosts for one in self._parcels.values()]
 
     async def find(self, digest: str) -> Shelved | None:
-        """Returns the parcel, or None if it has to be sent."""
+        """Returns the parcel, or None if the caller has to send it."""
         if (arriving := self._arriving.get(digest)) is not None:
             await asyncio.wait((arriving,), timeout=WAITS)
         one = self._parcels.pop(digest, None)
@@ -109,7 +111,8 @@ class Shelf:
                 data = await read_pieces(reader, _net_parcels.most_packed(), EACH)
             except ValueError as error:
                 raise Refused(f"the source cannot be used: {error}") from None
-            if (there := self._parcels.get(digest)) is not None:  # two callers brought it at once
+            # two callers sent it at the same time
+            if (there := self._parcels.get(digest)) is not None:
                 return there
             folder = Path(tempfile.mkdtemp(prefix="source-", dir=self._folder))
             try:

@@ -42,7 +42,7 @@ MOST = 1 << 20
 LINES = 20  # how many of an agent's last lines are kept
 SSH = (
     "ssh",
-    # ssh must not ask for a password, since the question would not be seen
+    # ssh must not ask for a password, since nobody would see the question
     *("-o", "BatchMode=yes"),
     *("-o", "ConnectTimeout=10"),
     *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
@@ -64,7 +64,7 @@ class Started:
         """Starts the agent. `changed` is called when `joined` or `over` has been set.
 
         Raises:
-            OSError: there is no `ssh`.
+            OSError: no `ssh` is installed.
         """
         self.node = node
         self.joined: dict[str, Any] | None = None
@@ -125,7 +125,7 @@ class Started:
 
     def end(self, until: float) -> bool:
         """Waits until the time `until` (time.monotonic()), and kills `ssh` if it still runs then.
-        Returns whether `ssh` ended by itself.
+        Returns whether `ssh` ended without being killed.
         """
         self._thread.join(max(0.0, until - time.monotonic()))
         well = not self._thread.is_alive()
@@ -149,7 +149,7 @@ def _json(line: str) -> Any:
 
 
 class Agents:
-    """Starts an agent on each node. At the end of the block of this object all of them end.
+    """Starts an agent on each node, and ends all of them at the end of the block of this object.
 
     Args:
         command_of: returns the command that starts the agent of a node.
@@ -172,7 +172,7 @@ class Agents:
         """Starts the agents.
 
         Raises:
-            OSError: there is no `ssh`.
+            OSError: no `ssh` is installed.
         """
         for node in self._nodes:
             self.all.append(Started(node, self._command_of(node), self._wake))
@@ -261,7 +261,7 @@ class Agents:
 
 def stop_when_left(descriptor: int = 0, lease: float = LEASE) -> None:
     """Sends SIGTERM to this OS process of an agent once its standard input ends, or is silent for
-    `lease` seconds. The OS process then has the same time to end by itself.
+    `lease` seconds. The OS process then has `lease` seconds to end.
     """
 
     def watch() -> None:
@@ -270,6 +270,6 @@ def stop_when_left(descriptor: int = 0, lease: float = LEASE) -> None:
                 pass
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(lease)
-        os._exit(143)  # the agent has not ended by itself; its OS processes end with it
+        os._exit(143)  # the agent has not ended in time; its OS processes end with it
 
     threading.Thread(target=watch, name="weft: is it left?", daemon=True).start()

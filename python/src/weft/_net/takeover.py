@@ -1,7 +1,8 @@
-"""Whether the home of an entry is gone, so that its member may take the name at once (WIRE.md 17.3).
+"""Decides whether the home of an entry is gone, so that its member may take the name at once
+(WIRE.md 17.3).
 
-Invariant: a home counts as gone only if each way to it is known to lead to nobody. If a machine, a
-port or the server does not answer, the home may be there.
+Invariant: a home counts as gone only if each way to it is known to lead nowhere. If a machine, a
+port or the server does not answer, the home may still exist.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ async def is_gone(entry: dict[str, Any], fingerprint: str, relay: _net_relay.Rel
         return False
     if entry.get("relay") is True:
         return relay is not None and await relay.leads_nowhere(f"{fingerprint}.{entry['home']}")
-    # A loopback address may be one of another machine.
+    # A loopback address may be that of another machine.
     return bool(address) and not _is_loopback(address)
 
 
 async def _refuses(address: str) -> bool:
-    """Returns whether the machine says that nobody listens at the address."""
+    """Returns whether the machine reports that no program listens at the address."""
     try:
         host, port = _net_link.parted(address)
         connects = asyncio.open_connection(host, port)

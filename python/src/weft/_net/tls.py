@@ -14,8 +14,8 @@ asyncio's own TLS copies each byte more often, and needs more calls for each mes
 Invariants
 - Only the loop's thread uses this module, with one exception: a thread that waits for an answer may
   send its own data (direct()). So code that uses TLS or the socket holds `lock`, one lock for all
-  connections. Code to which a connection was handed over is its only user until it gives the
-  connection back, and needs no lock.
+  connections. Code that has received a connection by hand_over() is its only user until it gives
+  the connection back, and needs no lock.
 - Bytes that TLS has decrypted are in one buffer of the thread (rooms). When the reader returns, it
   no longer needs these bytes.
 """
@@ -52,7 +52,7 @@ OnConnection = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[
 
 ROOM = 1 << 18  # bytes that are read, or decrypted, at once
 SMALL = 1 << 14  # bytes; pieces of up to this size are those of small values
-LINGER = 5.0  # seconds for the other side to hang up too
+LINGER = 5.0  # seconds for the other side to close its end too
 
 
 class _Rooms(threading.local):
@@ -62,7 +62,7 @@ class _Rooms(threading.local):
 
 
 rooms = _Rooms()
-lock = threading.Lock()  # never held during a wait
+lock = threading.Lock()  # never held while a thread waits
 
 
 def _forget() -> None:
@@ -75,8 +75,8 @@ os.register_at_fork(after_in_child=_forget)
 
 
 class Parts(NamedTuple):
-    """The parts of a connection: a descriptor of its socket, which the code that receives the Parts
-    owns, and TLS.
+    """The parts of a connection: a descriptor of its socket, which belongs to the code that
+    receives the Parts, and TLS.
     """
 
     descriptor: int
@@ -93,7 +93,7 @@ class Tls(asyncio.Transport, abc.ABC):
         server: whether the other side has connected to this one.
         on_connection: called with the streams after the hand-shake; None if a task waits in
             streams().
-        limit: bytes that may wait in the StreamReader.
+        limit: how many bytes may wait in the StreamReader.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Tls(asyncio.Transport, abc.ABC):
         """Sends the bytes that TLS has produced for the other side. The caller holds the lock."""
 
     def has_come(self) -> None:
-        """Records that the side that connected has sent its first message."""
+        """Records that the connecting side has sent its first message."""
 
     def direct(self, feed: Any) -> None:
         """Lets threads send for the session of `feed` from now on. If `feed` is None, threads may
@@ -137,17 +137,17 @@ class Tls(asyncio.Transport, abc.ABC):
         """
 
     def hand_over(self) -> Parts | None:
-        """Returns the parts with which other code can carry the bytes itself; until take_back(),
-        this object neither reads nor writes. Returns None if handing over is not possible for this
-        connection, or not possible now.
+        """Returns the parts with which other code can carry the bytes; until take_back(), this
+        object neither reads nor writes. Returns None if this connection cannot be handed over, or
+        not now.
         """
         return None
 
     def take_back(self, rest: bytes) -> None:
-        """Takes the connection back; `rest` is sent first."""
+        """Takes the connection back. `rest` is sent first."""
 
     def member(self) -> Member:
-        """Returns the owner of the certificate that the other side has shown."""
+        """Returns the owner of the certificate that the other side has presented."""
         try:
             return member_of(self._tls.getpeercert() or {})
         except ValueError:  # a field is not text
@@ -175,7 +175,7 @@ class Tls(asyncio.Transport, abc.ABC):
         self._read()
 
     def _read(self) -> None:
-        """Passes on the bytes that TLS has decrypted, if the reader accepts more."""
+        """Passes on the bytes that TLS has decrypted, as long as the reader accepts more."""
         if self._closing or (self._shakes and not self._shake()):
             return
         more = True
@@ -193,8 +193,8 @@ class Tls(asyncio.Transport, abc.ABC):
                 self._send()
 
     def _decrypted(self) -> tuple[int, bool, ssl.SSLError | None]:
-        """Returns how many bytes are in rooms.plain now, whether more may follow, and the error, or
-        None.
+        """Returns how many bytes rooms.plain now contains, whether more may follow, and the error
+        or None.
         """
         room, tls = rooms.plain, self._tls
         n = 0
@@ -255,7 +255,7 @@ class Tls(asyncio.Transport, abc.ABC):
 
     def resume_reading(self) -> None:
         self._holds = False
-        # _go_on() is called later, because the reader expects no data before it waits.
+        # _go_on() is called later, because the reader does not expect data before it waits.
         self._loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
@@ -360,11 +360,11 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
     ) -> None:
         self._coming = coming
         self._raw: asyncio.Transport | None = None
-        self._feed: Any = None  # the feed of the session for which threads send by themselves
-        self._number = -1  # the socket's descriptor, while threads send
+        self._feed: Any = None  # the feed of the session for which other threads send
+        self._number = -1  # the socket's descriptor, while other threads may send
         self._large = False  # whether the incoming bytes are best read in large parts
         super().__init__(tls, on_connection is not None, on_connection, limit)
-        self._gives_up = self._loop.call_later(patience, self._impatient)
+        self._gives_up = self._loop.call_later(patience, self._end_slow_hand_shake)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -384,7 +384,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             found = self._raw.get_extra_info(name)
         return default if found is None else found
 
-    def _impatient(self) -> None:
+    def _end_slow_hand_shake(self) -> None:
         if self._shakes:
             self._error = self._error or TimeoutError("there was no hand-shake")
             self.abort()
@@ -446,8 +446,8 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         self._hang_up()
 
     def _hang_up(self) -> None:
-        """Sends the bytes that were written, and accepts no further ones. Then the connection stays
-        until the other side has hung up too: closing it with unread bytes would reset the
+        """Sends the bytes that were written, and accepts no more. Then the connection stays open
+        until the other side has closed its end too: closing it with unread bytes would reset the
         connection, and the data that was sent last could be lost.
         """
         raw = self._raw
@@ -483,7 +483,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
                     _net_loop.quickly.pop(self._number, None)
                 return
             own = self.get_extra_info("socket")
-            # The functions of the inner object of TLS are written in C.
+            # The methods of TLS's inner object are written in C.
             within = getattr(self._tls, "_sslobj", None)
             if own is None or within is None or self._closing:
                 return
@@ -513,7 +513,8 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         if rest and self._raw is not None:
             self._raw.write(rest)
 
-    def pause_writing(self) -> None:  # called by the transport's write(); its caller holds the lock
+    # called by the transport's write(), whose caller holds the lock
+    def pause_writing(self) -> None:
         if self._feed is not None:
             self._feed.may(False)
         self._is_full(True)
@@ -569,8 +570,8 @@ async def listen(
     limit: int,
     patience: float,
 ) -> asyncio.Server:
-    """Listens at an address, like asyncio.start_server. `patience` is the seconds for a
-    hand-shake.
+    """Listens at an address, like asyncio.start_server. `patience` is the time for a hand-shake, in
+    seconds.
     """
     loop = asyncio.get_running_loop()
     coming = Coming()
@@ -582,8 +583,8 @@ async def listen(
 async def connect(
     tls: ssl.SSLContext, host: str, port: int, limit: int, patience: float
 ) -> Streams:
-    """Makes a connection, like asyncio.open_connection. `patience` is the seconds for a
-    hand-shake.
+    """Makes a connection, like asyncio.open_connection. `patience` is the time for a hand-shake, in
+    seconds.
     """
     loop = asyncio.get_running_loop()
     _, way = await loop.create_connection(lambda: _OverTcp(tls, None, limit, patience), host, port)

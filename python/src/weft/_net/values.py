@@ -6,10 +6,10 @@
         └─a class that is not accepted: BadUse at the read
 
 Invariants
-- A name from another machine is looked up only in `_accepted`: nothing is imported, and the only
-  code that runs is that of classes which this program has accepted.
-- An array is made from its bytes only if their number fits its type and shape, and each element is
-  valid for the type.
+- A name from another machine is looked up only in `_accepted`: nothing is imported, and only code
+  of classes that this program has accepted runs.
+- An array is made from its bytes only if their number matches its type and shape, and each element
+  is valid for the type.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ __all__ = ["accepts", "module_of"]
 T = TypeVar("T")
 
 OBJECT = 27  # the tag that is registered for CBOR: [name, …]
-# An array is [NUMPY, dtype, shape, bytes]. This name cannot be mistaken for a class, since the name
-# of a class contains its module.
+# An array is [NUMPY, dtype, shape, bytes]. This name cannot be confused with that of a class, which
+# contains its module.
 NUMPY = "numpy"
-LARGE = 1 << 14  # bytes; a larger array that stands alone is copied less often
+LARGE = 1 << 14  # bytes; a larger array that is sent alone is copied less often
 BYTES, TEXT, ARRAY, NULL = 2, 3, 4, 0xF6  # the major types of CBOR, and its null
-# How to lengthen the heads of an array, so that its bytes begin at a multiple of eight, where the
-# reader can use them in place. The index is the number of bytes that are lacking. An item contains
-# the number of bytes to add to the head of the dtype, the number to add to the head of the shape,
-# and the number of bytes of the size.
+# How to lengthen the heads of an array so that its bytes begin at a multiple of eight, where the
+# reader can use them in place. The index is the number of missing bytes. An item contains the
+# number of bytes to add to the head of the dtype, the number to add to the head of the shape, and
+# the number of bytes of the size.
 _MORE = ((0, 0, 8), (1, 0, 8), (2, 0, 8), (2, 1, 8), (4, 0, 8), (4, 1, 8), (4, 2, 8), (2, 1, 4))
 _LARGE = bytes((0xC0 | 24, OBJECT, 0x80 | 4, 0x60 | len(NUMPY))) + NUMPY.encode()
 DEEPEST = 64
@@ -59,8 +59,7 @@ VALUES = (
 _SMALL = 1 << 63
 _FLAT = frozenset((bool, float))
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes, bytearray))
-# The dtypes whose bytes mean the same on each machine. `long double` and objects are not among
-# these dtypes.
+# The dtypes whose bytes mean the same on every machine, which excludes `long double` and objects.
 _DTYPE = re.compile(
     r"[|<>](b1|[iu][1248]|f[248]|c8|c16|[SU][1-9][0-9]{0,8}"
     r"|[mM]8(\[[0-9]{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?)"
@@ -77,7 +76,7 @@ class _Refused(Exception):
 
 
 def module_of(module: str) -> str:
-    """Returns the name by which another machine imports the module: for the main module this is the
+    """Returns the name by which another machine imports the module. For the main module this is the
     name of its file.
     """
     main = sys.modules.get("__main__")
@@ -133,12 +132,12 @@ def _by_place(fields: Mapping[str, str]) -> Callable[[Any], Any]:
 
 def accepts(kind: type[T]) -> type[T]:
     """Lets other machines send this program objects of a class: a dataclass, a NamedTuple or a
-    msgspec.Struct. Returns the class, so that it may stand above the class as a decorator.
+    msgspec.Struct. Returns the class, so that it can be used as a decorator.
 
-    A program that is not trusted sends the name of the class, MODULE.CLASS, and its fields. The
-    fields are compared with the class's annotations, and an object is made from them in the way of
-    msgspec, with a call of `__post_init__`. A class that is not accepted is refused at the read. A
-    program that only sends objects of the class need not accept it.
+    A program that is not trusted sends the name of the class, MODULE.CLASS, and its fields. msgspec
+    checks the fields against the class's annotations, makes an object of them and calls
+    `__post_init__`. A class that is not accepted is refused at the read. A program that only sends
+    objects of the class need not accept it.
 
     Args:
         kind: the class. A second class of the same name replaces the first.
@@ -156,8 +155,8 @@ def accepts(kind: type[T]) -> type[T]:
     try:
         msgspec.json.Decoder(kind)  # made only to check all annotations
     except NameError:
-        # an annotation names a class that is defined later, perhaps this one; errors are found with
-        # the first object
+        # an annotation may name a class that is defined later; errors are then found with the first
+        # object
         pass
     except TypeError as error:
         raise BadUse(f"accepts: fields of {kind.__qualname__} cannot be checked: {error}") from None
@@ -194,7 +193,7 @@ def _object(content: list[Any]) -> Any:
 
 
 def _array_shaped(value: Any, numpy: Any, data: bytes | None = None) -> cbor2.CBORTag:
-    """Returns the array as a tag. `data` takes the place of the array's bytes."""
+    """Returns the array as a tag. `data` replaces the array's bytes if it is given."""
     kind = type(value)
     scalar = isinstance(value, numpy.generic)
     if not scalar and kind is not numpy.ndarray and kind is not numpy.memmap:
@@ -230,7 +229,7 @@ def _large_packed(value: Any) -> bytes | None:
 
 
 def _long_head(head: int, more: int) -> bytes:
-    """Returns a head whose first byte is followed by `more` bytes for its number, since CBOR allows
+    """Returns a head with `more` bytes for its number after the first byte, since CBOR allows
     longer numbers than needed.
     """
     if not more:
@@ -239,7 +238,7 @@ def _long_head(head: int, more: int) -> bytes:
 
 
 def _large_found(packed: bytes | bytearray) -> Any:
-    """Returns the array that _large_packed() has packed; None if `packed` is another value."""
+    """Returns the array that _large_packed() has packed, or None if `packed` is another value."""
     if len(packed) < LARGE or not packed.startswith(_LARGE):
         return None
     try:
@@ -288,8 +287,8 @@ def _head(packed: bytes | bytearray, at: int) -> tuple[int, int, int]:
 
 
 def _array(content: list[Any], own: bytearray | None = None, at: int = 0) -> Any:
-    """Makes an array. If `own` is given, the array's bytes are in `own` from `at` on, and the
-    reader owns `own`.
+    """Makes an array. If `own` is given, it contains the array's bytes from index `at`, and the
+    reader owns it.
     """
     _, kind, shape, data = content
     lengths = [] if shape is None else shape
@@ -364,7 +363,7 @@ def _shaped(value: Any) -> Any:
         if shape.get is list:
             fields = [_shaped(v) for v in fields]
         return cbor2.CBORTag(OBJECT, [_name_of(kind), fields])
-    # An object of a derived class is sent as one of the base class.
+    # An object of a derived class is sent as an object of the base class.
     if isinstance(value, (list, tuple)):
         return [_shaped(v) for v in value]
     if isinstance(value, dict):
@@ -390,7 +389,7 @@ def _dumps(value: Any, channel: Any) -> bytes:
     except RecursionError:
         what = "a value that nests so deep, or stands in itself,"
     except Exception as error:
-        # cbor2 may raise anything for a value of a type that it does not know
+        # cbor2 may raise any exception for a value of a type that it does not know
         what = f"this value ({error})"
     raise BadUse(
         f"write on channel {channel.name!r}: {what} cannot go to a program on another machine that is not "

@@ -16,8 +16,8 @@ _calls: Any = pure("_io")
 
 
 class _Call(_calls._Call):  # type: ignore[misc]
-    """A call that blocks. The poll() of CPython takes only descriptors, so a pipe reports the end
-    of the call.
+    """A call that blocks. CPython's poll() takes only descriptors, so a pipe reports the end of the
+    call.
     """
 
     def __init__(self, *what: Any) -> None:

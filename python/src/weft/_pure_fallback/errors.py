@@ -40,7 +40,7 @@ def _processes(deadlock: Any) -> list[BlockedProcess]:
 
 
 _errors.Deadlock.processes = property(_processes)
-_errors.Failures = _several  # this must be set before _pure._proc reads it
+_errors.Failures = _several  # must be set before _pure._proc reads it
 _NAMES = (
     "BadUse",
     "Cancelled",

@@ -15,9 +15,9 @@ found as a least fixed point (cpp/include/weft/runtime/going_on.hpp):
 
 The others are stuck. (Ends of either side count, since the holder of any end may poison it.)
 
-Each OS process of the program finds its own stuck processes. An end that it has lent to another OS
-process, or received from one, has no holder that it knows, so a process that waits there may go on.
-_distributed_deadlock/partial.py asks all OS processes together.
+Each OS process of the program finds its own stuck processes. It does not know the holder of an end
+that it has lent to another OS process or received from one, so a process that waits there may go
+on. _distributed_deadlock/partial.py asks all OS processes together.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Place(NamedTuple):
     is_channel: bool
     readers: tuple[int, ...]
     writers: tuple[int, ...]
-    unknown_readers: int  #: open reader ends that no process is known to hold
+    unknown_readers: int  #: open reader ends whose holder is not known
     unknown_writers: int
     #: Of a channel: the values passed, the values dropped, the values in its buffer.
     figures: tuple[int, int, int] | None = None
@@ -59,7 +59,7 @@ class Waiter(NamedTuple):
     parent: int
     state: str  #: "able", "places" or "children"
     places: list[tuple[int, bool]]  #: for each place its key, and whether the process writes there
-    #: Channels that have ended for the process's select, at which no partner will come (rule 5.6).
+    #: Channels that have ended for the process's select, so that no partner will come (rule 5.6).
     silent: Sequence[str] = ()
     may_go_on: bool = True
 
@@ -165,8 +165,8 @@ def _found(
 def stuck_here(
     named: Callable[[Waiters, int], Any] = _path,
 ) -> tuple[list[Stuck], frozenset[int]]:
-    """Returns the processes that are stuck in this OS process, with the names that `named` returns,
-    and their numbers.
+    """Returns the stuck processes of this OS process, with the names that `named` returns, and
+    their numbers.
     """
     rows: list[Stuck] = []
     ids: set[int] = set()
@@ -201,9 +201,9 @@ def _nobody() -> tuple[list[Stuck], list[int]]:
     return [], []
 
 
-# Returns the processes that are stuck in other OS processes, and the OS processes that do not
-# answer. _distributed_deadlock/rounds.py, which is imported for the first other OS process,
-# replaces this function.
+# Returns the stuck processes of other OS processes, and the OS processes that do not answer.
+# _distributed_deadlock/rounds.py, which is imported for the first other OS process, replaces this
+# function.
 stuck_elsewhere: Callable[[], tuple[list[Stuck], list[int]]] = _nobody
 
 
@@ -217,8 +217,9 @@ fell_idle: Callable[[], None] = _nothing
 
 
 def deadlocks() -> PartialDeadlock:
-    """Returns the processes of all runs of this program that are stuck at this moment, also those
-    in the OS processes that it has started. deadlocks() may be called from any thread or process.
+    """Returns the processes of all runs of this program that are stuck at this moment, including
+    those in the OS processes that it has started. deadlocks() may be called from any thread or
+    process.
 
     The function knows the ends that processes hold by their arguments; docs/observing.md says which
     ends it cannot see.
@@ -233,13 +234,13 @@ def _in_order(rows: list[Stuck]) -> list[Stuck]:
 
 
 class _IdleCheck:
-    """Looks whenever a scheduler or a thread process becomes idle, and reports processes that were
-    not reported before. Other OS processes look for themselves, and their warnings are shown here
-    (rule 14.7).
+    """Searches whenever a scheduler or a thread process becomes idle, and reports processes that
+    were not reported before. Other OS processes search on their own, and their warnings are shown
+    here (rule 14.7).
     """
 
     kind = "partial"
-    for_another = False  #: whether this check reports to another OS process, which watches
+    for_another = False  #: whether this check reports to another OS process, which has asked for it
     _named: Callable[[Waiters, int], Any] = staticmethod(_path)
 
     def __init__(self, action: Action) -> None:
@@ -299,13 +300,13 @@ _checks: list[_IdleCheck] = []
 
 
 def begun_here() -> list[_IdleCheck]:
-    """Returns the checks that watch for this OS process."""
+    """Returns the checks that were begun in this OS process."""
     return [check for check in _checks if not check.for_another]
 
 
 @contextlib.contextmanager
 def watching_deadlocks(action: Action = "warn") -> Iterator[None]:
-    """Looks for partial deadlocks, while the block runs, whenever an executor becomes idle.
+    """While the block runs, searches for partial deadlocks whenever an executor becomes idle.
 
     Args:
         action: "warn": a WeftWarning, once for each process; "raise": the run is cancelled and

@@ -1,12 +1,12 @@
-"""Counts, for `weft.metrics`, how many processes were lost with their OS process, and how often one
-was started again. Both events are rare, so they are always counted.
+"""Counts, for `weft.metrics`, how many processes were lost with their OS process, and how often a
+process was started again. Both events are rare, so they are always counted.
 """
 
 from __future__ import annotations
 
 import threading
 
-_lock = threading.RLock()  # a signal handler may start a process
+_lock = threading.RLock()  # the lock is re-entrant: a signal handler may start a process
 counts = {"deaths": 0, "restarts": 0}
 
 

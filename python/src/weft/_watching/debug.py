@@ -20,13 +20,12 @@ Invariants
   When a process receives anything mutable, or its children end, its list is cleared, since an
   object may have come back.
 - At most `_MOST` objects are watched while they are under way by reference. The oldest are dropped,
-  so that values that a buffer has dropped are not kept for ever. A value that is copied (for
-  another OS process, or a component) is never under way here, since no receiver would report that
-  it has it.
+  so that values that a buffer has dropped are not kept forever. A value that is copied (for another
+  OS process, or a component) is never under way here, since no receiver would report its arrival.
 - Processes, channels, ends, functions, classes and modules inside an object are compared by
   identity.
-- Making a fingerprint runs code of the user, and dropping the last reference to an object may run
-  such code: neither is done under a lock (rule 12.1). `_lock` guards only `_under_way`. State that
+- Making a fingerprint runs user code, and dropping the last reference to an object may run such
+  code: neither is done under a lock (rule 12.1). `_lock` protects only `_under_way`. State that
   belongs to one process is changed only by that process's thread.
 """
 
@@ -46,8 +45,8 @@ from weft._watching import observers as _observers
 from weft._watching import quiet_ends as _quiet_ends
 from weft.errors import WeftWarning
 
-_KEPT = 16  # objects that a process sent and that are watched
-_MOST = 4096  # objects under way that are watched at a time
+_KEPT = 16  # how many objects that a process sent are watched
+_MOST = 4096  # how many objects under way are watched at a time
 
 _ATOMS = (
     int,
@@ -98,7 +97,7 @@ class Changed(NamedTuple):
 
 @functools.cache
 def _hasher() -> Callable[[Any], bytes]:
-    """Returns the function that hashes a value's pickle. The function is made when it is needed, so
+    """Returns the function that hashes a value's pickle. It is made when it is first needed, so
     that a program without debug mode imports nothing for it.
     """
     import hashlib
@@ -131,7 +130,7 @@ def _hasher() -> Callable[[Any], bytes]:
 
 def is_atom(value: Any) -> bool:
     """Returns whether the value is immutable. No method of the value is called, since its methods
-    may be odd, and the value may nest deeper than calls can.
+    may be faulty, and the value may be nested more deeply than calls can be.
     """
     ahead = [value]
     while ahead:
@@ -153,9 +152,9 @@ def fingerprint(value: Any) -> bytes | None:
     try:
         first = pickle_hash(value)
         return first if first == pickle_hash(value) else None
-    except KeyboardInterrupt:  # this may be a Ctrl-C
+    except KeyboardInterrupt:  # the exception may be a Ctrl-C
         raise
-    except BaseException:  # a program's __reduce__ may raise anything
+    except BaseException:  # a __reduce__ of the program may raise any exception
         return None
 
 
@@ -205,7 +204,7 @@ class Debug:
             self._commit(key, operation, target, detail)
         elif what == "raise":
             for sent in self._writing.pop(key, ()):
-                self._not_sent(sent)
+                self._remove_under_way(sent)
             self._refresh(key)
         elif what in ("end", "left"):
             self._compare(key, "before the end of its process")
@@ -233,7 +232,7 @@ class Debug:
         made: list[_Sent | None] = []
         for channel, value in writes:
             if channel is not None and _native._is_native(channel):
-                # The object was converted (that is, copied) or lent. The extension itself watches a
+                # The object was converted (which copies it) or lent. The extension itself watches a
                 # loan.
                 made.append(None)
                 continue
@@ -245,14 +244,14 @@ class Debug:
                 continue
             sent = _Sent(value, digest, self._sender(process), channel)
             if not _native._by_copy(channel):
-                self._goes(sent)
+                self._add_under_way(sent)
             made.append(sent)
         if operation == "select":
             self._writing[key] = made
         elif made and made[0] is not None:
             self._writing[key] = [made[0]]
 
-    def _goes(self, sent: _Sent) -> None:
+    def _add_under_way(self, sent: _Sent) -> None:
         where = id(sent.channel), id(sent.value)
         dropped = []  # these objects are freed after the lock is released
         with self._lock:
@@ -265,14 +264,14 @@ class Debug:
 
     def _lent_out(self, channel: Any) -> None:
         """Records that an end of the channel was lent. From now on the channel's values are copied,
-        also those under way.
+        including those under way.
         """
         with self._lock:
             those = [w for w in self._under_way if w[0] == id(channel)]
             dropped = [self._under_way.pop(where) for where in those]
         del dropped  # the objects are freed here, without the lock
 
-    def _not_sent(self, sent: _Sent | None) -> None:
+    def _remove_under_way(self, sent: _Sent | None) -> None:
         if sent is None:
             return
         where = (id(sent.channel), id(sent.value))
@@ -292,7 +291,7 @@ class Debug:
             kind, end, *_ = target[guard]
             for i, sent in enumerate(written):
                 if i != guard:
-                    self._not_sent(sent)
+                    self._remove_under_way(sent)
             written = written[guard : guard + 1]
             if kind == "input":
                 self._taken(end.channel, received)
@@ -399,9 +398,7 @@ class Debug:
                 self._say(Changed(r["p"], *what, source[0]))
 
     def _host_ended(self, pid: int) -> None:
-        """Does nothing: changes that the OS process had found, and had not sent yet, are not
-        reported.
-        """
+        """Does nothing: changes that the OS process had found but not yet sent are not reported."""
 
 
 _present: Debug | None = None

@@ -8,9 +8,10 @@ from typing import Any
 
 
 def in_many(answers: dict[int, dict[str, Any]]) -> set[str]:
-    """Returns the names of the channels that lead from one of these OS processes to another: those
-    of which several have an end. If each of them has both a reader and a writer of that name, then
-    each has a channel of its own, for instance within a function that runs in all of them.
+    """Returns the names of the channels that lead from one of these OS processes to another, which
+    are those of which several have an end. If each of them has both a reader and a writer of that
+    name, then each has a channel of its own, for instance within a function that runs in all of
+    them.
     """
     sides: dict[str, dict[int, set[bool]]] = {}
     for pid, answer in answers.items():

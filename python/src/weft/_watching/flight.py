@@ -5,11 +5,11 @@ something goes wrong (rule 14.14). docs/flight.md describes the file.
     a run that raises │ SIGUSR2 │ weft dump PID │ the end of the block ──► write(), a file
 
 Invariants
-- A file is written whole under another name in the same folder, and then renamed, so that no
+- A file is written completely under another name in the same folder, and then renamed, so that no
   program sees half a file.
 - There is one ring. Code that begins to record while there is a ring uses that ring, with its size
   unchanged.
-- A child of a fork has a ring of its own if WEFT_FLIGHT asks for one, otherwise none.
+- A child of a fork has its own ring if WEFT_FLIGHT asks for one, otherwise none.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 _lock = threading.RLock()
 _users = 0  # how many users need the ring
-# the folder for files of failures, or None if such files are not to be written
+# the folder for files of failures, or None if no such files are to be written
 _folder: Path | None = None
 _failure_reported = False  # whether stderr has named the file of a failure
 
 
 def size_of(text: str) -> int:
-    """Returns the number of bytes for which 16M, 512K, 1G or a plain number stands.
+    """Returns the number of bytes that a text such as 16M, 512K, 1G or a plain number means.
 
     Raises:
         BadUse: the text is not of this form, or means too few or too many bytes.
@@ -59,7 +59,7 @@ def is_on() -> bool:
 
 
 def begin(size: int) -> None:
-    """Begins to record, unless the recorder runs already."""
+    """Begins to record, unless the recorder is already running."""
     global _users
     if not hasattr(_native, "_flight_on"):
         raise BadUse(
@@ -104,12 +104,13 @@ def write(path: str | os.PathLike[str]) -> None:
 
 
 def own_file() -> Path:
-    """Returns the path of this program's file if no other path is given."""
+    """Returns the path of this program's file, which is used if no other path is given."""
     return (_folder or Path.cwd()) / f"weft-{os.getpid()}.flight"
 
 
 def _written() -> str:
-    """Writes this program's file. Returns one line that says so, or why there is no file."""
+    """Writes this program's file. Returns one line that names the file, or says why there is
+    none."""
     at = own_file()
     try:
         write(at)

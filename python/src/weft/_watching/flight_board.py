@@ -1,5 +1,5 @@
-"""Makes a file of the flight recorder (docs/flight.md) of what a board has recorded, bare or with
-MicroPython (rules M24, 14.19; mcu/FLIGHT.md).
+"""Makes a file of the flight recorder (docs/flight.md) from the events that a board has recorded,
+bare or with MicroPython (rules M24, 14.19; mcu/FLIGHT.md).
 
     the board's bytes ──read()──► Taken: names, processes, events ──file_of()──► the file
 
@@ -22,14 +22,14 @@ from weft.errors import BadUse
 
 MAGIC = b"\x89WEFT\n\x1ab"
 DRIFT = 1e-4  #: how far a board's clock may gain or lose, as a share of the time that has passed
-_BLOCK = 20_000  # events of a block, whose pieces must not be larger than 1 MB
+_BLOCK = 20_000  # events in a block, since a piece must not be larger than 1 MB
 _FILE = b"\x89WEFT\n\x1a\x01"
 # the events of weft_mcu/flight.h
 _START, _END, _WAITS, _OVER, _GOES_ON, _BEGINS, _RETURNS = range(1, 8)
 _BUFFERED, _DROPPING = 1 << 24, 1 << 25
 _SELECTS, _READS, _WRITES = (3, 4, 5), (0, 2, 3), (1, 4)
 _OTHER = 11
-# the outcomes of the format, and why, by the numbers of weft::Status
+# the outcomes of the format, and the reasons, by the numbers of weft::Status
 _OK, _RETIRED, _POISONED, _DIED, _CANCELLED, _TIMED_OUT, _IN_DOUBT = 0, 2, 3, 4, 5, 6, 7
 _WHY = {_RETIRED: 0, _POISONED: 1, _DIED: 2, _IN_DOUBT: 2}
 _WAITED, _DROPS = 0x40, 1
@@ -72,7 +72,7 @@ def read(data: bytes) -> Taken:
     """Reads the bytes of weft_flight_take().
 
     Raises:
-        BadUse: the bytes are not of a board.
+        BadUse: the bytes are not those of a board.
     """
     if not is_of_a_board(data):
         raise BadUse("these bytes are not what a board has recorded (mcu/FLIGHT.md)")
@@ -103,7 +103,8 @@ def read(data: bytes) -> Taken:
             later -= (later - when) & 0xFFFFFFFF
             lane[i] = (later, *rest)  # type: ignore[assignment]
     taken.events = sorted((e for lane in lanes.values() for e in lane), key=lambda e: e[0])
-    if taken.events and taken.events[0][0] < 0:  # damaged: no event is before the board's start
+    # the bytes are damaged: no event is before the board's start
+    if taken.events and taken.events[0][0] < 0:
         taken.events = [e for e in taken.events if e[0] >= 0]
     return taken
 
@@ -191,9 +192,9 @@ class _Writer:
 
     def _count_before(self) -> None:
         """Finds how many values had passed at each place before the first event, so that the n-th
-        write belongs to the n-th read. At a channel without a buffer each value is two events: an
-        OVER of the party that has come second, and then a GOES_ON of the party that has waited. If
-        a GOES_ON has no OVER, the ring has lost that OVER.
+        write can be matched with the n-th read. At a channel without a buffer each value makes two
+        events: an OVER of the party that came second, and then a GOES_ON of the party that had
+        waited. If a GOES_ON has no OVER, the ring has lost that OVER.
         """
         met: dict[tuple[int, bool], int] = {}
         for _, _, thing, what in self._taken.events:
@@ -325,7 +326,8 @@ def file_of(taken: Taken, clock: Clock | None, version: str) -> bytes:
     head += text(host[:64]) + text(f"board {taken.board}") + text(version)
     within = clock_.within
     if within >= 0 and taken.events:
-        # The board's clock may have gained or lost before the first moment at which it was compared.
+        # The board's clock may have gained or lost time before the first moment at which it was
+        # compared.
         before = max(clock_.us[0] - taken.events[0][0], 0) * 1000
         within += round(before * DRIFT)
     out = [_FILE, piece(b"H", head)]

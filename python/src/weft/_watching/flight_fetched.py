@@ -53,7 +53,7 @@ class Recorder:
         self._waits: dict[int, Any] = {}  # the waits that went on when the board was last read
         self._patience = 0.0
         self._lock = threading.Lock()  # one thread asks at a time
-        # The question whose answer has not come whole, since a former call has given up.
+        # The question whose answer has not come completely, because an earlier call has given up.
         self._open: int | None = None
 
     def _choose(self, guard: Any) -> Any:
@@ -115,7 +115,7 @@ class Recorder:
             if self._open is not None:
                 self._rest(self._next())
             data = self._rest(self._asked(EVENTS))
-            # The board's clock is asked afterwards: the questions are events too.
+            # The board's clock is asked only after that, because the questions are events too.
             now = self.moment()
         except (PeerDied, Poisoned, Retired):
             raise BadUse("the board has ended the session: the events are not fetched") from None
@@ -139,7 +139,7 @@ class Recorder:
 
 
 def _clock(first: Moment, now: Moment) -> _board.Clock:
-    """Returns the line through two moments. If the moments are not far apart, a microsecond of the
+    """Returns the line through two moments. If the moments are close together, a microsecond of the
     board is taken to be one of this machine, within the error of a crystal (flight_board.DRIFT).
     """
     if now.ns - first.ns < APART or now.us <= first.us:

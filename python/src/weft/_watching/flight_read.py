@@ -124,7 +124,7 @@ class Path_:
 
 def is_binary(path: str | os.PathLike[str]) -> bool:
     """Returns whether a file is not a text, so that it may be a file of the flight recorder.
-    Returns true for an empty file, too.
+    Returns true also for an empty file.
     """
     try:
         with Path(path).open("rb") as file:
@@ -135,8 +135,8 @@ def is_binary(path: str | os.PathLike[str]) -> bool:
 
 @contextlib.contextmanager
 def _readable(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[str]]:
-    """Yields the names of files that the extension reads. The bytes that a board has written are
-    made into such a file. The file is removed afterwards; the extension keeps it open.
+    """Yields the names of files that the extension can read. The bytes that a board has written are
+    turned into such a file. The file is removed afterwards; the extension keeps it open.
     """
     with contextlib.ExitStack() as made:
         names = []
@@ -153,7 +153,7 @@ def _readable(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[str]]:
 
 
 class Recorded:
-    """Files of the flight recorder, read as one.
+    """Several files of the flight recorder, read as one.
 
     Raises:
         BadUse: one of the files cannot be read, or is not a file of the flight recorder.
@@ -186,8 +186,8 @@ class Recorded:
 
     def exactness(self, file: int) -> str:
         """Returns how exact the times of this file are, such as "± 0.4 ms". Returns "" if they are
-        of the clock of the file's own host, and "cannot be compared" if that clock was compared with
-        no other.
+        of the clock of the file's own host, and "cannot be compared" if that clock was never
+        compared with another.
         """
         within = self.heads[file][5]
         if within == UNKNOWN_CLOCK:
@@ -274,7 +274,8 @@ class Recorded:
             ),
         )
 
-    # --- one after the other ----------------------------------------------------------------------
+    # --- the events, in order
+    # -------------------------------------------------------------------------
 
     def events(self) -> Iterator[Event]:
         """Yields all events in the order of their times. Only one such iterator may be read at a

@@ -1,5 +1,5 @@
-"""The lines of a Deadlock about ends that were given to no process. Such an end keeps the readers
-or writers on the other side waiting, since it might still be used (rules 2.2, 10.2).
+"""Makes the lines of a Deadlock about ends that were given to no process. Such an end keeps the
+readers or writers on the other side waiting, since it might still be used (rules 2.2, 10.2).
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def _objects() -> list[Any]:
 
     The caller must empty the list before any other code runs, since the list keeps all these
     objects alive, even the main greenlets of threads. When a thread ends, greenlet frees the
-    thread's main greenlet although it is referred to, if greenlet does not find the referrer. This
-    happens, for example, while the garbage collector is taking apart a cycle that contains it.
+    thread's main greenlet in spite of a reference whose owner it cannot find. This happens, for
+    example, while the garbage collector is taking apart a cycle that contains the owner.
     """
     objects: list[Any] = gc.get_objects()
     frames = list(sys._current_frames().values())
-    # No frame stays in a variable: otherwise the frame of this function would keep itself and all
+    # No variable keeps a frame: otherwise the frame of this function would keep itself and all
     # outer frames alive.
     while frames:
         if (outer := frames[-1].f_back) is not None:

@@ -1,5 +1,5 @@
-"""The program's part of a look from outside (rules 14.9, 14.10): the answers to the questions of
-`weft ps`, `weft top` and `weft view`.
+"""The program's part of a look from outside (rules 14.9, 14.10): it answers the questions of `weft
+ps`, `weft top` and `weft view`.
 
 python/native/watching/look_door.cpp calls serve() on a helper thread when a visitor has connected,
 and imports this module only then. The activity of processes is sampled
@@ -27,15 +27,15 @@ STATES = ("runs", "due", "reads", "writes", "either", "time", "barrier", "waits"
 SAMPLES = 20  #: how many samples an interval has
 LONGEST = 60.0  #: the longest interval, in seconds
 MOST = 2_000  #: the largest number of processes in an answer, if the request does not set it
-_PIECE = 400  #: how many rows are made at a time; between two pieces the program goes on
-_PATIENCE = 3600.0  #: seconds for which a visitor may ask nothing
+_PIECE = 400  #: how many rows are made at a time; other threads can run between two pieces
+_PATIENCE = 3600.0  #: seconds of silence after which a visitor is disconnected
 
 
 def serve(descriptor: int) -> None:
     """Answers the requests on this socket until the visitor has gone. The socket stays open."""
     with socket.socket(fileno=os.dup(descriptor)) as visitor:
         visitor.settimeout(_PATIENCE)
-        with contextlib.suppress(OSError):  # the visitor has gone, or asks nothing
+        with contextlib.suppress(OSError):  # the visitor has gone, or has been silent too long
             _answer_all(visitor)
 
 
@@ -101,13 +101,14 @@ def who() -> dict[str, Any]:
 
 
 class Look:
-    """The looks of one visitor: each answer describes what has happened since the one before."""
+    """The looks of one visitor. Each answer describes what has happened since the previous one."""
 
     def __init__(self) -> None:
         self._native = _native._look_new()
 
     def over(self, interval: float, most: int = MOST) -> dict[str, Any]:
-        """Returns what every process did in this interval, by samples, and where it is now."""
+        """Returns what every process did in this interval, according to samples, and where it is
+        now."""
         start = time.perf_counter()
         self.begin()
         self._samples(start, interval)
@@ -132,8 +133,8 @@ class Look:
         _native._look_base(self._native)
 
     def channels(self, start: float) -> tuple[dict[str, Any], int, float]:
-        """Returns the channels by keys; the number of samples, and the seconds since `start`, when
-        the interval began. The interval ends with this call.
+        """Returns the channels by their keys, the number of samples, and the seconds since `start`,
+        when the interval began. The interval ends with this call.
         """
         by_key, samples = _native._look_channels(self._native)
         seconds = max(time.perf_counter() - start, 1e-9)
@@ -166,7 +167,7 @@ class Look:
             rows += piece
             if len(piece) < _PIECE or len(rows) >= most:
                 break
-            time.sleep(0.0001)  # meanwhile other threads can run
+            time.sleep(0.0001)  # other threads can run meanwhile
         return rows
 
 
@@ -209,9 +210,8 @@ def _channel(row: Any, seconds: float, samples: int) -> dict[str, Any]:
 
 
 def _operations(processes: list[dict[str, Any]], channels: dict[str, dict[str, Any]]) -> None:
-    """Adds to each process how many operations a second it has done: the values that have passed at
-    its ends, if no other process holds these. The rate is None if the process shares an end, or
-    holds none.
+    """Adds the rate of operations to each process, from the values that have passed at its ends, if
+    no other process holds these ends. The rate is None if the process shares an end, or holds none.
     """
     holders: dict[tuple[str, bool], int] = {}
     for one in processes:

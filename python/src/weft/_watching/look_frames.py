@@ -24,7 +24,7 @@ _LENGTH = struct.Struct("!I")
 
 
 class BadMessage(ValueError):
-    """The bytes that have come are not a message of this protocol; the text says why."""
+    """The bytes that have come are not a message of this protocol. The text says why."""
 
 
 def message(content: dict[str, Any]) -> bytes:

@@ -1,7 +1,6 @@
-"""Measures where time is lost: for each channel, how long readers and writers waited there (rule
-14.4).
+"""Measures where time is lost: how long readers and writers waited at each channel (rule 14.4).
 
-The observers (_watching/observers.py) report of one operation
+The observers (_watching/observers.py) report these events of one operation
 
     begin ──► park ──► commit, or raise        `park` only if it has to wait
        │                     ▲
@@ -13,7 +12,7 @@ several). At `commit` or `raise` the operation leaves these queues, and the time
 for the one place at which it had its outcome.
 
 Invariants
-- Channels of one name (made in one line of the program) share a row.
+- Channels with the same name (made in one line of the program) share a row.
 - A channel is kept alive while it is measured. From time to time the channels to which nothing else
   refers are added to their row and dropped, so that a program that makes many channels does not
   grow.
@@ -65,15 +64,15 @@ class ChannelMeasure:
 
 
 class _Live:
-    """A channel that was seen. fold() adds the values that have passed since then to the channel's
-    row.
+    """A channel that was seen. fold() adds the values that have passed since the last call to the
+    channel's row.
     """
 
     def __init__(self, channel: Any) -> None:
         stats = channel._stats()
         self.channel = channel
         self.name = channel.name
-        self.used = False  # whether there was an operation of this OS process at the channel
+        self.used = False  # whether an operation of this OS process has used the channel
         self.transfers = stats.transfers
         self.dropped = stats.dropped
         self.waiting = [0, 0]  # the lengths of the waiting queues of readers and of writers
@@ -106,16 +105,14 @@ _Place = tuple[_Live, int]  # a channel, and the side of an operation there
 
 
 class _Parked(NamedTuple):
-    """An operation that waits."""
+    """A waiting operation."""
 
     since: int  # ns
     places: list[_Place]
 
 
 class Measurement:
-    """The measurement of :func:`measuring`. The measurement can be read while it goes on, and
-    afterwards.
-    """
+    """The measurement of :func:`measuring`. It can be read while it goes on, and afterwards."""
 
     kind = "measure"
 
@@ -124,11 +121,11 @@ class Measurement:
         self._rows: dict[str, ChannelMeasure] = {}
         self._live: dict[int, _Live] = {}  # id() of a channel → the channel
         self._targets: dict[int, Any] = {}  # process → the target of its operation
-        self._parked: dict[int, _Parked] = {}  # process → its operation that waits
+        self._parked: dict[int, _Parked] = {}  # process → its waiting operation
         self._elsewhere: dict[Any, dict[str, dict[str, Any]]] = {}  # OS process → rows, by name
         self._goes_on = False
         self._shares = _shares.Shares()  # the shares of time of the processes here
-        #: The pids of OS processes that died, or did not answer: a part of their figures is
+        #: The pids of OS processes that died or did not answer, so that a part of their figures is
         #: missing.
         self.lost: list[int] = []
 
@@ -160,8 +157,8 @@ class Measurement:
 
     @property
     def verdict(self) -> str:
-        """Where the time goes, in one sentence: which process of this OS process is the bottleneck,
-        if there is one (rule 14.12).
+        """Describes in one sentence where the time goes: which process of this OS process is the
+        bottleneck, if there is one (rule 14.12).
         """
         return _verdict.verdict(self._shares.nodes()).text
 
@@ -260,12 +257,12 @@ class Measurement:
 
     def _sweep(self) -> None:
         for key, live in list(self._live.items()):
-            # If several threads come here, only one of them drops the channel.
+            # If several threads get here, only one of them drops the channel.
             if live.refers_alone and self._live.pop(key, None) is live:
                 live.fold(self._rows)
 
     def _places(self, operation: str | None, target: Any) -> list[_Place]:
-        """Returns the places of an operation; for a select one place for each guard that is on."""
+        """Returns the places of an operation; for a select, one place for each enabled guard."""
         if isinstance(target, tuple):
             return [
                 (self._used(end.channel), _side(kind == "output"))
@@ -283,7 +280,7 @@ class Measurement:
             self._share(key, what, process, operation, target, detail)
         if what == "begin":
             self._targets[key] = target
-            # This call makes the transfers of the channels count from now on.
+            # This call makes the channels known, so that their transfers count from now on.
             self._places(operation, target)
         elif what == "park":
             places = self._places(
@@ -348,8 +345,8 @@ class Measurement:
     def _outcome_at(
         self, what: str, operation: str | None, target: Any, detail: Any
     ) -> list[_Place]:
-        """Returns a list of the place at which an operation had its outcome; an empty list if a
-        select chose no channel.
+        """Returns a list with the place at which an operation had its outcome, or an empty list if
+        a select chose no channel.
         """
         if not isinstance(target, tuple):
             return self._places(operation, target)

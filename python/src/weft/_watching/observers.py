@@ -32,8 +32,8 @@ _PACKAGE = __file__.rsplit(os.sep, 2)[0]
 
 Observer = Callable[[str, Any, "str | None", Any, Any], None]
 
-# Guards _observers, and the function that is installed for them. It is re-entrant: a signal handler
-# may add an observer.
+# Protects _observers, and the function that is installed for them. It is re-entrant: a signal
+# handler may add an observer.
 _lock = threading.RLock()
 _observers: list[Observer] = []
 _in_child: list[Callable[[], None]] = []
@@ -71,7 +71,7 @@ def remove(observer: Observer) -> None:
 
 
 def own(channel: Any) -> None:
-    """Records that this channel is Weft's own, and is not shown."""
+    """Records that this channel is one of Weft's own, and is not shown."""
     _own[id(channel)] = channel
 
 
@@ -84,7 +84,7 @@ def is_own(channel: Any) -> bool:
 
 
 def hide() -> Callable[[], None]:
-    """Hides the operations of the calling process, or thread, as Weft's own, until the returned
+    """Hides the operations of the calling process or thread, as Weft's own, until the returned
     function is called.
     """
     key = key_of(_native.current_process())
@@ -155,7 +155,7 @@ def _nobody() -> None:
     """Does nothing, since there are no other OS processes."""
 
 
-# Sends the list of wanted observations to other OS processes, and returns when they have received
+# Sends the list of wanted observations to other OS processes, and returns once they have received
 # it.
 tell_others: Callable[[], None] = _nobody
 
@@ -202,7 +202,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def observing_this_thread(*observers: Observer) -> Iterator[None]:
-    """Within the block, shows to the observers only the operations of the calling thread."""
+    """Within the block, shows only the operations of the calling thread to these observers."""
     here = threading.get_ident()
 
     def of_this_thread(observer: Observer) -> Observer:
@@ -223,7 +223,8 @@ def observing_this_thread(*observers: Observer) -> Iterator[None]:
 
 
 def key_of(process: Any) -> int:
-    """Returns a number for each process, and one below 0 for each thread that is not a process."""
+    """Returns a number that identifies a process; it is below 0 for a thread that is not a
+    process."""
     return process.id if process is not None else -threading.get_ident()
 
 
@@ -237,8 +238,8 @@ def is_reader(end: Any) -> bool:
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Returns whether the frame runs code of this package itself. (Plug-and-play processes and the
-    like do not count.)
+    """Returns whether the frame runs code of this package. (Plug-and-play processes and the like do
+    not count.)
     """
     folder = frame.f_code.co_filename.rpartition(os.sep)[0]
     return folder == _PACKAGE or folder.startswith(f"{_PACKAGE}{os.sep}_")

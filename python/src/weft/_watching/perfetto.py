@@ -31,7 +31,8 @@ _NAME_IID, _TYPE, _TRACK, _FLOWS, _ENDING_FLOWS = 10, 9, 11, 47, 48
 _EVENT_NAMES = 2  # InternedData
 _BEGIN, _END, _INSTANT = 1, 2, 3
 _INCREMENTAL, _NEEDS = 1, 2  # values of TracePacket.sequence_flags
-_OURS = 0x77656674  # the number of the packet sequence, from which the tracks' numbers are made
+# the number of the packet sequence, from which the numbers of the tracks are made
+_OURS = 0x77656674
 
 
 def _varint(value: int) -> bytes:
@@ -83,8 +84,8 @@ class _Writer:
             name = f"{program or 'weft'} on {host}"
             if exact := self._recorded.exactness(file):
                 name += f" (its clock: {exact})"
-            # A board has no pid, and programs of two hosts may have the same one, which Perfetto
-            # would take for one program: such a program gets a number.
+            # A board has no pid, and programs on two hosts may have the same pid, which Perfetto
+            # would take for one program. Such a program gets another number.
             number = pid & 0x7FFFFFFF
             if not pid or number in numbers:
                 number = 0x40000000 + file
@@ -135,7 +136,7 @@ class _Writer:
     def _slice(self, e: _read.Event) -> Iterator[bytes]:
         begin = e.t - max(e.waited, 0)
         within = self._open.get(e.process)
-        if within is not None:  # clocks are rounded, and a slice must not overlap the one before it
+        if within is not None:  # clocks are rounded, but a slice must not overlap the previous one
             begin = min(max(begin, within[1]), e.t)
             within[1] = e.t
         name = _read.OPS[e.op] or e.text or "?"

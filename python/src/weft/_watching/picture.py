@@ -79,13 +79,13 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
     """
     shown: list[dict[str, Any]] = []
     left_out = 0
-    for event in _seen_at_work(list(events)):
+    for event in _with_a_lane(list(events)):
         if len(shown) < MOST_EVENTS:
             shown.append(event)
         else:
             left_out += 1
     lanes, open_at = _lanes(shown)
-    met = list(_meetings(lanes))  # on all lanes, also on those that are not shown
+    met = list(_meetings(lanes))  # computed from all lanes, including those that are not shown
     hidden = max(len(lanes) - MOST_PROCESSES, 0)
     lanes = lanes[:MOST_PROCESSES]
     margin = 16 + int(_LETTER * max((len(lane.name) for lane in lanes), default=0))
@@ -107,9 +107,9 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
     )
 
 
-def _seen_at_work(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _with_a_lane(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Leaves out the processes that only wait in this OS process for a process that runs in another
-    one: that process has a lane of its own.
+    one. That other process has its own lane.
     """
     away = {
         event["id"] for event in events if event["e"] == "away" and isinstance(event["in"], int)

@@ -19,7 +19,7 @@ from weft.errors import ChannelEnd, PeerDied
 
 
 class Left(NamedTuple):
-    """A process that ended quietly by the end of a channel."""
+    """A process that ended quietly because of the end of a channel."""
 
     path: str
     how: str  #: "Retired" or "Poisoned"
@@ -35,14 +35,14 @@ class Left(NamedTuple):
 
 
 def is_quiet(error: BaseException) -> bool:
-    """Returns whether the exception is the end of a channel by which a process ends quietly."""
+    """Returns whether the exception is an end of a channel after which a process ends quietly."""
     kind = type(error)
     return issubclass(kind, ChannelEnd) and not issubclass(kind, PeerDied) and error.met  # type: ignore[attr-defined]
 
 
 def place_of(error: BaseException) -> tuple[str, int]:
-    """Returns where the operation was called that raised the exception: the innermost line that is
-    not of this package.
+    """Returns the line of the call of the operation that raised the exception: the innermost line
+    outside this package.
     """
     at: TracebackType | None = error.__traceback__
     file, line = "?", 0
@@ -55,7 +55,7 @@ def place_of(error: BaseException) -> tuple[str, int]:
 
 def place_in(process: Any, error: BaseException | None = None) -> tuple[str, int]:
     """Returns where a process is, or where it was when `error` was raised. The process of a
-    component has no frames, but reports itself at which line of the source its operation is.
+    component has no frames, but itself reports the source line of its operation.
     """
     place: tuple[str, int] | None = _native._component_place(process)
     if place is not None:
@@ -64,7 +64,7 @@ def place_in(process: Any, error: BaseException | None = None) -> tuple[str, int
 
 
 def caller() -> tuple[str, int]:
-    """Returns where the program is: the innermost frame that is not of this package."""
+    """Returns where the program is: the innermost frame outside this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and _observers.is_ours(frame):
         frame = frame.f_back
@@ -84,7 +84,7 @@ def left_by(process: Any, error: BaseException) -> Left | None:
 
 class Naming:
     """Reports which processes were ended by the end of a channel and, with `guards`, which guards
-    fell silent, each guard once for a process. Between begin() and end() other OS processes are
+    fell silent, each guard once per process. Between begin() and end() other OS processes are
     included (rule 14.7).
 
     Args:

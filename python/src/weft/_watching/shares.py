@@ -1,8 +1,8 @@
-"""Computes from the events of a run which share of the time each process was busy, or waited. The
+"""Computes from the events of a run the share of time in which each process was busy or waited. The
 verdict on a trace or a measurement uses these shares (rules 14.11, 14.12).
 
 Invariant: a process is busy whenever it is in no operation that waits. The time in which a process
-could go on and another one ran counts as waiting, since the events do not distinguish the two.
+could go on but another one ran counts as busy or as waiting, as the events do not show it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from weft._watching import verdict as _verdict
 
 _TIME = ("sleep", "tick")
-#: if there are more processes than this, those that lived only for a moment are forgotten
+#: with more processes than this, those that lived only for a moment are forgotten
 _MANY = 4096
 _IO = ("io call", "await", "blocking call", "read from a descriptor", "write to a descriptor")
 
@@ -31,7 +31,7 @@ class _One:
 
 
 def _what(operation: str, kind: str | None) -> str:
-    """Returns the share of the process's time to which an operation belongs."""
+    """Returns the kind of waiting to which an operation's time is added."""
     if operation in ("read", "extended read") or kind == "input":
         return "reads"
     if operation == "write" or kind == "output":
@@ -42,7 +42,7 @@ def _what(operation: str, kind: str | None) -> str:
 
 
 class Shares:
-    """Collects the times of processes, by any keys; times are in ns."""
+    """Collects the times of processes, which may have any keys. Times are in ns."""
 
     def __init__(self) -> None:
         self._all: dict[object, _One] = {}
@@ -61,7 +61,7 @@ class Shares:
         return key in self._all
 
     def waited(self, key: object, now: int) -> int:
-        """Returns how long the process has been in its operation; 0 if it is in none."""
+        """Returns how long the process has been in its operation, or 0 if it is in none."""
         self._last = max(self._last, now)
         since = self._all[key].since
         return 0 if since is None else now - since

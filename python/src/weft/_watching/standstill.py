@@ -128,8 +128,8 @@ def alone(
     verb: str, places: str, idents: Iterable[int], signals: bool, tokens: int, seconds: float
 ) -> bool:
     """Reports that ordinary code waits outside any run, on the calling thread. Returns true if the
-    extension must call again: either it is too early to report anything, or the thread, handler or
-    token that may still wake the code may go away.
+    extension must call again, because it is too early to report anything, or because the thread,
+    handler or token that may still wake the code may end.
 
     Args:
         places: the names of the places where the code waits, each with a space before it.
@@ -138,7 +138,7 @@ def alone(
         seconds: the time for which the code has waited.
     """
     if threading.current_thread().name.startswith("weft: "):
-        return False  # a thread of Weft itself, which waits for other threads to act
+        return False  # this is a helper thread, which waits for other threads to act
     loops = getattr(sys.modules.get("weft._backends.asyncio"), "running_loops", None)
     if loops is not None and loops():
         return True  # an event loop that waits for its sockets is not a standstill

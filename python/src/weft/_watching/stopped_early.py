@@ -12,8 +12,8 @@ _reported: set[str] = set()  #: the lines of the program that have been warned a
 
 
 def tell(why: Any) -> None:
-    """Warns, once for each line of the program. `why` says how the writing process ended; `why` has
-    the attributes of a NoResult.
+    """Warns, once for each line of the program. `why`, which has the attributes of a NoResult, says
+    how the writing process ended.
     """
     if why.where in _reported:
         return

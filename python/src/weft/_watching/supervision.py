@@ -1,5 +1,5 @@
-"""The events of supervisors, for `weft.observe.supervision`: each listener is called with each
-event.
+"""Passes the events of supervisors to `weft.observe.supervision`, which calls each listener with
+each event.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from weft.errors import BadUse
 
 __all__ = ["Supervised", "supervision", "tell"]
 
-_lock = threading.RLock()  # a signal handler may begin to listen meanwhile
+_lock = threading.RLock()  # the lock is re-entrant: a signal handler may add a listener
 _listeners: tuple[Callable[[Supervised], object], ...] = ()
 
 
@@ -21,7 +21,7 @@ class Supervised(NamedTuple):
     """An event in the life of a supervised process.
 
     The values of `event` are: "began": a life of the process has begun. "died": its OS process has
-    died. "stopped": by the supervisor's strategy it was killed because another process died.
+    died. "stopped": the supervisor's strategy has killed it because another process died.
     "recycled": it has ended in order to begin anew. "ended": it returned, failed or was cancelled.
     "given up": its supervisor does not start it again.
     """
@@ -32,7 +32,8 @@ class Supervised(NamedTuple):
     life: int  #: 1 for its first life
     pause: float = 0.0  #: seconds until its next life
     error: BaseException | None = None  #: the ProcessDied, or the exception that ended it
-    lost: tuple[tuple[str, Any], ...] = ()  #: the values in hand by plain reads: (channel, value)
+    #: the values that plain reads had given to the process: (channel, value)
+    lost: tuple[tuple[str, Any], ...] = ()
 
     def __str__(self) -> str:
         return f"{self.process}: {self.event} (life {self.life})"
@@ -45,7 +46,7 @@ def supervision(tell: Callable[[Supervised], object]) -> Iterator[None]:
     `tell` is logged.
 
     Raises:
-        BadUse: `tell` cannot be called.
+        BadUse: `tell` is not callable.
     """
     if not callable(tell):
         raise BadUse(f"supervision: give it a function of one event, not {tell!r}")

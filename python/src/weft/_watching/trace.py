@@ -6,8 +6,8 @@ Invariants
   ends, and when the interpreter exits. A killed program loses at most the last block.
 - A file whose last line is cut off can be read.
 - The lines of one thread are in order. Of the lines of two threads, the line of the later event may
-  be written first. The lines of another OS process (with "pid") come in pieces, later than their
-  events happened (rule 14.7). read() sorts all lines by their times, which are times of one clock.
+  be written first. The lines of another OS process (with "pid") come in pieces, some time after
+  their events (rule 14.7). read() sorts all lines by their times, which are times of one clock.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from weft._watching import verdict as _verdict
 from weft.errors import BadUse, WeftWarning
 
 SCHEMA = 1
-_BLOCK = 512  # lines
+_BLOCK = 512  # the number of lines in a block
 
 
 class Recorder(abc.ABC):
@@ -59,8 +59,8 @@ class Recorder(abc.ABC):
         if what == "lent":
             return
         if what in ("start", "end", "left") or key not in self._names:
-            # The name is looked up again at the end: an index is added to a path only when a second
-            # process of that name is started.
+            # The name is determined again at the end, because a path gets an index only when a
+            # second process of that name is started.
             self._names[key] = self._named(process)
         fields: dict[str, Any] = {"t": now, "e": what, "id": key, **self._names[key]}
         if operation is not None:
@@ -101,8 +101,8 @@ class Recorder(abc.ABC):
 
 
 class Trace(Recorder):
-    """Writes events to a file from `start()` to `close()`, also the events of other OS processes,
-    as they come.
+    """Writes events to a file from `start()` to `close()`, including the events of other OS
+    processes.
     """
 
     kind = "trace"
@@ -113,25 +113,27 @@ class Trace(Recorder):
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         except OSError as error:
             raise BadUse(f"trace: cannot write {os.fspath(path)}: {error.strerror}") from None
-        from json import JSONEncoder  # imported here, since only programs that trace need this
+        from json import JSONEncoder  # imported late: only programs that trace need this
 
         self._encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
         self._lines: list[str] = []
-        self._lock = threading.RLock()  # re-entrant: a finaliser may put a line while one is put
+        # re-entrant: a finaliser may add a line while another line is being added
+        self._lock = threading.RLock()
         super().__init__(_native._steady_ns())
         self._pid = os.getpid()
-        self._sources: dict[tuple[int, int], int] = {}  # OS processes, numbered from 1 on
+        self._sources: dict[tuple[int, int], int] = {}  # OS processes, numbered from 1
         # Pid → the processes that run there: id → path.
         self._running: dict[int, dict[int, str]] = {}
         self._lost: set[int] = set()  # pids
         self._path = os.fspath(path)
-        self._full: OSError | None = None  # the error of the last write: nothing more is written
+        # the error of the last write, after which nothing more is written
+        self._full: OSError | None = None
         self._put(
             {"weft_trace": SCHEMA, "version": _native.version, "clock": "steady", "unit": "ns"}
         )
 
     def __del__(self) -> None:
-        # the file is open if a signal handler raised before start(), or in close()
+        # the file is still open if a signal handler raised before start(), or in close()
         if self._file >= 0:
             os.close(self._file)
 
@@ -141,7 +143,7 @@ class Trace(Recorder):
         _observers.begin_everywhere(self)
 
     def close(self) -> None:
-        """Writes what is left, and ends the trace. A second call does nothing."""
+        """Writes the remaining lines, and ends the trace. A second call does nothing."""
         try:
             _observers.remove(self._event)
             atexit.unregister(self.close)
@@ -262,7 +264,7 @@ def tracing(path: str | os.PathLike[str]) -> Iterator[None]:
     finally:
         try:
             trace.close()
-        except BaseException:  # a signal handler raised: the clean-up below is still to be done
+        except BaseException:  # a signal handler raised, and the clean-up below is still to be done
             trace.close()
             raise
 
@@ -276,10 +278,10 @@ class Totals(NamedTuple):
     name: str
     operations: int  #: operations that committed
     withdrawn: int  #: operations that a cancellation withdrew
-    ended: int  #: operations that met the end of their channel, or bad use
-    waited_reading: float  #: seconds
-    waited_writing: float  #: seconds
-    waited: float  #: seconds, in all
+    ended: int  #: operations that ended with the end of their channel, or with bad use
+    waited_reading: float  #: seconds of waiting to read
+    waited_writing: float  #: seconds of waiting to write
+    waited: float  #: seconds of waiting, in all
 
 
 class Summary(NamedTuple):
@@ -322,11 +324,12 @@ def _is_event(event: Any) -> bool:
     )
 
 
-_IN_MEMORY = 8  #: about how many times as much memory a trace takes as its file has bytes
+_IN_MEMORY = 8  #: the memory of a trace is about this many times the size of its file
 
 
 def _most() -> int:
-    """Returns the largest trace, in bytes, whose events this machine's memory holds."""
+    """Returns the size, in bytes, of the largest trace whose events fit into this machine's
+    memory."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _IN_MEMORY
     except (AttributeError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""Where the time goes, in one sentence (rules 14.11, 14.12): `weft top`, `weft trace`,
+"""Says in one sentence where the time goes (rules 14.11, 14.12), for `weft top`, `weft trace` and
 `measuring()`.
 
 The *weight* of a process is the share of time in which it waits for no other process: it is busy,
@@ -6,7 +6,7 @@ or waits for time or for io. Processes without weight wait for those that have w
 through others. So the bottleneck is the process with the most weight, among those that are busy or
 for which another process waits.
 
-- Processes of one name (`worker[0]`, `worker[1]`, …) that do the same are taken together.
+- Processes of one name (`worker[0]`, `worker[1]`, …) that do the same form a group.
 - All processes whose weight is within a tenth of the largest are named.
 - If many processes compute a little each, and together fill one processor, the verdict names the
   scheduler.
@@ -24,15 +24,15 @@ from typing import NamedTuple
 
 NEAR = 0.9  #: a process with at least this share of the largest weight is named too
 LIGHT = 0.3  #: a process below this weight is not a bottleneck
-_WAITS = 0.25  #: a sentence says that a neighbour waits if it waits for this share of the time
-_ALIKE = 0.2  #: weights of processes that are taken together differ by at most this
-_FULL = 0.75  #: a processor is full from this share of its time on
-_ONE = 1.1  #: a sum of busy shares up to this is that of one scheduler
+_WAITS = 0.25  #: the sentence mentions a neighbour that waits for at least this share of the time
+_ALIKE = 0.2  #: the weights of the processes of a group differ by at most this
+_FULL = 0.75  #: a processor counts as full from this share of its time on
+_ONE = 1.1  #: a sum of busy shares up to this may be that of one scheduler
 
 
 @dataclass
 class Node:
-    """A process, by shares of the time (0 to 1)."""
+    """A process, with its shares of the time (0 to 1)."""
 
     path: str
     busy: float = 0.0
@@ -95,7 +95,7 @@ class _Group:
         return len(self.members) > 1
 
     def does(self) -> str:
-        """Returns the parts of the weight in words, such as "busy 96 %"."""
+        """Describes the parts of the weight in words, such as "busy 96 %"."""
         parts = [
             f"{word} {percent(self.mean(of))}"
             for of, word in (("busy", "busy"), ("time", "waits for time"), ("io", "waits for io"))
@@ -110,7 +110,7 @@ class _Group:
 
     @property
     def outside(self) -> bool:
-        """Whether the group waits for something that is not a process, rather than computes."""
+        """Whether the group mainly waits for something that is not a process."""
         idle = self.mean("time") + self.mean("io")
         cpus = [m.cpu for m in self.members if m.cpu is not None]
         if len(cpus) == len(self.members):
@@ -148,7 +148,7 @@ def _groups(nodes: Iterable[Node]) -> list[_Group]:
     return groups
 
 
-def _press(groups: list[_Group]) -> None:
+def _set_pressure(groups: list[_Group]) -> None:
     """Sets `before` and `behind` of each group: how long its neighbours wait for it."""
     readers: dict[str, list[_Group]] = defaultdict(list)
     writers: dict[str, list[_Group]] = defaultdict(list)
@@ -170,7 +170,7 @@ def verdict(nodes: Iterable[Node]) -> Verdict:
     if not nodes:
         return Verdict("nothing", (), "nothing runs here")
     groups = _groups(nodes)
-    _press(groups)
+    _set_pressure(groups)
     # A process that sleeps and for which no other process waits is not a bottleneck: it may be a
     # clock.
     heavy = [
@@ -198,7 +198,7 @@ def verdict(nodes: Iterable[Node]) -> Verdict:
 
 
 def _crowded(nodes: list[Node], top: list[_Group], most: float) -> Verdict | None:
-    """Returns the verdict if many processes, with a little work each, share one processor;
+    """Returns the verdict if many processes, each with a little work, share one processor;
     otherwise None.
     """
     by: dict[object, list[Node]] = defaultdict(list)

@@ -1,6 +1,6 @@
 """The visitor's part of a look from outside (rules 14.9, 14.10): finds a program's socket (its
-door), asks, and puts together the answers of several OS processes. `weft ps` and `weft top` print
-the result.
+door), asks questions, and combines the answers of several OS processes. `weft ps` and `weft top`
+print the result.
 
     doors() ──► the programs of this user        Visit(pid).ask() ──► one OS process's answer
     look(pid) ──► this OS process and those that it has started ──► Network
@@ -26,12 +26,12 @@ from weft._watching import far_ends as _far_ends
 from weft._watching import verdict as _verdict
 from weft._watching.look_frames import ANSWER, BadMessage, Reader, message
 
-PATIENCE = 3.0  #: seconds after the interval for which an answer is awaited
-AT_ONCE = 8  #: how many visitors a program answers at once (kAtOnce in runtime/door.cpp)
+PATIENCE = 3.0  #: how many seconds to wait for an answer after the interval
+AT_ONCE = 8  #: how many visitors a program answers at the same time (kAtOnce in runtime/door.cpp)
 
 
 class NoLook(Exception):
-    """Raised if a program cannot be looked at; the text says why, and what to do."""
+    """Raised if a program cannot be looked at. The text says why, and what to do."""
 
     def __init__(self, text: str, pid: int | None = None) -> None:
         super().__init__(text)
@@ -90,8 +90,8 @@ def doors() -> list[int]:
 
 
 def _answers(at: Path) -> bool:
-    """Returns whether a program listens at this socket, perhaps in a container whose processes are
-    not seen here.
+    """Returns whether a program listens at this socket. It may be in a container whose processes
+    are not visible here.
     """
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(0.2)
@@ -102,12 +102,12 @@ def _answers(at: Path) -> bool:
     return True
 
 
-# --- what the system says -------------------------------------------------------------------------
+# --- facts from the system ------------------------------------------------------------------------
 
 
 def _stat(pid: int | str, *more: object) -> tuple[str, list[str]] | None:
     """Returns the name of an OS process, or of its thread (`"task", tid`), and the fields after the
-    name; None if there is no such process.
+    name; None if the process does not exist.
     """
     try:
         text = Path("/proc", str(pid), *map(str, more), "stat").read_text(errors="replace")
@@ -117,9 +117,7 @@ def _stat(pid: int | str, *more: object) -> tuple[str, list[str]] | None:
 
 
 def has_ended(pid: int) -> bool:
-    """Returns whether the OS process has ended. An OS process has ended even if its parent has not
-    waited for it yet.
-    """
+    """Returns whether the OS process has ended, even if its parent has not waited for it yet."""
     found = _stat(pid)
     return found is None or found[1][0] in "ZX"
 
@@ -336,7 +334,7 @@ class Row:
     kind: str
     now: str
     seconds: float  #: how long the process has been in its state
-    #: Whether it was in this state already at the first look, so that `seconds` may be too small.
+    #: Whether it was already in this state at the first look, so that `seconds` may be too small.
     before: bool
     where: str  #: what the process does: "read 'c' at shop.py:12"
     share: dict[str, float]
@@ -431,7 +429,7 @@ def family(pid: int) -> list[int]:
 
 
 class Looking:
-    """Looks at a program, as often as wanted.
+    """Looks at a program, any number of times.
 
     Raises:
         NoLook: the program cannot be looked at.
@@ -507,7 +505,7 @@ def together(
     root: int, answers: dict[int, dict[str, Any]], silent: list[str], before: dict[int, Used | None]
 ) -> Network:
     """Returns the answers of several OS processes as one network. A process that waits for its call
-    in another OS process is shown once: as the call, with the state that the call has there.
+    in another OS process is shown once, as the call, with the call's state there.
 
     Raises:
         NoLook: an answer lacks what this version of Weft needs.
@@ -583,8 +581,8 @@ def _together(
 
 
 def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) -> dict[int, str]:
-    """Returns the paths of the processes of OS process `pid`, by number. In a host a process
-    outside all calls is Weft's own.
+    """Returns the paths of the processes of OS process `pid`, by number. A process of a host that
+    is outside all calls is one of Weft's own.
     """
     calls = {int(number): found for number, found in answer["calls"].items()}
     up = {one["id"]: one["parent"] for one in answer["processes"]}
@@ -660,7 +658,7 @@ def _row(
 
 def _os_process(pid: int, answer: dict[str, Any], before: Used | None) -> OsProcess:
     program = " ".join(answer["program"]) or "?"
-    if "os" in answer:  # it is on another machine, and was measured there
+    if "os" in answer:  # the OS process is on another machine, and was measured there
         its = answer["os"]
         return OsProcess(pid, program, its["cpu"], its["memory"], answer["version"])
     now = used(pid)
@@ -681,7 +679,7 @@ def look(pid: int, interval: float = 0.1, most: int = 2_000) -> Network:
 
 
 def where_lines(rows: Iterable[Row], here: int) -> list[str]:
-    """Returns a line for each process, in the form of Ctrl-C's list."""
+    """Returns a line for each process, in the form of the list that Ctrl-C prints."""
     return [
         f"{row.path}: {row.where}" + ("" if row.pid == here else f" in OS process {row.pid}")
         for row in rows

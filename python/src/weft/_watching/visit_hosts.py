@@ -1,7 +1,7 @@
-"""Makes one network, for `weft top nats://…` and `weft view nats://…`, of what the hosts of a
-network have told about their OS processes (_commands/host_observed.py).
+"""Combines the reports of hosts about their OS processes (_commands/host_observed.py) into one
+network, for `weft top nats://…` and `weft view nats://…`.
 
-Invariant: the numbers of OS processes are unique in the network. pid_there() gives the pid, which
+Invariant: the numbers of OS processes are unique in the network. pid_there() returns the pid that
 the system of the host knows.
 """
 
@@ -12,31 +12,32 @@ from typing import Any
 
 from weft._watching import visit as _visit
 
-_FAR = 22  # the bits of a pid on Linux; above them stands the number of the host, from 1 on
+# the bits of a pid on Linux; the bits above them contain the number of the host, from 1 on
+_FAR = 22
 
 
 def pid_there(pid: int, host: str) -> int:
     """Returns the pid that the system of the host knows. A Network gives the OS processes of hosts
-    other numbers, since two hosts may have the same pid. Without a host: `pid`.
+    other numbers, since two hosts may have the same pid. Without a host, returns `pid`.
     """
     return pid & ((1 << _FAR) - 1) if host else pid
 
 
 def shown(pid: int, host: str) -> str:
-    """Returns the pid of an OS process, for people; with the host, if it is one of a network."""
+    """Returns the pid of an OS process in a form for people, with its host if it has one."""
     return f"{pid_there(pid, host)} on {host}" if host else str(pid)
 
 
 def of_hosts(
     told: dict[str, dict[str, Any]], numbers: Mapping[str, int] | None = None
 ) -> _visit.Network:
-    """Returns what the hosts of a network have told (_commands/host_observed.py), as one network. The
-    paths of processes begin with the name of their host.
+    """Returns the reports of the hosts of a network (_commands/host_observed.py) as one network.
+    The paths of processes begin with the name of their host.
 
     Args:
-        told: what each host has told, by the host's name.
-        numbers: a number from 1 on for each host; it stands in the numbers of the host's OS
-            processes. None: the hosts are numbered in this order.
+        told: the report of each host, by the host's name.
+        numbers: a number from 1 on for each host, which becomes part of the numbers of the host's
+            OS processes. None: the hosts are numbered in this order.
 
     Raises:
         _visit.NoLook: an answer lacks what this version of Weft needs.
@@ -62,7 +63,8 @@ def of_hosts(
     own = {numbers[name] << _FAR | int(of.get("own", 0)) for name, of in told.items()}
     rows = []
     for row in network.rows:
-        if row.pid in own and _OBSERVES in row.path:  # the process that has answered the look
+        # this process is the one that has answered the look
+        if row.pid in own and _OBSERVES in row.path:
             continue
         row.host = names[row.pid]
         row.path = f"{row.host}:{row.path}"
@@ -87,8 +89,8 @@ def of_hosts(
 
 
 def _forget_unknown(network: _visit.Network) -> None:
-    """Forgets the rates that no host knows. Values are counted where the channel was made, and the
-    program that made it may be no host: then each host has seen nothing pass, and none has both
+    """Removes the rates that no host knows. Values are counted where the channel was made, and the
+    program that made it may not be a host: then each host has seen nothing pass, and none has both
     sides.
     """
     unknown = set()

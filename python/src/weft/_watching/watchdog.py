@@ -1,6 +1,6 @@
 """The watchdog names a process that hogs its scheduler (rules 7.7, 14.1).
 
-A helper thread looks, twice within the limit, at the step that every scheduler runs. A step lasts
+A helper thread checks, twice within the limit, the step that every scheduler runs. A step lasts
 from one operation at which a process parks to the next. If the present step has lasted longer than
 `limit`, the process has kept all other processes of its scheduler waiting; it is reported once for
 that step. Each other OS process of the program has a watchdog of its own (rule 14.7), whose hogs
@@ -88,7 +88,7 @@ class Watchdog:
         finally:
             try:
                 self._end()
-            except BaseException:  # a signal handler raised
+            except BaseException:  # raised by a signal handler
                 self._end()
                 raise
 
@@ -126,7 +126,7 @@ class Watchdog:
             _native._helper_thread(False)
 
     def look(self, now_ns: int | None = None) -> None:
-        """Looks once. `now_ns` is the time of the steady clock; None: the clock is read."""
+        """Checks once. `now_ns` is the time of the steady clock; None: the clock is read."""
         now = _native._steady_ns() if now_ns is None else now_ns
         running = _native._running_steps()
         self._reported &= {step for _, _, step, _ in running}
@@ -155,7 +155,7 @@ class Watchdog:
             )
 
     def _host_ended(self, pid: int) -> None:
-        """Does nothing, since no process of that OS process hogs its scheduler any more."""
+        """Does nothing, since no process of that OS process hogs its scheduler any longer."""
 
 
 def _hog(process: Any, seconds: float, thread: int) -> Hog:
@@ -183,7 +183,7 @@ def watchdog(limit: float = 0.1, report: Callable[[Hog], object] | None = None) 
     `limit` seconds.
 
     Args:
-        limit: the allowed seconds from one return to the scheduler to the next.
+        limit: the longest allowed time, in seconds, from one return to the scheduler to the next.
         report: called on the watchdog's thread with a :class:`Hog`, once for each incident; None: a
             WeftWarning.
     Raises:

@@ -164,7 +164,7 @@ async def select_if(
 
 @process
 async def generate(out: Writer[Any], value: Any) -> None:
-    """Writes `value` for ever."""
+    """Writes `value` forever."""
     while True:
         await out.write(value)
 
@@ -187,7 +187,7 @@ async def from_iterable(out: Writer[Any], values: Iterable[Any]) -> None:
 
 @process
 async def black_hole(source: Reader[Any]) -> None:
-    """Reads for ever."""
+    """Reads forever."""
     async for _ in source:
         pass
 
@@ -243,7 +243,7 @@ async def parallel_delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> No
 @process
 async def dynamic_delta(source: Reader[Any], outs: Reader[Writer[Any]]) -> None:
     """Writes each value to every writer that it has received on `outs` so far. Writers whose
-    readers are gone are dropped.
+    readers have gone are dropped.
 
     It ends when `source` retires. If `outs` retires, no more writers come.
     """
@@ -282,7 +282,8 @@ async def deparaplex(source: Reader[Sequence[Any]], outs: Sequence[Writer[Any]])
 
 
 async def _merge(sources: Sequence[Reader[Any]], out: Writer[Any], tag: bool) -> None:
-    # without sources it ends at once; otherwise a select ends with the last source (rule 5.6)
+    # without sources the process ends at once; otherwise a select ends with the last source (rule
+    # 5.6)
     while sources:
         index, value = await select(*sources)
         await out.write((index, value) if tag else value)
@@ -304,7 +305,7 @@ async def multiplex(sources: Sequence[Reader[Any]], out: Writer[tuple[int, Any]]
 
 @process
 async def paraplex(sources: Sequence[Reader[Any]], out: Writer[tuple[Any, ...]]) -> None:
-    """Writes tuples of one value from every reader. It ends when the first of them retires."""
+    """Writes tuples of one value from each reader. It ends when the first of them retires."""
     while True:
         values: list[Any] = [None] * len(sources)
         waiting = [True] * len(sources)
@@ -416,8 +417,8 @@ async def regular(out: Writer[Any], value: Any, seconds: float) -> None:
 
 @process
 async def regulate(source: Reader[Any], out: Writer[Any], seconds: float) -> None:
-    """Writes once every `seconds` the last value that it has read: more or less often than values
-    come.
+    """Writes every `seconds` the last value that it has read, whether values come more often or
+    less often.
 
     The first value is written when it comes. The process ends when `source` retires.
     """
@@ -425,7 +426,8 @@ async def regulate(source: Reader[Any], out: Writer[Any], seconds: float) -> Non
     await out.write(value)
     due = now() + seconds
     while True:
-        # checked here, since a ready guard takes precedence over an expired timer (rule 5.7)
+        # the time is checked here, since a ready guard takes precedence over an expired timer (rule
+        # 5.7)
         if now() >= due:
             await out.write(value)
             due = max(due + seconds, now())
@@ -450,8 +452,8 @@ def _span(who: str, seconds: object, longest: float) -> None:
 
 @process
 async def batch(source: Reader[Any], out: Writer[list[Any]], n: int, seconds: float = _inf) -> None:
-    """Writes lists of `n` values. A list with fewer values goes out `seconds` after its first value
-    was read, or when `source` retires (rule 20.1). No list is empty.
+    """Writes lists of `n` values. A list with fewer values is written `seconds` after its first
+    value was read, or when `source` retires (rule 20.1). No list is empty.
 
     Raises BadUse if n < 1 or seconds <= 0. Rx has this as `buffer`.
     """
@@ -461,7 +463,8 @@ async def batch(source: Reader[Any], out: Writer[list[Any]], n: int, seconds: fl
         values = [await source.read()]
         due = now() + seconds
         ended = False
-        # checked here, since a ready guard takes precedence over an expired timer (rule 5.7)
+        # the time is checked here, since a ready guard takes precedence over an expired timer (rule
+        # 5.7)
         while len(values) < n and (left := due - now()) > 0:
             try:
                 index, value = await select(source, after(left), ended="raise")
@@ -479,7 +482,7 @@ async def batch(source: Reader[Any], out: Writer[list[Any]], n: int, seconds: fl
 async def rate_limit(
     source: Reader[Any], out: Writer[Any], n: int, seconds: float, burst: int = 1
 ) -> None:
-    """Writes each value, but in any `seconds` at most n + burst - 1 of them: one each seconds / n,
+    """Writes each value, but at most n + burst - 1 of them in any `seconds`: one every seconds / n,
     and after a pause up to `burst` at once (rule 20.2).
 
     Raises BadUse if n < 1, burst < 1, or `seconds` is not above 0 and finite. The algorithm is the
@@ -490,12 +493,13 @@ async def rate_limit(
     _span("rate_limit", seconds, 1e300)
     each = seconds / n
     ahead = (burst - 1) * each
-    due = now()  # when the bucket will be full again
+    due = now()  # when the bucket will next be full
     async for value in source:
         if (wait := due - ahead - now()) > 0:
             await sleep(wait)
         await out.write(value)
-        due = max(due, now()) + each  # counted from when the value went, also to a slow reader
+        # counted from the time of the write, which a slow reader may delay
+        due = max(due, now()) + each
 
 
 @process
@@ -516,10 +520,10 @@ async def keyed_pool(
     capacity: int = 0,
 ) -> None:
     """Runs `n` processes `worker(reader, out)`, and gives each value to the one that
-    hash(key(value)) says: values of one key reach one worker, in order (rule 20.3).
+    hash(key(value)) selects: values of one key reach one worker, in order (rule 20.3).
 
-    Before each worker up to `capacity` values wait. The pool ends when `source` has retired and all
-    workers have ended. A worker's failure is the pool's. Raises BadUse if n < 1 or `capacity` is
+    Up to `capacity` values wait for each worker. The pool ends when `source` has retired and all
+    workers have ended. The pool fails if a worker fails. Raises BadUse if n < 1 or `capacity` is
     not a capacity of a channel.
     """
     _count("keyed_pool", "n", n)
@@ -537,10 +541,11 @@ async def broadcast(
     """Writes each value to every writer that has come by `joins`, from then on (rule 20.4). A
     reader leaves by retiring its end.
 
-    How far a reader may be behind is the capacity of its own channel. Where that is full, the
-    process waits (`slow="wait"`), or poisons the channel, so that the reader gets Poisoned, and goes
-    on without it (`slow="cut_off"`). For a reader whose channel has overflow="drop_oldest" neither
-    happens. The process ends when `source` retires. Raises BadUse if `slow` is something else.
+    A reader may be behind by as many values as the capacity of its own channel. If that channel is
+    full, the process waits (`slow="wait"`); or it poisons the channel, so that the reader gets
+    Poisoned, and goes on without the reader (`slow="cut_off"`). A channel with
+    overflow="drop_oldest" is never full in this sense. The process ends when `source` retires.
+    Raises BadUse if `slow` is something else.
     """
     if slow not in ("wait", "cut_off"):
         raise _BadUse(f'broadcast: slow must be "wait" or "cut_off", not {slow!r}')

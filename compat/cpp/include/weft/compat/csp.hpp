@@ -5,8 +5,8 @@
 //
 // What differs
 //  - an operation on a poisoned channel throws poison_exception in the writer too; a process that
-//    this exception leaves has ended; the poison spreads where processes pass it on themselves, and
-//    out of a par inside a process
+//    this exception leaves has ended; the poison spreads only where processes pass it on
+//    themselves, and from a par inside a process
 //  - end_read ends the extended read; end_read without start_read throws std::logic_error
 //  - alt takes the value when it selects, and the next read() of that end returns it, so the writer
 //    goes on at the select
@@ -68,7 +68,7 @@ struct overwrite_oldest_buffer : chan_data_store<T> {
   explicit overwrite_oldest_buffer(weft::detail::Count size)
       : chan_data_store<T>(size, weft::Overflow::drop_oldest) {}
 };
-// When the buffer is full, a new value replaces the value that entered last.
+// When the buffer is full, a new value replaces the most recent one.
 template <class T>
 struct overwriting_buffer : chan_data_store<T> {
   explicit overwriting_buffer(weft::detail::Count size)
@@ -314,9 +314,9 @@ class par : public process {
   template <class I>
   par(I first, I last, detail::Here at = detail::Here::now()) : procs_(first, last), at_(at) {}
 
-  // Runs the processes. Throws what a process threw, and weft::Deadlock. A poison_exception ends
-  // its process; when all have ended, a par inside a process throws it again (the strongest), so
-  // that a par_write or par_for of a poisoned channel ends its caller.
+  // Runs the processes. Throws the exception of a process, or weft::Deadlock. A poison_exception
+  // ends its process; when all have ended, a par inside a process throws it again (the strongest),
+  // so that a par_write or par_for of a poisoned channel ends its caller.
   void run() override {
     struct Quiet {
       proc* f;
@@ -341,8 +341,8 @@ class par : public process {
     std::vector<Thread> ps;
     ps.reserve(mine.size());
     for (proc& p : mine) ps.push_back(weft::thread(Quiet{&p, &poison}, at_));
-    // The report is printed at once, since a process that is declared noexcept ends the program
-    // when it is cancelled, and Deadlock would never be seen.
+    // The report is printed at once, because a process that is declared noexcept ends the program
+    // when it is cancelled, and Deadlock would never be caught.
     weft::RunOptions o;
     o.deadlocked = [](const std::string& report) noexcept {
       std::fprintf(stderr, "%s\n", report.c_str());
@@ -461,7 +461,7 @@ struct Together final : Guard {
 };
 }  // namespace detail
 
-// Gives the time of the run, which may be virtual. A timer's alarm is a guard of a choice.
+// Returns the time of the run, which may be virtual. A timer's alarm is a guard of a choice.
 class timer : public guard {
  public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -529,7 +529,7 @@ class alting_barrier : public barrier, public guard {
     for (unsigned int i = 0; i < n; ++i) state_->enrol();
     return std::vector<alting_barrier>(n, *this);
   }
-  // Resigns this party for good; the overload resigns each of the given parties.
+  // Resigns this party permanently; the overload resigns each of the given parties.
   void contract() const { state_->resign(); }
   void contract(const std::vector<alting_barrier>& those) const {
     for (const auto& b : those) b.state_->resign();

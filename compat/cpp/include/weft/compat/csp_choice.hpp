@@ -141,7 +141,7 @@ class alt {
     try {
       chosen = static_cast<std::size_t>(weft::detail::select_in_thread(set, engine, at).index);
     } catch (const detail::GuardSet::Ended& e) {
-      chosen = e.at;  // the next read reports how the channel ended
+      chosen = e.at;  // the next read reports the channel's end
     }
     if (fair) state_->next = (index[chosen] + 1) % n;
     return static_cast<int>(index[chosen]);
@@ -160,8 +160,8 @@ class choice {
     for (const auto& [g, when, f] : list) add(g, when, f);
   }
   void operator()(detail::Here at = detail::Here::now()) {
-    // A choice is made anew in each round of a loop, so it begins at a random guard, in order to be
-    // fair nevertheless.
+    // A loop makes a new choice in each round. To be fair nevertheless, a choice begins at a random
+    // guard.
     const std::size_t first = (weft::detail::Rotations::mine().random() >> 33) % guards_.size();
     std::rotate(guards_.begin(), guards_.begin() + static_cast<std::ptrdiff_t>(first),
                 guards_.end());

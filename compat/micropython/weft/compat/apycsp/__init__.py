@@ -1,4 +1,4 @@
-"""The names and manners of aPyCSP and uaPyCSP. Write `from weft.compat.apycsp import *` in place
+"""The names and behaviour of aPyCSP and uaPyCSP. Write `from weft.compat.apycsp import *` in place
 of `from apycsp import *`."""
 
 from ... import _proc
@@ -36,8 +36,8 @@ class ChannelReadEnd(ReadEnd):
 
 
 class ChannelWriteEnd(End):
-    """`cout(v)` writes when it is awaited, or when a Parallel runs it; an end has at most one value
-    under way."""
+    """`cout(v)` writes when it is awaited, or when a Parallel runs it; an end has at most one
+    pending value."""
 
     value = None
 
@@ -103,7 +103,7 @@ class Alternative(AnyAlternative):
 class Process(_proc.Process):
     """A process. It may also be awaited, and then runs within the process that awaits it."""
 
-    def __getattr__(self, what):  # a missing result is None too, not a NoResult
+    def __getattr__(self, what):  # a missing result is None, not a NoResult
         return self.value if what == "result" else super().__getattr__(what)
 
     def __iter__(self):
@@ -138,7 +138,7 @@ def process(function=True, verbose_poison=False):
 
 
 class _Left(Exception):
-    """The poison that has left an awaitable that is no @process. It ends the Parallel."""
+    """Stands for poison that has left an awaitable other than a @process. It ends the Parallel."""
 
 
 @weft.process
@@ -162,7 +162,7 @@ def _flat(things, out):
 
 async def Parallel(*processes):
     """Runs processes and other awaitables together. Raises PoisonException if an awaitable that is
-    no process was poisoned.
+    not a process was poisoned.
     """
     try:
         return await weft.Parallel(_flat(processes, []))

@@ -1,4 +1,4 @@
-"""The names and manners of PyCSP-locksharing and uPyCSP. Write `from weft.compat.pycsp_locks
+"""The names and behaviour of PyCSP-locksharing and uPyCSP. Write `from weft.compat.pycsp_locks
 import *` in place of `from pycsp import *`."""
 
 from ... import _proc

@@ -1,9 +1,9 @@
-"""The parts that the layers for aPyCSP and for PyCSP-locksharing share: both have one read end and
-one write end to a channel, poison without strength, and alternatives that take the first ready
+"""The parts that the layers for aPyCSP and for PyCSP-locksharing share: in both, a channel has one
+read end and one write end, poison without strength, and alternatives that take the first ready
 guard.
 
 Invariants
-- A channel keeps its two native ends for as long as it lives: nothing but poison ends it.
+- A channel keeps its two native ends for as long as it lives: only poison ends it.
 - The guard that a select returns is the object that the alternative was given.
 """
 
@@ -146,7 +146,7 @@ class AnyAlternative:
     """A choice between guards. If several are ready, the first in the list is taken.
 
     Raises:
-        BadUse: there is no guard, or one of the objects is no guard.
+        BadUse: there is no guard, or one of the objects is not a guard.
     """
 
     def __init__(self, *guards: Any) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 __all__ = ["argparser", "avg", "handle_common_args"]
 
 argparser = argparse.ArgumentParser()
-argparser.add_argument("-v", action="store_true", help="nothing: pytest's, passed over")
+argparser.add_argument("-v", action="store_true", help="no effect: accepted for pytest")
 argparser.add_argument(
     "-u",
     "--uvloop",
     action="store_true",
-    help="nothing here: Weft's own scheduler runs the processes",
+    help="no effect: Weft's own scheduler runs the processes",
 )
 
 

@@ -28,7 +28,7 @@ from weft.errors import BadUse, Cancelled, Deadlock
 
 __all__ = ["current", "enter", "leave", "left_by", "spawn"]
 
-# The running process of a compatibility layer; None in ordinary code.
+# The compatibility layer's running process; None in ordinary code.
 current: contextvars.ContextVar[Any] = contextvars.ContextVar("current", default=None)
 
 
@@ -45,10 +45,10 @@ _opening = threading.Lock()
 
 def enter(backend: Any) -> None:
     """Opens a group for ordinary code. For a backend other than threads, also starts a thread
-    process in it that runs what is spawned on that backend. A second call does nothing.
+    process in it that runs the processes spawned on that backend. A second call does nothing.
 
     Raises:
-        BadUse: another thread that is no process is in a session.
+        BadUse: another thread that is not a process is in a session.
     """
     global _session
     stop_at_run()
@@ -98,8 +98,8 @@ def spawn(backend: Any, natives: list[Any]) -> None:
 
 
 def leave(error: BaseException | None = None) -> None:
-    """Waits for the spawned processes. `error` is the exception that ends the block, unless that is
-    a quiet end.
+    """Waits for the spawned processes. `error` is the exception that ends the block, unless the
+    block ends quietly.
 
     Raises:
         the failure of a spawned process; Deadlock.
@@ -128,7 +128,7 @@ def _at_exit() -> None:
 
 
 def left_by(error: Cancelled) -> None:
-    """Called when a cancellation has reached an operation. In the main program the cancellation
+    """Handles a cancellation that has reached an operation. In the main program the cancellation
     stands for a failure or a deadlock, which is raised."""
     if current.get() is None:
         leave(error)

@@ -2,8 +2,8 @@
 // (mcu/DRIVERS.md, rule M25).
 //
 // The first edge raises an interrupt, which turns the pin's interrupt off and posts an event. The
-// pin goes on to latch edges. The action of the event looks at the latch: a latch that stayed clear
-// since the last look says that the level has not changed since then. So a change costs one
+// pin goes on latching edges. The action of the event checks the latch: if the latch has stayed
+// clear since the last check, the level has not changed since then. So a change costs one
 // interrupt, however often the contact bounces.
 //
 //   RESTING ──first edge: on_interrupt()──► BOUNCING ──no edge for `quiet`: look()──► RESTING
@@ -29,8 +29,8 @@ struct PinEdge {
   std::uint32_t level;
 };
 
-// Writes each change of a pin into a channel once the pin has been quiet. N is the number of
-// changes that wait while no process reads; a power of two.
+// Writes each change of a pin into a channel once the pin has been quiet. N, a power of two, is the
+// maximum number of changes that wait while no process reads.
 template <std::uint32_t N = 4>
 class PinEdges {
  public:
@@ -75,7 +75,7 @@ class PinEdges {
 
   // Returns the number of changes that found no room and that no process will read.
   std::uint32_t lost() const noexcept { return WEFT_PEEK(lost_); }
-  // Returns how often edges came and the level was the old one when the pin was quiet again.
+  // Returns how often edges came but the level was unchanged when the pin was quiet again.
   std::uint32_t glitches() const noexcept { return WEFT_PEEK(glitches_); }
 
  private:
@@ -110,12 +110,12 @@ class PinEdges {
       p->level_ = level;
       p->refused_ = false;
     } else {
-      if (p->port_.ended()) return WEFT_DONE;  // nobody reads: the interrupt stays off
+      if (p->port_.ended()) return WEFT_DONE;  // no process reads: the interrupt stays off
       p->refused_ = true;
       p->look_again();
       return WEFT_DONE;
     }
-    // The latch is not cleared here: an edge since the look above raises the interrupt now.
+    // The latch is not cleared here: an edge since the check above raises the interrupt now.
     WEFT_REG_SET(p->enable_) = p->edges();
     return WEFT_DONE;
   }

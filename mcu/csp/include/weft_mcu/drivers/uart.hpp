@@ -6,7 +6,7 @@
 //              └──interrupt, if the FIFO was full──► Port `room` ──► send()
 //
 // Invariants
-//  1 The receive interrupts are never cleared by UARTICR: they go when the FIFO has been read.
+//  1 The receive interrupts are never cleared by UARTICR: they end when the FIFO has been read.
 //  Therefore bytes that one run of the handler leaves in the FIFO raise it again.
 //  2 The transmit interrupt is on only while send() waits for room. A FIFO that is full has cleared
 //  the interrupt, and one that has drained raises it, even if it drained before the interrupt was
@@ -32,8 +32,8 @@ struct UartBlock {
   std::uint8_t bytes[8];
 };
 
-// UART 0 or 1. T is what the channels carry: std::uint8_t or UartBlock. N is the number of received
-// values that wait while no process reads; a power of two.
+// UART 0 or 1. T is what the channels carry: std::uint8_t or UartBlock. N, a power of two, is the
+// maximum number of received values that wait while no process reads.
 template <std::uint32_t N = 64, class T = std::uint8_t>
 class Uart {
   static constexpr bool kBlocks = std::is_same_v<T, UartBlock>;
@@ -46,10 +46,10 @@ class Uart {
   Uart(const Uart&) = delete;
   Uart& operator=(const Uart&) = delete;
 
-  // Sets the line up, and begins to write what it receives and to send what it reads. An empty end
-  // leaves its direction out. Called once, from main or a process, on the core that serves the
-  // scheduler; clk_peri must be 125 MHz. Returns WEFT_OK, or WEFT_E_ARENA if the process that sends
-  // finds no room in the arena; then both ends are dropped.
+  // Sets the line up, and begins to write what it receives and to send what it reads. For an empty
+  // end, that direction is not used. Called once, from main or a process, on the core that serves
+  // the scheduler; clk_peri must be 125 MHz. Returns WEFT_OK, or WEFT_E_ARENA if the process that
+  // sends finds no room in the arena; then both ends are dropped.
   int start(const UartLine& line, Writer<T> received, Reader<T> to_send) noexcept {
     WEFT_REG_CLR(RESETS_RESET) = 1u << (22 + index_);
     while (!(WEFT_REG(RESETS_RESET_DONE) & 1u << (22 + index_))) {}
@@ -79,7 +79,7 @@ class Uart {
   }
 
   // Takes the UART's interrupt; weft_isr_uart0 or weft_isr_uart1 calls this. One run takes at most
-  // 8 bytes from the FIFO; if more are there, the interrupt comes again.
+  // 8 bytes from the FIFO; if more are left, the interrupt comes again.
   void on_interrupt() noexcept {
     const std::uint32_t raised = reg(kMis);
     if (raised & kTransmit) {
@@ -117,7 +117,7 @@ class Uart {
 
   // Turns the receiver's interrupts off and ends the stream of bytes. Called from a process of the
   // scheduler. The bytes that have been accepted are still read; later the channel retires. The
-  // sender goes on until the writer's ends of its channel are gone.
+  // sender goes on until all writer ends of its channel are closed.
   void close() noexcept {
     WEFT_REG_CLR(base_ + kImsc) = kReceive;
     port_.close();

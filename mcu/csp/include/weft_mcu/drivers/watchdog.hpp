@@ -6,7 +6,8 @@
 //      └──look() does not run, because a process holds the scheduler──────────────► reset
 //
 // Invariants
-//  1 Only look() feeds, and only while FEEDING. Nothing leads back from STARVING.
+//  1 Only look() feeds the watchdog, and only in the state FEEDING. No transition leads back from
+//    STARVING.
 //  2 While FEEDING the scratch registers say that the scheduler is to blame; look() writes the
 //  process's number there before it starves the watchdog. The registers keep this through the reset.
 #pragma once
@@ -46,23 +47,23 @@ class Watchdog {
     (void)weft_post(scheduler_->queue(), &event_, now + period_);
   }
 
-  // Shows that process number i, from 0 on, lives. May be called by anybody on either core.
+  // Shows that process number i, from 0 on, lives. May be called in any context, on either core.
   void alive(std::uint32_t i) noexcept {
     const std::uint32_t now = weft_now32();
     WEFT_POKE(lives_[i].last, now);
   }
-  // Process i is no longer watched; a process calls this before it ends. One that ends without this
-  // call is silent.
+  // Ends the watch of process i, which calls this before it ends. A process that ends without this
+  // call counts as silent.
   void leave(std::uint32_t i) noexcept { WEFT_POKE(lives_[i].watched, false); }
 
-  // Returns the name of the process that is silent, or nullptr. Then the reset is at most two
-  // periods away.
+  // Returns the name of the process that is silent, or nullptr. After a name, the reset is at most
+  // two periods away.
   const char* silent() const noexcept {
     const std::uint32_t i = WEFT_PEEK(silent_);
     return i < N ? lives_[i].life.name : nullptr;
   }
-  // Returns the name of the process whose silence caused the last reset, "the scheduler" if no look
-  // was in time, or nullptr if no such reset was the last. Called before start().
+  // Returns the name of the process whose silence caused the last reset, "the scheduler" if no call
+  // of look() was in time, or nullptr if the last reset had another cause. Called before start().
   const char* reset_by() const noexcept {
     if (WEFT_REG(kScratch) != kMagic || (WEFT_REG(kReason) & 1) == 0) return nullptr;
     const std::uint32_t i = WEFT_REG(kScratch + 4);

@@ -55,8 +55,8 @@ __all__ = [
 
 
 class Iterated:
-    """An end for `async for`, which awaits calls of the end and gives their values until the end is
-    poisoned.
+    """An end for `async for`, which awaits calls of the end and yields their values until the end
+    is poisoned.
     """
 
     __slots__ = ()
@@ -99,7 +99,7 @@ class ChannelReadEnd(ChannelEnd, Guard, Iterated):
 
 
 async def write(chan: Channel, val: Any) -> int:
-    """Writes `val` by Weft's write, with the result of aPyCSP's. Returns 0."""
+    """Writes `val` by Weft's write. Returns 0, as aPyCSP does."""
     writer: Any = chan._writer
     await writer.write(val)
     chan._sent += 1
@@ -108,8 +108,8 @@ async def write(chan: Channel, val: Any) -> int:
 
 class _Write(Coroutine[Any, Any, int]):
     """A write that will be awaited, or become a task. A deadlock report follows the awaited
-    coroutines inwards. This object is no coroutine of Python itself, so the report names the line
-    that awaits it."""
+    coroutines inwards. This object is not a native coroutine of Python, so the report names the
+    line that awaits it."""
 
     __slots__ = ("_written",)
     __name__ = "write"
@@ -165,7 +165,7 @@ class Channel(AnyChannel):
         self.write = self._write = ChannelWriteEnd(self)
 
     async def poison(self) -> None:
-        """Poisons the channel: every operation on it, also one that waits, raises
+        """Poisons the channel: every operation on it, even one that already waits, raises
         PoisonException, and values in a buffer are lost."""
         self._poison()
 
@@ -192,8 +192,8 @@ class Alternative(AnyAlternative):
     """A choice: `g, value = await alt.select()`, or `async with alt as (g, value):`."""
 
     async def pri_select(self) -> tuple[Any, Any]:
-        """Waits for a guard, the first ready one first. Returns the guard, and the value read, 0
-        for a write, None otherwise.
+        """Waits for a guard; if several are ready, takes the first. Returns the guard, and the
+        value read, 0 for a write, None otherwise.
 
         Raises:
             PoisonException; BadUse: the guards are both ends of one channel.
@@ -214,7 +214,7 @@ class Alternative(AnyAlternative):
 
 class _Process(Coroutine[Any, Any, Any]):
     """The result of calling a @process function: a coroutine that poison ends quietly, with None. A
-    program awaits it, or makes it a task, or `begin` makes a process of Weft from it.
+    program awaits it or makes it a task, or `begin` turns it into a process of Weft.
 
     States:   fresh ──begin(), or the first send──► running; fresh ──close()──► closed
     """
@@ -232,7 +232,7 @@ class _Process(Coroutine[Any, Any, Any]):
     def __name__(self) -> str:
         return str(self._func.__name__)
 
-    async def _shielded(self) -> Any:
+    async def _run_quietly(self) -> Any:
         try:
             return await self._func(*self._args, **self._kwargs)
         except PoisonException:
@@ -248,7 +248,7 @@ class _Process(Coroutine[Any, Any, Any]):
 
     def _coroutine(self) -> Any:
         if self._running is None:
-            self._running = self._shielded()
+            self._running = self._run_quietly()
         return self._running
 
     def __await__(self) -> Any:
@@ -264,7 +264,7 @@ class _Process(Coroutine[Any, Any, Any]):
         self._coroutine().close()
 
 
-_begun = _weft.process(_Process._shielded)
+_begun = _weft.process(_Process._run_quietly)
 
 # This makes asyncio.create_task(ch.read()) work: an operation has the methods of a coroutine.
 Coroutine.register(_native.Operation)
@@ -295,8 +295,8 @@ def process(verbose_poison: Any = False) -> Any:
 
 
 class _PoisonLeft(Exception):
-    """The poison that has left an awaitable that is no @process. Weft would end the process around
-    such an awaitable quietly; in aPyCSP the poison ends the Parallel.
+    """Stands for poison that has left an awaitable other than a @process. Weft would end the
+    process around such an awaitable quietly; in aPyCSP the poison ends the Parallel.
     """
 
     def __init__(self, poison: Any) -> None:
@@ -305,7 +305,7 @@ class _PoisonLeft(Exception):
 
 
 @_weft.process
-async def _telling(awaitable: Awaitable[Any]) -> Any:
+async def _mark_poison(awaitable: Awaitable[Any]) -> Any:
     try:
         return await awaitable
     except PoisonException as poison:
@@ -314,18 +314,18 @@ async def _telling(awaitable: Awaitable[Any]) -> Any:
 
 def _native_of(proc: Any) -> Any:
     if not inspect.isawaitable(proc):
-        raise BadUse(f"Parallel of {proc!r}: it takes coroutines and what else can be awaited")
+        raise BadUse(f"Parallel takes coroutines and other awaitables, not {proc!r}")
     if isinstance(proc, _Process):
         return proc.begin()
-    return _telling(proc).named(getattr(proc, "__name__", type(proc).__name__))
+    return _mark_poison(proc).named(getattr(proc, "__name__", type(proc).__name__))
 
 
 async def Parallel(*procs: Any) -> list[Any]:
     """Runs coroutines together, each as a process; returns their results in order.
 
     Raises:
-        the failure of one, after the others were cancelled; PoisonException: a coroutine that is no
-        @process was poisoned.
+        the failure of one, after the others were cancelled; PoisonException: a coroutine that is
+        not a @process was poisoned.
     """
     try:
         results: list[Any] = await _weft.Parallel([_native_of(p) for p in procs])
@@ -343,7 +343,7 @@ async def Sequence(*procs: Any) -> list[Any]:
     return [await p for p in procs]
 
 
-async def _awaited(awaitable: Awaitable[Any]) -> Any:
+async def _as_coroutine(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
 
@@ -359,7 +359,7 @@ def Spawn(proc: Any, track_ref: bool = True) -> asyncio.Task[Any]:
         RuntimeError: no loop is running.
     """
     task = asyncio.get_running_loop().create_task(
-        proc if asyncio.iscoroutine(proc) else _awaited(proc)
+        proc if asyncio.iscoroutine(proc) else _as_coroutine(proc)
     )
     if track_ref:
         _spawned.add(task)

@@ -1,5 +1,5 @@
-"""aPyCSP's net: channels of one program are used by name in another program, over TCP, with a line
-of JSON for each message.
+"""aPyCSP's net: a program uses the channels of another program by name, over TCP, with a line of
+JSON for each message.
 
     there: register_channel(c, "results"), start_server(port)      {"op": "read", "name": …, "msgno": 7} ──► c.read()
     here:  setup_client("host:port"), get_channel_proxy("results") ◄── {"ack": 7, "ret": value, "exc": null}
@@ -10,9 +10,9 @@ poison the registered channels. So without a host name the server listens only o
 
 Invariants
 - Values are JSON: nothing that another program sends is executed.
-- An operation for which a peer asked is a task of its connection. When the connection ends, or the
-  peer reports that nobody waits for the operation any more, the task is cancelled, and its
-  operation leaves the channel. A value that was read and not delivered by then is lost.
+- An operation that a peer requests is a task of its connection. When the connection ends, or the
+  peer reports that the operation is no longer awaited, the task is cancelled, and its operation
+  leaves the channel. A value that was read and not delivered by then is lost.
 - Each answer resolves the future with its number; the end of the connection resolves the
   remaining futures.
 """
@@ -43,7 +43,7 @@ LONGEST = 1 << 24  # the largest number of bytes of a message
 POISON = "ChannelPoisonException"
 
 _registered: dict[str, Channel] = {}
-# The connections over which get_channel_proxy asks, in the order in which they were made.
+# The connections that get_channel_proxy tries, in the order in which they were made.
 _connections: list[_Connection] = []
 
 
@@ -70,7 +70,7 @@ def create_registered_channel(name: str) -> Channel:
     return chan
 
 
-def _parted(host_port: str) -> tuple[str, int]:
+def _host_and_port(host_port: str) -> tuple[str, int]:
     host, _, port = str(host_port).rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 65536):
         raise BadUse(f"an address must be 'PORT' or 'HOST:PORT', not {host_port!r}")
@@ -78,10 +78,10 @@ def _parted(host_port: str) -> tuple[str, int]:
 
 
 class _Connection:
-    """A connection with one other program, which may ask and answer.
+    """A connection with one other program, which may send requests and answers.
 
     Args:
-        serves: this side carries out the operations for which the other program asks.
+        serves: this side performs the operations that the other program requests.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class _Connection:
         self._over = ""
 
     async def send_recv_cmd(self, op: str, **more: Any) -> Any:
-        """Asks the other program, and waits for its answer.
+        """Sends a request to the other program, and waits for its answer.
 
         Raises:
             PoisonException: the channel is poisoned. ConnectionError: the connection ended. BadUse:
-            a value is not JSON's; the other program refuses.
+            a value cannot be written as JSON; the other program refuses.
         """
         if self._over:
             raise ConnectionError(self._over)
@@ -112,7 +112,7 @@ class _Connection:
         except asyncio.CancelledError:
             if (
                 future.cancelled() or not future.done()
-            ):  # the other program must not do the operation once nobody waits for it
+            ):  # the other program must not perform an operation that is no longer awaited
                 self._writer.write(_packed({"op": "cancel", "msgno": number}))
             raise
         finally:
@@ -136,14 +136,14 @@ class _Connection:
                     if future is not None and not future.done():
                         future.set_result(request)
                     continue
-                self._began(request)
+                self._begin_request(request)
         # the connection was reset, or the text is not JSON of this form
         except (OSError, ValueError, TypeError) as error:
             why = f"the connection with the other program failed: {error}"
         finally:
             self.close(why)
 
-    def _began(self, request: dict[str, Any]) -> None:
+    def _begin_request(self, request: dict[str, Any]) -> None:
         number = request.get("msgno")
         if not isinstance(number, int) or (number in self._asked and request.get("op") != "cancel"):
             raise ValueError(
@@ -159,7 +159,7 @@ class _Connection:
     async def _serve(self, request: dict[str, Any]) -> None:
         answer: dict[str, Any] = {"ack": request.get("msgno"), "ret": None, "exc": None}
         try:
-            answer["ret"] = await self._done(request)
+            answer["ret"] = await self._perform(request)
             line = _packed(answer)
         except PoisonException:
             line = _packed({**answer, "exc": POISON})
@@ -169,8 +169,8 @@ class _Connection:
             self._writer.write(line)
             await self._writer.drain()
 
-    async def _done(self, request: dict[str, Any]) -> Any:
-        """Takes an answer: returns the result, or raises its exception."""
+    async def _perform(self, request: dict[str, Any]) -> Any:
+        """Performs a request of the other program; returns the result, or raises its exception."""
         op, name = request.get("op"), request.get("name")
         if op == "ping":
             return "ack"
@@ -209,7 +209,7 @@ def _packed(message: dict[str, Any]) -> bytes:
     try:
         line = json.dumps(message).encode() + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadUse(f"what goes to another program is JSON's: {error}") from None
+        raise BadUse(f"a value for another program must be JSON: {error}") from None
     if len(line) >= LONGEST:
         raise BadUse(f"a message has at most {LONGEST} bytes, not {len(line)}")
     return line
@@ -219,11 +219,11 @@ async def start_server(host_port: str = PORT) -> asyncio.Server:
     """Serves the registered channels. Once the server is closed, no program can connect any more.
 
     Args:
-        host_port: "HOST:PORT", or a port of this machine; port 0: a free one.
+        host_port: "HOST:PORT", or a port of this machine; port 0 means a free port.
     Raises:
-        OSError: the port is in use. BadUse: `host_port` is no address.
+        OSError: the port is in use. BadUse: `host_port` is not an address.
     """
-    host, port = _parted(host_port)
+    host, port = _host_and_port(host_port)
 
     async def came(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = _Connection(reader, writer, serves=True)
@@ -239,14 +239,14 @@ _listening: set[asyncio.Task[None]] = set()
 async def setup_client(
     host_port: str = f"127.0.0.1:{PORT}", can_serve: bool = False
 ) -> _Connection:
-    """Connects with a server, which get_channel_proxy asks from then on.
+    """Connects to a server, whose channels get_channel_proxy then finds.
 
     Args:
         can_serve: the other program can also use the channels that are registered here.
     Raises:
-        OSError: no program listens at that address. BadUse: `host_port` is no address.
+        OSError: no program listens at that address. BadUse: `host_port` is not an address.
     """
-    host, port = _parted(host_port)
+    host, port = _host_and_port(host_port)
     reader, writer = await asyncio.open_connection(host, port, limit=LONGEST)
     connection = _Connection(reader, writer, can_serve)
     _connections.append(connection)
@@ -272,7 +272,7 @@ class _End(Iterated):
         await self._chan.poison()
 
     def alt_pending_write(self, obj: Any) -> Any:
-        """Refuses the guard: as in aPyCSP, a channel of another program is not for a choice.
+        """Refuses the guard: as in aPyCSP, a choice cannot contain a channel of another program.
 
         Raises:
             BadUse: always.

@@ -18,8 +18,8 @@ class CSPTaskGroup:
 
     Args:
         name: the group's name in the texts of `verbose`. verbose: whether to print when the group
-        waits and when it is done. poison_shield: whether a poison that leaves the block, or a
-        spawned task, ends here;
+        waits and when it is done. poison_shield: whether the block suppresses a poison that leaves
+        it or a spawned task;
             `poisoned` records it.
     """
 

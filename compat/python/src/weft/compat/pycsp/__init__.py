@@ -1,5 +1,5 @@
-"""pycsp 0.9.2's names on Weft. `import weft.compat.pycsp` gives those of `.parallel`; `.greenlets`
-has its own (compat/docs/pycsp.md)."""
+"""pycsp 0.9.2's names on Weft. `import weft.compat.pycsp` provides the names of `.parallel`;
+`.greenlets` has its own (compat/docs/pycsp.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 # The names are imported at first use, so that importing another of pycsp's modules does not make
-# `parallel` the current one.
+# `parallel` the current module.
 def __getattr__(name: str) -> Any:
     if name == "__all__" or not name.startswith("_"):
         try:

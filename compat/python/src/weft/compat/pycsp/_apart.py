@@ -5,10 +5,10 @@ process in an OS process of its own.
                   ◄──"retire", "poison", "draining"──  a pycsp end there
 
 Invariants
-- A pycsp end of a process that runs apart stays counted here (_channels.py): it is retired and
-  poisoned here when the end there asks for this.
+- A pycsp end of a process in another OS process stays counted here (_channels.py): it is retired
+  and poisoned here when the end there requests this.
 - A far channel has one native end there, which is lent to that process. The channel does not end
-  when the process lets go of this end.
+  when the process releases this end.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Lender:
 
 @threads.process
 def _serve(asked: Any, answers: Any, ends: list[ChannelEnd]) -> None:
-    """Carries out the requests of the ends in the other OS process."""
+    """Performs the requests of the ends in the other OS process."""
     try:
         for question, what, number in asked:
             end = ends[number]
@@ -95,8 +95,8 @@ def run_apart(p: Any) -> Any:
     """Runs a pycsp process in an OS process of its own; returns its result.
 
     Raises:
-        the exception of the process; ProcessDied; BadUse: its function or an argument cannot go
-        there; InfoException: a channel itself is among them.
+        the exception of the process; ProcessDied; BadUse: its function or an argument cannot be
+        sent; InfoException: an argument is a channel and not an end.
     """
     lender = _Lender()
     asked, answers = channels()
@@ -118,7 +118,7 @@ def run_apart(p: Any) -> Any:
 
 
 class _FarChannel(Channel):
-    """A channel of which one end was lent."""
+    """A channel one end of which was lent."""
 
     __slots__ = ("_line", "_number")
 
@@ -147,16 +147,16 @@ class _FarChannel(Channel):
         self._line.ask("poison", self._number)
 
 
-def _taken(value: Any, line: Asking, known: dict[int, ChannelEnd]) -> Any:
+def _received(value: Any, line: Asking, known: dict[int, ChannelEnd]) -> Any:
     if isinstance(value, _Lent):
         if value.number not in known:
             of = _FarChannel(value, line)
             known[value.number] = ChannelEndRead(of) if value.side == READ else ChannelEndWrite(of)
         return known[value.number]
     if type(value) in (list, tuple):
-        return type(value)([_taken(v, line, known) for v in value])
+        return type(value)([_received(v, line, known) for v in value])
     if type(value) is dict:
-        return {_taken(k, line, known): _taken(v, line, known) for k, v in value.items()}
+        return {_received(k, line, known): _received(v, line, known) for k, v in value.items()}
     return value
 
 
@@ -177,6 +177,8 @@ def _there(
 
     line, known = Asking(asked, answers), {}  # type: ignore[var-annotated]
     p = parallel.Process(
-        _pickling.load_function(function), *_taken(args, line, known), **_taken(kwargs, line, known)
+        _pickling.load_function(function),
+        *_received(args, line, known),
+        **_received(kwargs, line, known),
     )
     return _processes._body(p)

@@ -1,5 +1,5 @@
-"""Carries questions to the program where a channel lives, and their answers: over two channels, one
-question at a time.
+"""Sends questions to the program where a channel lives, and receives the answers: over two
+channels, one question at a time.
 
 Invariants
 - A question and its answer have the same number. So if a process is cancelled while it waits, no
@@ -24,7 +24,7 @@ def channels() -> tuple[Any, Any]:
 
 class Turn:
     """The turn to ask, which is a token in a buffer. One process asks at a time, and a process that
-    waits for its turn lets the other greenlets of its thread go on.
+    waits for its turn lets the other greenlets of its thread run.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Turn:
     def __exit__(self, *_: object) -> None:
         try:
             self._give.write(None)
-        except Cancelled:  # the process had not given the token back
+        except Cancelled:  # the process had not returned the token
             self._give.write(None)
             raise
 
@@ -51,7 +51,7 @@ class Asking:
         self._turn, self._number = Turn(), 0
 
     def ask(self, what: str, *more: Any) -> Any:
-        """Asks, and returns the answer.
+        """Asks a question and returns the answer.
 
         Raises:
             Cancelled; PeerDied: the side that answers has ended.

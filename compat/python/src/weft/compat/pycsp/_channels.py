@@ -2,12 +2,11 @@
 
 Invariants
 - A channel keeps one native end of each side for as long as it lives, and all its pycsp ends of
-  that side work through it. In pycsp an end is given up by retire and by nothing else (not by a
-  process that returns, not by the collector), so Weft's own counting of ends (rule 2.2) must not
-  see pycsp's ends.
+  that side work through it. In pycsp only retire gives an end up (neither the return of a process
+  nor the collector does), so Weft's own counting of ends (rule 2.2) must not see pycsp's ends.
 - `_open[side]` counts the pycsp ends that were made and not retired, under `_counting`. When it
-  falls to 0 the side is `_over` for good (rule 2.5) and its native end retires, outside the lock:
-  that may run finalisers.
+  falls to 0 the side is `_over` permanently (rule 2.5) and its native end retires, outside the
+  lock, because that may run finalisers.
 
 States of a side:   fresh ──_join()──► open ──_leave() by its last end──► retired
                                          └──poison()──► poisoned     (a buffered channel's writer: `_draining` first)
@@ -42,13 +41,13 @@ class Channel:
 
     Args:
         name: a label. Two channels may have the same name.
-        buffer: how many values the channel holds; 0: a rendezvous.
-        connect: the `address` of a channel of this name, in this program or in another one of the same user on this machine: this becomes
-            another handle of that channel.
+        buffer: how many values the channel holds; 0 means a rendezvous.
+        connect: the `address` of a channel of this name, in this program or in another one of the
+            same user on this machine: the new object is another handle of that channel.
     Raises:
         InfoException: `connect` without a name or with a buffer.
-        ChannelConnectException: there is no such channel, for as long as Configuration's SOCKETS_CONNECT_TIMEOUT says.
-        BadUse: a negative buffer.
+        ChannelConnectException: there is no such channel within Configuration's
+        SOCKETS_CONNECT_TIMEOUT. BadUse: a negative buffer.
     """
 
     __slots__ = ("__weakref__", "_draining", "_ends", "_native", "_open", "_over", "buffer", "name")
@@ -109,11 +108,11 @@ class Channel:
         return _remote.here()
 
     def reader(self) -> ChannelEndRead:
-        """Returns a new end for reading."""
+        """Returns a new reading end."""
         return ChannelEndRead(self)
 
     def writer(self) -> ChannelEndWrite:
-        """Returns a new end for writing."""
+        """Returns a new writing end."""
         return ChannelEndWrite(self)
 
     __pos__ = reader
@@ -175,8 +174,8 @@ class ChannelEnd:
     """The methods of both kinds of end: poison, retire, disconnect, isReader, isWriter.
 
     `__call__` is a slot of the instance. It holds the native operation, so that a communication
-    runs no code of this layer; in a buffered channel, whose poison is translated, and once retired,
-    a method of the end.
+    runs no code of this layer. In a buffered channel, whose poison is translated, and once the end
+    is retired, it holds a method of the end.
     """
 
     __slots__ = ("__call__", "_closed", "channel")
@@ -210,7 +209,7 @@ class ChannelEnd:
         raise self.channel._ended()
 
     def _failed(self, error: BaseException) -> NoReturn:
-        """Raises pycsp's exception in place of Weft's `error`."""
+        """Raises pycsp's exception for Weft's `error`."""
         if self.channel._draining:
             raise self.channel._ended() from None
         raise error

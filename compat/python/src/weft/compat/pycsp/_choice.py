@@ -1,12 +1,12 @@
 """pycsp's choice over Weft's select.
 
 Invariants
-- An Alternation translates its guards once, for all its selects (a timeout starts anew with each
+- An Alternation translates its guards once, for all its selects (a timeout starts again with each
   select).
 - The guard that a select returns is the object that it was given: a channel end, a SkipGuard or a
   TimeoutGuard.
-- Priority is rule 5.4's; all other choices are fair: fairness goes with the process and the guards,
-  not with the place of the select.
+- Priority follows rule 5.4; all other choices are fair. Fairness depends on the process and the
+  guards, not on the place of the select.
 - An action that is a string is compiled and executed in the frame of the code that called this
   layer, as in pycsp.
 """
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class Choice:
-    """An action with its arguments, made by a function that is decorated with @choice."""
+    """An action with its arguments; a function that is decorated with @choice makes it."""
 
     def __init__(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         self.fn = fn
@@ -56,8 +56,8 @@ class Choice:
 
 
 class _ChoiceFunction:
-    """The object that @choice makes of a function: a call of the object returns a Choice. The
-    object itself is no action.
+    """The object that @choice makes from a function: a call of the object returns a Choice. The
+    object itself is not an action.
     """
 
     def __init__(self, fn: Callable[..., Any]) -> None:
@@ -89,7 +89,7 @@ def _checked_action(action: Any) -> Any:
 
 
 def _execute_string(source: str, channel_input: tuple[Any, ...], outward: int) -> None:
-    """Executes `source` where the program called this layer, `outward` frames further out.
+    """Executes `source` in the frame that called this layer, or `outward` frames further out.
     `channel_input`: the value of an input."""
     package = __name__.rpartition(".")[0]
     frame = sys._getframe(1)
@@ -124,8 +124,7 @@ class SkipGuard(_Waits):
 
 
 class TimeoutGuard(_Waits):
-    """A guard that is ready when `seconds` have passed since the select began; it may be used again
-    and again.
+    """A guard that is ready when `seconds` have passed since the select began; it may be reused.
 
     Args:
         seconds: the span.
@@ -154,7 +153,7 @@ class InputGuard:
         ch_end_read: the end.
         action: execute() and the selects call it with the value, `channel_input`.
     Raises:
-        InfoException: `ch_end_read` is no reading end, or the action cannot be called.
+        InfoException: `ch_end_read` is not a reading end, or the action cannot be called.
     """
 
     def __init__(self, ch_end_read: Any, action: Any = None) -> None:
@@ -170,7 +169,7 @@ class OutputGuard:
         msg: the value.
         action: execute() and the selects call it, without arguments.
     Raises:
-        InfoException: `ch_end_write` is no writing end, or the action cannot be called.
+        InfoException: `ch_end_write` is not a writing end, or the action cannot be called.
     """
 
     def __init__(self, ch_end_write: Any, msg: Any, action: Any = None) -> None:
@@ -203,9 +202,10 @@ class Alternation:
     Args:
         guards: a list of dictionaries `{input end or guard: action, (output end, msg): action}` and of tuples
             `(input end or guard, action)`, `(output end, msg, action)`.
-        ensurePriority: the first ready guard is taken; else the choice is fair.
+        ensurePriority: whether the first ready guard is taken; otherwise the choice is fair.
     Raises:
-        InfoException: one of them is no guard, or its action is no function, string or instantiated @choice function.
+        InfoException: one of them is not a guard, or its action is not a function, string or
+        instantiated @choice function.
     """
 
     def __init__(self, guards: Any, ensurePriority: bool = False) -> None:
@@ -259,12 +259,12 @@ class Alternation:
         return self.guards[index][0], value
 
     def execute(self) -> tuple[Any, Any]:
-        """Does the same as select, and then the action of the guard: calls a function, with
-        `channel_input=value` for an input; executes a string as a part of the code that called
-        this (`channel_input` is a variable there).
+        """Does the same as select, and then performs the guard's action: calls a function, with
+        `channel_input=value` for an input, or executes a string in the frame of the caller
+        (`channel_input` is a variable there).
 
         Raises:
-            the exceptions of select and of the action; SyntaxError: the string is no Python.
+            the exceptions of select and of the action; SyntaxError: the string is not valid Python.
         """
         index, value = self._choose()
         guard = self.guards[index]
@@ -285,8 +285,8 @@ class Alternation:
         return guard[0], value
 
     def _set_execute_frame(self, steps: int) -> None:
-        """Sets where a string is executed: `steps` frames further out than execute(): 1 (or -1),
-        the default, is the caller of execute().
+        """Sets the frame in which a string is executed, `steps` frames further out than execute():
+        1 (or -1), the default, is the caller of execute().
         """
         self._outward = abs(steps) - 1
 
@@ -309,13 +309,14 @@ def PriSelect(*guards: Any) -> tuple[Any, Any]:
     input, the value.
 
     Raises:
-        the exceptions of Alternation.execute; InfoException: an argument is no guard.
+        the exceptions of Alternation.execute; InfoException: an argument is not a guard.
     """
     return _select(guards, "PriSelect", True)
 
 
 def AltSelect(*guards: Any) -> tuple[Any, Any]:
-    """Does the same as PriSelect, but with any ready guard; here the choice is fair."""
+    """Does the same as PriSelect, but takes any ready guard; in this implementation the choice is
+    fair."""
     return _select(guards, "AltSelect", False)
 
 

@@ -1,7 +1,7 @@
 """The exceptions of pycsp 0.9.2.
 
-Poison and retirement are Weft's own exceptions under pycsp's names, so programs catch the
-exceptions of a channel without translation.
+Poison and retirement are Weft's own exceptions under pycsp's names, so that the exceptions of a
+channel need no translation.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class FatalException(Exception):
 
 
 class InfoException(Exception):
-    """A mistake in the use of pycsp's names; the message says what to do.
+    """A mistake in the use of pycsp's names; the message gives the remedy.
 
     Attributes:
         msg: the message.

@@ -1,4 +1,5 @@
-"""The names that pycsp's modules have in common: all except those that make and run processes."""
+"""The names that pycsp's modules have in common: all names except those that make and run
+processes."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def _take_out(stream: socket.socket, out: int) -> None:
 
 def main(what: str, *words: str) -> int:
     out = os.dup(1)
-    os.dup2(2, 1)  # what the program prints goes to the standard error
+    os.dup2(2, 1)  # printed text goes to standard error
     if what == "join":
         stream = socket.socket(socket.AF_UNIX)
         try:

@@ -2,7 +2,7 @@
 
 A pycsp process becomes a native one when it is started. `_body` adds the differences from a native
 process: an uncaught poison (retirement) poisons (retires) every end in the arguments, and the
-process has ended quietly; a process that returns gives up nothing.
+process ends quietly; a process that returns retires nothing.
 
 States of a process:   made ──_begin()──► running ──_body ends──► made (it may be started again)
 """
@@ -29,7 +29,7 @@ __all__ = ["BaseProcess", "Implementation"]
 _BATCH = 1000
 
 _ids = itertools.count(1)
-_ended = [0]  # how many processes have ended, roughly; only for _start_all
+_ended = [0]  # approximately how many processes have ended; only for _start_all
 
 
 class BaseProcess:
@@ -37,8 +37,8 @@ class BaseProcess:
 
     Args:
         fn: the function that it runs; @process makes the function that makes the process.
-        args, kwargs: the function's arguments. An uncaught poison or retirement is passed on to the
-            ends in them, also in lists, tuples and dictionaries in them.
+        args, kwargs: the function's arguments. An uncaught poison or retirement spreads to the ends
+            in them, including those in lists, tuples and dictionaries.
     Attributes:
         return_value: the result of the function; None before the process has ended, and if poison
         or retirement has ended it.
@@ -58,7 +58,7 @@ class BaseProcess:
 
     @property
     def id(self) -> str:
-        """A name that no other process has."""
+        """A name that identifies the process."""
         if self._id is None:
             self._id = f"{next(_ids)}.{self.name}"
         return self._id
@@ -68,7 +68,7 @@ class BaseProcess:
         return getattr(self.fn, "__name__", type(self.fn).__name__)
 
     def update(self, **kwargs: Any) -> BaseProcess:
-        """Does nothing: an in-process process has no host and no port."""
+        """Does nothing: a process within this OS process has no host and no port."""
         return self
 
     def __mul__(self, n: float) -> list[BaseProcess]:
@@ -106,8 +106,8 @@ class BaseProcess:
 
 
 def _own_ends(args: Any) -> Any:
-    """Returns a copy of `args` with a new end for every end in it, also in lists, tuples and
-    dictionaries."""
+    """Returns a copy of `args` with a new end for every end in it, including those in lists, tuples
+    and dictionaries."""
     if isinstance(args, ChannelEnd):
         return args.channel.reader() if isinstance(args, ChannelEndRead) else args.channel.writer()
     if type(args) in (list, tuple):
@@ -163,8 +163,8 @@ def _body(p: BaseProcess) -> Any:
 
 
 def _spawned_body(p: BaseProcess) -> Any:
-    """Does the same as `_body`, but reports a failure at once: the spawner may never reach the
-    place where the failure would be raised.
+    """Does the same as `_body`, but reports a failure at once, because the spawner may never reach
+    the place where the failure would be raised.
     """
     try:
         return _body(p)
@@ -194,12 +194,12 @@ def _update(processes: list[BaseProcess], settings: dict[str, Any]) -> None:
 
 
 class _Apart(BaseProcess):
-    """A MultiProcess: a process in an interpreter of its own, with a lock of its own.
+    """A MultiProcess: a process in an interpreter of its own, with a GIL of its own.
 
     Args:
-        fn, args, kwargs: as of a Process. `fn` is a function at the top of a module, or cloudpickle
-            is installed; the ends of channels among the arguments go with the process, all other
-            arguments by pickle.
+        fn, args, kwargs: as of a Process. `fn` is a function at the top level of a module, unless
+            cloudpickle is installed; ends of channels among the arguments are passed as ends, all
+            other arguments by pickle.
         pycsp_host, pycsp_port: the address of its channels, on this machine; not given to `fn`.
     """
 
@@ -219,8 +219,8 @@ class _Apart(BaseProcess):
         self._place: Any = None  # None: on this machine
 
     def _begin(self, spawned: bool = False) -> Any:
-        """Makes the native process, and takes the port at once, so that the error is raised for the
-        second of two processes with the same port.
+        """Makes the native process, and binds the port at once, so that the second of two processes
+        with the same port raises the error.
 
         Raises:
             ChannelBindException: the port is in use.
@@ -244,7 +244,7 @@ def _maker(
     def make(*args: Any, **kwargs: Any) -> BaseProcess:
         return kind(func, *args, **kwargs)
 
-    # Another OS process looks for the function under its name.
+    # Another OS process finds the function by its name.
     make._weft_body = func  # type: ignore[attr-defined]
     return make
 
@@ -255,7 +255,8 @@ class Implementation:
     Args:
         name: as in `version`.
         backend: `weft.threads`, or a module with its names whose processes are plain functions.
-        io: runs a function that may block, so that other processes go on; None: they go on anyway.
+        io: runs a function that may block, so that other processes can run; None if they can run
+        anyway.
     """
 
     def __init__(self, name: str, backend: Any, io: Callable[..., Any] | None = None) -> None:
@@ -297,18 +298,18 @@ class Implementation:
         """Makes a function that makes processes: a call returns a process that is not started.
 
         Raises:
-            InfoException: `func` is no plain function.
+            InfoException: `func` is not a plain function.
         """
         return _maker(self.Process, func)
 
     def multiprocess(
         self, func: Callable[..., Any] | None = None, pycsp_host: str = "", pycsp_port: int = 0
     ) -> Any:
-        """`@multiprocess`, also with `pycsp_host` and `pycsp_port`: each process runs in an
+        """`@multiprocess`, optionally with `pycsp_host` and `pycsp_port`: each process runs in an
         interpreter of its own (MultiProcess).
 
         Raises:
-            InfoException: the decorated object is no plain function.
+            InfoException: the decorated object is not a plain function.
         """
         kind: Any = self.MultiProcess
         if pycsp_port:
@@ -318,7 +319,7 @@ class Implementation:
 
     def io(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Returns a function that lets other processes run while `func` blocks. It returns and
-        raises what `func` does.
+        raises the same as `func`.
         """
         return functools.wraps(func)(self._io(func)) if self._io else func
 
@@ -358,8 +359,8 @@ class Implementation:
         return [result for p in processes for result in self.Parallel(p, **settings)]
 
     def Spawn(self, *plist: Any, **settings: Any) -> None:
-        """Starts the processes and goes on. `shutdown`, or the Parallel in which the spawner runs,
-        waits for them.
+        """Starts the processes and returns at once. `shutdown`, or the Parallel in which the
+        spawner runs, waits for them.
 
         Raises:
             InfoException: an argument is not a process.
@@ -388,9 +389,9 @@ class Implementation:
                     self._backend.sleep(0.001)
 
     def shutdown(self) -> None:
-        """Waits for the processes that the main program has spawned; after that other programs find
-        no channel of this program any more. A program that does not call this does the same at its
-        end.
+        """Waits for the processes that the main program has spawned; afterwards other programs
+        cannot find channels of this program. A program that does not call shutdown() does the same
+        at its end.
 
         Raises:
             the failure of a process; Deadlock; InfoException: called by a process.

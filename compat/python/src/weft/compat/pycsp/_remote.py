@@ -7,8 +7,8 @@
            ends of the channel of that name ──its program ends: "last"──► how the channel had ended
 
 No bytes go over the port itself: it only makes an address that no other program on this machine
-has. Values go by pickle, so only programs of one user meet: the sockets are in a folder of the
-user's own, and each side checks the user of the other (WIRE.md 12.3). `ssh` connects to another
+has. Values are pickled, so only programs of one user may connect: the sockets are in a folder of
+the user's own, and each side checks the user of the other (WIRE.md 12.3). `ssh` connects to another
 machine (_ssh.py), as a user that its `sshd` knows.
 
 Invariants
@@ -16,7 +16,7 @@ Invariants
   is retired and poisoned in that program.
 - A far channel has a native end of a side as long as pycsp ends of that side are open in this
   program.
-- A program that ends first reports how its channels had ended, so a later reader of a channel
+- Before a program ends, it reports how its channels have ended, so a later reader of a channel
   learns that the channel has retired, and not that its program is lost. Before that, values in the
   buffers of such channels are read, for LAST seconds at most.
 """
@@ -66,7 +66,7 @@ def _folder() -> Path:
 
 def meeting_point(port: int, far: bool) -> Path:
     """Returns the path of the socket of a program's channels. `far` selects the socket for programs
-    of other machines.
+    on other machines.
     """
     return _folder() / f"pycsp-{port}{'.far' if far else ''}"
 
@@ -84,7 +84,7 @@ def _is_ours(connection: socket.socket) -> bool:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Takes a port of this machine, or any free one for 0; closing the socket gives the port back.
+    """Binds a port of this machine, or any free port for 0; closing the socket releases the port.
     `host` is the name of this machine for other machines.
 
     Raises:
@@ -114,7 +114,7 @@ class _Home:
 
     def _door(self, far: bool) -> tuple[socket.socket, Path, threading.Thread]:
         path = meeting_point(self.address[1], far)
-        # This is the file of a killed program, whose port this program has now.
+        # The file belongs to a killed program, whose port this program now has.
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(path))
@@ -207,7 +207,7 @@ class _Peer:
             self._reads[number] = self._reads.get(number, 0) + more
 
     def say_last(self, until: float) -> None:
-        """Tells how the channels that the other program has found have ended, once it has read
+        """Reports to the other program how the channels that it found have ended, once it has read
         the values in them."""
         for number, channel in enumerate(self._found):
             while (
@@ -217,7 +217,7 @@ class _Peer:
                 and channel._native.stats().buffered
                 and time.monotonic() < until
             ):
-                time.sleep(0.005)  # the other program reads, and no event tells when it is done
+                time.sleep(0.005)  # the other program reads, and no event reports when it is done
         with contextlib.suppress(ChannelEnd, BadUse):
             self._last.write([_how_ended(channel) for channel in self._found])
 
@@ -231,7 +231,7 @@ def _how_ended(channel: _channels.Channel) -> tuple[str, str]:
     not ended."""
     read, write = ("retired" if channel._over[1 - side] else "" for side in (0, 1))
     if not channel._over[_channels.READ]:
-        try:  # this may take a value that no reader will read any more
+        try:  # this may take a value that no reader will read
             _weft.select(
                 _weft.Input(channel._ends[_channels.READ], ended="raise"),
                 _weft.skip(),
@@ -249,7 +249,7 @@ _making = threading.Lock()
 
 
 def listen(address: Address, taken: socket.socket | None = None) -> None:
-    """Serves this program's channels at an address whose port is taken."""
+    """Serves this program's channels at an address whose port is already bound."""
     global _home
     with _making:
         _home = _Home(address, taken)
@@ -284,8 +284,7 @@ class _Line:
 
     def __init__(self, address: Address, link: Any) -> None:
         self.address, self._link = address, link
-        # Protects the counts of the far channels of this connection, and is the turn to ask
-        # questions.
+        # Protects the counts of this connection's far channels, and is the turn to ask questions.
         self.joining = _asking.Turn()
         last, asked, answers = (link.take(name) for name in ("last", "asked", "answers"))
         # The other program has been killed, and its socket had still accepted the connection.
@@ -299,8 +298,8 @@ class _Line:
         self._watching.start()
 
     def _watch(self, last: Any) -> None:
-        """Runs on a thread that is no process: while the thread waits, no network is in a deadlock,
-        because the other program may go on (rule 10.3).
+        """Runs on a thread that is not a process: while the thread waits, no network is in a
+        deadlock, because the other program may still act (rule 10.3).
         """
         with contextlib.suppress(ChannelEnd, BadUse):
             self._ended = last.read()
@@ -361,7 +360,7 @@ def _by_ssh(address: Address) -> socket.socket:
 
 
 def _line(address: Address) -> _Line:
-    """Returns the connection to this address; makes it if there is none.
+    """Returns the connection to this address; opens it if there is none.
 
     Raises:
         OSError: no program listens there, or the program belongs to another user.
@@ -380,8 +379,8 @@ def _line(address: Address) -> _Line:
 
 
 def _found(name: str, address: Address) -> tuple[_Line, int, int]:
-    """Returns the connection, the number and the buffer of a channel; tries for as long as
-    Configuration says.
+    """Returns the connection, the number and the buffer of a channel; retries for the time given in
+    Configuration.
 
     Raises:
         ChannelConnectException: no program listens there, or it has no such channel.
@@ -401,8 +400,8 @@ def _found(name: str, address: Address) -> tuple[_Line, int, int]:
             raise ChannelConnectException(
                 address, f"no channel {name!r} is found ({why}); wanted at"
             )
-        # As in PyCSP, the program that has the channel may not have begun, and no event tells when
-        # it does.
+        # As in PyCSP, the program that has the channel may not have started, and no event reports
+        # its start.
         time.sleep(settings.get(configuration.SOCKETS_CONNECT_RETRY_DELAY))
 
 
@@ -476,7 +475,7 @@ class FarChannel(_channels.Channel):
 
 def shut() -> None:
     """Ends all service and all connections to other programs: far channels are lost. Later calls
-    begin anew, at another address.
+    start again, at another address.
     """
     global _home
     for line in list(_lines.values()):

@@ -2,13 +2,13 @@
 `Channel(name, connect=(host, port))` with another machine's port.
 
     SshHost.call() (_ssh_host.py) ──`ssh`──► python -m weft.compat.pycsp._node run ──► a process
-    joined()                      ──`ssh`──► … join PORT ──► the socket of a program over there
+    joined()                      ──`ssh`──► … join PORT ──► the socket of the remote program
 
 Invariants
-- The session's bytes are the standard input and output of an `ssh` of the user's own, which asks
-  for no password. Text that the process over there prints arrives on the standard error of `ssh`,
-  and is passed on to the standard error of this program.
-- Values go by pickle: a user of that `ssh` may run anything there, and it is the user's machine.
+- The session's bytes are the standard input and output of an `ssh` of the user's own, which must
+  need no password. Text that the remote process prints arrives on the standard error of `ssh`,
+  and is forwarded to the standard error of this program.
+- Values are pickled, which is safe: the user of that `ssh` may run anything there anyway.
 - An `ssh` ends when its session ends, because its input ends then.
 """
 
@@ -115,7 +115,7 @@ class _Away(_Apart, abc.ABC):
         """Sets where the process runs, before it is started; returns the process.
 
         Raises:
-            InfoException: it was started, or has no such setting.
+            InfoException: the process has been started, or has no such setting.
         """
         self._check(settings)
         if self._running:
@@ -141,7 +141,7 @@ def _host_at(target: str, *options: str) -> Any:
     """Returns the host that runs processes on the machine `target`.
 
     Raises:
-        InfoException: that is not the name of a machine; a package is missing.
+        InfoException: `target` is not the name of a machine, or a package is missing.
     """
     if not _net_nodes.is_node(target):
         raise InfoException(f"{target!r} is not the name of a machine: HOST, or USER@HOST")
@@ -163,11 +163,12 @@ def _port(port: Any) -> tuple[str, ...]:
 
 class SSHProcess(_Away):
     """A process on another machine, which `ssh` reaches without a password: an interpreter of its
-    own, started there in the same directory. Its function is at the top of a module that is there
-    too; the ends of channels among the arguments go with it, the others by pickle.
+    own, started there in the same directory. Its function is at the top level of a module that
+    exists there too; ends of channels among the arguments are passed as ends, all other arguments
+    by pickle.
 
     Args:
-        ssh_host, ssh_port, ssh_user: where.
+        ssh_host, ssh_port, ssh_user: the address for ssh.
         ssh_password: refused.
         pycsp_host, pycsp_port: the address of its channels.
     """
@@ -192,15 +193,15 @@ class SSHProcess(_Away):
 
 
 class ClusterProcess(_Away):
-    """A process on a node of a node file, reached as an SSHProcess is.
+    """A process on a node of a node file, which `ssh` reaches as for an SSHProcess.
 
     Args:
-        cluster_nodefile: a node a line, several lines for several CPUs; "$NAME": the file that the
-            environment names.
-        cluster_pin: the number of a line; None: by the hint.
+        cluster_nodefile: a file with a node on each line, and several lines for several CPUs;
+            "$NAME" means the file that the environment variable names.
+        cluster_pin: the number of a line; None means that the hint chooses.
         cluster_hint: "blocked": line after line; "strided": the next node each time; "local": this
             machine.
-        cluster_ssh_port: for ssh.
+        cluster_ssh_port: the port for ssh.
     """
 
     __slots__ = ()
@@ -221,7 +222,7 @@ class ClusterProcess(_Away):
 
 
 class _Group:
-    """The lines of a node file, and the line that is next."""
+    """The lines of a node file, and the next line to use."""
 
     def __init__(self, nodes: list[str]) -> None:
         self.nodes = nodes

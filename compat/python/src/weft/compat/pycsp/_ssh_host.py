@@ -2,7 +2,7 @@
 `@clusterprocess` (_ssh.py). It needs the packages of weft.net: the calls are those of weft.net
 (WIRE.md 17.10, with trust), over another session.
 
-Invariant: each call has an `ssh` of its own, and an interpreter over there.
+Invariant: each call has an `ssh` of its own, and a remote interpreter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weft.errors import ProcessDied
 __all__ = ["SshHost"]
 
 GRACE = 5.0  # seconds in which an `ssh` whose session is over must give the reason
-# Seconds to wait for the text printed over there: a process that stays may keep the stream open.
+# Seconds to wait for remote text: a process that does not end may keep the stream open.
 PATIENCE = 2.0
 
 

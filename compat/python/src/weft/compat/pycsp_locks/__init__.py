@@ -2,7 +2,7 @@
 (compat/docs/pycsp.md).
 
 A process object becomes a native process when it is started or run by a Parallel. Its `run` runs
-the process where `run` is called.
+the process within the caller's.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Channel(AnyChannel):
         self.write = self._write = ChannelWriteEnd(self)
 
     def poison(self) -> None:
-        """Poisons the channel: every operation on it, also one that waits, raises
+        """Poisons the channel: every operation on it, even one that already waits, raises
         PoisonException, and values in a buffer are lost."""
         self._poison()
 
@@ -158,8 +158,8 @@ class Alternative(AnyAlternative):
         return self.pri_select()
 
     def pri_select(self) -> tuple[Any, Any]:
-        """Waits for a guard, the first ready one first. Returns the guard, and the value read, 0
-        for a write, None otherwise.
+        """Waits for a guard; if several are ready, takes the first. Returns the guard, and the
+        value read, 0 for a write, None otherwise.
 
         Raises:
             PoisonException; BadUse: the guards are both ends of one channel; Deadlock in the
@@ -198,7 +198,7 @@ class Process:
     Args:
         fn: the function that it runs.
         verbose_poison: print a line when poison ends the process.
-        args, kwargs: for the function.
+        args, kwargs: the function's arguments.
     Attributes:
         retval: the result of the process; None before its end, and if it was poisoned. poisoned:
         whether poison ended it.
@@ -244,7 +244,7 @@ class Process:
         """Waits until the process has ended.
 
         Raises:
-            BadUse: it was not started.
+            BadUse: the process was not started.
         """
         if self._ended is None:
             raise BadUse(f"join of process {self.name}, which was not started: start() it first")
@@ -269,7 +269,7 @@ class Parallel(Process):
         self.check_poison = check_poison
 
     def run(self) -> Any:
-        """Runs the processes and waits for all.
+        """Runs the processes and waits for all of them.
 
         Raises:
             the failure of one, after the others were cancelled; Deadlock.

@@ -9,16 +9,16 @@ __all__ = ["CFuture"]
 
 
 class CFuture:
-    """A result for which one thread waits and that another one sets, both holding a lock that many
+    """A result for which one thread waits and which another one sets; both hold a lock that many
     futures share.
 
     `with CFuture() as f:` holds the lock. `f.wait()` in the block releases the lock, and the block
-    ends without it; `f.set_result(…)` and `f.set_exception(…)` are called while holding the lock.
-    Weft itself does not use this class, but old programs may. The deadlock report does not know a
-    thread in `wait`.
+    ends without the lock; `f.set_result(…)` and `f.set_exception(…)` are called while holding the
+    lock. Weft itself does not use this class, but old programs may. The deadlock report does not
+    know a thread in `wait`.
 
     Args:
-        lock: an RLock; without it, a lock that all such futures share.
+        lock: an RLock; by default, a lock that all futures without one share.
     """
 
     _shared = threading.RLock()

@@ -1,4 +1,4 @@
-"""PyCSP-locksharing's helpers of its benchmark programs."""
+"""PyCSP-locksharing's helpers for its benchmark programs."""
 
 from weft.compat._arguments import argparser, avg, handle_common_args
 

@@ -1,2 +1,1 @@
-"""`pycsp.common`: plugNplay, toolkit and trace, over whichever module of pycsp was imported
-last."""
+"""`pycsp.common`: plugNplay, toolkit and trace, over the module of pycsp that was imported last."""

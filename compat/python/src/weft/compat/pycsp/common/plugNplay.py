@@ -1,4 +1,4 @@
-"""Names `pycsp.common.plugNplay`: the small processes from which networks are built."""
+"""`pycsp.common.plugNplay`: the small processes from which networks are built."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ def file_r(cout: Any, file: Any, retire_on_eof: bool = True, sep: str = "\n") ->
 
 @_pycsp.process
 def file_w(cin: Any, file: Any) -> None:
-    """Appends the strings, and lists of strings, that it reads to a file (a name, or an open
-    file, which is closed)."""
+    """Reads strings and lists of strings, and appends them to a file (a name, or an open file,
+    which is closed)."""
     with Path(file).open("w") if isinstance(file, str) else file as target:
         while True:
             data = cin()
@@ -65,7 +65,7 @@ def execute(
     returns its status.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the command cannot be started.
     """
     child = subprocess.Popen(
         command,
@@ -93,8 +93,8 @@ def _wait(child: Any) -> int:
 
 @_pycsp.process
 def _feed(cin: Any, stream: Any) -> None:
-    """Passes bytes from a channel to a child's input, which is closed when the channel ends or
-    the child reads no more."""
+    """Passes bytes from a channel to a child's input, which is closed when the channel ends or the
+    child stops reading."""
     try:
         while True:
             stream.write(cin())

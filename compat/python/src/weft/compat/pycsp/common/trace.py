@@ -1,12 +1,11 @@
-"""`pycsp.common.trace`: the names of the current module of pycsp, each of which leaves lines in a
-file.
+"""`pycsp.common.trace`: the names of the current module of pycsp, whose use is recorded as lines in
+a file.
 
     from weft.compat.pycsp.common.trace import *      after the import of .parallel or .greenlets
     TraceInit("trace.log")  …  TraceQuit()
 
-A line is a dictionary with "type" and its details. Lines are in the order in which they happened
-to be written; times are left out, as in pycsp. Before TraceInit and after TraceQuit nothing is
-written.
+A line is a dictionary with "type" and its details. Lines are in the order in which they were
+written; as in pycsp, they have no times. Before TraceInit and after TraceQuit nothing is written.
 """
 
 from __future__ import annotations
@@ -54,11 +53,11 @@ class _Echo:
 
 
 def TraceInit(file: Any = None, stdout: bool = False) -> None:
-    """Traces from now on.
+    """Starts tracing.
 
     Args:
-        file: a name, or an open file; "pycsp_trace.log" if none.
-        stdout: printed text also goes into the trace.
+        file: a name, or an open file; by default "pycsp_trace.log".
+        stdout: whether the trace contains printed text too.
     Raises:
         OSError: the file cannot be opened.
     """
@@ -84,7 +83,7 @@ def TraceQuit() -> None:
 
 
 def TraceMsg(s: Any) -> None:
-    """Leaves a message in the trace."""
+    """Writes a message to the trace."""
     sendTrace({"type": "Msg", "process_id": _pycsp.current_process_id(), "msg": str(s)})
 
 
@@ -106,18 +105,18 @@ def process(func: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-
     return made
 
 
-def _of(plist: Any) -> list[dict[str, Any]]:
+def _described(plist: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for p in plist:
         if isinstance(p, list | tuple):
-            found.extend(_of(p))
+            found.extend(_described(p))
         elif isinstance(p, BaseProcess):
             found.append({"func_name": p.name, "process_id": p.id})
     return found
 
 
-def _composed(name: str, plist: Any) -> Any:
-    about = {"processes": _of(plist), "process_id": _pycsp.current_process_id()}
+def _run_traced(name: str, plist: Any) -> Any:
+    about = {"processes": _described(plist), "process_id": _pycsp.current_process_id()}
     sendTrace({**about, "type": f"BlockOn{name}"})
     result = _names[name](*plist)
     sendTrace({**about, "type": f"Done{name}"})
@@ -126,17 +125,19 @@ def _composed(name: str, plist: Any) -> Any:
 
 def Parallel(*plist: Any) -> Any:
     """Runs processes by the current module's Parallel, and traces its beginning and end."""
-    return _composed("Parallel", plist)
+    return _run_traced("Parallel", plist)
 
 
 def Sequence(*plist: Any) -> Any:
     """Runs processes by the current module's Sequence, and traces its beginning and end."""
-    return _composed("Sequence", plist)
+    return _run_traced("Sequence", plist)
 
 
 def Spawn(*plist: Any) -> None:
-    """Starts processes by the current module's Spawn, and traces this."""
-    sendTrace({"type": "Spawn", "processes": _of(plist), "process_id": _pycsp.current_process_id()})
+    """Starts processes by the current module's Spawn, and traces the start."""
+    sendTrace(
+        {"type": "Spawn", "processes": _described(plist), "process_id": _pycsp.current_process_id()}
+    )
     _names["Spawn"](*plist)
 
 
