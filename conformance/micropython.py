@@ -25,18 +25,25 @@ LACKS: dict[str, str] = {
     "line numbers": "a suspended coroutine does not tell where it stands, nor a channel where it was made",
     "kinds": "on(backend) is CPython's: a scheduler of MicroPython runs coroutines alone (weft.threads has threads)",
     "every operation": "reads, writes and selects that complete at once let others run, nothing else does (rule 7.7)",
+    "again": "a timeout of MicroPython asks once (rule 7.12)",
     "threading": "the scenario asks the module threading where it runs, or waits for a threading.Event",
 }
 
 # The scenarios that are not run, and the feature that each needs.
 _ENDS, _REST, _WHERE = "rules_01_02_channels_and_ends", "rules_09_12_the_rest", "rules_15_where"
-_TURNS = "rules_07_07_turns"
+_TURNS, _AGAIN = "rules_07_07_turns", "rules_07_18_again"
 LEFT_OUT: dict[str, str] = {
     f"{_ENDS}.a_channel_has_the_name_it_is_given_or_the_place_of_its_birth": "line numbers",
     f"{_ENDS}.an_end_that_is_dropped_is_retired": "finalisers",
     f"{_TURNS}.a_barrier_of_one": "every operation",
     f"{_TURNS}.groups_without_a_process": "every operation",
     f"{_TURNS}.limits_that_have_expired": "every operation",
+    f"{_AGAIN}.each_operation_of_the_block_is_withdrawn": "again",
+    f"{_AGAIN}.one_that_swallows_it_leaves_its_block_in_time": "again",
+    f"{_AGAIN}.what_repeats_a_request_of_an_outer_scope_is_the_outer_ones": "again",
+    f"{_AGAIN}.a_scope_within_lets_it_pass": "again",
+    f"{_AGAIN}.nothing_is_started_in_it_afterwards": "again",
+    f"{_AGAIN}.it_may_be_set_anew_until_it_is_met": "again",
     f"{_REST}.two_that_wait_for_each_other_are_the_knot": "line numbers",
     f"{_REST}.a_dropped_value_is_released_outside_the_lock": "finalisers",
     f"{_REST}.an_end_in_a_dropped_value_is_retired": "finalisers",

@@ -43,6 +43,7 @@ LACKS: dict[str, dict[str, str]] = {
         "a path": "a task is no process: it has no path, and errors cannot name it (rule 13.7)",
         "a run": "a task belongs to no run: there is none to which it could spawn (rules 7.4, 13.7)",
         "the order of equal deadlines": "their timers are the loop's, which keeps none among equals (rule 13.7)",
+        "again": "a task is asked once, as asyncio does it (rule 7.18)",
         "Cancelled.value": "what cancels a task is asyncio's own exception, which carries no value (rule 13.4)",
     },
     "a block": {"a path": "ordinary code has no process object, and its path is `main` (rule 7.5)"},

@@ -327,6 +327,35 @@ TEST_CASE("scenario what_catches_it_goes_on_without_a_limit") {
   weft::run(virtually, p());
 }
 
+TEST_CASE("rule 7.18: a Timeout that asks again") {
+  auto p = []() -> Process {
+    {
+      const weft::Timeout outer(0s);
+      const weft::Timeout inner(0s, true);
+      for (int i = 0; i < 3; ++i) {
+        try {
+          co_await weft::sleep(5s);
+          FAIL("it went on");
+        } catch (const weft::TimedOut& e) {
+          // What is repeated is what was met first: the request of the outer limit.
+          CHECK(e.of(outer));
+        }
+      }
+      CHECK(inner.expired());
+    }
+    co_await weft::sleep(1s);
+    CHECK(weft::now() == kSecond);
+    {
+      const weft::Timeout limit = weft::Timeout::until(2 * kSecond, true);
+      CHECK_THROWS_AS(co_await weft::sleep(5s), weft::TimedOut);
+      CHECK_THROWS_AS(co_await weft::yield(), weft::TimedOut);
+    }
+    co_await weft::yield();
+    CHECK(weft::now() == 2 * kSecond);
+  };
+  weft::run(virtually, p());
+}
+
 TEST_CASE("scenario an_exception_of_the_block_passes") {
   auto p = []() -> Process {
     try {

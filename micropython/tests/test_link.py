@@ -455,6 +455,7 @@ def test_a_value_that_a_board_cannot_send_is_bad_use_at_the_write() -> None:
 def test_a_value_that_the_pc_cannot_send_is_bad_use_at_the_write_and_the_value_stays() -> None:
     """rule 11.2"""
     import datetime
+    import http
 
     deep: list[Any] = []
     for _ in range(20):
@@ -470,6 +471,7 @@ def test_a_value_that_the_pc_cannot_send_is_bad_use_at_the_write_and_the_value_s
             (deep, "this value"),
             ("\ud800", "this value"),
             (other.reader(), "Reader"),
+            ([http.HTTPStatus.OK], r"an HTTPStatus, which is derived from int,"),
         ):
             with pytest.raises(BadUse, match=f"channel 'there': .*{named}.* cannot go to a board"):
                 there(value)

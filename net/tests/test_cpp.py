@@ -6,6 +6,7 @@ ASan and UBSan, and one with TSan.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import signal
 import socket
@@ -115,6 +116,11 @@ def test_values_go_through_cpp_as_they_were(server, keys, network, cpp):  # wire
     for value in (0, "", b"", b"\0\xff" * 1_500_000, [float("inf"), -0.0], {"ä": {"": [None]}}):
         w.write(value)
         assert r.read() == value
+    w.write((1, ["a", ()], {"k": (bytearray(b"b"), b"c")}))
+    assert r.read() == [1, ["a", []], {"k": [b"b", b"c"]}]
+    for value in ({1, 2}, [datetime.timedelta(1)]):
+        w.write(value)
+        assert " came, where this program takes: value" in r.read()["refused"]
     for value in (2**64, {1: 2}):
         w.write(value)
         assert "beyond 64 bits, or a map whose keys are not texts came" in r.read()["refused"]

@@ -42,7 +42,7 @@ def test_results_come_back(gpu1, caller):  # wire 17.9, 17.10
     host = caller.host("gpu1")
     assert th.run(parts.add.on(host)(1, 2, more=4)) == 7
     assert th.run(parts.add(b"a", b"b", more=b"c").on(host)) == b"abc"
-    assert th.run(parts.add.on("gpu1")([1, (2,)], [{"k": None}], more=[])) == [1, [2], {"k": None}]
+    assert th.run(parts.add.on("gpu1")([1, (2,)], [{"k": None}], more=[])) == [1, (2,), {"k": None}]
     pids = th.run(*(parts.pid.on(host)() for _ in range(4)))
     assert set(pids) <= set(gpu1.report["pids"]) and os.getpid() not in pids
     assert repr(host) == f"<host 'gpu1' of {caller!r}>"

@@ -406,8 +406,23 @@ def test_what_makes_no_sense(agent, network, server, keys):
     network.close()
     with pytest.raises(BadUse, match=r"is the name of a host of a network, and none is joined"):
         Executor(on="gpu1")
-    with pytest.raises(BadUse, match=r"net\.join\('nats://lab1:4222'\)\.hosts\(\)"):
-        Hosts("nats://lab1:4222")  # type: ignore[arg-type]
+    with pytest.raises(
+        BadUse, match=r"preload, nice are for OS processes that this program starts"
+    ):
+        Hosts("nats://lab1:4222", preload=["json"], nice=1)
+
+
+def test_hosts_by_the_url_of_their_network(gpu1, keys, monkeypatch):  # wire 17.9, 17.14
+    """The program joins for the hosts alone, and leaves at the end of the block."""
+    monkeypatch.setenv("WEFT_NET", str(keys))
+    with Hosts(gpu1.url) as hosts:
+        assert (hosts.names, len(hosts)) == (["gpu1"], 1)
+        with Executor(on=hosts) as pool:
+            assert pool.submit(parts.plus, (1,), (2, {3})).result(HEARD) == (1, 2, {3})
+        assert th.run(parts.add.on(hosts)(1, 2)) == 3
+    with pytest.raises(BadUse, match="has left the network"):
+        th.run(parts.add.on(hosts)(1, 2))
+    hosts.close()
 
 
 def test_who_waits_in_vain_is_told_where_it_is(gpu1, caller, fifo):

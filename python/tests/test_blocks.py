@@ -17,7 +17,7 @@ if sys.version_info < (3, 11):
 LIMIT = 280  # seconds after which a program that hangs fails, without stopping the whole room
 
 
-# --- in ordinary code: in separate programs, since a fault would make them hang -------------------
+# --- in ordinary code: each in a program of its own, since a fault would make the program hang ----
 
 
 def program(text, **how):

@@ -85,7 +85,7 @@ def test_numbers_are_accepted() -> None:
         ("w1:merge@2+", "not a whole token"),
         ("w1-31", "not a whole token: '31'"),
         ("w1-31.2-", "not a whole token"),
-        ("w1-40.1-31.2", "must go up"),
+        ("w1-40.1-31.2", "must increase"),
     ],
 )
 def test_what_is_no_token_is_named(token: str, says: str) -> None:

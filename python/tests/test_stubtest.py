@@ -16,7 +16,7 @@ MODULES = ("weft.coroutines", "weft.threads", "weft.greenlets")  # the modules t
 
 # The differences that are intended, and their reasons.
 KNOWN = (
-    # Names that only the types need.
+    # Names that only the type stubs need.
     r"\.(T|V|R|P|T_co|T_contra|Mode|Overflow|WhenEnded|AnyGuard) is not present at runtime$",
     # types of the extension are made by __new__, whose parameters inspect cannot see
     # (test_keywords.py calls them)

@@ -227,6 +227,7 @@ IMPORTS = (ast.Import, ast.ImportFrom)
 FROM_ABOVE = [
     "weft._components.host_runner -> weft.native",
     "weft._hosts.executor -> weft._net.host_executor",
+    "weft._hosts.hosts -> weft.net",
 ]
 
 

@@ -158,8 +158,8 @@ const E* handled() noexcept {
 #endif
 }
 
-// How the exception that is being handled ends the process that it leaves (rules 3.5, 4.3, 4.6,
-// 6.5), and the strength if it is a poison.
+// How the exception that is being handled ends the process that it propagates out of (rules 3.5,
+// 4.3, 4.6, 6.5), and the strength of the poison if it is Poisoned.
 struct Left {
   Ending how;
   std::uint8_t poison = 0;

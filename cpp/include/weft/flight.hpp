@@ -91,7 +91,8 @@ class Flight final : public runtime::Observer {
   }
 
  private:
-  // resumes() has defined the process in this block, and has left room for this event.
+  // resumes() has already defined the process in the lane's current block, and has left room there
+  // for this event.
   [[gnu::noinline]] void ended() {
     ThreadState& mine = here();
     const std::uint32_t id = std::exchange(mine.running, 0);

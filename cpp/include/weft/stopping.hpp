@@ -32,14 +32,17 @@ namespace weft::inline WEFT_ABI {
 // operation that waits, or the next operation, is withdrawn and throws TimedOut, once. If no
 // operation has met the request when the object is destroyed, the request is withdrawn. A
 // cancellation from outside still throws Cancelled. The object belongs to the process that made it,
-// and must be destroyed there.
+// and must be destroyed there. With `again` each operation throws from then on, as long as the
+// object lives.
 class Timeout {
  public:
   // Makes a limit that expires s from now. If s ≤ 0 the limit expires at the first operation; if s
   // is Span::max() it never expires.
-  explicit Timeout(detail::Lasting s) { limit_.open(process(), from_now(s)); }
+  explicit Timeout(detail::Lasting s, bool again = false) {
+    limit_.open(process(), from_now(s), again);
+  }
   // Makes a limit that expires at this time of the run's clock, in ns of now().
-  static Timeout until(std::int64_t at) { return Timeout(at, 0); }
+  static Timeout until(std::int64_t at, bool again = false) { return Timeout(at, again, 0); }
   Timeout(const Timeout&) = delete;
   Timeout& operator=(const Timeout&) = delete;
   ~Timeout() = default;
@@ -54,7 +57,7 @@ class Timeout {
 
  private:
   friend class TimedOut;
-  Timeout(std::int64_t at, int) { limit_.open(process(), at); }
+  Timeout(std::int64_t at, bool again, int) { limit_.open(process(), at, again); }
   static runtime::ProcessBase& process() {
     if (runtime::ProcessBase* p = runtime::this_process()) return *p;
     return runtime::ThreadProcess::self();

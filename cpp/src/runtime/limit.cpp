@@ -4,7 +4,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-void Limit::open(ProcessBase& p, std::int64_t deadline) {
+void Limit::open(ProcessBase& p, std::int64_t deadline, bool again) {
   WEFT_POINT(limits(true));
   Run& r = run_of(p);
   const std::lock_guard g(r.mutex_);
@@ -15,6 +15,8 @@ void Limit::open(ProcessBase& p, std::int64_t deadline) {
   r.limits_open_.fetch_add(1, std::memory_order_relaxed);
   run_ = &r;
   met_ = false;
+  again_ = again;
+  as_ = nullptr;
   arm(deadline);
 }
 
@@ -35,6 +37,8 @@ void Limit::close() noexcept {
     if (inner == this) {
       exchange(*process_, r, outer_);
     } else {
+      for (Limit* l = inner; l != this; l = l->outer_)
+        if (l->as_ == this) l->as_ = l;
       while (inner->outer_ != this) inner = inner->outer_;
       inner->outer_ = outer_;
     }
@@ -73,12 +77,30 @@ Limit* Limit::take(ProcessBase& p) noexcept {
   Run& r = run_of(p);
   const std::lock_guard g(r.mutex_);
   p.cancel().take_back(Identity::Cancel::limit);
+  Limit* const inner = innermost_of(p, r);
   Limit* by = nullptr;
-  for (Limit* l = innermost_of(p, r); l; l = l->outer_)
-    if (l->asked_.exchange(false, std::memory_order_relaxed)) by = l;
+  for (Limit* l = inner; l; l = l->outer_)
+    if (l->asked_.load(std::memory_order_relaxed)) {
+      Limit* const as = l->again_ && l->met_ ? l->as_ : l;
+      others = others || !as;
+      by = by && as ? outer_of(by, as) : as;
+      if (!l->again_) l->asked_.store(false, std::memory_order_relaxed);
+    }
   if (others) by = nullptr;
   if (by) by->met_ = true;
+  for (Limit* l = inner; l; l = l->outer_)
+    if (l->again_ && l->asked_.load(std::memory_order_relaxed)) {
+      l->as_ = by;
+      l->met_ = true;
+      p.cancel().fetch_or(Identity::Cancel::limit);
+    }
   return by;
+}
+
+Limit* Limit::outer_of(Limit* a, Limit* b) noexcept {
+  for (Limit* l = a; l; l = l->outer_)
+    if (l == b) return b;
+  return a;
 }
 
 void Limit::close_all(ProcessBase& p, Run& r) noexcept {
@@ -166,14 +188,16 @@ void Limit::take_back() noexcept {
 void Limit::rehome_after_outer(ProcessBase& to, Run& now, bool lent) {
   Limit* const outer = outer_;
   const bool had_asked = asked_.load(std::memory_order_relaxed), was_met = met_;
+  Limit* const as = as_;
   const std::int64_t left =
       timer_.deadline == prim::forever ? prim::forever : timer_.deadline - run_->now();
   close();
   if (outer) outer->rehome_after_outer(to, now, lent);
   const std::int64_t at = now.now();
-  const bool never = was_met || left == prim::forever;
-  open(to, never ? prim::forever : had_asked || left <= 0 ? at : later(at, left));
+  const bool never = (was_met && !had_asked) || left == prim::forever;
+  open(to, never ? prim::forever : had_asked || left <= 0 ? at : later(at, left), again_);
   met_ = was_met;
+  as_ = as;
   lent_ = lent;
 }
 

@@ -179,8 +179,8 @@ static void posts_itself_and_returns_a_delay(void) {
   CHECK(ran == 2);
 #endif
 }
-/* M15, M12: the other core takes the periodic event for its new actor before the action that
- * started it has ended. */
+/* M15, M12: an action starts its periodic event for another actor, and the other core runs the
+ * event before that action has ended. */
 static weft_periodic periodic;
 static int actions, leaves;
 static uint32_t ticks(weft_event *e, uint32_t release) {

@@ -73,8 +73,8 @@ bool Abroad::at_barrier(const Seat& s) noexcept {
 
 Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool alone)
     : space_(space_of(seats)), seats_(std::move(seats)), values_(new Value[seats_.size()]) {
-  // The barrier's home decides a choice with a barrier, even if other parties wait. A barrier holds
-  // a choice open, as the end of a process does.
+  // A choice with a barrier is always left to the barrier's home. A barrier keeps a choice open, as
+  // the end of a process does (rule 5.6).
   const bool barrier = std::any_of(seats_.begin(), seats_.end(), &at_barrier);
   const Peer* one = nullptr;
   bool delegated = barrier || (alone && !looks);

@@ -30,7 +30,7 @@ struct GuestObject {
   PyRun* run;  // null once the guest is finished
   runtime::Scheduler* scheduler;
   runtime::Group *group, *spawned;
-  // For an open block: a request to end the block rings the guest through this object.
+  // Only for an open block: a request to end the block wakes the guest through this object.
   runtime::ThreadProcess::Hosting* hosting;
   EndWaker ends[2];
   GuestObject* next_due;

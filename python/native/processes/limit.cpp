@@ -88,8 +88,8 @@ void limit_dealloc(PyObject* o) {
 
 PyObject* limit_enter(PyObject* o, PyObject* args) {
   PyObject* when;
-  int relative;
-  if (!PyArg_ParseTuple(args, "Op", &when, &relative)) return nullptr;
+  int relative, again;
+  if (!PyArg_ParseTuple(args, "Opp", &when, &relative, &again)) return nullptr;
   run_deferred();
   ProcessBase& p = *owner();
   std::int64_t ns;
@@ -102,7 +102,7 @@ PyObject* limit_enter(PyObject* o, PyObject* args) {
         "elsewhere");
   if (checking) [[unlikely]]
     checking->limits(process_object(this_process()), true);
-  lim(o)->limit.open(p, ns);
+  lim(o)->limit.open(p, ns, again != 0);
   lim(o)->state = LimitState::open;
   Py_RETURN_NONE;
 }

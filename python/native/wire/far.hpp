@@ -13,10 +13,12 @@ namespace weft::py {
 using wire::Peer;
 using wire::Space;
 
-// The types of values, as they are named in a GIVE.
+// The types of values, as they are named in a GIVE. A program of an older Weft, where tuples arrived
+// as lists, says kOldValues (WIRE.md 17.6).
 inline constexpr const char* kPickle = "pickle";
 inline constexpr const char* kCbor = "cbor";
-inline constexpr const char* kValues = "typed";
+inline constexpr const char* kValues = "typed2";
+inline constexpr const char* kOldValues = "typed";
 inline const char* type_of(Carries what) noexcept {
   return what == Carries::typed ? kValues : what == Carries::cbor ? kCbor : kPickle;
 }

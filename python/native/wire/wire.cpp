@@ -410,8 +410,12 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
         const bool barrier = at.type == wire::kBarrierType && !link->board && !link->network;
         if (!barrier && at.type != link->type())
           return bad_use(
-              "the end %R that the peer has handed out is of type %s, and this link carries %s",
-              name, at.type.c_str(), link->type());
+              "the end %R that the peer has handed out is of type %s, and this link carries %s%s",
+              name, at.type.c_str(), link->type(),
+              at.type == kOldValues && link->network
+                  ? ": the peer has an older Weft, whose tuples arrive as lists; install the same "
+                    "version on both machines"
+                  : "");
         // The entry is removed, because a space limits the number of offered ends, and a session
         // may last long.
         const Peer::Offered got = std::move(at);

@@ -31,7 +31,7 @@ from weft._net import loop as _net_loop
 from weft._net.keys import make_keys
 from weft._net.link import Session
 from weft._net.name_rules import Named, checked
-from weft._net.remote_hosts import FarHost, FarHosts
+from weft._net.remote_hosts import FarHost, FarHosts, OwnHosts
 from weft._net.values import accepts
 from weft.errors import BadUse, PeerDied
 
@@ -500,3 +500,12 @@ def join(
     if rounds:
         _rounds.answer_programs()
     return Network(f"tls://{rest}", folder, address, trust, _called(name), relay)
+
+
+def _hosts_at(server: str) -> OwnHosts:
+    """Joins a network for its hosts alone: for Hosts("nats://HOST:PORT").
+
+    Raises:
+        BadUse, OSError: as join() and Network.hosts() do.
+    """
+    return OwnHosts(join(server))

@@ -184,8 +184,8 @@ function passage(drop, g) {
       stroke: '#a67c45',
     }),
   );
-  // On arrival the ball is -lateral from the hole's centre; in the disc's frame it moves against
-  // the disc's turning.
+  // On arrival the ball's offset from the hole's centre is -lateral. Seen from the disc, the ball
+  // moves against the disc's rotation.
   const at = cx - verdict.lateral * 1000 * mm;
   const slope = Math.cos(verdict.theta) / Math.sin(verdict.theta);
   const radius = (g.ball * 1000 * mm) / 2;

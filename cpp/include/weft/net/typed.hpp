@@ -7,6 +7,8 @@
 // such types (std::vector, std::tuple, std::pair), a map from std::string, std::optional (None), or
 // net::Any: which stands for any value; or net::Array of numbers, an array of numpy. Objects,
 // integers beyond 64 bits and maps with other keys are not accepted; Any does not accept arrays.
+// A tuple of Python's is read as a list, and a bytearray as bytes; Python's other types, such as
+// sets and dates, are objects.
 //
 // Invariants
 //  1 A value is checked when it is made, so that nothing fails in a step of the wire.
@@ -111,13 +113,61 @@ class CborReader {
     const wire::Bytes b = bytes(h.n);
     return std::equal(b.begin(), b.end(), std::as_bytes(std::span(is)).begin());
   }
+  // Reads the head of a list, or of a tuple. Returns the number of its items; nullopt for an item
+  // of another kind.
+  std::optional<std::uint64_t> items() noexcept {
+    const Head h = head();
+    if (h.is(kList)) return h.n;
+    if (!h.is(kTag) || h.n != kObject) return {};
+    const Head content = head();  // cbor_fault() has checked that the item is a list
+    if (content.n == 0 || !text("tuple")) return {};
+    return content.n - 1;
+  }
+  // Reads bytes, or a bytearray; nullopt for an item of another kind.
+  std::optional<wire::Bytes> octets() noexcept {
+    Head h = head();
+    if (h.is(kTag) && h.n == kObject) {
+      if (head().n != 2 || !text("bytearray")) return {};
+      h = head();
+    }
+    if (!h.is(kBytes)) return {};
+    return bytes(h.n);
+  }
+  // Copies one item: a tuple as a list, and a bytearray as bytes. Returns false if the item has
+  // another object in it.
+  bool copy_plain(wire::Buffer& out) {
+    const wire::Bytes from = in_;
+    if (next().is(kTag) && next().n == kObject) {
+      if (const auto b = CborReader(*this).octets()) {
+        put_head(out, kBytes, b->size());
+        wire::detail::put(out, *b);
+        return pass(), true;
+      }
+      const auto n = items();
+      if (!n) return false;
+      put_head(out, kList, *n);
+      return copy_plain(out, *n);
+    }
+    const Head h = head();
+    if (h.is(kBytes) || h.is(kText)) bytes(h.n);
+    wire::detail::put(out, from.first(from.size() - in_.size()));
+    return copy_plain(out, inside(h));
+  }
 
  private:
+  bool copy_plain(wire::Buffer& out, std::uint64_t n) {
+    for (std::uint64_t i = 0; i < n; ++i)
+      if (!copy_plain(out)) return false;
+    return true;
+  }
+  static std::uint64_t inside(const Head& h) noexcept {
+    return h.is(kList) ? h.n : h.is(kMap) ? 2 * h.n : h.is(kTag) ? 1 : 0;
+  }
   void pass() noexcept {
     const Head h = head();
     if (h.is(kBytes) || h.is(kText)) bytes(h.n);
-    const std::uint64_t inside = h.is(kList) ? h.n : h.is(kMap) ? 2 * h.n : h.is(kTag) ? 1 : 0;
-    for (std::uint64_t i = 0; i < inside; ++i) pass();
+    const std::uint64_t n = inside(h);
+    for (std::uint64_t i = 0; i < n; ++i) pass();
   }
   wire::Bytes in_;
 };
@@ -251,7 +301,14 @@ struct Plain<Any> {
     wire::detail::put(out, std::as_bytes(std::span(made)));
   }
   static bool get(CborReader& in, Any& v) {
-    const wire::Bytes item = in.item();
+    CborReader again(in);
+    if (parsed(in.item(), v)) return true;
+    wire::Buffer plain;
+    return again.copy_plain(plain) && parsed(plain, v);
+  }
+
+ private:
+  static bool parsed(wire::Bytes item, Any& v) {
     const auto* const at = reinterpret_cast<const std::uint8_t*>(item.data());
     v = Any::from_cbor(at, at + item.size(), true, false);
     return !v.is_discarded();
@@ -345,10 +402,9 @@ struct Plain<std::vector<std::byte>> {
     wire::detail::put(out, wire::Bytes(v));
   }
   static bool get(CborReader& in, std::vector<std::byte>& v) {
-    const CborReader::Head h = in.head();
-    if (!h.is(kBytes)) return false;
-    const wire::Bytes b = in.bytes(h.n);
-    v.assign(b.begin(), b.end());
+    const auto b = in.octets();
+    if (!b) return false;
+    v.assign(b->begin(), b->end());
     return true;
   }
 };
@@ -382,16 +438,19 @@ struct Plain<std::vector<T>> {
     for (const auto& each : v) Plain<T>::put(each, out);
   }
   static bool get(CborReader& in, std::vector<T>& v) {
-    if constexpr (Element<T>)
-      if (in.next().is(kTag)) {  // An array of one dimension is a list of its values.
+    const CborReader before(in);
+    const auto n = in.items();
+    if (!n) {
+      if constexpr (Element<T>) {  // An array of one dimension is a list of its values.
+        in = before;
         std::vector<std::size_t> shape;
         bool single = false;
         return get_array(in, shape, v, single) && !single && shape.size() == 1;
       }
-    const CborReader::Head h = in.head();
-    if (!h.is(kList)) return false;
+      return false;
+    }
     v.clear();
-    for (std::uint64_t i = 0; i < h.n; ++i) {
+    for (std::uint64_t i = 0; i < *n; ++i) {
       T made{};
       if (!Plain<T>::get(in, made)) return false;
       v.push_back(std::move(made));
@@ -429,8 +488,7 @@ struct Plain<std::tuple<T...>> {
     std::apply([&](const T&... each) { (Plain<T>::put(each, out), ...); }, v);
   }
   static bool get(CborReader& in, std::tuple<T...>& v) {
-    const CborReader::Head h = in.head();
-    if (!h.is(kList) || h.n != sizeof...(T)) return false;
+    if (in.items() != sizeof...(T)) return false;
     return std::apply([&](T&... each) { return (Plain<T>::get(in, each) && ...); }, v);
   }
 };
@@ -459,6 +517,16 @@ inline std::string kind_of(wire::Bytes in) {
     if (!Plain<Any>::get(array, shape)) shape = Any();
     return "an array of numpy, of " + dtype.substr(0, 20) +
            (shape.is_array() ? " and shape " + shape.dump().substr(0, 60) : ", a single one");
+  }
+  if (CborReader of(in);
+      of.next().is(kTag) && of.head().n == kObject && of.head().n > 0 && of.next().is(kText)) {
+    std::string name;
+    Plain<std::string>::get(of, name);
+    // The names of Python's own types have letters only. Other names are those of classes.
+    if (name != "tuple" && name.size() < 20 && !name.empty() &&
+        std::all_of(name.begin(), name.end(),
+                    [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }))
+      return "a Python object of type " + name;
   }
   Any j;
   CborReader all(in);
@@ -510,9 +578,11 @@ class Typed {
 };
 
 namespace wire {
+// The type's name in a GIVE. Programs whose tuples arrived as lists said "typed" (17.6).
+inline constexpr const char* kValuesType = "typed2";
 template <class T>
 struct Value<Typed<T>> {
-  static std::string type() { return "typed"; }
+  static std::string type() { return kValuesType; }
   static Bytes bytes(const Typed<T>& v) { return v.bytes_; }
   static void put(const Typed<T>& v, Buffer& out) { detail::put(out, v.bytes_); }
   static std::optional<Typed<T>> get(Bytes in) {

@@ -7,16 +7,21 @@
 //                │                   └──close(), move(): the request is taken back
 //                └──close()
 //
+// A limit that asks *again* asks its process to give up each operation from then on: take() leaves
+// its request standing, until close() takes it back.
+//
 // Invariants
 //  1 State, chain and place in the timers are protected by the run's mutex; only the process's own
 //    thread opens, closes and takes a limit.
 //  2 The limits of a process form a chain, the innermost first. The run keeps this chain, so that a
 //    process without limits pays nothing.
-//  3 A limit is `asked` and not yet met ⇔ the process's Cancel::limit is set because of it. If the
-//    process meets the request of another source at the same moment, it meets the requests of all
-//    limits too.
+//  3 A limit is `asked` ⇔ the process's Cancel::limit is set because of it. If the process meets
+//    the request of another source at the same moment, it meets the requests of all limits too.
 //  4 A thread that fires a limit refers to the limit until the thread has set told_. close() waits
 //    for that, which takes a few instructions.
+//  5 A limit that asks again repeats the request that the process met first, or that of a limit
+//    further out which has asked since: so the Cancelled of an inner block never hides the one for
+//    which an outer block waits. `as_` is that limit, null for a request of another source.
 #pragma once
 #include <atomic>
 
@@ -44,7 +49,8 @@ class Limit final : public core::Waker {
   // Limits what `p`, the process that runs here, does from now on. `deadline` is in ns of the clock
   // of p's run. If it is prim::forever, there is no limit; if it has passed, the request comes at
   // once.
-  void open(ProcessBase& p, std::int64_t deadline);
+  // If `again` is set, the limit asks at each operation, once its time has come.
+  void open(ProcessBase& p, std::int64_t deadline, bool again = false);
   bool is_open() const noexcept { return process_ != nullptr; }
   bool of(const ProcessBase& p) const noexcept { return process_ == &p; }
   // Returns whether this is the innermost limit of p.
@@ -79,6 +85,8 @@ class Limit final : public core::Waker {
   bool disarm() noexcept;
   static Limit* first_of(ProcessBase& p, Run& r) noexcept;
   static Limit* innermost_of(const ProcessBase& p, const Run& r) noexcept;
+  // Returns the outer one of two limits of a process.
+  static Limit* outer_of(Limit* a, Limit* b) noexcept;
   // Makes `now`, which may be null, the innermost limit.
   static void exchange(ProcessBase& p, Run& r, Limit* now);
 
@@ -95,10 +103,12 @@ class Limit final : public core::Waker {
   ProcessBase* process_ = nullptr;  // null if the limit is not open
   Run* run_ = nullptr;
   Limit* outer_ = nullptr;
-  prim::atomic<bool> asked_{false};  // set while the limit's request has not been met
+  Limit* as_ = nullptr;              // once a limit that asks again was met: see invariant 5
+  prim::atomic<bool> asked_{false};  // set while the limit's request stands
   prim::atomic<bool> told_{false};
   bool met_ = false;
   bool lent_ = false;
+  bool again_ = false;
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -446,8 +446,8 @@ class FarSelect {
       return static_cast<RoomOf<T>*>(room)->take();
     }
     weft::detail::bad_use(
-        "unsent(): this guard is not an output of this type, or its value was sent or is taken "
-        "already");
+        "unsent(): this guard is not an output of this type, or its value was sent or taken "
+        "already: call unsent() once, for an output that was not chosen");
   }
 
  private:

@@ -129,7 +129,8 @@ class Span {
   const Kept kept_;
   const bool looks_;
   bool late_ = false;  // set by look_once(): no further attempt is waited for
-  // Set if the choice ends within the attempt that go_on() makes after look_once().
+  // During an attempt that go_on() makes after look_once(): points to a flag, which end() sets if
+  // the choice ends within the attempt. Null at other times.
   bool* over_within_ = nullptr;
   alignas(std::max_align_t) std::byte here_[kHere][kPart];
   InlineVector<Part*, kHere> parts_;

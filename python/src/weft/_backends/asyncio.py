@@ -480,7 +480,8 @@ class TaskLimit:
     def expired(self) -> bool:
         return self._asked if self._open else self._mine
 
-    def enter(self, when: float | None, relative: bool) -> None:
+    def enter(self, when: float | None, relative: bool, again: bool) -> None:
+        assert not again  # Timeout has refused it
         self._task = asyncio.current_task()
         if self._task is None:
             raise BadUse("a timeout outside any task: use it in a coroutine that a task runs")

@@ -39,10 +39,13 @@ class Timeout:
     elsewhere.
     """
 
-    __slots__ = ("_limit", "_name", "_quiet", "_relative", "_when")
+    __slots__ = ("_again", "_limit", "_name", "_quiet", "_relative", "_when")
 
-    def __init__(self, name: str, when: float | None, relative: bool, quiet: bool) -> None:
+    def __init__(
+        self, name: str, when: float | None, relative: bool, quiet: bool, again: bool
+    ) -> None:
         self._when = _time(name, when)
+        self._again = again
         self._name = name
         self._relative = relative
         self._quiet = quiet
@@ -70,16 +73,15 @@ class Timeout:
         self._limit.move(_time("reschedule", seconds))
 
     def __repr__(self) -> str:
-        return (
-            f"{self._name}({self._when})" if self._when is None else f"{self._name}({self._when:g})"
-        )
+        when = str(self._when) if self._when is None else f"{self._when:g}"
+        return f"{self._name}({when}{', again=True' if self._again else ''})"
 
     def _enter(self, limit: Any) -> Timeout:
         if self._limit is not None:
             raise BadUse(f"{self!r} can be entered only once: make another")
         self._limit = limit
         try:
-            limit.enter(self._when, self._relative)
+            limit.enter(self._when, self._relative, self._again)
         except BaseException:
             self._let_go()
             self._limit = None
@@ -139,6 +141,11 @@ class Timeout:
             raise BadUse(
                 f"async with {self!r} is for coroutine processes and asyncio tasks: elsewhere use `with`"
             )
+        if self._again:
+            raise BadUse(
+                f"async with {self!r} in an asyncio task: a task is asked once, as asyncio does it; again=True is for "
+                "processes, threads and ordinary code"
+            )
         from weft._backends.asyncio import TaskLimit
 
         return self._enter(TaskLimit())
@@ -147,7 +154,7 @@ class Timeout:
         return self._leave(error)
 
 
-def timeout(seconds: float | None) -> Timeout:
+def timeout(seconds: float | None, *, again: bool = False) -> Timeout:
     """Limits how long a block may wait: ``async with timeout(2.0):``, in threads and greenlets
     ``with timeout(2.0):``.
 
@@ -158,23 +165,25 @@ def timeout(seconds: float | None) -> Timeout:
     Args:
         seconds: by the run's clock, counted from the moment when the block is entered; 0 or less
             ends the block at its first operation, None never.
+        again: whether each operation of the block is withdrawn from then on, as in trio, also if
+            the block catches Cancelled. Otherwise one operation is. Not in an asyncio task.
     Raises:
         TimeoutError: at the block's end, if this timeout ended it. BadUse: nan; the timeout is
             entered twice, or left out of order or in another process.
     """
-    return Timeout("timeout", seconds, True, False)
+    return Timeout("timeout", seconds, True, False, again)
 
 
-def deadline(time: float | None) -> Timeout:
+def deadline(time: float | None, *, again: bool = False) -> Timeout:
     """Works as `timeout` does, but expires at `time`, in seconds of `now()`."""
-    return Timeout("deadline", time, False, False)
+    return Timeout("deadline", time, False, False, again)
 
 
-def move_on_after(seconds: float | None) -> Timeout:
+def move_on_after(seconds: float | None, *, again: bool = False) -> Timeout:
     """Works as `timeout` does, but the block just ends: nothing is raised, and `.expired` says
     whether the time limit ended the block.
     """
-    return Timeout("move_on_after", seconds, True, True)
+    return Timeout("move_on_after", seconds, True, True, again)
 
 
 for _f in (Timeout, timeout, deadline, move_on_after):

@@ -102,7 +102,10 @@ class Hosts(Elsewhere):
     `worker(…).on(hosts[0])`.
 
     Args:
-        n: the number of hosts; None: as many as the CPUs that this process may use.
+        n: the number of hosts; None: as many as the CPUs that this process may use. With the URL of
+            a network, "nats://HOST:PORT", this program joins the network (`weft.net.join`), and the
+            result is what its `hosts()` gives; at the end of its `with` block, or by `close()`,
+            the program leaves the network. There are no other arguments then.
         preload: modules that each host imports first.
         initializer, initargs: called in each host before anything else; if it raises, so does every
             call on that host.
@@ -122,13 +125,27 @@ class Hosts(Elsewhere):
         backoff: seconds before the second start in a row that follows a death; doubled each time,
             at most 10.
     Raises:
-        BadUse: an argument makes no sense.
+        BadUse: an argument makes no sense; there is no such network, or no host in it within 10
+            seconds.
         OSError: the system cannot start a process.
     """
 
+    def __new__(cls, n: int | str | None = None, **settings: Any) -> Any:
+        """Returns the hosts of a network if `n` is its URL."""
+        if not isinstance(n, str) or "://" not in n:
+            return super().__new__(cls)
+        if settings:
+            raise BadUse(
+                f"Hosts({n!r}): {', '.join(settings)} are for OS processes that this program starts. Those of a "
+                "network are started by their agents (`weft host`)"
+            )
+        from weft import net
+
+        return net._hosts_at(n)
+
     def __init__(
         self,
-        n: int | None = None,
+        n: int | str | None = None,
         *,
         preload: Sequence[str] = (),
         initializer: Any = None,
@@ -142,11 +159,6 @@ class Hosts(Elsewhere):
         restarts: int | None = None,
         backoff: float = 0.1,
     ) -> None:
-        if isinstance(n, str) and "://" in n:
-            raise BadUse(
-                f"Hosts({n!r}): these start OS processes of this machine. The hosts of a network are "
-                f"net.join({n!r}).hosts(), of weft.net, which go wherever Hosts go"
-            )
         mine = sorted(_host.cpus_of_this_process())
         n = len(mine) if n is None else n
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:

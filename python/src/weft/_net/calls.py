@@ -281,7 +281,7 @@ def packed(called: str, args: Any, keywords: Any, take: Callable[[Any], str], tr
                 f"process {called}: {value!r} itself cannot go to another machine: give it an end, reader() or writer()"
             )
         if type(value) in (list, tuple) and len(path) < 14:
-            return [without(v, [*path, i]) for i, v in enumerate(value)]
+            return type(value)(without(v, [*path, i]) for i, v in enumerate(value))
         if type(value) is dict and len(path) < 14:
             return {k: without(v, [*path, k]) for k, v in value.items()}
         return value
@@ -303,15 +303,26 @@ def _unpacked(
     try:
         args, keywords, ends = fields
         for path, name in ends:
-            at: Any = [args, keywords]
-            for step in path[:-1]:
-                at = at[step]
-            at[path[-1]] = take(str(name))
+            args, keywords = _placed([args, keywords], path, take(str(name)))
         if isinstance(args, list) and isinstance(keywords, dict):
             return args, keywords
     except (TypeError, ValueError, LookupError):
         pass
     raise BadUse("the arguments of a call are malformed: has the caller another version of Weft?")
+
+
+def _placed(value: Any, path: list[Any], end: Any) -> Any:
+    """Returns the value with an end at its place."""
+    if not path:
+        return end
+    if not isinstance(value, (list, tuple, dict)):  # what comes nests at most 64 deep
+        raise TypeError(f"an end in {type(value).__name__}")
+    step, *rest = path
+    new = _placed(value[step], rest, end)
+    if isinstance(value, tuple):
+        return (*value[:step], new, *value[step + 1 :])
+    value[step] = new
+    return value
 
 
 # --- failures -------------------------------------------------------------------------------------

@@ -57,6 +57,9 @@ def _result_of(message: Any, host: str, asked: _net_calls.Asked) -> list[Any]:
     )
 
 
+PATIENCE = 10.0  # seconds
+
+
 class _Far(Elsewhere, abc.ABC):
     _way = "network"
 
@@ -407,3 +410,23 @@ class FarHosts(_Far):
 
     def __repr__(self) -> str:
         return f"<the hosts of {self._network!r}>"
+
+
+class OwnHosts(FarHosts):
+    """All hosts of a network that this object has joined: Hosts("nats://HOST:PORT") returns it. The
+    program leaves that network at the end of the `with` block.
+    """
+
+    def __init__(self, network: Any) -> None:
+        try:
+            super().__init__(network, 1, PATIENCE)
+        except BaseException:
+            network.close()
+            raise
+
+    def close(self) -> None:
+        """Leaves the network. A second call does nothing."""
+        self._network.close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -6,8 +6,11 @@
         └─a class that is not accepted: BadUse at the read
 
 Invariants
-- A name from another machine is looked up only in `_accepted`: nothing is imported, and only code
-  of classes that this program has accepted runs.
+- A value arrives as it was, with its type, or is refused. The one exception is a field of an
+  accepted class: it arrives as the field's annotation says.
+- A name from another machine is looked up only in `_accepted` and among Python's own types
+  (python_types.py): nothing is imported, and only code of classes that this program has accepted
+  runs.
 - An array is made from its bytes only if their number matches its type and shape, and each element
   is valid for the type.
 """
@@ -15,15 +18,18 @@ Invariants
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from weft import _derived
 from weft._extension import native as _native
+from weft._net import python_types as _python_types
 from weft.errors import BadUse, NoResult
 
 try:
@@ -52,13 +58,14 @@ _MORE = ((0, 0, 8), (1, 0, 8), (2, 0, 8), (2, 1, 8), (4, 0, 8), (4, 1, 8), (4, 2
 _LARGE = bytes((0xC0 | 24, OBJECT, 0x80 | 4, 0x60 | len(NUMPY))) + NUMPY.encode()
 DEEPEST = 64
 VALUES = (
-    "its values are None, bool, int, float, str, bytes, arrays of numpy, dataclasses, NamedTuples, "
-    f"msgspec.Structs, and lists, tuples and dicts of those, at most {DEEPEST} deep"
+    f"its values are None, bool, int, float, str, bytes, list, dict, {_python_types.CALLED}, arrays of numpy, "
+    f"and dataclasses, NamedTuples, msgspec.Structs and Enums, at most {DEEPEST} deep"
 )
 
 _SMALL = 1 << 63
 _FLAT = frozenset((bool, float))
-_PLAIN = frozenset((type(None), bool, int, float, str, bytes, bytearray))
+_PLAIN = frozenset((type(None), bool, int, float, str, bytes))
+_SENT = frozenset((*_PLAIN, list, dict, *_python_types.KINDS))
 # The dtypes whose bytes mean the same on every machine, which excludes `long double` and objects.
 _DTYPE = re.compile(
     r"[|<>](b1|[iu][1248]|f[248]|c8|c16|[SU][1-9][0-9]{0,8}"
@@ -66,10 +73,7 @@ _DTYPE = re.compile(
 )
 
 _accepted: dict[str, Any] = {}
-
-
-class _Refused(Exception):
-    """The reason why a value cannot be sent, or cannot be made."""
+_Refused = _python_types.Refused
 
 
 # --- classes --------------------------------------------------------------------------------------
@@ -119,6 +123,8 @@ def _shape_of(kind: Any) -> _Shape | None:
             f"whose field {unset[0]} has init=False: give it to the constructor" if unset else None
         )
         return _Shape(fields, _by_name(fields), wrong)
+    if issubclass(kind, enum.Enum) and kind.__members__:
+        return _Shape({}, _python_types.enum_names)
     return None
 
 
@@ -131,12 +137,14 @@ def _by_place(fields: Mapping[str, str]) -> Callable[[Any], Any]:
 
 
 def accepts(kind: type[T]) -> type[T]:
-    """Lets other machines send this program objects of a class: a dataclass, a NamedTuple or a
-    msgspec.Struct. Returns the class, so that it can be used as a decorator.
+    """Lets other machines send this program objects of a class: a dataclass, a NamedTuple, a
+    msgspec.Struct or an Enum. Returns the class, so that it can be used as a decorator.
 
     A program that is not trusted sends the name of the class, MODULE.CLASS, and its fields. msgspec
     checks the fields against the class's annotations, makes an object of them and calls
-    `__post_init__`. A class that is not accepted is refused at the read. A program that only sends
+    `__post_init__`. So a field arrives as its annotation says: a list in a field that is annotated
+    as a tuple is a tuple. A member of an Enum is sent by its name; an Enum in a field must be
+    accepted too. A class that is not accepted is refused at the read. A program that only sends
     objects of the class need not accept it.
 
     Args:
@@ -149,11 +157,14 @@ def accepts(kind: type[T]) -> type[T]:
     asked: Any = kind
     shape = _shape_of(asked) if isinstance(kind, type) else None
     if shape is None:
-        raise BadUse(f"accepts: expected a dataclass, NamedTuple or msgspec.Struct, got {kind!r}")
+        raise BadUse(
+            f"accepts: expected a dataclass, NamedTuple, msgspec.Struct or Enum, got {kind!r}"
+        )
     if shape.wrong:
         raise BadUse(f"accepts: {kind.__qualname__} is a class {shape.wrong}")
     try:
-        msgspec.json.Decoder(kind)  # made only to check all annotations
+        if not issubclass(asked, enum.Enum):
+            msgspec.json.Decoder(kind)  # made only to check all annotations
     except NameError:
         # an annotation may name a class that is defined later; errors are then found with the first
         # object
@@ -174,6 +185,8 @@ def _object(content: list[Any]) -> Any:
             f"an object of {shown} has come, a class that this program does not accept from other machines: "
             "put @weft.net.accepts above the class, in a module that this program imports before it reads"
         )
+    if issubclass(kind, enum.Enum):
+        return _python_types.enum_made(kind, fields, name)
     if isinstance(fields, dict):
         for field in fields:
             if field not in shape.fields:
@@ -184,9 +197,49 @@ def _object(content: list[Any]) -> Any:
     elif not isinstance(fields, list) or len(fields) > len(shape.fields):
         raise _Refused(f"an object of {name} has come with other fields than the class has here")
     try:
-        return msgspec.convert(fields, kind)
+        return _converted(fields, kind)
     except Exception as error:  # raised by msgspec, or by the class's own __post_init__
         raise _Refused(f"a malformed object of {name} has come: {error}") from error
+
+
+def _converted(fields: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError:
+        # Where a field is annotated as an Enum, msgspec takes the member's value, not the member.
+        members = list(_members(fields))
+        if not members:
+            raise
+        made = msgspec.convert(_with_values(fields), kind)
+        shape = _shape_of(kind)
+        assert shape is not None
+        remade = [m for own in shape.fields.values() for m in _members(getattr(made, own))]
+        if sorted(map(id, remade)) != sorted(map(id, members)):
+            raise
+        return made
+
+
+def _members(value: Any) -> Iterator[Any]:
+    """Yields the members of Enums in the value, which are not in objects of classes."""
+    if isinstance(value, enum.Enum):
+        yield value
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for part in value:
+            yield from _members(part)
+    elif isinstance(value, dict):
+        for part in (*value, *value.values()):
+            yield from _members(part)
+
+
+def _with_values(value: Any) -> Any:
+    """Returns the value with the values of members in place of members."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if type(value) in (list, tuple, set, frozenset):
+        return type(value)(map(_with_values, value))
+    if type(value) is dict:
+        return {_with_values(k): _with_values(v) for k, v in value.items()}
+    return value
 
 
 # --- arrays ---------------------------------------------------------------------------------------
@@ -347,11 +400,19 @@ def _shaped(value: Any) -> Any:
     kind: Any = type(value)
     if kind in _PLAIN:
         return value
-    if kind is list or kind is tuple:
+    if kind is list:
         return value if _PLAIN.issuperset(map(type, value)) else [_shaped(v) for v in value]
+    if kind is tuple:
+        plain = _PLAIN.issuperset(map(type, value))
+        return cbor2.CBORTag(OBJECT, ["tuple", *(value if plain else map(_shaped, value))])
     if kind is dict:
+        if not _PLAIN.issuperset(map(type, value)):
+            return cbor2.CBORTag(OBJECT, _python_types.of_dict(value, _shaped))
         plain = _PLAIN.issuperset(map(type, value.values()))
         return value if plain else {k: _shaped(v) for k, v in value.items()}
+    content = _python_types.content(kind)
+    if content is not None:
+        return cbor2.CBORTag(OBJECT, content(value, _shaped))
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.generic, numpy.ndarray)):
         return _array_shaped(value, numpy)
@@ -363,19 +424,14 @@ def _shaped(value: Any) -> Any:
         if shape.get is list:
             fields = [_shaped(v) for v in fields]
         return cbor2.CBORTag(OBJECT, [_name_of(kind), fields])
-    # An object of a derived class is sent as an object of the base class.
-    if isinstance(value, (list, tuple)):
-        return [_shaped(v) for v in value]
-    if isinstance(value, dict):
-        return {k: _shaped(v) for k, v in value.items()}
-    if isinstance(value, (int, float, str, bytes, bytearray)):
-        return value
     shown = f" ({value!r})" if kind is NoResult else ""
-    raise _Refused(f"a {kind.__name__}{shown}")
+    instead = _python_types.INSTEAD.get(kind.__name__) or _derived.instead(kind, _SENT)
+    raise _Refused(_derived.called(kind, _SENT) + shown, instead)
 
 
 def _dumps(value: Any, channel: Any) -> bytes:
     kind = type(value)
+    instead: list[str] = []
     if (kind is int and -_SMALL <= value < _SMALL) or value is None or kind in _FLAT:
         return bytes(cbor2.dumps(value))  # a value of such a class can always be sent
     try:
@@ -385,7 +441,7 @@ def _dumps(value: Any, channel: Any) -> bytes:
             return packed
         what = f"this value ({fault})"
     except _Refused as error:
-        what = str(error)
+        what, *instead = error.args
     except RecursionError:
         what = "a value that nests so deep, or stands in itself,"
     except Exception as error:
@@ -393,12 +449,16 @@ def _dumps(value: Any, channel: Any) -> bytes:
         what = f"this value ({error})"
     raise BadUse(
         f"write on channel {channel.name!r}: {what} cannot go to a program on another machine that is not "
-        f"trusted: {VALUES}"
+        f"trusted: {VALUES}{''.join(f'. Instead, {i}' for i in instead if i)}"
     )
 
 
 def _made(content: Any, _: bool = False) -> Any:
     if isinstance(content, list) and content and isinstance(content[0], str):
+        if content[0] == "tuple":
+            return tuple(content[1:])
+        if content[0] in _python_types.NAMES:
+            return _python_types.made(content)
         if content[0] == NUMPY and len(content) == 4:
             return _array(content)
         if len(content) == 2:

@@ -1,0 +1,34 @@
+"""What a message says of a value whose class is derived from a type that can be sent: the reader
+would make a value of that type, which is another value, so such a value is refused at the write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+__all__ = ["called", "instead"]
+
+# The types that make a value from one of a class that is derived from them.
+_MAKES = (int, float, str, bytes, bytearray, list, tuple, dict, set, frozenset)
+
+
+def _base(kind: type, sent: Container[type]) -> type | None:
+    return next((base for base in kind.__mro__[1:] if base in sent), None)
+
+
+def called(kind: type, sent: Container[type]) -> str:
+    """Returns the name of a class with its article, and with the first type of `sent` from which
+    it is derived.
+    """
+    base = _base(kind, sent)
+    article = "an" if kind.__name__[:1] in "AEIOUaeiou" else "a"
+    of = f", which is derived from {base.__name__}," if base else ""
+    return f"{article} {kind.__name__}{of}"
+
+
+def instead(kind: type, sent: Container[type]) -> str:
+    """Returns how a program makes a value that can be sent; an empty text if there is no such way
+    for this class.
+    """
+    base = _base(kind, sent)
+    return f"write {base.__name__}(value)" if base in _MAKES else ""
