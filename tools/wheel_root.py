@@ -4,8 +4,8 @@ SUITE…
 WHEELS is the folder with the wheels. For each suite (`bookworm`, `trixie`, …) mmdebstrap makes a
 root with Python and its venv alone, which stays in .build/wheels/root-SUITE for the next time. One
 command in the root installs the wheel that pip chooses, without any network, and runs a program.
-The table tells how long that command took, and how much of it the CPU was at work. The exit status is 1 if the program said something else
-than it should. It must be root who calls it, since it changes the root of the command.
+The table has the time that the command took, and its CPU time. The exit status is 1 if the program
+printed something else than it should. Only root can run this script, because it uses chroot.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def main(arguments: list[str]) -> int:
         return 2
     wheels, *suites = arguments
     print(
-        "| Debian | Python | runs on | seconds from wheel to result | right |\n|---|---|---|---:|---|"
+        "| Debian | Python | runs on | seconds from wheel to result | CPU seconds | right |\n"
+        "|---|---|---|---:|---:|---|"
     )
     well = True
     for suite in suites:

@@ -24,14 +24,18 @@ class MicroPythonDriver:
     grain = "atomic"
     clock = "virtual"
 
-    def __init__(self, tier: str, features: frozenset[str] = DEFAULT | {"cancel"}) -> None:
+    def __init__(
+        self, tier: str, source: str = "", features: frozenset[str] = DEFAULT | {"cancel"}
+    ) -> None:
+        """`source` is a program that imports the player after what it does first."""
         self.name, self.tier, self.features = tier, tier, features
+        self.program = ["-c", source] if source else [str(tiers.KIT / "player.py")]
         self.player: subprocess.Popen[str] | None = None
 
     def run(self, net: Net, seed: int) -> list[dict[str, Any]]:
         if self.player is None:
             self.player = subprocess.Popen(
-                [*tiers.command(self.tier), str(tiers.KIT / "player.py")],
+                [*tiers.command(self.tier), *self.program],
                 env=tiers.environment(self.tier),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -362,3 +362,21 @@ def test_bytes_over_a_uart_are_a_trace(recorded: Bare, tmp_path: Path) -> None:
     assert all(900_000 <= ns <= 1_100_000 for ns in slept)
     assert one.summary().unfinished == ["bench/ticker"]
     assert one.clocks() == []  # there is no other clock to compare it with
+
+
+def test_reactions_are_in_a_trace(tmp_path: Path) -> None:
+    """rule M24: each reaction that runs, in their order; those without a name by their addresses"""
+    program, out = tmp_path / "recorded", tmp_path / "pings"
+    sources = ["tests/reactors/recorded.c", "ports/posix/port.c", "src/flight.c"]
+    cc = ["cc", "-std=c11", "-D_GNU_SOURCE", "-DWEFT_FLIGHT=64", "-Iinclude", "-Iports/posix"]
+    subprocess.run([*cc, *sources, "-lpthread", "-o", program], cwd=tiers.ROOT / "mcu", check=True)
+    subprocess.run([program, out], check=True, stdout=subprocess.DEVNULL)
+    one = _flight_read.Recorded([out])
+    lines = list(one.lines())
+    assert one.fault == ""
+    ran = [x["p"] for x in lines if x["e"] == "commit"]
+    start, *rounds, done = ran
+    assert rounds == ["pings/serve", "pings/ponged", "pings/received"] * 3
+    assert start.startswith("pings/0x") and done.startswith("pings/0x") and start != done
+    ids = {x["p"]: x["id"] for x in lines}
+    assert all((ids[path] > 0) == ("/0x" not in path) for path in ran)

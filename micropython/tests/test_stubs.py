@@ -30,6 +30,7 @@ PROBES = {
 INSIDE = {
     "threads": {"REQ", "bare", "wrap"},
     "watchdog": {"BadUse"},
+    "flight": {"BadUse", "PeerDied", "Poisoned", "Retired"},
     "cores": {
         "BadUse",
         "Cancelled",

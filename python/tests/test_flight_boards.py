@@ -166,6 +166,25 @@ def test_no_arrows_at_a_buffer_whose_beginning_is_lost(tmp_path: Path) -> None:
         assert packets.count(b"takes") == arrows
 
 
+def test_an_arrow_from_a_board_to_another_program(tmp_path: Path) -> None:
+    """rule M24: one file has all writes of `a`, and another all reads. A ring that has lost its
+    beginning does not tell how many values have passed at an end of a link.
+    """
+    pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    for lost, reads_too, arrows in ((0, False, 1), (7, False, 0), (0, True, 0)):
+        wrote = [event(10, SRC, OVER, WRITE, A)]
+        (tmp_path / "one").write_bytes(board(*wrote, lost=lost))
+        both = [event(30, SRC, OVER, WRITE, A)] if reads_too else []
+        (tmp_path / "two").write_bytes(board(*both, event(20, DST, OVER, READ, A)))
+        recorded = _flight_read.Recorded([tmp_path / "one", tmp_path / "two"])
+        trace = pb.Trace()
+        trace.ParseFromString(b"".join(_perfetto.packets(recorded)))
+        events = [packet.track_event for packet in trace.packet]
+        begun = [flow for e in events for flow in e.flow_ids]
+        assert begun == [flow for e in events for flow in e.terminating_flow_ids] or reads_too
+        assert len(begun) == (arrows or reads_too)
+
+
 def test_programs_of_two_hosts_with_one_pid() -> None:
     """In Perfetto a program is its pid; that of a container is often 1."""
     pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
@@ -177,7 +196,7 @@ def test_programs_of_two_hosts_with_one_pid() -> None:
             return ""
 
     trace = pb.Trace()
-    trace.ParseFromString(b"".join(_perfetto._Writer(Both()).head()))  # type: ignore[arg-type]
+    trace.ParseFromString(b"".join(_perfetto._Writer(Both(), {}).head()))  # type: ignore[arg-type]
     programs = [packet.track_descriptor.process for packet in trace.packet]
     assert [one.process_name for one in programs] == [
         "shop on east",
@@ -185,6 +204,23 @@ def test_programs_of_two_hosts_with_one_pid() -> None:
         "board on desk",
     ]
     assert len({one.pid for one in programs}) == 3 and programs[0].pid == 1
+
+
+def test_how_a_process_ended_and_a_buffer_that_drops_values(tmp_path: Path) -> None:
+    """rule 14.19: there are no hand-overs at a channel whose full buffer drops values"""
+    for drops, arrows in ((0, 1), (1 << 25, 0)):
+        (tmp_path / "b").write_bytes(
+            board(
+                event(10, SRC, OVER, WRITE, A, BUFFERED | drops),
+                event(20, DST, OVER, READ, A, BUFFERED | drops),
+                event(30, SRC, END, 3),
+                event(40, DST, END, 4),
+            )
+        )
+        recorded = _flight_read.Recorded([tmp_path / "b"])
+        hows = [x["how"] for x in recorded.lines() if x["e"] == "end"]
+        assert hows == ["Cancelled", "failed"]
+        assert b"".join(_perfetto.packets(recorded)).count(b"takes") == arrows
 
 
 @pytest.mark.parametrize("rest", [b"", b"R\xff\xff\xff\x7fxx", b"T\1\0\0\0x", b"R\7\0\0\0abcdefg"])

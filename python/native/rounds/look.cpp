@@ -100,9 +100,12 @@ Now state_of(ProcessBase& p, Sides& sides) {
   if (!op) return runs_now(process_object(&p)) ? runs : due;
   const Now now = by_verb(op->verb);
   if (now == timed || now == io || now == children) return now;
-  if (is_woken(p)) return due;
+  // The thread of a component moves on meanwhile, so its place is not looked at.
+  const ProcessObject* const o = process_object(&p);
+  const bool afar = o && !o->native_code && o->kind != Kind::pooled && waits_afar(p, *op);
+  if (!afar && is_woken(p)) return due;
   if (now == barrier) return now;
-  if (op->undecided)
+  if (op->undecided && !afar)
     op->undecided(p, sides);
   else if (op->visit)
     op->visit(p, sides);

@@ -40,6 +40,15 @@ namespace weft::py {
 
 bool looking = false;
 
+bool waits_afar(ProcessBase& p, const runtime::OpKind& op) noexcept {
+  if (op.withdraw != &weft::detail::withdraw_plain<Engine, Side::in> &&
+      op.withdraw != &weft::detail::withdraw_plain<Engine, Side::out>)
+    return false;
+  const auto& core = *static_cast<const Engine*>(static_cast<const core::SyncObject*>(p.place));
+  const ChannelObject* const c = channel_of_core(core);
+  return is_far(c) && side_of(c).asks_for(p);
+}
+
 namespace {
 
 PyObject* idle_callback = nullptr;
@@ -92,18 +101,6 @@ struct Collect final : runtime::WaitVisitor {
 
 std::uint32_t parent_of(const ProcessBase& p) {
   return p.group && p.group->owner() ? std::uint32_t(p.group->owner()->id) : 0u;
-}
-
-// Returns whether the process waits at a channel of another program, in an operation that is not a
-// choice. facing() cannot tell, because a party about which a home was asked is in no waiting queue
-// here.
-bool waits_afar(ProcessBase& p, const runtime::OpKind& op) noexcept {
-  if (op.withdraw != &weft::detail::withdraw_plain<Engine, Side::in> &&
-      op.withdraw != &weft::detail::withdraw_plain<Engine, Side::out>)
-    return false;
-  const auto& core = *static_cast<const Engine*>(static_cast<const core::SyncObject*>(p.place));
-  const ChannelObject* const c = channel_of_core(core);
-  return is_far(c) && side_of(c).asks_for(p);
 }
 
 // Records in `one` what the process waits for, if nothing else can wake it. `at_rest`: see

@@ -1,5 +1,5 @@
-"""Makes a file of the flight recorder (docs/flight.md) from the events that a board has recorded
-(rule M24; mcu/FLIGHT.md).
+"""Makes a file of the flight recorder (docs/flight.md) from the events that a board has recorded,
+bare or with MicroPython (rules M24, 14.19; mcu/FLIGHT.md).
 
     the board's bytes ──read()──► Taken: names, processes, events ──file_of()──► the file
 
@@ -26,8 +26,8 @@ _BLOCK = 20_000  # events in a block, since a piece must not be larger than 1 MB
 _FILE = b"\x89WEFT\n\x1a\x01"
 # the events of weft_mcu/flight.h
 _START, _END, _WAITS, _OVER, _GOES_ON, _BEGINS, _RETURNS = range(1, 8)
-_BUFFERED = 1 << 24
-_SELECTS, _READS, _WRITES = (3, 4, 5), (0, 3), (1, 4)
+_BUFFERED, _DROPPING = 1 << 24, 1 << 25
+_SELECTS, _READS, _WRITES = (3, 4, 5), (0, 2, 3), (1, 4)
 _OTHER = 11
 # the outcomes of the format, and the reasons, by the numbers of weft::Status
 _OK, _RETIRED, _POISONED, _DIED, _CANCELLED, _TIMED_OUT, _IN_DOUBT = 0, 2, 3, 4, 5, 6, 7
@@ -143,8 +143,10 @@ class _Place:
     number: int
     name: str
     buffered: bool = False
+    drops: bool = False
     read: int = 0
     written: int = 0
+    sides: int = 0  #: 1: values were read there; 2: values were written; 3: both
 
 
 class _Writer:
@@ -201,9 +203,12 @@ class _Writer:
                 continue
             place = self._place(thing)
             place.buffered |= bool(what & _BUFFERED)
+            place.drops |= bool(what & _DROPPING)
             if status or op not in _READS + _WRITES:
                 continue
             writes = op in _WRITES
+            if kind != _WAITS:
+                place.sides |= 2 if writes else 1
             if kind == _OVER:
                 met[thing, writes] = met.get((thing, writes), 0) + 1
             elif kind == _GOES_ON:
@@ -243,7 +248,9 @@ class _Writer:
             place = self._place(thing)
             if thing not in places:
                 places[thing] = len(places)
-                flags = _DROPS if self._cut and place.buffered else 0
+                # How many values have passed is not known at a buffer, nor at an end of a link.
+                unknown = self._cut and (place.buffered or place.sides != 3)
+                flags = _DROPS if place.drops or unknown else 0
                 numbers = (place.number, flags, place.read, place.written)
                 out.extend(b"\x81" + b"".join(map(varint, numbers)) + text(place.name))
             return varint(places[thing] + 1)
@@ -254,7 +261,7 @@ class _Writer:
                 out.extend(_parts(b"\x82", stamp(t, who)))
             elif kind == _END:
                 self._waits.pop(who, None)
-                out.extend(_parts(b"\x83", stamp(t, who), b"\0\0"))
+                out.extend(_parts(b"\x83", stamp(t, who), bytes([op if op <= 5 else 0, 0])))
             elif kind == _WAITS:
                 self._waits[who] = (t, op, thing, "")
             elif kind == _RETURNS:

@@ -10,7 +10,11 @@ Invariants
 - Each slice that begins ends, and slices of a track are nested. The slice of a process that had not
   ended ends with the last event.
 - The two ends of an arrow have one flow id. The arrow begins at a write and ends, later, at the
-  read that has received its value. For a place that drops values there are no arrows.
+  read that has received its value. For a place that drops values there are no arrows, nor for one
+  of which the files have only one side.
+- A channel that leads from one program to another is two places of one name: one file has all its
+  writes, and another all its reads. Between two machines an arrow may end before it begins, by the
+  error of their clocks.
 - Names are interned, so a packet takes only a few bytes. The events are not kept.
 """
 
@@ -57,7 +61,7 @@ def _text(field: int, value: str) -> bytes:
 
 
 class _Writer:
-    def __init__(self, recorded: _read.Recorded) -> None:
+    def __init__(self, recorded: _read.Recorded, flows: dict[int, int]) -> None:
         self._recorded = recorded
         self._names: dict[str, int] = {}
         self._tracks: set[int] = set()
@@ -65,6 +69,7 @@ class _Writer:
             int, list[int]
         ] = {}  # process → [when its slice began, when its last slice ended]
         self._fresh = True
+        self._flows = flows
 
     def _packet(self, content: bytes) -> bytes:
         flags = _NEEDS | (_INCREMENTAL if self._fresh else 0)
@@ -137,11 +142,10 @@ class _Writer:
         name = _read.OPS[e.op] or e.text or "?"
         flow = None
         if e.place >= 0:
-            place, flags = self._recorded.places[e.place]
-            name += f" {place}"
-            commits = e.tag == _read.OVER and e.outcome == 0
-            if commits and not flags & (_read.DROPS | _read.BARRIER):
-                flow = (e.place + 1) << 40 | e.number + 1
+            name += f" {self._recorded.places[e.place][0]}"
+            if e.tag == _read.OVER and e.outcome == 0:
+                flow = self._flows.get(e.place)
+                flow = flow and flow << 40 | e.number + 1
         if e.tag == _read.WAITS:
             name += " (waits still)"
         elif e.outcome:
@@ -159,9 +163,33 @@ class _Writer:
             yield self._event(last, _END, process, None)
 
 
+def _flows(recorded: _read.Recorded) -> dict[int, int]:
+    """Returns a number for each place of which the files have both sides. The two places of a
+    channel between two programs have the same number.
+    """
+    sides: dict[int, set[bool]] = {}
+    files: dict[int, int] = {}
+    for e in recorded.events():
+        if e.tag != _read.OVER or e.place < 0 or e.outcome:
+            continue
+        if not recorded.places[e.place][1] & (_read.DROPS | _read.BARRIER):
+            sides.setdefault(e.place, set()).add(e.op in _read.WRITES)
+            files[e.place] = recorded.processes[e.process][2]
+    flows = {place: place + 1 for place, seen in sides.items() if len(seen) == 2}
+    named: dict[str, list[int]] = {}
+    for place in sides:
+        named.setdefault(recorded.places[place][0], []).append(place)
+    for places in named.values():
+        if len(places) == 2:
+            one, other = places
+            if files[one] != files[other] and sides[one] ^ sides[other] == {False, True}:
+                flows |= dict.fromkeys(places, one + 1)
+    return flows
+
+
 def packets(recorded: _read.Recorded) -> Iterator[bytes]:
     """Yields the file, in pieces."""
-    writer = _Writer(recorded)
+    writer = _Writer(recorded, _flows(recorded))
     yield from writer.head()
     last = 0
     for event in recorded.events():

@@ -529,8 +529,6 @@ def _unknown_form(pid: int, answer: dict[str, Any]) -> str:
 def _together(
     root: int, answers: dict[int, dict[str, Any]], silent: list[str], before: dict[int, Used | None]
 ) -> Network:
-    for answer in answers.values():
-        _far_ends.count_as_waits(answer)
     # (pid, call) → the path of the process that waits for the call
     paths: dict[tuple[int, str], str] = {}
     # Pid → the processes that are shown as calls of another OS process.
