@@ -157,8 +157,9 @@ std::vector<Replay::Deviation> deviations_of(const std::string& token,
           !number_in(part.substr(dot + 1), n.choice))
         half(part);
       if (!numbers.empty() && numbers.back().decision >= n.decision)
-        no_token(token,
-                 ": the numbers of its decisions must increase; copy the whole token from the report");
+        no_token(
+            token,
+            ": the numbers of its decisions must increase; copy the whole token from the report");
       numbers.push_back(n);
     });
     return found;

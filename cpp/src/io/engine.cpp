@@ -62,7 +62,8 @@ int wait_until(int epoll, epoll_event* events, std::int64_t until) noexcept {
 
 Engine::Engine() {
   if (const int error = open())
-    throw std::system_error(error, std::generic_category(), "weft::io: cannot create an epoll and an eventfd");
+    throw std::system_error(error, std::generic_category(),
+                            "weft::io: cannot create an epoll and an eventfd");
   enlist();
 }
 

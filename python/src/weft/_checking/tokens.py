@@ -116,7 +116,9 @@ def parse(token: str) -> list[Deviation] | list[ByNumber]:
             return []
         pairs = [ByNumber(*map(int, part.split("."))) for part in rest[1:].split("-")]
         if any(a.decision >= b.decision for a, b in itertools.pairwise(pairs)):
-            raise BadUse(f"{token!r}: the numbers of its decisions must increase; copy the whole token from the report")
+            raise BadUse(
+                f"{token!r}: the numbers of its decisions must increase; copy the whole token from the report"
+            )
         return pairs
     found: list[Deviation] = []
     for part in rest[1:].split(","):
