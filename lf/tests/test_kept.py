@@ -58,3 +58,10 @@ def test_only_the_newest_stay(trees: Path, monkeypatch: pytest.MonkeyPatch) -> N
     for n in range(5):
         kept.parse(f"target C\nmain reactor M{n} {{ }}\n", "a.lf")
     assert len(list(trees.iterdir())) == 3
+
+
+def test_a_folder_to_which_others_may_write_is_not_used(trees: Path) -> None:
+    trees.mkdir(parents=True)
+    trees.chmod(0o777)
+    assert repr(kept.parse(TEXT, "a.lf")) == repr(parser.parse(TEXT, "a.lf"))
+    assert not list(trees.iterdir())

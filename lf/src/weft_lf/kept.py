@@ -32,7 +32,8 @@ def cache(kind: str, key: str) -> Path | None:
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft" / kind
     try:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if root.stat().st_uid != os.getuid():
+        found = root.stat()
+        if found.st_uid != os.getuid() or found.st_mode & 0o022:
             return None
     except OSError:
         return None

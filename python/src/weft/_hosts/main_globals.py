@@ -53,7 +53,7 @@ def warn_of(function: Any) -> None:
         _told.add(name)
         warnings.warn_explicit(
             f"{function.__qualname__} uses the global variable {name!r} in another OS process, "
-            'where it has not this value: this line is below `if __name__ == "__main__"`, and runs '
+            'where it does not have this value: this line is below `if __name__ == "__main__"`, and runs '
             "in the program that starts OS processes alone. Give the value as an argument, or set "
             "the variable at the top of the module",
             WeftWarning,
