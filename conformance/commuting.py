@@ -384,8 +384,8 @@ def _look(
         return states
 
     if (a.what, b.what) == ("make", "make"):
-        # Each of the two steps makes an end. The numbers of these ends depend on the order, which
-        # means nothing.
+        # Each of the two steps makes an end. The numbers of these ends depend on the order, but the
+        # numbers mean nothing.
         return
     last = () if third is None else ((3, third),)
     if third is not None and "select" not in (a.what, b.what):
@@ -399,7 +399,8 @@ def _look(
         return
     other = run(((2, b), (1, a), *last))
     looked.pairs += 1
-    # In this order the second step is bad use, since the first step has closed its end.
+    # If there is no state, the second step is bad use in this order, since the first step has
+    # closed its end.
     if not other:
         return
     results = {_key(s.world) for s in other}
@@ -441,7 +442,8 @@ def witnessed(conflicts: Any, witness: Witness) -> Looked:
 
 
 def needed(looked: Looked) -> set[Entry]:
-    """Returns the entries that, for some pair, are the only one that makes two steps conflict."""
+    """Returns each entry that is, for some pair of steps, the only entry that makes them
+    conflict."""
     return {next(iter(saying)) for saying, _ in looked.differing if len(saying) == 1}
 
 

@@ -42,7 +42,7 @@ INSTANT = (
     "limit",
     "reschedule",
     "leave",
-)  # these operations take effect at once and never wait
+)  # these operations take effect immediately and never wait
 LEFT = {"ext": "release", "limit": "leave"}  # kinds of blocks, each with the operation that ends it
 
 
@@ -121,7 +121,7 @@ class Sim(Composing):
         if found:
             return found
         if self.timers:
-            return [("advance",)]  # 8.6: nothing can run
+            return [("advance",)]  # nothing can run, so the time advances (8.6)
         if all(self.procs[m].st == "ended" for m in self.root):
             return [("run",)]
         stuck = self.dead and all(op.state != "waiting" for op in self.ops.values())
@@ -193,7 +193,7 @@ class Sim(Composing):
         if p.pid not in self.ops:  # the operation has not begun
             asked = self._asked(p)
             if asked:
-                yield "cancel"  # 6.1
+                yield "cancel"  # Cancelled takes the place of the operation (6.1)
             try:
                 op = self._op(p)
                 self.begin(op)
@@ -393,7 +393,7 @@ class Sim(Composing):
                 guards.append(
                     Guard("time", value=self.now + g["t"], pre=pre)
                     if g["t"] > 0
-                    else Guard("skip", pre=pre)  # 5.7
+                    else Guard("skip", pre=pre)  # a timeout that is not above 0 is a skip (5.7)
                 )
             elif g["g"] == "deadline":
                 guards.append(Guard("time", value=g["t"], pre=pre))
@@ -454,7 +454,7 @@ class Sim(Composing):
                 else:
                     self.commit(p.pid, i)
                     if op.state == "making" and self.grain == "atomic":
-                        # The process that owns the guard runs, and so makes its value at once.
+                        # The process that owns the guard runs, and so makes its value immediately.
                         self.make(p.pid)
                 p.st = "parked"
             elif i is None:  # all guards are enrolled: arm the timers and park
@@ -577,7 +577,7 @@ class Sim(Composing):
             if kind in ("ext", "limit"):
                 p.frames += ((kind, self.code.nest[id(s)][0], 0, p.at),)
         elif self_iter and name == "Retired":
-            p.frames = p.frames[:-1]  # 3.4
+            p.frames = p.frames[:-1]  # a retirement ends the loop (3.4)
             shown = ["stop"]
         else:
             if self_iter or kind == "leave":

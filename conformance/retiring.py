@@ -163,7 +163,7 @@ class _Retiring(Maker):
             for _ in range(1 if self.rng.random() < 0.75 else 2)
         ]
         sinks = [self.some(second, "r", 2) for _ in range(self.upto(2) if second else 0)]
-        # Every channel has both sides; a channel that never had one side would stay open for ever
+        # Every channel has both sides; a channel that never had one side would stay open forever
         # (2.5).
         for chans, writers, readers in ((first, sources, selectors), (second, selectors, sinks)):
             for c in chans:

@@ -32,7 +32,7 @@ class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
     loop: VirtualLoop
 
     def select(self, timeout: float | None = None) -> Any:
-        # This is read first: if a thread ends after this line, its end is among the events.
+        # `abroad` is read first: if a thread ends after this line, its end is among the events.
         abroad = self.loop.abroad()
         events = super().select(0)
         if events or (timeout is not None and timeout <= 0):

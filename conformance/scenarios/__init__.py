@@ -75,7 +75,7 @@ def load(name: str, backend: str) -> ModuleType:
     module = ModuleType(f"{name} on {backend}")
     module.__file__ = str(path)
     source = path.read_text(encoding="utf-8")
-    if f"from {PARTS} import" in source:  # compiled for the same backend
+    if f"from {PARTS} import" in source:  # the parts are compiled for the same backend
         own = f"{PARTS}_on_{backend}"
         if own not in sys.modules:
             sys.modules[own] = load("parts", backend)

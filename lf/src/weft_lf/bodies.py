@@ -88,7 +88,7 @@ class Bodies:
 
     @property
     def watched(self) -> bool:
-        """Whether the class has watchdogs; then it has a lock, which its reactions hold."""
+        """Whether the class has watchdogs. Such a class has a lock, which its reactions hold."""
         return bool(watchdogs_of(self.cls))
 
     def named(self) -> bool:

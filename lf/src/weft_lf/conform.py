@@ -59,7 +59,7 @@ class Result:
     text: str = ""
     folder: Path = Path()
     built: bool = True
-    stopped: bool = False  # whether the test ran on at the limit, and its text names no timeout
+    stopped: bool = False  # whether the test still ran at the limit, and its text names no timeout
 
 
 @dataclass

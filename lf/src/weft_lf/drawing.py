@@ -260,7 +260,7 @@ def page(model: Model, loop: Loop | None = None) -> str:
 def draw_page(made: Model | Loop, output: Path) -> Path:
     """Writes the page of a program, or of the program of a causality loop, and returns its path."""
     if isinstance(made, Loop):
-        assert made.model is not None  # Only elaborate() raises it, always with a model.
+        assert made.model is not None  # Only elaborate() raises a Loop, always with a model.
         text = page(made.model, made)
     else:
         text = page(made)

@@ -336,7 +336,7 @@ class Emitter(Emission):
 
     def hold(self, delay: Delay, number: int, capacity: int) -> None:
         """Writes a delay for a static schedule: a ring of `capacity` values, a reaction that puts
-        values into the ring, and a reaction that takes them out."""
+        values into the ring, and a reaction that takes values out."""
         layout, fills = self.layout, self.fills
         kind = layout.port_type(delay.sinks[0])
         at = layout.delay_slot[delay]

@@ -135,7 +135,7 @@ def _code(text: str, level: int) -> str:
     alone = last.strip() == "=}"
     own = [r for r in [*rest, *([] if alone else [last])] if r and not r.startswith("#")]
     spaces = [r[: len(r) - len(r.lstrip())] for r in own]
-    # The common beginning of the first and the last in sorted order is that of all.
+    # All lines begin with what the first and the last of them in sorted order have in common.
     ends = zip(min(spaces, default=""), max(spaces, default=""), strict=False)
     common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
     indent = STEP * (level + 1)

@@ -121,7 +121,7 @@ class _File:
             yield Found(target, span.line, span.column)
 
     def word_behind(self, target: Target | None, span: Span, before: str) -> Iterator[Found]:
-        """Yields the first place of the word behind the pattern `before`, from the span on."""
+        """Yields the first place of the word after the pattern `before`, from the span on."""
         rest = self.line_at(span)
         found = re.search(rf"{before}({re.escape(self.word)})\b", rest)
         if found and target is not None and target.name == self.word:

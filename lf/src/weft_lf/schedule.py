@@ -46,7 +46,7 @@ class Schedule:
 
     slots: list[Slot]
     loop: int  # the index of the slot that follows the last one
-    rings: dict[Delay, int] = field(default_factory=dict)  # the limit on waiting values
+    rings: dict[Delay, int] = field(default_factory=dict)  # delay → the limit on waiting values
 
 
 def known(model: Model, layout: Layout) -> bool:

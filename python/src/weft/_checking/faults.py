@@ -37,7 +37,7 @@ from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd, ProcessDied
 
 _HOST = "weft._hosts.host"
-_FIRST_PID = 1_000_001  # the first number of a simulated OS process: above those of the system
+_FIRST_PID = 1_000_001  # the first simulated pid: above the numbers that the system uses
 _ENDS = (_native.Reader, _native.Writer)
 _OF_WEFT = (*_ENDS, _native.Channel, _native.Barrier)
 
@@ -262,7 +262,7 @@ class _Unpickler(pickle.Unpickler):
             return it
         try:
             end = it.channel.reader() if isinstance(it, _native.Reader) else it.channel.writer()
-        except ChannelEnd:  # no end is left at the other side, so this operation has no effect
+        except ChannelEnd:  # the channel has ended, so one more end would have no effect
             return it
         self._own.append(end)
         return end

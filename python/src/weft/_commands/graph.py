@@ -112,7 +112,7 @@ Ends = dict[str, dict[str, int]]  #: channel → process → how many values
 
 def _drawn(seen: Iterable[str], writes: Ends, reads: Ends, rates: dict[str, float]) -> Drawn:
     """Returns the network of these ends. `rates` contains, for some channels, the values per second
-    of the whole channel; for these it is not known how many values each process passed.
+    of the whole channel; for these channels it is not known how many values each process passed.
     """
     used = {p for of in (*writes.values(), *reads.values()) for p in of}
     names = _folds(sorted(used or seen), writes, reads)

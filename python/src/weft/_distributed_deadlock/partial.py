@@ -378,7 +378,7 @@ def found() -> list[Stuck]:
 
 class _Looks:
     """A thread that searches for stuck processes several times after an executor has fallen idle,
-    here or in a host. It does not count as a thread that may wake a run (rule 10.3).
+    in this OS process or in a host. It does not count as a thread that may wake a run (rule 10.3).
     """
 
     def __init__(self) -> None:
@@ -416,7 +416,7 @@ class _Looks:
             try:
                 check._found([last.row(node) for node in shown], frozenset())
             except Exception as error:
-                # a Deadlock, or a warning that a filter turns into an exception
+                # `error` is a Deadlock, or a warning that a filter turns into an exception
                 _native._end_runs({process for space, process in stuck if space == mine}, error)
 
 

@@ -323,7 +323,7 @@ class Host:
             raise
 
     def _start(self, later: bool) -> None:
-        """Starts the child. Each object that is made here becomes a field at once, so that no
+        """Starts the child. Each object that is made here becomes a field immediately, so that no
         object is lost if a signal handler raises.
         """
         # A program that starts OS processes needs this module; the OS processes do not.

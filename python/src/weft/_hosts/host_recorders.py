@@ -51,7 +51,7 @@ class HostObserver(abc.ABC):
 
     @abc.abstractmethod
     def end(self) -> None:
-        """Ends the observation. By then all records have been sent."""
+        """Ends the observation. When end() returns, all records have been sent."""
 
     def note(self, record: dict[str, Any]) -> None:
         with self._lock:

@@ -198,8 +198,8 @@ def of_numbers(view: memoryview) -> Any:
 
 
 def _numbers(memory: Any, format: Any, shape: Any) -> memoryview:
-    """Returns an array that _Numbers has pickled, in memory of the reader's own. It is writable if
-    the array was.
+    """Returns an array that _Numbers has pickled, in memory of the reader's own. The result is
+    writable if the array was.
     """
     flat = memoryview(memory).cast("B").cast(format)
     return flat if len(shape) == 1 or 0 in shape else flat.cast("B").cast(format, shape)

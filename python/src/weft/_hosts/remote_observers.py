@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["follow", "join", "receive", "settings", "source", "tell"]
 
 PERIOD = 0.2  #: seconds
-PATIENCE = 10.0  #: seconds
+PATIENCE = 10.0  #: seconds to wait for the answer of a host
 
 Wanted = tuple[int, dict[_observers.Key, tuple[str, Any]]]
 Source = tuple[int, int]  #: an OS process: its pid, and the time at which its observation began

@@ -297,7 +297,8 @@ def _other_numbers() -> None:
 
 # --- by a server ----------------------------------------------------------------------------------
 
-# Modules that each OS process would import at once, or that most OS processes would import later.
+# Modules that each OS process would import immediately, or that most OS processes would import
+# later.
 _PRELOADED = (
     "weft._hosts.child",
     "weft._hosts.start",
@@ -367,7 +368,7 @@ def stop_servers() -> None:
             try:
                 server._stop()
             except BaseException:  # a server whose shutdown is interrupted is no longer used
-                if pid in _all_children():  # the status of the server has not been taken yet
+                if pid in _all_children():  # the status of the server has not been collected yet
                     _end(pid)
                 raise
 

@@ -130,7 +130,7 @@ class _Opened:
         self._value, self._error = value, error
 
     def value(self) -> Any:
-        """Returns the value, or raises its error. The method may be called once: afterwards this
+        """Returns the value, or raises its error. Call this method only once: afterwards this
         object keeps neither.
         """
         error, value, self._error, self._value = self._error, self._value, None, None

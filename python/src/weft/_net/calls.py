@@ -73,7 +73,7 @@ class Asked(NamedTuple):
     many: bool = False  #: whether the function is for a series of calls (17.14)
     #: the first digits of the digest of each module that the digest covers
     modules: _sources.Sources = {}  # noqa: RUF012  # nothing changes it
-    #: the source, which goes along if the host accepts it; None for a module of an installed
+    #: the source, which is sent along if the host accepts it; None for a module of an installed
     #: package
     parcel: _net_parcels.Parcel | None = None
 
@@ -179,7 +179,7 @@ def asked_of(function: Any, working_dir: Any = None) -> Asked:
 
 
 def source_of(module: str) -> Path | None:
-    """Returns the path of the module's source, or None. It imports nothing."""
+    """Returns the path of the module's source, or None. This function imports nothing."""
     path: Any = None
     spec = None
     importlib.invalidate_caches()
@@ -499,8 +499,8 @@ def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
 
 
 class _Caller:
-    """The program that waits for results. When it goes, the process that computes for it is
-    cancelled.
+    """The program that waits for results. When that program leaves, the process that computes for
+    it is cancelled.
     """
 
     def __init__(self, link: Any, process: Any) -> None:
@@ -509,7 +509,7 @@ class _Caller:
 
     def _wait(self) -> None:
         _helper_threads.ours()
-        # The link was closed in this OS process: the call has ended.
+        # BadUse means that the link was closed in this OS process, because the call has ended.
         with contextlib.suppress(BadUse):
             self._link.wait()
         self.gone = True

@@ -264,7 +264,7 @@ class _Out:
         """Sends as much as the connection accepts."""
         feed, there = self._feed, self._connection
         piece, some = b"not asked", False
-        with _net_tls.lock:  # the lock must be taken before the bell is silenced
+        with _net_tls.lock:  # the lock must be acquired before the bell is silenced
             there.put_rest()
             while not there.full and (piece := feed.output(AT_ONCE)):
                 there.put(piece)
@@ -299,7 +299,7 @@ class _Out:
 
 async def carry(feed: Any, there: Streams) -> None:
     """Does what couple() does, for a session of this OS process: the incoming bytes go into the
-    session at once.
+    session immediately.
     """
     assert isinstance(there[0], Incoming)
     out = _Out(feed, there[1].transport)
@@ -388,7 +388,7 @@ async def _passed(
     try:
         try:
             threading.Thread(target=passes, name="weft: passes on", daemon=True).start()
-        except BaseException:  # no thread is left
+        except BaseException:  # no further thread could be started
             over.set_result(b"")
             raise
         await asyncio.shield(over)

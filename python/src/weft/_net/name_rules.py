@@ -62,7 +62,7 @@ class Host(NamedTuple):
     hosts: int  #: how many OS processes it has
     trust: bool
     home: str  #: the agent's identifier; an agent that is started again has a new one
-    relayed: int  #: how many of its sessions use the relay
+    relayed: int  #: how many of the agent's sessions use the relay
 
 
 def checked(name: Any) -> str:

@@ -174,7 +174,7 @@ class Meeting:
                 lambda client: self._start(client.close()),
             )
             await self._names()
-        except _LOST as error:  # an SSLError too
+        except _LOST as error:  # among them SSLError
             why = await _net_faults.sentence(self.url, error, self._why or str(error))
             raise BadUse(f"the NATS server at {self.url} cannot be used: {why}") from None
 
@@ -204,7 +204,7 @@ class Meeting:
         return self._bucket
 
     async def leave(self) -> None:
-        """Releases all names, so that no further programs come. Sessions go on."""
+        """Releases all names, so that no further programs connect. The sessions go on."""
         for task in list(self._tasks):
             task.cancel()
         offers = list(self._offers.values())

@@ -46,7 +46,7 @@ __all__ = [
     "unpacked",
 ]
 
-SOURCE = "source"  # --allow of an agent that takes the source of callers
+SOURCE = "source"  # --allow of an agent that accepts the source of callers
 MOST = 64 << 20  # the largest number of bytes of all files of a parcel
 MOST_FILES = 10_000
 _HEAD = struct.Struct("<I")  # the length of the JSON before the bytes of the files

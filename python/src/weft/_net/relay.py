@@ -100,13 +100,13 @@ class Relay:
         return sum(1 for way in self._ways.values() if way.linked)
 
     def hurry(self) -> None:
-        """Makes all connections send at once, because the server is back."""
+        """Makes all connections send immediately, because the server is back."""
         self._since = asyncio.get_running_loop().time()
         for way in list(self._ways.values()):
             way.hurry()
 
     async def end(self) -> None:
-        """Reports on all connections that this program leaves."""
+        """Reports to the other side of each connection that this program leaves the network."""
         for way in list(self._ways.values()):
             way.abort()
         loop = asyncio.get_running_loop()
@@ -119,8 +119,8 @@ class Relay:
     # --- messages -------------------------------------------------------------------------------
 
     def send(self, way: Way, data: bytes) -> None:
-        """Sends at once, unless the client has to wait for the connection to the server: starting a
-        task for each message would take a tenth of a round trip.
+        """Sends immediately, unless the client has to wait for the connection to the server:
+        starting a task for each message would take a tenth of a round trip.
         """
         self._out.append((way, data))
         if self._at_it:
@@ -181,7 +181,7 @@ class Relay:
     async def _let_in(self, way: Way) -> None:
         try:
             streams = await way.streams(MEET)
-        except OSError:  # the other program has no certificate of this network, or has gone
+        except OSError:  # the other program has no certificate of this network, or has ended
             way.abort()
             return
         finally:
@@ -394,7 +394,7 @@ class Way(Tls):
         self._pump()
 
     def hurry(self) -> None:
-        """Sends at once, because the server is back."""
+        """Sends immediately, because the server is back."""
         if not self._over:
             self._line.hurry(self._now())
             if self._timer is not None:

@@ -361,7 +361,7 @@ class FarHosts(_Far):
                             )
                             self._running[host.home] -= 1
                     return host.name, session
-                except _net_named.NotYet:  # the host may have gone since the list was made
+                except _net_named.NotYet:  # the host may have left since the list was made
                     self._over(host.name, host.home, died=False)
                     if time.monotonic() > until:
                         raise
@@ -394,7 +394,7 @@ class FarHosts(_Far):
 
     def __exit__(self, *_: object) -> None:
         """Does nothing: the hosts belong to their agents, and the network stays joined. So `with
-        Hosts(4) as hosts` may become `with net.join().hosts(4) as hosts`.
+        Hosts(4) as hosts` can be replaced by `with net.join().hosts(4) as hosts`.
         """
 
     def __len__(self) -> int:

@@ -50,7 +50,7 @@ __all__ = [
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 OnConnection = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
-ROOM = 1 << 18  # bytes that are read, or decrypted, at once
+ROOM = 1 << 18  # bytes that are read, or decrypted, in one step
 SMALL = 1 << 14  # bytes; pieces of up to this size are those of small values
 LINGER = 5.0  # seconds for the other side to close its end too
 
@@ -398,7 +398,8 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             self._receive(rooms.raw[:n])
 
     def _turn(self) -> bool:
-        """Takes the bytes that have come. Returns false if the loop must do the remaining steps."""
+        """Processes the bytes that have come. Returns false if the loop must do the remaining
+        steps."""
         feed = self._feed
         if feed is None or self._large or self._holds or self._closing:
             return False
@@ -543,7 +544,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             return
         self.direct(None)
         with lock:
-            # TLS then waits until the other side closes too.
+            # unwrap() raises if the other side has not closed TLS yet.
             with contextlib.suppress(ssl.SSLError):
                 self._tls.unwrap()
             self._send()

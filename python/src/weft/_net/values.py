@@ -417,7 +417,7 @@ def _loads(packed: bytes | bytearray, channel: Any) -> Any:
     """
     try:
         if packed and packed[0] < BYTES << 5:
-            return cbor2.loads(packed)  # a whole number
+            return cbor2.loads(packed)  # `packed` is a whole number
         large = _large_found(packed)
         return cbor2.loads(packed, semantic_decoders=_DECODERS) if large is None else large
     except Exception as error:

@@ -51,7 +51,8 @@ def count_as_waits(answer: dict[str, Any]) -> None:
             continue
         at = _AT.match(one["does"]) if one["now"] == "due" else None
         whole = at and share["due"] == 1.0 and one["for"] > 0.9 * answer["seconds"]
-        # the sides of its ends at channels whose other side no process here holds
+        # the sides at which the process holds ends of channels whose other side no process of this
+        # program holds
         far = {writes for key, writes in one["holds"] if (key, not writes) not in held}
         if not (whole or (calm and (at or len(far) == 1))):
             continue

@@ -52,7 +52,7 @@ class Taken:
     now: int = 0  #: the board's time when its ring was read, in us
     lost: int = 0
     room: int = 0  #: how many events a ring has; 0: the program was built without a recorder
-    before: int = 0  #: how many events earlier readings have taken
+    before: int = 0  #: how many events earlier readings have fetched
     whole: bool = False
     names: dict[int, str] = field(default_factory=dict)
     processes: dict[int, str] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def read(data: bytes) -> Taken:
             later -= (later - when) & 0xFFFFFFFF
             lane[i] = (later, *rest)  # type: ignore[assignment]
     taken.events = sorted((e for lane in lanes.values() for e in lane), key=lambda e: e[0])
-    # the bytes are damaged: no event is before the board's start
+    # An event before the board's start means that the bytes are damaged.
     if taken.events and taken.events[0][0] < 0:
         taken.events = [e for e in taken.events if e[0] >= 0]
     return taken
@@ -154,7 +154,8 @@ class _Writer:
         self._places: dict[int, _Place] = {}
         self._waits = taken.waits
         self._first = taken.events[0][0] if taken.events else 0
-        # Whether a ring has lost events. Then it is not known how many values have passed before.
+        # Whether a ring has lost events. If so, it is not known how many values passed before the
+        # first event.
         self._cut = taken.lost > 0 or taken.before > 0 or len(taken.events) >= taken.room - 1
         self._name_all()
         self._count_before()

@@ -74,7 +74,7 @@ def _variables(frame: Any) -> list[Any]:
     variables = frame.f_locals
     values = list(variables.values())
     # Before Python 3.13 `variables` is a copy, which would keep the values alive. But if locals()
-    # was called, it is the dictionary that locals() returned.
+    # was called, `variables` is the dictionary that locals() returned, and must stay as it is.
     if isinstance(variables, dict) and sys.getrefcount(variables) <= _OURS:
         variables.clear()
     return values

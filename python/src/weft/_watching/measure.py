@@ -107,7 +107,7 @@ _Place = tuple[_Live, int]  # a channel, and the side of an operation there
 class _Parked(NamedTuple):
     """A waiting operation."""
 
-    since: int  # ns
+    since: int  # when the wait began, in ns
     places: list[_Place]
 
 

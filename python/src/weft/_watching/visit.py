@@ -90,8 +90,8 @@ def doors() -> list[int]:
 
 
 def _answers(at: Path) -> bool:
-    """Returns whether a program listens at this socket. It may be in a container whose processes
-    are not visible here.
+    """Returns whether a program listens at this socket. The program may run in a container whose
+    processes are not visible here.
     """
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(0.2)
@@ -142,7 +142,7 @@ class Used:
     """The resources of the machine that an OS process has used."""
 
     at: float
-    cpu: float  #: seconds
+    cpu: float  #: seconds of CPU time
     memory: int  #: bytes
 
 
@@ -354,7 +354,7 @@ class Row:
 class Pipe:
     """A channel of the network."""
 
-    id: str  #: two channels may have one name
+    id: str  #: identifies the channel, since two channels may have one name
     name: str
     pid: int
     rate: float | None  #: values a second; None if only another program knows it
@@ -406,7 +406,7 @@ class Network:
     silent: list[str]  #: a sentence for each OS process that did not answer
     left_out: int = 0  #: how many processes have no row
     stuck: list[Stuck] = field(default_factory=list)  #: the stuck processes, if they were asked for
-    hosts: list[Host] = field(default_factory=list)  #: if hosts of a network were looked at: all
+    hosts: list[Host] = field(default_factory=list)  #: all hosts, in a look at a network
 
     @property
     def verdict(self) -> _verdict.Verdict:

@@ -90,8 +90,8 @@ def of_hosts(
 
 def _forget_unknown(network: _visit.Network) -> None:
     """Removes the rates that no host knows. Values are counted where the channel was made, and the
-    program that made it may not be a host: then each host has seen nothing pass, and none has both
-    sides.
+    program that made it may not be a host: if so, no host has seen a value pass, and no host holds
+    both sides.
     """
     unknown = set()
     held: dict[str, set[int]] = {}
