@@ -48,7 +48,7 @@ from typing import NamedTuple
 import progress
 import pytest
 
-BUNDLE = 4  # how many tests are claimed at once
+BUNDLE = 4  # how many tests are claimed at a time
 SOME = 5  # how many failed tests are run once more; if more have failed, the cause is not chance
 SOAK = "WEFT_SOAK"  # if this variable is set, tests marked `soak` run too
 LANE = "WEFT_LANE"  # the variable that tells a lane where to claim bundles, and where results go
@@ -67,7 +67,7 @@ class Lane:
         self.shared = shared  # the folder where bundles are claimed; None: there is no other lane
         self.only = only  # the tests to run; None: all
         self.first = kept is None or kept.stem == "0"
-        self.kept = kept  # the file to which each test's result is written at once
+        self.kept = kept  # the file to which each test's result is written immediately
         self.passed: set[str] = set()
         self.failed: set[str] = set()
 
@@ -293,7 +293,7 @@ def main(arguments: list[str]) -> int:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell has started this program in the background (`./run test &`). Programs that the
         # tests start would inherit that SIGINT is ignored, and tests that send it to them would
-        # wait for ever.
+        # wait forever.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if given:
         shared, kept, only = json.loads(given)

@@ -282,7 +282,7 @@ def by_pytest(tests: Names) -> Counts:
         parts |= set(rooms[path.split("/tests/")[0]]["setup"]) - {"library", "weft"}
     need(*sorted(parts))
     make_editable()
-    calls: dict[tuple[str, bool], list[str]] = {}  # (room, whether names are asked for) → calls
+    calls: dict[tuple[str, bool], list[str]] = {}  # (room, whether names are requested) → calls
     for path, names in tests.items():
         calls.setdefault((path.split("/tests/")[0], bool(names)), []).append(path)
     passed = failed = 0
@@ -331,7 +331,7 @@ def by_document(tests: Names) -> Counts:
     return passed, failed
 
 
-RUNNERS: list[tuple[str, Callable[[Names], Counts]]] = [  # the first pattern that matches is taken
+RUNNERS: list[tuple[str, Callable[[Names], Counts]]] = [  # the first pattern that matches is used
     ("cpp/tests/*.cpp", by_doctest),
     ("*.py", by_pytest),
     ("*.mjs", by_node),

@@ -20,7 +20,7 @@ from . import tiers
 pytestmark = pytest.mark.together  # the lane keeps the outcomes of a file of scenarios on a tier
 
 SCENARIOS = tiers.MADE / "scenarios"
-THREADS = ("pure", "native", "gil", "cpython", "pypy")  # threads are Python over either core
+THREADS = ("pure", "native", "gil", "cpython", "pypy")  # weft.threads is Python, over either core
 # Tiers that are left to the soak: conformance/tests/test_pure.py runs the scenarios on CPython with
 # the pure code, PyPy runs the same code, and a global lock makes a difference only to threads.
 REPEAT = {"coroutines": ("gil", "cpython", "pypy"), "threads": ("cpython", "pypy")}

@@ -321,7 +321,7 @@ class Alt:
         to(v, None)
 
     def commit(self, n, ext=None):
-        """Commits this waiting select to guard n; a partner calls this. If the partner is the
+        """Commits this waiting select to guard n; a partner calls commit(). If the partner is the
         extended read `ext`, the select's process is held by it."""
         self.withdraw()
         self.won = n.i
@@ -533,8 +533,8 @@ def plain(guards, rot):
 
 
 async def send(wr, v):
-    """Writes the channel end `v`, where the write must wait. It is a choice with one guard, because
-    the end moves only when the write commits (2.4)."""
+    """Writes the channel end `v`, where the write must wait. The write is a choice with one guard,
+    because the end moves only when the write commits (2.4)."""
     from .errors import Cancelled
 
     p = core.cur()

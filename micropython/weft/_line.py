@@ -98,7 +98,7 @@ class Line:
         self.kept.append(data)
 
     def input(self, data, now):
-        """Takes bytes that came off the line; returns the bytes of the session in them."""
+        """Receives bytes from the line; returns the bytes of the session in them."""
         got = bytearray()
         at = 0
         while True:

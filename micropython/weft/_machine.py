@@ -150,7 +150,7 @@ class Thread(_proc.Process):
             error = e
         self.args, self.kw = (), self.NO_NAMES
         with lock:
-            threads -= own  # before the group is notified: then the next network may begin at once
+            threads -= own  # before the group is notified, since the next network may begin then
             _proc.finish(self, value, error)
             if before is None:
                 del here[me]
@@ -167,13 +167,13 @@ class Thread(_proc.Process):
         self.poke()
         return core.ONCE  # the thread of the process waits at its own lock
 
-    # The natmod resumes by __next__ if it can. Without this method __getattr__ would raise.
+    # The natmod resumes with __next__ if it can. Without this method __getattr__ would raise.
     def __next__(self):
         return self.send(None)
 
     def wake(self):
         """Marks the process as woken; it goes on once it is poked. Call `poke` without the lock if
-        possible, because the woken thread takes the lock first."""
+        possible, because the woken thread acquires the lock first."""
         global running
         running += 1
         self.woken = True
@@ -276,7 +276,7 @@ def wait(p):
                 else:
                     asleep(p.sem.acquire)
             break
-        except BaseException as e:  # Ctrl-C cancels the process; a second one ends the wait at once
+        except BaseException as e:  # Ctrl-C cancels the process; a second one ends the wait
             if stop is not None:
                 running += 1
                 break

@@ -30,7 +30,7 @@ class Process:
     """A process: the function `fn` with its arguments. `fn` returns a coroutine or generator."""
 
     limits = ()  # the limits that the process is in, the outermost first (_limits)
-    by = None  # if `asked`: the limit that cancelled it; None if the request is from elsewhere
+    by = None  # if `asked`: the limit that cancelled the process; None: another request did
     flight = None  # the last Cancelled that was thrown to the process while it was in a limit
     watchers = ()  # the Nodes of selects that wait for its end
     watching = ()  # the processes that watch its end; None stands for ordinary code
@@ -178,7 +178,7 @@ class Process:
 
 
 def _unlink(end, out, p):
-    """Takes a waiting process out of its channel's queue. The channel is that of `end.channel`,
+    """Removes a waiting process from its channel's queue. The channel is that of `end.channel`,
     which exists even if the end has since been closed."""
     return end.channel.unlink(out, p)
 
@@ -265,7 +265,7 @@ def finish(proc, value, error):
 
 
 def quiet(error):
-    """Returns whether `error` is no failure: a cancellation, or the end of a channel that an
+    """Returns whether `error` is not a failure: a cancellation, or the end of a channel that an
     operation met (3.5, 6.1).
     """
     return isinstance(error, Cancelled) or (

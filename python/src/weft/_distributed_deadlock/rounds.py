@@ -225,8 +225,7 @@ def answer_programs() -> None:
 
 
 def _begin() -> int | None:
-    """Starts the thread that asks and answers, if it does not run yet. Returns the thread's
-    bell."""
+    """Starts the thread that asks and answers, if it does not run yet. Returns its bell."""
     global _bell
     with _lock:
         if _bell is None:

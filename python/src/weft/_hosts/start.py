@@ -103,9 +103,9 @@ _ending: set[Child] = set()  # children that no thread waits for and that have n
 
 
 def reap(child: Child) -> None:
-    """Takes the status of a child that is ending, and whose Hosts may have been dropped. If the
-    child has not ended yet, close() takes its status, or the next call of reap(), or the start of
-    another child.
+    """Collects the exit status of a child that is ending, and whose Hosts may have been dropped. If
+    the child has not ended yet, the status is collected by close(), the next call of reap() or the
+    start of another child.
     """
     _ending.add(child)
     for one in list(_ending):
@@ -134,7 +134,7 @@ def _whole(is_it: Callable[[bytes], bool]) -> Iterator[None]:
 
 
 def _end(pid: int) -> None:
-    """Kills a child that no other code knows about, and takes its status once it has ended."""
+    """Kills a child that no other code knows about, and collects its status once it has ended."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     lost = Child(pid)
@@ -297,8 +297,7 @@ def _other_numbers() -> None:
 
 # --- by a server ----------------------------------------------------------------------------------
 
-# Modules that each OS process would import immediately, or that most OS processes would import
-# later.
+# Modules that each OS process would import at once, or that most OS processes would import later.
 _PRELOADED = (
     "weft._hosts.child",
     "weft._hosts.start",
@@ -368,7 +367,7 @@ def stop_servers() -> None:
             try:
                 server._stop()
             except BaseException:  # a server whose shutdown is interrupted is no longer used
-                if pid in _all_children():  # the status of the server has not been collected yet
+                if pid in _all_children():  # the status of the server has not been taken yet
                     _end(pid)
                 raise
 
