@@ -269,8 +269,8 @@ class Alt:
     # The following methods commit the select.
 
     def take(self, i, p):
-        """Commits to guard i at once: the process runs, and the select is in no queue. Returns True
-        if the process must wait after the commit."""
+        """Commits to guard i immediately: the process runs, and the select is in no queue. Returns
+        True if the process must wait after the commit."""
         n = self.nodes[i]
         if n.kind < TIME and n.end.x:
             raise closed(n.end, "%s: select, guard %d" % (where(p), i))

@@ -32,8 +32,8 @@ from weft._watching.verdict import percent
 from weft.cli import EXIT
 from weft.errors import BadUse as Refused
 
-#: the columns by which `--sort` and the key `s` sort
 Looking = _visit.Looking | FarLooking  # looks at a program, or at the hosts of a network
+#: the columns by which `--sort` and the key `s` sort
 SORTS = ("path", "busy", "reads", "writes", "time", "ops", "since")
 
 
