@@ -69,7 +69,7 @@ class Choosing:
         decide = on.get("out") or ([] if on.keys() & {"barrier", "ended"} else on.get("in", []))
         if not all(self.retired(op, i) for i in decide):
             return ()
-        # A guard that is off may be switched on later: an output after a value is read, an input
+        # A guard that is off can be switched on later: an output after a value is read, an input
         # after some time.
         for i in op.holding:
             if op.guards[i].kind == "out" and any(self.open(op, k) for k in on.get("in", [])):
@@ -130,7 +130,7 @@ class Choosing:
 
     def has_ended(self, op: Op) -> bool:
         """Returns whether a waiting select is over. As long as it has not examined all guards that
-        decide it, it may still find another guard ready.
+        decide it, it can still find another guard ready.
         """
         last = self.ended_by(op) if op.state == "waiting" else ()
         return bool(last) and set(last) <= set(op.seen)

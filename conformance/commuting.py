@@ -62,7 +62,7 @@ class State:
     waited: frozenset[tuple[int, int, int, bool]] = frozenset()  # pid, channel, side, ended="raise"
     # Pid → the places that the step of this process touches.
     touches: dict[int, list[Touch]] = field(default_factory=dict)
-    parked: frozenset[int] = frozenset()  # waiting selects, whose touches may become weaker
+    parked: frozenset[int] = frozenset()  # waiting selects, whose touches can become weaker
 
     def clone(self) -> State:
         new = World.__new__(World)

@@ -165,7 +165,7 @@ class Sim(Composing):
 
     def _rets(self, p: Proc, out: Outcome | None) -> Iterator[Step]:
         """Yields the ways in which an operation returns. `Poisoned` has the strength that the
-        channel has when the process goes on (4.2), and on threads that moment may be some time
+        channel has when the process goes on (4.2), and on threads that moment can be some time
         before the record is made.
         """
         if out is None or out[0] != "Poisoned" or len(out) < 4:
@@ -176,7 +176,7 @@ class Sim(Composing):
             yield ("ret", p.pid, "strength", strength)
 
     def _meeting(self, p: Proc, *how: str) -> Step:
-        """Makes the process go on with Cancelled. On threads another request may come between the
+        """Makes the process go on with Cancelled. On threads another request can arrive between the
         moment at which the process goes on and its record.
         """
         return ("meet" if self.grain == "cores" else "ret", p.pid, *how)
@@ -203,7 +203,8 @@ class Sim(Composing):
             finally:
                 self.ops.pop(p.pid, None)
             if asked and self.grain == "atomic":
-                # on threads the request may come just after the operation has checked for requests
+                # on threads the request can arrive just after the operation has checked for
+                # requests
                 return
         else:
             op = self.ops[p.pid]
@@ -225,7 +226,7 @@ class Sim(Composing):
             idle = self.idle_in_turn(op)
             if op.guards[idle[0]].kind == "skip":
                 unseen = [i for i in unseen if i < idle[0]]
-                # The end of the whole select counts at only one place, which may be after the skip
+                # The end of the whole select counts at only one place, which can be after the skip
                 # (5.6).
                 if max(self.ended_by(op), default=-1) > idle[0] and not any(
                     self.ready(op, i) for i in unseen
@@ -235,7 +236,7 @@ class Sim(Composing):
 
     @staticmethod
     def _orders(op: Op) -> Iterator[Any]:
-        """Yields the orders in which a select that must wait may enrol its guards: the order of the
+        """Yields the orders in which a select that must wait can enrol its guards: the order of the
         guards (None) and, unless the select has priorities, any other. The order matters only if
         several of its guards are at the same channel.
         """

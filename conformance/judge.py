@@ -82,7 +82,7 @@ class Judge(World):
         return sorted(c for c in closures if len(c) == least)
 
     def _deadlock(self) -> None:
-        # The report is made only once: a process that the deadlock has cancelled may wait again.
+        # The report is made only once: a process that the deadlock has cancelled can wait again.
         if self.dead is None:
             blocked = tuple(p for p in self.blocked() if self.procs[p].st == "parked")
             self.dead = (blocked, tuple(self.knots()))

@@ -104,7 +104,7 @@ class Called(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Makes `log.append(x)` acquire a lock: without a GIL two threads that append to the same
-        list may lose a value.
+        list can lose a value.
         """
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "append":

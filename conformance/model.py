@@ -322,8 +322,8 @@ class World(Passing):
         self._settle()
 
     def due(self) -> list[int]:
-        """Returns the timers that may go off now, in their order (8.5). But a limit may come before
-        or after the event for which its process waits (7.12).
+        """Returns the timers that can go off now, in their order (8.5). But a limit can go off
+        before or after the event for which its process waits (7.12).
         """
         now = [k for k, t in enumerate(self.timers) if t[0] <= self.now]
         return [k for k in now if self.timers[k][2] < 0] + [

@@ -67,7 +67,7 @@ class Player {
       return failed("Fail");
     }
   }
-  // The exception is kept, because the process may let it propagate later.
+  // The exception is kept, because the process might let it propagate later.
   std::string failed(const char* name) {
     thrown_.push_back(std::current_exception());
     return std::string(name) + " " + std::to_string(thrown_.size() - 1) + " " +

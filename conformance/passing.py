@@ -48,8 +48,8 @@ class Passing(Choosing):
         self._decide(op, ("ok", i, value))
 
     def _depart(self, value: Any) -> Any:
-        """Takes the value from its writer. If it is an end, it moves (2.4): the sender's end is
-        closed, and a new end, which no process holds yet, is on its way.
+        """Takes the value from its writer. If the value is an end, it moves (2.4): the sender's end
+        is closed, and a new end, which no process holds yet, is on its way.
         """
         if isinstance(value, tuple) and value[0] == "end":
             old = self.ends[value[1]]
@@ -66,7 +66,7 @@ class Passing(Choosing):
             self.close(value[1], "dropped undelivered")
 
     def _take(self, op: Op, i: int, c: Chan) -> None:
-        """Lets guard i, an input, take the head of the buffer, or else the value of the first
+        """Lets guard i, an input, receive the head of the buffer, or else the value of the first
         waiting writer.
         """
         chan = op.guards[i].on

@@ -83,7 +83,7 @@ class Proc:
 
     def slot(self, k: int) -> int:
         """Returns the end in a slot. Raises BadUse for a slot that was never filled (its end never
-        came).
+        arrived).
         """
         if k >= len(self.slots):
             raise BadUse(f"there is no end in slot {k}")

@@ -157,7 +157,7 @@ class Names:
 
     def deadlock(self, error: Any) -> dict[str, Any]:
         """Returns the blocked processes and the knot, as the report names them; {} for a network
-        over several OS processes, because on a busy machine such a report may leave out a process.
+        over several OS processes, because on a busy machine such a report can leave out a process.
         """
         if self.away:
             return {}

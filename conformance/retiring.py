@@ -146,7 +146,7 @@ class _Retiring(Maker):
             and any(g["g"] == "in" and g.get("pre", True) for g in out)
             and self.rng.random() < 0.5
         ):
-            # This output holds the select open as long as a value may be read.
+            # This output holds the select open as long as a value can be read.
             gives[0]["pre"] = False
             gives[1].pop("pre", None)
         if all(g.get("pre") is False for g in out):

@@ -21,7 +21,7 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-NEVER = 60.0  # seconds of real time in which a thread must come back
+NEVER = 60.0  # seconds of real time in which a thread must return
 
 
 class Stuck(RuntimeError):

@@ -226,7 +226,7 @@ def run_lanes(count: int, arguments: list[str], only: list[str] | None = None) -
     passed: set[str] = set()
     failed: set[str] = set()
     whole = True
-    # A process that a test has left running may still write to the folder when the folder is
+    # A process that a test has left running might still write to the folder when the folder is
     # removed.
     with tempfile.TemporaryDirectory(prefix="weft-lanes-", ignore_cleanup_errors=True) as folder:
         shared = Path(folder) / "claims"
@@ -299,7 +299,7 @@ def main(arguments: list[str]) -> int:
         shared, kept, only = json.loads(given)
         lane = run_lane(arguments, Path(shared), Path(kept), only)
         for name in lane.failed:
-            lane.keep(name)  # the name may be that of an error of collection, which is not a test
+            lane.keep(name)  # the name can be that of an error of collection, which is not a test
         lane.passed.discard(DONE)
         (lane.failed if lane.failed else lane.passed).add(DONE)
         lane.keep(DONE)

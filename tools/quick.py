@@ -79,7 +79,7 @@ def table(path: Path = TABLE) -> list[Row]:
 
 
 def is_test(path: str) -> bool:
-    """Returns whether the file holds tests, so that it can be run by itself."""
+    """Returns whether the file holds tests, so that it can be run alone."""
     name = path.rsplit("/", 1)[-1]
     return (
         (fnmatch.fnmatch(name, "test_*.py") and "/tests/" in path)
@@ -218,7 +218,7 @@ def need(*parts: str) -> None:
 
 
 def by_doctest(tests: Names) -> Counts:
-    """Runs C++ tests: a program for each file, compiled by itself at -O0."""
+    """Runs C++ tests: a program for each file, compiled alone at -O0."""
     tree = BUILD / "cpp"
     if not (tree / "build.ninja").exists():
         need("cpp")

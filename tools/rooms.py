@@ -206,7 +206,7 @@ def say(text: str) -> None:
 def group_lives(group: int) -> bool:
     """Returns whether anything in the process group still runs.
 
-    A zombie does not count: in a container it may never be reaped, and it holds no resources.
+    A zombie does not count: in a container it might never be reaped, and it holds no resources.
     """
     try:
         os.killpg(group, 0)

@@ -34,7 +34,7 @@ FILES = tuple(sorted(path.stem for path in HERE.glob("rules_*.py")))
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-# The features that scenarios may need and that a backend lacks: for each backend, the feature and
+# The features that scenarios can need and that a backend lacks: for each backend, the feature and
 # the reason.
 LACKS: dict[str, dict[str, str]] = {
     "tasks": {

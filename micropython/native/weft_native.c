@@ -402,7 +402,7 @@ static void wr_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
 // --- the loop
 
 #if NATMOD
-// Room for the registers that the firmware's nlr_push saves. It may save floating point registers
+// Room for the registers that the firmware's nlr_push saves. It can save floating point registers
 // even if this natmod was compiled without them.
 typedef struct {
   nlr_buf_t buf;

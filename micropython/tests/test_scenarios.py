@@ -37,7 +37,7 @@ RUN = [name for name in ALL if name not in converter.LEFT_OUT]
 @functools.cache
 def written(names: str) -> Path:
     """Writes the converted scenarios, and returns their folder. Each OS process has a folder of its
-    own, because several may write at the same time."""
+    own, because several might write at the same time."""
     folder = SCENARIOS / f"{names}.{os.getpid()}"
     converter.write(folder, names)
     atexit.register(shutil.rmtree, folder, True)

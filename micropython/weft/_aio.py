@@ -158,7 +158,7 @@ _guests = []
 
 
 def guest(party, wrap):
-    """Begins a run of the group `party` as a guest. Several tasks of asyncio may have a run as a
+    """Begins a run of the group `party` as a guest. Several tasks of asyncio can have a run as a
     guest at the same time."""
     if _proc._run is None:
         _time.begin("steady")

@@ -343,7 +343,7 @@ class Alt:
         core.push(self.p)
 
     def fire(self):
-        """Commits to the first guard whose deadline has come."""
+        """Commits to the first guard whose deadline has passed."""
         best = None
         for n in self.nodes:
             if n.on and n.kind == TIME and self.due(n) == self.t and best is None:
@@ -485,7 +485,7 @@ async def select(*guards, mode="fair", ended="silent"):
         if rots is None or len(rots) > 8:
             rots = p.x.rots = {}
         key += id(guards[0]) ^ id(guards[-1])
-        # A program may make new guards for each select, so the key is made of the ends.
+        # A program can make new guards for each select, so the key is made of the ends.
         for g in (guards[0], guards[-1]):
             if isinstance(g, Guard):
                 key = len(guards) + sum(

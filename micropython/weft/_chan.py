@@ -264,7 +264,7 @@ class Channel:
 
     def _tell(self, out):
         """Notifies all parties in a queue that the channel has ended for them. A party that is
-        notified may remove others from the queue.
+        notified can remove others from the queue.
         """
         line, x = [], self.k.w if out else self.k.r
         while x is not None:
@@ -370,7 +370,7 @@ at_once = core.at_once
 
 def turn(p, e=None):
     """Lets p go on, or raises e in it, after all ready processes have run. Before that, p is not
-    put into the run queue, because it may not have awaited the operation yet."""
+    put into the run queue, because it might not have awaited the operation yet."""
 
     def go(_):
         resume(p)

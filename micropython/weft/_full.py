@@ -165,7 +165,7 @@ def enter(self, v):
 
 
 def serve(self):
-    """Serves waiting readers after a slot has become free: an extended read may wait for a slot."""
+    """Serves waiting readers after a slot has become free: an extended read can wait for a slot."""
     while self.buf:
         x = self.first(False)
         if x is None:

@@ -151,7 +151,7 @@ class Line:
         if a == 0 or a == self.mine:
             return
         if self.linked:
-            # The peer may even have restarted with the same token.
+            # The peer might even have restarted with the same token.
             if a != self.theirs or (self.knows_me and not b):
                 self.lost = "it has started anew"
             else:

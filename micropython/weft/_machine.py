@@ -134,7 +134,7 @@ class Thread(_proc.Process):
         self.on_this_thread(1)
 
     def on_this_thread(self, own=0):
-        """Runs the function on this thread, and tells the group. `own` is 1 if the thread was
+        """Runs the function on this thread, and notifies the group. `own` is 1 if the thread was
         started for this process."""
         global running, threads
         me = get_ident()
@@ -150,7 +150,7 @@ class Thread(_proc.Process):
             error = e
         self.args, self.kw = (), self.NO_NAMES
         with lock:
-            threads -= own  # before the group is notified, since the next network may begin then
+            threads -= own  # before the group is notified, since the next network can begin then
             _proc.finish(self, value, error)
             if before is None:
                 del here[me]
@@ -192,7 +192,7 @@ class Thread(_proc.Process):
 
     def ask(self, by=None):
         super().ask(by)
-        if self.woken:  # the thread that woke it may have been interrupted before it poked
+        if self.woken:  # the thread that woke it might have been interrupted before it poked
             self.poke()
 
     cancel = locked(lambda self: self.ask())
@@ -311,7 +311,7 @@ def lead(p):
             flush()
     finally:
         leader = None
-        for x in _proc._all:  # another process may lead now
+        for x in _proc._all:  # another process might lead now
             if x is not p and not x.woken and x.k.at is not None:
                 x.poke()
                 break

@@ -60,7 +60,7 @@ class Process:
     # The attributes that __getattr__ handles are not properties, because with a property in a class
     # MicroPython searches the class at every store to a field, and a process costs twice as much.
     def __getattr__(self, what):
-        if what == "done":  # not a field: at the end of a process there may be no memory for one
+        if what == "done":  # not a field: at the end of a process there might be no memory for one
             return self.ends == ()
         if what == "name":
             return self.given or name_of(self.fn)
@@ -515,7 +515,7 @@ def abandon():
         core.loop(0)
         if _all:
             report().drop()
-    finally:  # Ctrl-C may come once more, or there is no memory
+    finally:  # Ctrl-C might come once more, or there is no memory
         if core.time:
             core.time.leave()
         if _chan.ours is not None:

@@ -452,7 +452,7 @@ class _Core1(IOBase):
         return some
 
     def did(self):
-        """Informs core 1 that core 0 has changed something that core 1 may have to see."""
+        """Informs core 1 that core 0 has changed something that core 1 might have to see."""
         self.steps += 1
         _wake()
         if self.asleep:

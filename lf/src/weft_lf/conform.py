@@ -117,7 +117,7 @@ def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
 
 def copied(project: Path, root: Path, place: Path) -> Path:
     """Returns a copy of the folder `project` under `place`. Everything else in `root` is linked
-    beside the copy, because a program may import from there."""
+    beside the copy, because a program might import from there."""
     copy, at = place / root.name, root
     for name in project.relative_to(root).parts:
         copy.mkdir()

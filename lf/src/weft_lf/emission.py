@@ -194,7 +194,7 @@ class Emission:
         else:
             span = value.expr.span
             file = span.file.replace("\\", "\\\\").replace('"', '\\"')
-            # The code may be an initialiser, or a macro for one: C accepts an initialiser only in a
+            # The code can be an initialiser, or a macro for one: C accepts an initialiser only in a
             # declaration.
             own = kind is not None and (kind.array is not None or kind.stars)
             if text.startswith("{") and own and cls_param(made, name):

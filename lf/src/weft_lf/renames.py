@@ -240,7 +240,8 @@ class _File:
             yield (line, column + (1 if rows else code.span.column)), before.rstrip()
 
     def body(self, own: _Reactor, code: tree.Code | None, seen: set[str]) -> Iterator[Found]:
-        """Yields the places in a body that may use the ports, actions, reactors and modes `seen`."""
+        """Yields the places in a body that might use the ports, actions, reactors and modes
+        `seen`."""
         for at, before in self.words(code) if code is not None else []:
             target: Target | None = None
             container = re.search(r"(\w+)\s*(?:\[[^\]]*\])?\s*(\.|->)$", before)

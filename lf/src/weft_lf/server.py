@@ -378,7 +378,7 @@ class Server:
 
     def on_textDocument_rename(self, given: Message) -> Message:
         """Returns the edits by which the name at a place becomes another, in all files of the
-        project. A rename that would make an error, or that may miss a place, is refused."""
+        project. A rename that would make an error, or that might miss a place, is refused."""
         asked, new = self.asked(given), given["newName"]
         if asked is None:
             raise Refused("the file has errors; mend these first")

@@ -37,7 +37,7 @@ def _dumps(value: Any, channel: Any) -> bytes:
         if fault is None:
             return packed
     except Exception as error:
-        # cbor2 may raise any exception for a value of a type that it does not know
+        # cbor2 can raise any exception for a value of a type that it does not know
         fault = str(error)
     found = _culprit(value)
     what = f"a {found}" if found else f"this value ({fault})"

@@ -140,7 +140,7 @@ def _wanted(task: Any) -> bool:
 
 def _owe() -> None:
     """Records that a cancellation is owed to the running task, whose operation had committed before
-    the cancellation came.
+    the cancellation arrived.
     """
     task = asyncio.current_task()
     if task is not None:
@@ -218,7 +218,7 @@ class _Saying:
             return
         self._waiting.add(wait)
         if len(self._waiting) == 1:
-            self._stop(None)  # removes the handler that an earlier wait may have left
+            self._stop(None)  # removes the handler that an earlier wait might have left
             self._start(loop)
 
     def _start(self, loop: Any) -> None:
@@ -540,8 +540,8 @@ class TaskLimit:
             self._timer = None
 
     def _look(self, at: float) -> None:
-        """Runs when the time `at` should have come. The loop's clock can be coarse, so the call can
-        come too early.
+        """Runs when the time `at` should have been reached. The loop's clock can be coarse, so the
+        call can be too early.
         """
         left = at - _native.now()
         if left > 0:

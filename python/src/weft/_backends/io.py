@@ -33,7 +33,7 @@ LIMIT = 64  #: the largest number of threads of the pool
 IDLE = 5.0  #: the seconds after which an idle thread ends
 PATIENCE = 0.05  #: the seconds between two checks of whether a call waits and no running call ends
 
-# The main thread may submit a call, and in the main thread a signal handler can raise an exception
+# The main thread can submit a call, and in the main thread a signal handler can raise an exception
 # between any two steps. So no lock is used: each method of these queues takes effect completely or
 # not at all.
 _waiting: SimpleQueue[Any] = SimpleQueue()  # the calls that wait for a thread
@@ -44,7 +44,7 @@ for _ in range(LIMIT):
     _permits.put(None)
 _watch: SimpleQueue[None] = SimpleQueue()  # one permit, unless a thread runs _help_waiting_calls
 _watch.put(None)
-# how many calls have ended; the figure is approximate, since two threads may count at once
+# how many calls have ended; the figure is approximate, since two threads can count at the same time
 _ended = 0
 
 
@@ -85,7 +85,7 @@ def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]
     """
     started = False
     try:
-        # The program may have been patched after the function was decorated.
+        # The program might have been patched after the function was decorated.
         if why := _patched.why_not("@io"):
             raise BadUse(why)
         threading.Thread(target=does, args=(permits,), name="weft io", daemon=True).start()
@@ -95,7 +95,7 @@ def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]
             raise
         # Another thread of the pool will run the call.
     except KeyError as error:
-        # a signal handler's exception within start() may be turned into a KeyError
+        # a signal handler's exception within start() can be turned into a KeyError
         if error.__context__ is None:
             raise
         raise error.__context__ from None

@@ -56,7 +56,7 @@ class Options:
     search: str = "auto"
     #: when times come: "quiet", when no process can run; "any", at most `early` times earlier
     time: str = "quiet"
-    #: where the search may let another process go first: at operations, or only where a process
+    #: where the search can let another process go first: at operations, or only where a process
     #: parks ("park")
     grain: str = "operation"
     seed: int = 1

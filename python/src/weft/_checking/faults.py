@@ -43,7 +43,7 @@ _OF_WEFT = (*_ENDS, _native.Channel, _native.Barrier)
 
 
 class _Run:
-    """The faults that may still happen in the run that is under way."""
+    """The faults that can still happen in the run that is under way."""
 
     def __init__(self) -> None:
         self.faults = Faults()
@@ -167,7 +167,7 @@ class Here:
 
 
 def _marked(function: Any, mortal: _Mortal) -> Any:
-    """Returns the coroutine function, changed so that faults may happen to its process."""
+    """Returns the coroutine function, changed so that faults can happen to its process."""
 
     @functools.wraps(function)
     async def marked(*args: Any, **named: Any) -> Any:

@@ -45,7 +45,7 @@ class Report:
     #: same" (rule 17.9), "refused", "interrupted"; "" if nothing was found
     kind: str = ""
     what: str = ""  #: details of the failure, in a few words
-    complete: bool = False  #: whether a schedule that was run stands for each schedule
+    complete: bool = False  #: whether the schedules that were run stand for all schedules
     schedules: int = 0  #: how many schedules were run for the search (not to make a failure short)
     found_at: int = 0  #: the number of the schedule that failed
     seconds: float = 0.0

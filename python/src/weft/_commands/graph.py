@@ -277,7 +277,7 @@ def _layers(drawn: Drawn) -> dict[str, int]:
 
 def _without_cycles(names: list[str], after: dict[str, list[str]]) -> dict[str, list[str]]:
     """Returns the edges that do not lead back to an earlier node. The search avoids recursion,
-    since a network may be a long chain.
+    since a network can be a long chain.
     """
     state: dict[str, int] = {}  # 1 while the node is being visited, 2 afterwards
     forward: dict[str, list[str]] = {name: [] for name in names}

@@ -50,7 +50,7 @@ def tells_observer(asks: Any, tells: Any) -> None:
 
 def _look(visits: dict[int, _visit.Visit], interval: float, most: int) -> dict[str, Any]:
     """Returns the answers of the OS processes of this agent, by their pids, and a sentence for each
-    that does not answer. `visits` are the visits of earlier looks; this look may open new visits
+    that does not answer. `visits` are the visits of earlier looks; this look can open new visits
     and close some of these.
     """
     try:

@@ -344,7 +344,7 @@ def host(
                 )
             sys.stdout.flush()
             over = threading.Event()
-            # The wait is limited because of signals: the system may deliver a signal to another
+            # The wait is limited because of signals: the system can deliver a signal to another
             # thread, which does not end a wait here.
             while not over.wait(1.0):
                 pass

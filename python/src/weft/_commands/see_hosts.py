@@ -201,7 +201,7 @@ class FarLooking:
             return [str(error)]
         now = time.monotonic()
         for name in self._asked.keys() - here:
-            # The end of an observer may have to wait for the end of its call.
+            # The end of an observer might have to wait for the end of its call.
             threading.Thread(target=self._asked.pop(name).end, daemon=True).start()
             self._gone[name] = now
         for name in here:

@@ -76,8 +76,8 @@ class Program:
 
 
 class Hosts:
-    """The hosts of a network, as the object of looks. All of them may leave without ending the
-    looks, since others may join."""
+    """The hosts of a network, as the object of looks. All of them can leave without ending the
+    looks, since others can join."""
 
     def __init__(self, network: Any, server: str) -> None:
         self._network = network
@@ -328,8 +328,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if not hmac.compare_digest(token.encode(), self.server.token.encode()):
             self._refuse(403, "token")
             return None
-        # Any site may link to the page, but only the page itself may request the files that it
-        # loads.
+        # Any site can link to the page, but only the page itself is allowed to request the files
+        # that it loads.
         if from_elsewhere and name:
             self._refuse(403, "host")
             return None

@@ -40,7 +40,7 @@ class Look(NamedTuple):
 
     @property
     def may_rest(self) -> bool:
-        """Whether only attending threads are at work. These threads may soon wait again."""
+        """Whether only attending threads are at work. These threads might soon wait again."""
         return self.working <= len(self.attended)
 
 

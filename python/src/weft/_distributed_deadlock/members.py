@@ -58,10 +58,10 @@ class Space(NamedTuple):
     #: for each end held: process, place, whether it is a writer, the end
     held: list[tuple[int, int, bool, int]]
     facts: list[tuple[Any, Any]]  #: the facts of each run, as _watching/deadlocks.py describes them
-    strangers: bool  #: whether foreign threads may hold ends without Weft's knowledge
+    strangers: bool  #: whether foreign threads might hold ends without Weft's knowledge
     calls: dict[int, str]  #: process → the call that it runs, if this OS process is a host
     away: dict[tuple[int, str], int]  #: (pid of a host, call) → process that waits
-    #: anything else that may act: signal handlers, open `Outside` tokens
+    #: anything else that can act: signal handlers, open `Outside` tokens
     others: tuple[str, ...] = ()
 
 
@@ -89,7 +89,7 @@ class Asking:
         return bool(self._want - {threading.get_ident()})
 
     def give_way(self) -> None:
-        """Releases the lock for a moment, so that other threads may have it, and acquires it
+        """Releases the lock for a moment, so that other threads can acquire it, and acquires it
         again."""
         self.lock.release()
         # Without this pause, this thread might take the lock again before the others have woken.
@@ -169,14 +169,14 @@ class Member:
             if self._got[:ASKED] == self._question:
                 try:
                     answer = pickle.loads(self._got[head : head + size])
-                except Exception:  # unpickling broken data may raise any exception
+                except Exception:  # unpickling broken data can raise any exception
                     self.gone = True
                     return None
             self._got = self._got[head + size :]
         return answer
 
     def end(self) -> None:
-        """Cleans up after a host that has ended. The Hosts to which it belongs may have been
+        """Cleans up after a host that has ended. The Hosts to which it belongs might have been
         dropped, and then no other code closes the socket.
         """
         if self.reap is not None:

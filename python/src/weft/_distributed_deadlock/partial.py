@@ -178,7 +178,7 @@ class Spaces:
 
 
 class Round(Spaces):
-    """The answers of all OS processes in one round, and which processes may go on."""
+    """The answers of all OS processes in one round, and which processes can go on."""
 
     def __init__(self, spaces: list[Moment]) -> None:
         self.spaces = {s.incarnation: s for s in spaces}
@@ -378,7 +378,7 @@ def found() -> list[Stuck]:
 
 class _Looks:
     """A thread that searches for stuck processes several times after an executor has fallen idle,
-    in this OS process or in a host. It does not count as a thread that may wake a run (rule 10.3).
+    in this OS process or in a host. It does not count as a thread that can wake a run (rule 10.3).
     """
 
     def __init__(self) -> None:
@@ -394,7 +394,7 @@ class _Looks:
             self._idle.wait()
             self._idle.clear()
             for seconds in _rounds.AGAIN:
-                time.sleep(seconds)  # a value that is under way may still wake a process
+                time.sleep(seconds)  # a value that is under way can still wake a process
                 if not _deadlocks.begun_here() or not _rounds.members():
                     break
                 since = time.monotonic()

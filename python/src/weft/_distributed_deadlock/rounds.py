@@ -249,7 +249,7 @@ def _begin() -> int | None:
 
 def leave(member: Member) -> None:
     """Removes a host that has ended, or that its Hosts has released: the host is no longer asked. A
-    thread that is asking the host stops waiting for it. (A process that the host has forked may
+    thread that is asking the host stops waiting for it. (A process that the host has forked can
     keep the host's socket open.)"""
     member.hang_up()
     with _asking, _asking.lock, _lock:
@@ -329,7 +329,7 @@ def ask(
     seconds."""
     answers: list[tuple[Member, Any]] = []
     asked = list(whom)
-    # A signal handler may ask while this thread itself is asking.
+    # A signal handler can ask while this thread itself is asking.
     if not whom or _asking.lock._is_owned():  # type: ignore[attr-defined]
         return answers, asked
     with _asking:
@@ -400,8 +400,8 @@ def _everywhere(rows: list[_call_names.Row]) -> list[str]:
 
 def _end_elsewhere() -> None:
     """Kills the OS processes of this program, and gives up the OS processes of other machines that
-    run for this program (rule 6.7). A thread does this, since a signal handler may have interrupted
-    code that holds a lock that these steps need."""
+    run for this program (rule 6.7). A thread does this, since a signal handler might have
+    interrupted code that holds a lock that these steps need."""
 
     def end(those: list[Member], calls: list[Callable[[], object]]) -> None:
         for member in those:
@@ -588,7 +588,7 @@ def _moved(first: list[Space], second: list[Space]) -> bool:
 def _answer_program(asker: int, number: int) -> None:
     """Answers for this space and its hosts. A space with a foreign thread does not count as
     waiting, since other programs do not examine whether the thread holds an end. Nor does a space
-    in which something else may act."""
+    in which something else can act."""
     whole = True
     try:
         spaces = [

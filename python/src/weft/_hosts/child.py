@@ -162,7 +162,7 @@ def _obey(orders: Any, process: Any) -> None:
     finally:
         _at_work.attends_no_more(orders)
     show()
-    _helper_threads.not_ours()  # another thread may have the same identifier later
+    _helper_threads.not_ours()  # another thread can have the same identifier later
 
 
 def _obedient(function: Any, orders: Any, call: str) -> Any:
@@ -486,7 +486,7 @@ def _end_with_parent(link: Any) -> None:
             if member.orphaned is not None:
                 with contextlib.suppress(Exception):  # that OS process has already ended
                     member.orphaned()
-    time.sleep(AFTERLIFE)  # this thread waits: there may be no memory for another thread
+    time.sleep(AFTERLIFE)  # this thread waits: there might be no memory for another thread
     os._exit(1)
 
 

@@ -197,7 +197,7 @@ class ChildOutput:
                 return
             self._open = False
             self._records.close()
-        self.seen = _nothing  # the function may refer to the owner of this object
+        self.seen = _nothing  # the function can refer to the owner of this object
         _ring()
 
     def drop(self) -> None:
@@ -295,7 +295,7 @@ def _hear(ring: socket.socket) -> None:
 
 
 def _open_outputs() -> dict[int, tuple[ChildOutput, list[int]]]:
-    """Returns the outputs of the children that may still report something, by their descriptors."""
+    """Returns the outputs of the children that can still report something, by their descriptors."""
     with _known:
         those = list(_all)
     for output in those:
@@ -322,7 +322,7 @@ def _take_here(output: ChildOutput) -> None:
         try:
             output.take()
             return
-        except BaseException as error:  # more pieces may follow, and they must still be passed on
+        except BaseException as error:  # more pieces can follow, and they must still be passed on
             _foreign_exceptions.report(error)
 
 

@@ -151,7 +151,7 @@ os.register_at_fork(after_in_child=_states.clear)
 
 
 def _at_exit() -> None:
-    # Whether a Ctrl-C has ended the program. (At a prompt this is false: the last exception may be
+    # Whether a Ctrl-C has ended the program. (At a prompt this is false: the last exception can be
     # an old one.)
     stopped = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
     for state in list(_states):

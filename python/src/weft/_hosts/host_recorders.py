@@ -40,7 +40,7 @@ class HostObserver(abc.ABC):
         self.key = key
         self._setting = setting
         self._records: list[dict[str, Any]] = []
-        self._lock = threading.RLock()  # re-entrant: a finaliser may record while a record is made
+        self._lock = threading.RLock()  # re-entrant: a finaliser can record while a record is made
 
     def _for_others(self) -> Any:
         return self._setting

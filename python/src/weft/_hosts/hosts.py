@@ -180,7 +180,7 @@ class Hosts(Elsewhere):
         _host.check_room(n)
         self._max_tasks, self._restarts, self._backoff = max_tasks, restarts, backoff
         self._way = start
-        # The lock is re-entrant: a signal handler or a finaliser may acquire the lock on the thread
+        # The lock is re-entrant: a signal handler or a finaliser can acquire the lock on the thread
         # that already holds it.
         self._lock = threading.Condition(threading.RLock())
         self._closed = False
@@ -310,7 +310,7 @@ class Hosts(Elsewhere):
             )
         try:
             if wait:
-                _native.sleep(min(10.0, wait))  # the process may be cancelled during this sleep
+                _native.sleep(min(10.0, wait))  # the process can be cancelled during this sleep
             while True:
                 while (host := self._promised(place)) is None:
                     self._fill(place)

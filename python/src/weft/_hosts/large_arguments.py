@@ -82,7 +82,7 @@ class Large:
             return None
         has_lock = self._making.acquire(timeout=_PATIENCE)
         try:
-            # Another feeder may have made the copy in the meantime.
+            # Another feeder might have made the copy in the meantime.
             if (there := self._copy) is None or not _same(there[0], bytes_now):
                 there = _native.Shared(bytes_now), calls
             self._copy = there[0], calls

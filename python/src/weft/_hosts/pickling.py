@@ -505,7 +505,7 @@ def raised_at(error: BaseException, at: str, text: str) -> BaseException:
     `text`. Returns the exception.
     """
     if at and issubclass(type(error), _ENDS):
-        with contextlib.suppress(BaseException):  # the user's class may raise any exception
+        with contextlib.suppress(BaseException):  # the user's class can raise any exception
             error.__dict__["_at"] = at
     _foreign_exceptions.cause_set(error, RemoteTraceback(text))
     return error

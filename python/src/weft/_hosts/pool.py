@@ -54,7 +54,7 @@ __all__ = ["Call", "Feeder", "State", "tell", "tell_result"]
 
 class _Lot:
     """Calls that were submitted together. Until all of them are over, the lot counts as something
-    outside that may act (rule 10.3).
+    outside that can act (rule 10.3).
     """
 
     __slots__ = ("_others", "_state")
@@ -162,7 +162,7 @@ class _Gate:
             self._lock.release()
 
     def pass_through(self) -> None:
-        """Waits until the gate is open. A signal handler that runs meanwhile may wait here too."""
+        """Waits until the gate is open. A signal handler that runs meanwhile can wait here too."""
         with self._lock:
             pass
 
@@ -417,7 +417,7 @@ class State(abc.ABC):
             feeder.give_up()
 
     def _launch_all(self) -> None:
-        """Gives a thread to each feeder without one. The code that added such a feeder may have
+        """Gives a thread to each feeder without one. The code that added such a feeder might have
         been interrupted, by the handler that calls this method, before it gave the feeder a thread.
         """
         if len(self.begun) < len(self.feeders):
@@ -474,7 +474,7 @@ class State(abc.ABC):
 
     @contextlib.contextmanager
     def _in_hand(self) -> Iterator[None]:
-        """Marks a block in which the caller, which is not a feeder, may hold calls."""
+        """Marks a block in which the caller, which is not a feeder, can hold calls."""
         self._others.append(None)
         try:
             yield
@@ -482,7 +482,7 @@ class State(abc.ABC):
             self._others.pop()
 
     def end(self) -> None:
-        """Refuses further calls. This method does not wait, so the garbage collector may call it on
+        """Refuses further calls. This method does not wait, so the garbage collector can call it on
         any thread.
         """
         self.ended = True

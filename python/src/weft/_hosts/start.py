@@ -50,7 +50,7 @@ class Handed(NamedTuple):
 
 
 class Child:
-    """A child that was started. Any thread may use this object to wait for it or to kill it."""
+    """A child that was started. Any thread can use this object to wait for it or to kill it."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -103,9 +103,9 @@ _ending: set[Child] = set()  # children that no thread waits for and that have n
 
 
 def reap(child: Child) -> None:
-    """Collects the exit status of a child that is ending, and whose Hosts may have been dropped. If
-    the child has not ended yet, the status is collected by close(), the next call of reap() or the
-    start of another child.
+    """Collects the exit status of a child that is ending, and whose Hosts might have been dropped.
+    If the child has not ended yet, the status is collected by close(), the next call of reap() or
+    the start of another child.
     """
     _ending.add(child)
     for one in list(_ending):

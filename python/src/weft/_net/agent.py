@@ -65,7 +65,7 @@ TRIES = 3
 
 
 class _Folder:
-    """A temporary folder, which no other user may enter. Making one also removes the folders that
+    """A temporary folder, which no other user can enter. Making one also removes the folders that
     killed agents of this user have left. A folder has its final name only once its lock is held. So
     if the lock of a folder with such a name is free, its owner no longer lives.
     """

@@ -367,7 +367,7 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
         if where in ("builtins", asked.module):
             found = getattr(builtins if where == "builtins" else asked.here, kind, None)
             if isinstance(found, type) and issubclass(found, Exception):
-                # code of the class may raise any exception
+                # code of the class can raise any exception
                 with contextlib.suppress(BaseException):
                     error = found(*args)
     if isinstance(error, ChannelEnd):
@@ -411,7 +411,7 @@ def serve_on(
         descriptor, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
     )
     # In the agent's run only this thread is a process. The call has its own run, which the caller
-    # may cancel.
+    # can cancel.
     target = _serve_many if many else _serve
     args = link, run, trusted, call or run
     thread = threading.Thread(target=target, args=args, name="weft: a call")
@@ -514,7 +514,7 @@ class _Caller:
             self._link.wait()
         self.gone = True
         self._process.cancel()
-        _helper_threads.not_ours()  # another thread may have the same identifier later
+        _helper_threads.not_ours()  # another thread can have the same identifier later
 
 
 def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:

@@ -163,7 +163,7 @@ def use() -> asyncio.AbstractEventLoop:
 
 
 def outside(more: bool) -> None:
-    """With True, counts something outside that may wake a run here. With False, removes it from the
+    """With True, counts something outside that can wake a run here. With False, removes it from the
     count, once it has woken the run or can no longer do so. Nothing is counted in the child of a
     fork.
     """
@@ -222,7 +222,7 @@ def call(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
 
 
 def wait(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
-    """Does what call() does, in a process, which may be cancelled during the wait. The wait counts
+    """Does what call() does, in a process, which can be cancelled during the wait. The wait counts
     as outside.
     """
     if _loop is not loop:

@@ -53,11 +53,11 @@ MEET = 10.0
 # program has connected again.
 BACK = 3.0
 LAST = 3.0  # seconds for the last messages to be sent
-# If more bytes than this wait in the client, the client may make the sender wait.
+# If more bytes than this wait in the client, the client can make the sender wait.
 MUCH = 1 << 20
 MOST = 256  # how many hand-shakes that other programs have asked for may be under way at one time
 
-# The exceptions that the client raises if the server fails or is absent. (The client may write to a
+# The exceptions that the client raises if the server fails or is absent. (The client can write to a
 # connection that it has lost.)
 _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError, AttributeError)
 _PLACE = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{16}")  # F.H: fingerprint and home
@@ -242,7 +242,7 @@ class Relay:
                 raise ConnectionRefusedError(f"it refuses: {because}")
             except nats.errors.NoRespondersError:
                 why = "nobody listens there"
-                # For BACK seconds after this program has reconnected, the other program may still
+                # For BACK seconds after this program has reconnected, the other program might still
                 # be unconnected.
                 if loop.time() - self._since > BACK:
                     break
@@ -371,7 +371,7 @@ class Way(Tls):
     def _next_tick(self) -> None:
         now = self._loop.time()
         if self._timer is not None and self._timer.when() <= now + TELL:
-            return  # the timer is already set early enough for everything that may be due
+            return  # the timer is already set early enough for everything that might be due
         at = self._begun + MEET if not self._line.linked else float("inf")
         if (due := self._line.due()) is not None:
             at = min(at, (due + 1) / 1000)

@@ -281,7 +281,7 @@ class FarHosts(_Far):
     def __init__(self, network: Any, n: int, patience: float, working_dir: Any = None) -> None:
         super().__init__(network, patience, working_dir)
         whole("hosts: how many", n, 1)
-        # a signal handler may make a call on a thread that holds the lock
+        # a signal handler can make a call on a thread that holds the lock
         self._lock = threading.RLock()
         self._least = n
         self._enough: set[str] = set()  # the functions for which n hosts were found
@@ -361,7 +361,7 @@ class FarHosts(_Far):
                             )
                             self._running[host.home] -= 1
                     return host.name, session
-                except _net_named.NotYet:  # the host may have left since the list was made
+                except _net_named.NotYet:  # the host might have left since the list was made
                     self._over(host.name, host.home, died=False)
                     if time.monotonic() > until:
                         raise

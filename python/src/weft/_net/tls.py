@@ -66,7 +66,7 @@ lock = threading.Lock()  # never held while a thread waits
 
 
 def _forget() -> None:
-    """Makes a new lock in the child of a fork: another thread may have held the old one."""
+    """Makes a new lock in the child of a fork: another thread might have held the old one."""
     global lock
     lock = threading.Lock()
 
@@ -117,7 +117,7 @@ class Tls(asyncio.Transport, abc.ABC):
         self._ended = False  # whether the reader knows that the connection has ended
         self._error: OSError | None = None
         self.full = False  # whether writers must wait
-        self.room_again: Callable[[], object] | None = None  # called when writers may go on
+        self.room_again: Callable[[], object] | None = None  # called when writers can go on
         self._reader = Incoming(limit=limit, loop=self._loop)
         self._protocol = asyncio.StreamReaderProtocol(self._reader, on_connection, loop=self._loop)
         self._protocol_knows = on_connection is None  # whether the protocol knows of this transport
@@ -193,7 +193,7 @@ class Tls(asyncio.Transport, abc.ABC):
                 self._send()
 
     def _decrypted(self) -> tuple[int, bool, ssl.SSLError | None]:
-        """Returns how many bytes rooms.plain now contains, whether more may follow, and the error
+        """Returns how many bytes rooms.plain now contains, whether more can follow, and the error
         or None.
         """
         room, tls = rooms.plain, self._tls

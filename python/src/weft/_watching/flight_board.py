@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from weft.errors import BadUse
 
 MAGIC = b"\x89WEFT\n\x1ab"
-DRIFT = 1e-4  #: how far a board's clock may gain or lose, as a share of the time that has passed
+DRIFT = 1e-4  #: how far a board's clock can gain or lose, as a share of the time that has passed
 _BLOCK = 20_000  # events in a block, since a piece must not be larger than 1 MB
 _FILE = b"\x89WEFT\n\x1a\x01"
 # the events of weft_mcu/flight.h
@@ -320,7 +320,7 @@ def file_of(taken: Taken, clock: Clock | None, version: str) -> bytes:
     head += text(host[:64]) + text(f"board {taken.board}") + text(version)
     within = clock_.within
     if within >= 0 and taken.events:
-        # The board's clock may have gained or lost time before the first moment at which it was
+        # The board's clock might have gained or lost time before the first moment at which it was
         # compared.
         before = max(clock_.us[0] - taken.events[0][0], 0) * 1000
         within += round(before * DRIFT)

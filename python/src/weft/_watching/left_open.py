@@ -30,7 +30,7 @@ def sentences(left: list[tuple[str, Any, str, int]]) -> str:
     try:
         lines = [_sentence(*one, objects) for one in rows[:_LINES]]
     finally:
-        objects.clear()  # the list may be part of a cycle with one of its objects
+        objects.clear()  # the list can be part of a cycle with one of its objects
     if len(rows) > _LINES:
         lines.append(f"… and ends of {len(rows) - _LINES} more channels")
     if lines:

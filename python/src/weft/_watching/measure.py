@@ -234,7 +234,7 @@ class Measurement:
     def _end(self) -> None:
         self._goes_on = False
         _observers.remove(self._event)
-        live, self._live = self._live, {}  # another thread may still be in _event()
+        live, self._live = self._live, {}  # another thread might still be in _event()
         for one in list(live.values()):
             one.fold(self._rows)
 

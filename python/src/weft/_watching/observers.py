@@ -33,7 +33,7 @@ _PACKAGE = __file__.rsplit(os.sep, 2)[0]
 Observer = Callable[[str, Any, "str | None", Any, Any], None]
 
 # Protects _observers, and the function that is installed for them. It is re-entrant: a signal
-# handler may add an observer.
+# handler can add an observer.
 _lock = threading.RLock()
 _observers: list[Observer] = []
 _in_child: list[Callable[[], None]] = []

@@ -117,7 +117,7 @@ class Trace(Recorder):
 
         self._encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
         self._lines: list[str] = []
-        # re-entrant: a finaliser may add a line while another line is being added
+        # re-entrant: a finaliser can add a line while another line is being added
         self._lock = threading.RLock()
         super().__init__(_native._steady_ns())
         self._pid = os.getpid()

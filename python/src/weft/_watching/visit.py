@@ -90,7 +90,7 @@ def doors() -> list[int]:
 
 
 def _answers(at: Path) -> bool:
-    """Returns whether a program listens at this socket. The program may run in a container whose
+    """Returns whether a program listens at this socket. The program can run in a container whose
     processes are not visible here.
     """
     with socket.socket(socket.AF_UNIX) as s:
@@ -314,7 +314,7 @@ class Visit:
         return f"{who} says: {sentence}"
 
     def _ended(self) -> str:
-        until = time.monotonic() + 1  # the OS process may be ending
+        until = time.monotonic() + 1  # the OS process might be ending
         while not (ended := has_ended(self.pid)) and time.monotonic() < until:
             time.sleep(0.01)
         if not ended:
@@ -334,7 +334,7 @@ class Row:
     kind: str
     now: str
     seconds: float  #: how long the process has been in its state
-    #: Whether it was already in this state at the first look, so that `seconds` may be too small.
+    #: Whether it was already in this state at the first look, so that `seconds` might be too small.
     before: bool
     where: str  #: what the process does: "read 'c' at shop.py:12"
     share: dict[str, float]
@@ -354,7 +354,7 @@ class Row:
 class Pipe:
     """A channel of the network."""
 
-    id: str  #: identifies the channel, since two channels may have one name
+    id: str  #: identifies the channel, since two channels can have one name
     name: str
     pid: int
     rate: float | None  #: values a second; None if only another program knows it
