@@ -289,7 +289,7 @@ def run_again(first: Run, arguments: list[str]) -> Run:
 
 
 def main(arguments: list[str]) -> int:
-    given = os.environ.pop(LANE, None)  # programs that the tests start must not see it
+    given = os.environ.pop(LANE, None)  # programs that the tests start must not see the variable
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell has started this program in the background (`./run test &`). Programs that the
         # tests start would inherit that SIGINT is ignored, and tests that send it to them would

@@ -187,12 +187,12 @@ class Thread(_proc.Process):
         if sem.locked():  # otherwise the process was poked before, and has not noticed yet
             try:
                 sem.release()
-            except RuntimeError:  # two threads poked it at the same moment
+            except RuntimeError:  # two threads poked the process at the same moment
                 pass
 
     def ask(self, by=None):
         super().ask(by)
-        if self.woken:  # the thread that woke it might have been interrupted before it poked
+        if self.woken:  # the waking thread might have been interrupted before it poked
             self.poke()
 
     cancel = locked(lambda self: self.ask())

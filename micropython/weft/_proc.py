@@ -153,7 +153,7 @@ class Process:
         self.asked = True
         if p is None:
             return
-        if core.cur() is p or p.at is None:  # it runs, so a Cancelled in flight has been raised
+        if core.cur() is p or p.at is None:  # p runs, so a Cancelled in flight has been raised
             p.at = REQ
             return
         at = p.at

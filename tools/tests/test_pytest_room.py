@@ -272,5 +272,5 @@ def test_each_test_is_told_as_it_begins_and_ends(tmp_path: Path, lanes: str) -> 
         ("test_it", "1 0"),
     ):
         mine = [" ".join(words[:-1]) for words in lines if words[-1] == name]
-        runs = 2 if name == "test_bad" and lanes == "2" else 1  # in lanes it is run once more
+        runs = 2 if name == "test_bad" and lanes == "2" else 1  # in lanes the test is run once more
         assert mine == runs * ["begin", f"end {counts}"], name

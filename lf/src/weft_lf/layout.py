@@ -277,7 +277,7 @@ class Layout:
 
     def holder(self, channel: Channel) -> Channel | Delay:
         """Returns the channel or delay that holds the value that `channel` shows. A channel holds
-        it if reactions write the channel; a delay can have several sinks.
+        the value if reactions write the channel; a delay can have several sinks.
         """
         at = driver(channel)
         return self.delayed[at][0] if at in self.delayed else at

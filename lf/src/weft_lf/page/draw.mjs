@@ -328,7 +328,7 @@ function draw() {
   places = new Map(made.inside.map((i) => [i.id, i]));
   places.set(data.root.id, { x: 0, y: 0, w: made.w, h: made.h });
   drawReactor(data.root, all);
-  // The order of two reactions of one reactor is drawn if it is a part of the loop.
+  // The order of two reactions of one reactor is drawn if that order is a part of the loop.
   for (const [from, to] of data.loop?.edges ?? [])
     if (loops.has(from) && loops.has(to))
       drawEdge({ from, to, kind: 'order', text: '', at: nodes.get(to).at }, all);

@@ -103,7 +103,7 @@ class _Waits(NamedTuple):
 
     waiter: Waiter
     state: str  #: the state of a Waiter; or "call": the process waits for a call elsewhere
-    #: The places where it waits, each with whether the process writes there.
+    #: The places where the process waits, each with whether the process writes there.
     places: frozenset[tuple[_Key, bool]]
     names: tuple[str, ...]
     seen: tuple[Any, ...]  #: equal in each round if the process was not woken

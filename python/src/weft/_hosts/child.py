@@ -436,8 +436,8 @@ def _initialized(prepared: dict[str, Any]) -> BaseException | None:
 
 
 def _begin(prepared: dict[str, Any], goes_on: GoesOn) -> BaseException | None:
-    """Prepares this OS process for calls. Returns None, or the exception that prevented it.
-    `goes_on` is passed to _import_main().
+    """Prepares this OS process for calls. Returns None, or the exception that prevented the
+    preparation. `goes_on` is passed to _import_main().
     """
     before = os.getpid()
     try:

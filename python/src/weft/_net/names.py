@@ -174,7 +174,7 @@ class Meeting:
                 lambda client: self._start(client.close()),
             )
             await self._names()
-        except _LOST as error:  # among them SSLError
+        except _LOST as error:  # SSLError is one of these exceptions
             why = await _net_faults.sentence(self.url, error, self._why or str(error))
             raise BadUse(f"the NATS server at {self.url} cannot be used: {why}") from None
 

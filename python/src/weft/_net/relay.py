@@ -200,7 +200,7 @@ class Relay:
         if not _PLACE.fullmatch(place):
             return False
         while True:
-            try:  # a program that listens there ignores this message
+            try:  # a program that listens at `place` ignores this message
                 await self._client.request(f"{RELAY}.{place}.gone", b"", timeout=1.0)
             except nats.errors.NoRespondersError:
                 if loop.time() - self._since > BACK:

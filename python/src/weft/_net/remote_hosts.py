@@ -288,7 +288,7 @@ class FarHosts(_Far):
         self._looked = 0.0
         self._agents: list[_net_named.Host] = []
         self._lost: set[str] = set()  # the homes of agents that do not answer
-        self._running: dict[str, int] = {}  # home of an agent → calls that run there
+        self._running: dict[str, int] = {}  # home of an agent → calls that run at that agent
         until = time.monotonic() + patience
         while len(self._look(fresh=True)) < n:
             if time.monotonic() > until:

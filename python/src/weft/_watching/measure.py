@@ -124,7 +124,7 @@ class Measurement:
         self._parked: dict[int, _Parked] = {}  # process → its waiting operation
         self._elsewhere: dict[Any, dict[str, dict[str, Any]]] = {}  # OS process → rows, by name
         self._goes_on = False
-        self._shares = _shares.Shares()  # the shares of time of the processes here
+        self._shares = _shares.Shares()  # the shares of time of the processes of this OS process
         #: The pids of OS processes that died or did not answer, so that a part of their figures is
         #: missing.
         self.lost: list[int] = []
@@ -257,7 +257,7 @@ class Measurement:
 
     def _sweep(self) -> None:
         for key, live in list(self._live.items()):
-            # If several threads get here, only one of them drops the channel.
+            # If several threads reach this point, only one of them drops the channel.
             if live.refers_alone and self._live.pop(key, None) is live:
                 live.fold(self._rows)
 

@@ -122,7 +122,7 @@ class Trace(Recorder):
         super().__init__(_native._steady_ns())
         self._pid = os.getpid()
         self._sources: dict[tuple[int, int], int] = {}  # OS processes, numbered from 1
-        # Pid → the processes that run there: id → path.
+        # Pid → the processes that run in that OS process: id → path.
         self._running: dict[int, dict[int, str]] = {}
         self._lost: set[int] = set()  # the pids of OS processes that were lost
         self._path = os.fspath(path)

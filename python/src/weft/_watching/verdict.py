@@ -36,15 +36,15 @@ class Node:
 
     path: str
     busy: float = 0.0
-    time: float = 0.0  #: the share in which it waited for time
-    #: The share in which it waited for io, or for something else that is not a process.
+    time: float = 0.0  #: the share in which the process waited for time
+    #: The share in which the process waited for io, or for something else that is not a process.
     io: float = 0.0
     reads: float = 0.0
     writes: float = 0.0
-    due: float = 0.0  #: the share in which it could go on, but another process ran
-    #: the share in which it computed; None if that is not known
+    due: float = 0.0  #: the share in which the process could go on, but another process ran
+    #: the share in which the process computed; None if that is not known
     cpu: float | None = None
-    inputs: set[str] = field(default_factory=set)  #: channels from which it reads
+    inputs: set[str] = field(default_factory=set)  #: channels from which the process reads
     outputs: set[str] = field(default_factory=set)
     at: object = None  #: equal for processes that share a scheduler, or the interpreter's lock
 
