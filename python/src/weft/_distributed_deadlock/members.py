@@ -92,7 +92,7 @@ class Asking:
         """Releases the lock for a moment, so that other threads can acquire it, and acquires it
         again."""
         self.lock.release()
-        # Without this pause, this thread might take the lock again before the others have woken.
+        # Without this pause, this thread might acquire the lock again before the others have woken.
         time.sleep(0.001)
         self.lock.acquire()
 

@@ -97,7 +97,7 @@ _broken: list[Callable[[], None]] = []
 # Whether a round has asked since an Executor's calls were last over. `_lock` does not protect it.
 _asked = False
 _up: socket.socket | None = None  # the socket to the parent
-_answers = False  # whether links announce to other programs that this one answers
+_answers = False  # whether links announce to other programs that this program answers
 _bell: int | None = None  # a descriptor that wakes the watching thread; it is never closed
 _asking = Asking()  # the right to read the members' sockets
 

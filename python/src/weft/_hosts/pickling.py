@@ -57,7 +57,7 @@ class _Aside:
 
     # If this is None, the ends go within the value, so that the value moves them (WIRE.md 7.4).
     _take: Callable[[Any], str] | None
-    shared: list[Any] | None  # collects the shared arrays; if this is None, they go with the pickle
+    shared: list[Any] | None  # collects the shared arrays; None: the arrays go with the pickle
 
     def persistent_id(self, obj: Any) -> str | None:
         if self.shared is not None and isinstance(obj, _native.Shared):

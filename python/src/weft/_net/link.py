@@ -189,7 +189,7 @@ class Session:
 
 
 def _watch_over(writer: asyncio.StreamWriter) -> None:
-    """Makes the system notice when the other machine has fallen silent. (Sessions through the relay
+    """Makes the system notice when the other machine has become silent. (Sessions through the relay
     have a lease instead.)
     """
     own: socket.socket | None = writer.get_extra_info("socket")
