@@ -42,7 +42,7 @@ class Choosing:
             if g.kind == "in":
                 return bool(c.buf or self._offered(c, op.ext))
             return bool(self._wanted(c, g) or c.room() or c.overflow != "block")
-        if g.kind == "barrier":  # 8.4: all other enrolled parties wait
+        if g.kind == "barrier":  # ready if all other enrolled parties wait (8.4)
             b = self.barriers[g.on]
             return len(b.line) + 1 >= b.enrolled
         return g.kind == "ended" and g.on in self.gone
@@ -69,7 +69,7 @@ class Choosing:
         decide = on.get("out") or ([] if on.keys() & {"barrier", "ended"} else on.get("in", []))
         if not all(self.retired(op, i) for i in decide):
             return ()
-        # A guard that is off may be switched on later: an output after a value is read, an input
+        # A guard that is off can be switched on later: an output after a value is read, an input
         # after some time.
         for i in op.holding:
             if op.guards[i].kind == "out" and any(self.open(op, k) for k in on.get("in", [])):
@@ -115,8 +115,8 @@ class Choosing:
         return skips[:1] or list(self.idle_guards(op))[:1]
 
     def choices(self, op: Op) -> list[int]:
-        """Returns the guards to which the operation may commit at once, in one atomic step (5.4,
-        5.7). The list is empty if the operation must wait.
+        """Returns the guards to which the operation may commit immediately, in one atomic step
+        (5.4, 5.7). The list is empty if the operation must wait.
         """
         idle = list(self.idle_guards(op))
         hot = [i for i in range(len(op.guards)) if self.ready(op, i)]
@@ -130,7 +130,7 @@ class Choosing:
 
     def has_ended(self, op: Op) -> bool:
         """Returns whether a waiting select is over. As long as it has not examined all guards that
-        decide it, it may still find another guard ready.
+        decide it, it can still find another guard ready.
         """
         last = self.ended_by(op) if op.state == "waiting" else ()
         return bool(last) and set(last) <= set(op.seen)

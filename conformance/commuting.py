@@ -62,7 +62,7 @@ class State:
     waited: frozenset[tuple[int, int, int, bool]] = frozenset()  # pid, channel, side, ended="raise"
     # Pid → the places that the step of this process touches.
     touches: dict[int, list[Touch]] = field(default_factory=dict)
-    parked: frozenset[int] = frozenset()  # waiting selects, whose touches may become weaker
+    parked: frozenset[int] = frozenset()  # waiting selects, whose touches can become weaker
 
     def clone(self) -> State:
         new = World.__new__(World)
@@ -317,8 +317,8 @@ def entries(state: State, a: int, b: int) -> set[Entry]:
 
 def _key(w: World) -> Any:
     """Returns the part of a state that is compared. It contains the outcome of an operation that
-    has ended, but not how it was reached. It contains which processes wait at a barrier, but not
-    their order, because all go on together (rule 8.1).
+    has ended, but not how the outcome was reached. It contains which processes wait at a barrier,
+    but not their order, because all go on together (rule 8.1).
     """
     chans, ends, barriers, _, *rest = w.world_key()
     barriers = tuple((enrolled, tuple(sorted(line))) for enrolled, line in barriers)
@@ -384,8 +384,8 @@ def _look(
         return states
 
     if (a.what, b.what) == ("make", "make"):
-        # Each of the two steps makes an end. The numbers of these ends depend on the order, which
-        # means nothing.
+        # Each of the two steps makes an end. The numbers of these ends depend on the order, but the
+        # numbers mean nothing.
         return
     last = () if third is None else ((3, third),)
     if third is not None and "select" not in (a.what, b.what):
@@ -399,7 +399,8 @@ def _look(
         return
     other = run(((2, b), (1, a), *last))
     looked.pairs += 1
-    # In this order the second step is bad use, since the first step has closed its end.
+    # If there is no state, the second step is bad use in this order, since the first step has
+    # closed its end.
     if not other:
         return
     results = {_key(s.world) for s in other}
@@ -441,7 +442,8 @@ def witnessed(conflicts: Any, witness: Witness) -> Looked:
 
 
 def needed(looked: Looked) -> set[Entry]:
-    """Returns the entries that, for some pair, are the only one that makes two steps conflict."""
+    """Returns each entry that is, for some pair of steps, the only entry that makes them
+    conflict."""
     return {next(iter(saying)) for saying, _ in looked.differing if len(saying) == 1}
 
 

@@ -147,7 +147,7 @@ class Composing(Limiting):
                 if not any(
                     self.procs[k].st == "ended" and self._failed(self.procs[k]) for k in others
                 ):
-                    self._doom(others)  # the first failure (7.2)
+                    self._doom(others)  # only the first failure ends the others (7.2)
             elif parent is not None and parent.join == "seq" and not self._asked(parent):
                 rest = [k for k in parent.kids if self.procs[k].st == "new"]
                 if rest:

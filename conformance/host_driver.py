@@ -171,8 +171,8 @@ def _play_in_host(
 
         def has_arrived(self, done: Any, awaits: bool) -> Any:
             """Waits until the frame of an operation has arrived. When the operation returns, its
-            frame may still be on its way to the home (WIRE.md 15); a write that is sent after it
-            completes only after the frame has arrived.
+            frame might still be on its way to the home (WIRE.md 15); a write that is sent after
+            that frame completes only once the frame has arrived.
             """
             return awaited() if awaits else waited()
 

@@ -42,7 +42,7 @@ INSTANT = (
     "limit",
     "reschedule",
     "leave",
-)  # these operations take effect at once and never wait
+)  # these operations take effect immediately and never wait
 LEFT = {"ext": "release", "limit": "leave"}  # kinds of blocks, each with the operation that ends it
 
 
@@ -121,7 +121,7 @@ class Sim(Composing):
         if found:
             return found
         if self.timers:
-            return [("advance",)]  # 8.6: nothing can run
+            return [("advance",)]  # nothing can run, so the time advances (8.6)
         if all(self.procs[m].st == "ended" for m in self.root):
             return [("run",)]
         stuck = self.dead and all(op.state != "waiting" for op in self.ops.values())
@@ -165,7 +165,7 @@ class Sim(Composing):
 
     def _rets(self, p: Proc, out: Outcome | None) -> Iterator[Step]:
         """Yields the ways in which an operation returns. `Poisoned` has the strength that the
-        channel has when the process goes on (4.2), and on threads that moment may be some time
+        channel has when the process goes on (4.2), and on threads that moment can be some time
         before the record is made.
         """
         if out is None or out[0] != "Poisoned" or len(out) < 4:
@@ -176,7 +176,7 @@ class Sim(Composing):
             yield ("ret", p.pid, "strength", strength)
 
     def _meeting(self, p: Proc, *how: str) -> Step:
-        """Makes the process go on with Cancelled. On threads another request may come between the
+        """Makes the process go on with Cancelled. On threads another request can arrive between the
         moment at which the process goes on and its record.
         """
         return ("meet" if self.grain == "cores" else "ret", p.pid, *how)
@@ -193,7 +193,7 @@ class Sim(Composing):
         if p.pid not in self.ops:  # the operation has not begun
             asked = self._asked(p)
             if asked:
-                yield "cancel"  # 6.1
+                yield "cancel"  # Cancelled takes the place of the operation (6.1)
             try:
                 op = self._op(p)
                 self.begin(op)
@@ -203,7 +203,8 @@ class Sim(Composing):
             finally:
                 self.ops.pop(p.pid, None)
             if asked and self.grain == "atomic":
-                # on threads the request may come just after the operation has checked for requests
+                # on threads the request can arrive just after the operation has checked for
+                # requests
                 return
         else:
             op = self.ops[p.pid]
@@ -225,7 +226,7 @@ class Sim(Composing):
             idle = self.idle_in_turn(op)
             if op.guards[idle[0]].kind == "skip":
                 unseen = [i for i in unseen if i < idle[0]]
-                # The end of the whole select counts at only one place, which may be after the skip
+                # The end of the whole select counts at only one place, which can be after the skip
                 # (5.6).
                 if max(self.ended_by(op), default=-1) > idle[0] and not any(
                     self.ready(op, i) for i in unseen
@@ -235,7 +236,7 @@ class Sim(Composing):
 
     @staticmethod
     def _orders(op: Op) -> Iterator[Any]:
-        """Yields the orders in which a select that must wait may enrol its guards: the order of the
+        """Yields the orders in which a select that must wait can enrol its guards: the order of the
         guards (None) and, unless the select has priorities, any other. The order matters only if
         several of its guards are at the same channel.
         """
@@ -393,7 +394,7 @@ class Sim(Composing):
                 guards.append(
                     Guard("time", value=self.now + g["t"], pre=pre)
                     if g["t"] > 0
-                    else Guard("skip", pre=pre)  # 5.7
+                    else Guard("skip", pre=pre)  # a timeout that is not above 0 is a skip (5.7)
                 )
             elif g["g"] == "deadline":
                 guards.append(Guard("time", value=g["t"], pre=pre))
@@ -454,7 +455,7 @@ class Sim(Composing):
                 else:
                     self.commit(p.pid, i)
                     if op.state == "making" and self.grain == "atomic":
-                        # The process that owns the guard runs, and so makes its value at once.
+                        # The process that owns the guard runs, and so makes its value immediately.
                         self.make(p.pid)
                 p.st = "parked"
             elif i is None:  # all guards are enrolled: arm the timers and park
@@ -577,7 +578,7 @@ class Sim(Composing):
             if kind in ("ext", "limit"):
                 p.frames += ((kind, self.code.nest[id(s)][0], 0, p.at),)
         elif self_iter and name == "Retired":
-            p.frames = p.frames[:-1]  # 3.4
+            p.frames = p.frames[:-1]  # a retirement ends the loop (3.4)
             shown = ["stop"]
         else:
             if self_iter or kind == "leave":

@@ -41,7 +41,7 @@ class Judge(World):
                 op = self.ops[p.pid]
                 for_whom: set[int] = set()
                 # A held writer (1.6) waits at its channel for all holders of the other side: no
-                # record shows which of the holders keeps it waiting.
+                # record shows which of the holders keeps the writer waiting.
                 held = op.guards[op.out[1] : op.out[1] + 1] if op.state == "held" and op.out else ()
                 # A guard that is off takes no part (5.2). A silent guard can get no partner (5.6).
                 waits = [g for i, g in enumerate(op.guards) if g.pre and i not in op.silent]
@@ -82,7 +82,7 @@ class Judge(World):
         return sorted(c for c in closures if len(c) == least)
 
     def _deadlock(self) -> None:
-        # without this, a process that the deadlock cancelled would wait again
+        # The report is made only once: a process that the deadlock has cancelled can wait again.
         if self.dead is None:
             blocked = tuple(p for p in self.blocked() if self.procs[p].st == "parked")
             self.dead = (blocked, tuple(self.knots()))

@@ -52,7 +52,7 @@ class Limiting(Judge):
 
     def _request_from_elsewhere(self, p: Proc) -> None:
         """Handles a request by a process on another thread (6.1). The operation of the asked
-        process may commit before its scheduler learns of the request. An operation that begins
+        process can commit before its scheduler learns of the request. An operation that begins
         afterwards meets the request.
         """
         if p.st in ("new", "finishing", "ended"):

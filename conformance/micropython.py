@@ -110,8 +110,8 @@ class Called(ast.NodeTransformer):
         return self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Makes `log.append(x)` take a lock: without a GIL two threads that append to the same list
-        may lose a value.
+        """Makes `log.append(x)` acquire a lock: without a GIL two threads that append to the same
+        list can lose a value.
         """
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "append":

@@ -322,8 +322,8 @@ class World(Passing):
         self._settle()
 
     def due(self) -> list[int]:
-        """Returns the timers that may go off now, in their order (8.5). But a limit may come before
-        or after the event for which its process waits (7.12).
+        """Returns the timers that can go off now, in their order (8.5). But a limit can go off
+        before or after the event for which its process waits (7.12).
         """
         now = [k for k, t in enumerate(self.timers) if t[0] <= self.now]
         return [k for k in now if self.timers[k][2] < 0] + [
@@ -377,7 +377,7 @@ class World(Passing):
         side = side_of(op.guards[i])
         if c.ended(side) != "Retired":
             self._fail(op, i, c)
-        # The guard is ready alone, or as a part of the end of the whole select.
+        # A guard with `ends` is ready alone, or as a part of the end of the whole select.
         elif op.guards[i].ends:
             self._decide(op, ("Retired", any_of((i, *self.ended_by(op)))))
         else:
@@ -385,8 +385,8 @@ class World(Passing):
             op.silent += (i,)
 
     def _phase(self, b: Barrier) -> None:
-        """Ends the phase if all enrolled parties wait (8.1). The syncs of all parties commit at
-        once (8.4).
+        """Ends the phase if all enrolled parties wait (8.1). The syncs of all parties commit at the
+        same instant (8.4).
         """
         if b.line and len(b.line) >= b.enrolled:
             parties, b.line = b.line, []

@@ -10,8 +10,8 @@ using namespace weft::native;
 
 namespace {
 
-// Takes the outcome of the previous operation and writes the next operation to `next`; both are
-// words. The driver sets it.
+// A function of the driver. It receives the outcome of the previous operation and writes the next
+// operation to `next`; both are words. The driver sets `step`.
 using Step = void (*)(std::int64_t pid, std::int64_t now, const char* went, char* next,
                       std::size_t room);
 Step step = nullptr;
@@ -67,7 +67,7 @@ class Player {
       return failed("Fail");
     }
   }
-  // The exception is kept, because the process may let it propagate later.
+  // The exception is kept, because the process might let it propagate later.
   std::string failed(const char* name) {
     thrown_.push_back(std::current_exception());
     return std::string(name) + " " + std::to_string(thrown_.size() - 1) + " " +

@@ -87,7 +87,7 @@ class Maker:
         if readers and self.rng.random() < 0.35:
             out: list[Any] = [
                 ["iter", self.pick(readers), inner if self.rng.random() < 0.6 else [], 4]
-            ]  # at most 4 turns: no network runs for ever
+            ]  # at most 4 turns: no network runs forever
         else:
             out = [["loop", self.upto(3), inner]]
         if not self.once(out):

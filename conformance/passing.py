@@ -48,8 +48,8 @@ class Passing(Choosing):
         self._decide(op, ("ok", i, value))
 
     def _depart(self, value: Any) -> Any:
-        """Takes the value from its writer. If it is an end, it moves (2.4): the sender's end is
-        closed, and a new end, which no process holds yet, is on its way.
+        """Takes the value from its writer. If the value is an end, it moves (2.4): the sender's end
+        is closed, and a new end, which no process holds yet, is on its way.
         """
         if isinstance(value, tuple) and value[0] == "end":
             old = self.ends[value[1]]
@@ -66,7 +66,7 @@ class Passing(Choosing):
             self.close(value[1], "dropped undelivered")
 
     def _take(self, op: Op, i: int, c: Chan) -> None:
-        """Lets guard i, an input, take the head of the buffer, or else the value of the first
+        """Lets guard i, an input, receive the head of the buffer, or else the value of the first
         waiting writer.
         """
         chan = op.guards[i].on
@@ -74,7 +74,7 @@ class Passing(Choosing):
             value = c.buf.pop(0)
             self._hold_slot(op, c, chan)
             self._deliver(op, i, value)
-            self._dirty.append(chan)  # a writer's value may enter (1.5)
+            self._dirty.append(chan)  # a waiting writer's value may now enter the buffer (1.5)
         else:
             wpid, wi = c.lines[WRITE][0]
             self._hand_over(op, i, self.ops[wpid], wi, c)
@@ -82,7 +82,7 @@ class Passing(Choosing):
     def _give(self, op: Op, i: int, c: Chan) -> None:
         """Lets guard i, an output, give its value to the first reader, or else to the buffer,
         according to the channel's overflow (1.3–1.5). A value from a function does not exist yet:
-        it takes a slot now, and its place in the order once it has been made (5.8).
+        it occupies a slot now, and its place in the order once it has been made (5.8).
         """
         g = op.guards[i]
         if c.capacity and self._made(g):
@@ -147,7 +147,7 @@ class Passing(Choosing):
     def _hand_over(self, rop: Op, ri: int, wop: Op, wi: int, c: Chan) -> None:
         """Lets reader and writer meet; both commit in this one step (5.1)."""
         g = wop.guards[wi]
-        if g.raises:  # 5.8
+        if g.raises:  # the function raises (5.8)
             self._decide(wop, ("Fail", wi))
             self._decide(rop, ("PeerDied", ri))
             self._feed(wop, rop)

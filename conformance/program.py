@@ -55,16 +55,16 @@ class Proc:
         self.unheard = False  # whether a request has not yet reached its scheduler (6.1)
         # the states of the limits on the blocks that the process is in (7.12): open, asked, met
         self.limits: tuple[str, ...] = ()
-        self.by = -1  # which of `limits` asked for its last Cancelled; -1: a request from outside
-        self.passed = False  # whether its group has received its request to end
+        self.by = -1  # which of `limits` asked for the last Cancelled; -1: a request from outside
+        self.passed = False  # whether the process's group has received its request to end
         self.watchers: tuple[int, ...] = ()  # the processes that wait for its end (7.11)
-        self.excused = False  # whether it has failed, which only its watchers learn (7.11)
+        self.excused = False  # true if only its watchers learn of its failure (7.11)
         self.n = 0  # the number of values made so far
         self.todo: tuple = ()
         # the exception that unwinds the process or left it: (name, strength, met)
         self.exc: tuple | None = None
         self.out: tuple | None = None
-        self.result = False  # whether it has returned, and so has a result
+        self.result = False  # whether the process has returned, and so has a result
         self.kids: tuple[int, ...] = ()
         self.join = ""
         self.at: tuple[int, int] = (0, 0)  # (body, statement) of the operation in progress
@@ -83,7 +83,7 @@ class Proc:
 
     def slot(self, k: int) -> int:
         """Returns the end in a slot. Raises BadUse for a slot that was never filled (its end never
-        came).
+        arrived).
         """
         if k >= len(self.slots):
             raise BadUse(f"there is no end in slot {k}")

@@ -70,7 +70,8 @@ class ApartDriver:
     def run(self, net: Net, seed: int) -> list[Record]:
         if self.server is None:
             if "native" in backends_of(self.name):
-                # The component is built here, because building it takes longer than a network may.
+                # The component is built here, because building it takes longer than a network is
+                # allowed to take.
                 native_driver.component()
             self.server = subprocess.Popen(
                 [sys.executable, "-m", __spec__.name, self.name, str(self.seconds)],

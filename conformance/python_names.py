@@ -50,7 +50,7 @@ class Names:
         self.tasks, self.machines = module == "weft.tasks", module == "weft.machines"
         module = "weft.processes" if self.machines else module
         self.away = module == "weft.processes"
-        self.native = module == "weft.native"  # threads play the processes that no component can
+        self.native = module == "weft.native"  # threads play processes that components cannot
         module = "weft.coroutines" if self.how or self.tasks else module
         module = "weft.threads" if self.native else module
         self.m = importlib.import_module(module)
@@ -157,7 +157,7 @@ class Names:
 
     def deadlock(self, error: Any) -> dict[str, Any]:
         """Returns the blocked processes and the knot, as the report names them; {} for a network
-        over several OS processes, because on a busy machine such a report may leave out a process.
+        over several OS processes, because on a busy machine such a report can leave out a process.
         """
         if self.away:
             return {}
@@ -165,8 +165,8 @@ class Names:
         # the pure package need not report a knot
         knot = [self.pid_of(path) for path in getattr(error, "knot", ())]
         found: dict[str, Any] = {"blocked": [pid for pid in named if pid is not None]}
-        # In the pure package a process holds a barrier once it has used the barrier. So knots are
-        # compared only in its scenarios.
+        # In the pure package a process holds a barrier once it has used the barrier. So the pure
+        # package's knots are compared only in its scenarios.
         if knot and None not in knot and not os.environ.get("WEFT_PURE"):
             found["knot"] = knot
         return found

@@ -115,7 +115,7 @@ class Player:
     def received(self, value: Any) -> list[Any]:
         if isinstance(value, str):
             return [value]
-        self.slots.append(value)  # an end
+        self.slots.append(value)  # the value is an end
         return ["end"]
 
     def statement(self, s: list[Any]) -> Generator[Thunk, Any, None]:
@@ -191,8 +191,8 @@ class Player:
             raise ValueError(f"a statement of unknown kind {kind!r}")
 
     def written(self, end: Any, value: Any) -> Any:
-        """Writes. The write is recorded as over only once the value is at the channel or the write
-        has failed.
+        """Writes the value. The write is recorded as over only once the value is at the channel or
+        the write has failed.
         """
         return self.play.written(end.write(value), self.names.awaits)
 
@@ -282,8 +282,8 @@ class Player:
         yield from self.operate("release", leave)
 
     def limited(self, s: list[Any]) -> Generator[Thunk, Any, None]:
-        """Plays a block of `timeout`, `deadline` or `move_on_after`; leaving it is an operation of
-        its own, "leave".
+        """Plays a block of `timeout`, `deadline` or `move_on_after`; leaving the block is an
+        operation of its own, "leave".
         """
         names = self.names
         error: BaseException | None = None

@@ -146,7 +146,7 @@ class _Retiring(Maker):
             and any(g["g"] == "in" and g.get("pre", True) for g in out)
             and self.rng.random() < 0.5
         ):
-            # This output holds the select open as long as a value may be read.
+            # This output holds the select open as long as a value can be read.
             gives[0]["pre"] = False
             gives[1].pop("pre", None)
         if all(g.get("pre") is False for g in out):
@@ -163,7 +163,7 @@ class _Retiring(Maker):
             for _ in range(1 if self.rng.random() < 0.75 else 2)
         ]
         sinks = [self.some(second, "r", 2) for _ in range(self.upto(2) if second else 0)]
-        # Every channel has both sides; a channel that never had one side would stay open for ever
+        # Every channel has both sides; a channel that never had one side would stay open forever
         # (2.5).
         for chans, writers, readers in ((first, sources, selectors), (second, selectors, sinks)):
             for c in chans:

@@ -107,8 +107,8 @@ def report(net: Net, history: list[Any], why: str) -> str:
 
 
 def valid(net: Net) -> bool:
-    """Returns whether every slot that the network uses exists. (A cut may have removed a slot that
-    another part needs.)
+    """Returns whether every slot that the network uses exists. (A cut might have removed a slot
+    that another part needs.)
     """
 
     def body_ok(body: list[Any], slots: int) -> bool:
@@ -124,7 +124,7 @@ def valid(net: Net) -> bool:
         return True
 
     def proc_ok(p: dict[str, Any], slots: int) -> bool:
-        received = "'send'" in repr(net)  # ends that come over channels are slots too
+        received = "'send'" in repr(net)  # ends that arrive over channels are slots too
         if any(isinstance(e, int) and e >= slots for e in p["ends"]):
             return False
         if not received and _most_slot(p["body"]) >= len(p["ends"]):
@@ -202,7 +202,7 @@ def _lists(body: list[Any], path: Path) -> Iterator[tuple[Path, list[Any], str]]
 
 
 def _simpler(s: list[Any]) -> Iterator[list[Any]]:
-    """Yields statements that may replace `s`."""
+    """Yields statements that can replace `s`."""
     if s[0] == "loop":
         yield s[2]
         if s[1] > 1:

@@ -175,7 +175,7 @@ def in_loop() -> bool:
 
 
 class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
-    """Notices when its loop would sleep for ever."""
+    """Notices when its loop would sleep forever."""
 
     def __init__(self, stuck: Callable[[], None], progress: Callable[[], int] | None) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-NEVER = 60.0  # seconds of real time in which a thread must come back
+NEVER = 60.0  # seconds of real time in which a thread must return
 
 
 class Stuck(RuntimeError):
@@ -32,7 +32,7 @@ class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
     loop: VirtualLoop
 
     def select(self, timeout: float | None = None) -> Any:
-        # This is read first: if a thread ends after this line, its end is among the events.
+        # `abroad` is read first: if a thread ends after this line, its end is among the events.
         abroad = self.loop.abroad()
         events = super().select(0)
         if events or (timeout is not None and timeout <= 0):

@@ -37,5 +37,5 @@ export default async function* tell(source) {
       say(`end ${counts ? '0 0' : type === 'test:pass' ? '1 0' : '0 1'} ${name}`);
     }
   }
-  yield ''; // this makes it a generator; it prints nothing
+  yield ''; // this statement makes the function a generator; it prints nothing
 }

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 VARIABLE = "WEFT_PROGRESS"
-STILL = 300.0  # seconds without a sign of life after which a test hangs
+STILL = 300.0  # seconds without a sign of life after which a test counts as hung
 # A listener whose runner itself listens waits for these further seconds, since the runner can name
 # what hangs.
 GRACE = 30.0
@@ -87,7 +87,7 @@ class Listener:
         self.passed = 0
         self.failed = 0
         self.under_way: dict[str, float] = {}  # name → the time of its last sign of life
-        self.seconds: dict[str, float] = {}  # name → how long it took, if it has ended
+        self.seconds: dict[str, float] = {}  # name → how long the test took, if it has ended
         self.failures: list[str] = []  # names of failed tests, in the order in which they ended
         self.second: list[str] = []  # names of tests that failed, and passed when run once more
         self.left: list[str] = []  # tests that were under way when the runner ended

@@ -48,7 +48,7 @@ from typing import NamedTuple
 import progress
 import pytest
 
-BUNDLE = 4  # how many tests are claimed at once
+BUNDLE = 4  # how many tests are claimed at a time
 SOME = 5  # how many failed tests are run once more; if more have failed, the cause is not chance
 SOAK = "WEFT_SOAK"  # if this variable is set, tests marked `soak` run too
 LANE = "WEFT_LANE"  # the variable that tells a lane where to claim bundles, and where results go
@@ -67,7 +67,7 @@ class Lane:
         self.shared = shared  # the folder where bundles are claimed; None: there is no other lane
         self.only = only  # the tests to run; None: all
         self.first = kept is None or kept.stem == "0"
-        self.kept = kept  # the file to which each test's result is written at once
+        self.kept = kept  # the file to which each test's result is written immediately
         self.passed: set[str] = set()
         self.failed: set[str] = set()
 
@@ -226,7 +226,7 @@ def run_lanes(count: int, arguments: list[str], only: list[str] | None = None) -
     passed: set[str] = set()
     failed: set[str] = set()
     whole = True
-    # A process that a test has left running may still write to the folder when the folder is
+    # A process that a test has left running might still write to the folder when the folder is
     # removed.
     with tempfile.TemporaryDirectory(prefix="weft-lanes-", ignore_cleanup_errors=True) as folder:
         shared = Path(folder) / "claims"
@@ -289,17 +289,17 @@ def run_again(first: Run, arguments: list[str]) -> Run:
 
 
 def main(arguments: list[str]) -> int:
-    given = os.environ.pop(LANE, None)  # programs that the tests start must not see it
+    given = os.environ.pop(LANE, None)  # programs that the tests start must not see the variable
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell has started this program in the background (`./run test &`). Programs that the
         # tests start would inherit that SIGINT is ignored, and tests that send it to them would
-        # wait for ever.
+        # wait forever.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if given:
         shared, kept, only = json.loads(given)
         lane = run_lane(arguments, Path(shared), Path(kept), only)
         for name in lane.failed:
-            lane.keep(name)  # the name may be that of an error of collection, which is not a test
+            lane.keep(name)  # the name can be that of an error of collection, which is not a test
         lane.passed.discard(DONE)
         (lane.failed if lane.failed else lane.passed).add(DONE)
         lane.keep(DONE)

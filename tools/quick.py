@@ -79,7 +79,7 @@ def table(path: Path = TABLE) -> list[Row]:
 
 
 def is_test(path: str) -> bool:
-    """Returns whether the file holds tests, so that it can be run by itself."""
+    """Returns whether the file holds tests, so that it can be run alone."""
     name = path.rsplit("/", 1)[-1]
     return (
         (fnmatch.fnmatch(name, "test_*.py") and "/tests/" in path)
@@ -218,7 +218,7 @@ def need(*parts: str) -> None:
 
 
 def by_doctest(tests: Names) -> Counts:
-    """Runs C++ tests: a program for each file, compiled by itself at -O0."""
+    """Runs C++ tests: a program for each file, compiled alone at -O0."""
     tree = BUILD / "cpp"
     if not (tree / "build.ninja").exists():
         need("cpp")
@@ -282,7 +282,7 @@ def by_pytest(tests: Names) -> Counts:
         parts |= set(rooms[path.split("/tests/")[0]]["setup"]) - {"library", "weft"}
     need(*sorted(parts))
     make_editable()
-    calls: dict[tuple[str, bool], list[str]] = {}  # (room, whether names are asked for) → calls
+    calls: dict[tuple[str, bool], list[str]] = {}  # (room, whether names are requested) → calls
     for path, names in tests.items():
         calls.setdefault((path.split("/tests/")[0], bool(names)), []).append(path)
     passed = failed = 0
@@ -331,7 +331,7 @@ def by_document(tests: Names) -> Counts:
     return passed, failed
 
 
-RUNNERS: list[tuple[str, Callable[[Names], Counts]]] = [  # the first pattern that matches is taken
+RUNNERS: list[tuple[str, Callable[[Names], Counts]]] = [  # the first pattern that matches is used
     ("cpp/tests/*.cpp", by_doctest),
     ("*.py", by_pytest),
     ("*.mjs", by_node),

@@ -136,7 +136,7 @@ class Stops:
         self.held = True
 
     def heed(self) -> None:
-        """Makes the signals raise again. A deferred signal raises at once."""
+        """Makes the signals raise again. A deferred signal raises immediately."""
         self.held = False
         if self.came is not None:
             raise Stopped(128 + self.came)
@@ -206,7 +206,7 @@ def say(text: str) -> None:
 def group_lives(group: int) -> bool:
     """Returns whether anything in the process group still runs.
 
-    A zombie does not count: in a container it may never be reaped, and it holds no resources.
+    A zombie does not count: in a container it might never be reaped, and it holds no resources.
     """
     try:
         os.killpg(group, 0)
@@ -304,7 +304,7 @@ def follow(
 
 
 def judge(result: Result, output: str, status: int) -> None:
-    """Takes the counts from the room's last line, and adds a failure for any other fault."""
+    """Reads the counts from the room's last line, and adds a failure for any other fault."""
     lines = [line for line in COLOUR.sub("", output).splitlines() if line.strip()]
     match = SUMMARY.fullmatch(lines[-1].strip()) if lines else None
     if match:
@@ -321,7 +321,7 @@ def judge(result: Result, output: str, status: int) -> None:
 
 
 def salvage(result: Result, output: str, listener: progress.Listener) -> None:
-    """Takes the counts of a room that was ended: those that its tests reported one by one, or a
+    """Records the counts of a room that was ended: those that its tests reported one by one, or a
     closing line that it had written.
     """
     closing = [m for m in map(SUMMARY.fullmatch, COLOUR.sub("", output).splitlines()) if m]

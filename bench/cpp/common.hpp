@@ -14,7 +14,7 @@
 
 namespace bench {
 
-// Writes the same value for ever.
+// Writes the same value forever.
 template <class P>
 weft::Process writer(weft::Writer<int, P> out, int mark) {
   for (;;) co_await out.write(mark);

@@ -1,4 +1,4 @@
-// An echo server by weft::io: a process for each connection (echo.hpp contains the other parts).
+// An echo server with weft::io: a process for each connection (echo.hpp contains the other parts).
 //
 //   echo SAMPLES PER CONNECTIONS
 #include <weft/io.hpp>

@@ -41,7 +41,7 @@ inline std::pair<int, int> listens() {
   return {fd, ntohs(at.sin_port)};
 }
 
-// Keeps this thread on the n-th of the CPUs that the program may use.
+// Keeps this thread on the n-th of the CPUs that the program is allowed to use.
 inline void on_cpu(int n) {
   cpu_set_t may, one;
   sched_getaffinity(0, sizeof may, &may);

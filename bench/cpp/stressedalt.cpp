@@ -17,8 +17,8 @@ class Tally {
     if (value != static_cast<int>(index)) bench::fail("stressedalt: a wrong value");
     ++taken_[index];
   }
-  // If all guards stayed ready, each would be chosen within N selects (rule 5.4). Here a writer may
-  // have to run before it is ready again, so the run fails only if a writer was never served.
+  // If all guards stayed ready, each would be chosen within N selects (rule 5.4). Here a writer
+  // might have to run before it is ready again, so the run fails only if a writer was never served.
   void all_were_served() const {
     for (long n : taken_)
       if (n == 0) bench::fail("stressedalt: a writer was never served");

@@ -24,7 +24,7 @@ inline Number fibonacci(Number n) {
 // NOLINTNEXTLINE(misc-no-recursion)
 inline Number recursive(Number n) { return n < 2 ? n : recursive(n - 1) + recursive(n - 2); }
 
-// Allocates a hundred structures of 4 KB, none of which the compiler may leave out.
+// Allocates a hundred structures of 4 KB, none of which the compiler can leave out.
 inline Number allocate(Number n) {
   void* all[100];
   for (void*& p : all) {

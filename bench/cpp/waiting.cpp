@@ -26,7 +26,7 @@ namespace prim = weft::prim;
 namespace runtime = weft::runtime;
 
 // A word that one thread sets and another waits for and clears. The thread that sets the word wakes
-// the other thread only if that thread sleeps.
+// the waiting thread only if the waiting thread sleeps.
 struct Word {
   static constexpr std::uint32_t kNothing = 0, kHere = 1, kAsleep = 2;
   prim::atomic<std::uint32_t> word{kNothing};

@@ -71,8 +71,8 @@ void stretches(long samples, long per, F&& once, double less = 0) {
   s.print();
 }
 
-// How the other program reads. The channel back has its home here. The channel to the other program
-// has its home there with `plainly`, and here otherwise.
+// How the other program reads. The home of the channel back is this program. The home of the
+// channel to the other program is the other program with `plainly`, otherwise this program.
 enum class Reads { plainly, from_afar, by_choice, by_spanning_choice };
 void round_trips(const bench::Placement& place, Reads how, long us, long samples, long per) {
   const bool afar = how != Reads::plainly;

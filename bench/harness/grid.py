@@ -21,7 +21,7 @@ from html import escape
 from . import runner
 from .build import Program
 
-# Bytes of memory; with less, the system would kill some program, perhaps not the one that took the
+# Bytes of memory; with less, the system would kill some program, perhaps not the one that uses the
 # memory.
 SPARE = 2 << 30
 COLOURS = ("#1b6ca8", "#d1495b", "#2a9d5c", "#8a5fbf", "#e08e0b", "#444444")
@@ -148,7 +148,7 @@ def plot(e: Experiment, found: Mapping[str, Mapping[int, float]]) -> str:
         out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
         ends.append([places[-1][1], colour, curve])
     previous = 0.0
-    # The names stand beside the last points, without overlapping.
+    # The names are placed beside the last points, without overlapping.
     for y, colour, curve in sorted(ends):
         previous = max(float(y), previous + 14)
         out.append(

@@ -117,8 +117,8 @@ def measured(result: Mapping[str, Any], figure: Target | Headline) -> Mapping[st
 
 
 def figure_of(result: Mapping[str, Any], figure: Target | Headline) -> float | None:
-    """Returns `top` ÷ `bottom`, or `top` alone, in the statistic that the figure names; None if it
-    was not measured.
+    """Returns `top` ÷ `bottom`, or `top` alone, in the statistic that the figure names; None if the
+    figure was not measured.
     """
     values = measured(result, figure)
     above = values.get(figure.top)

@@ -94,7 +94,7 @@ def stopped_by(main: Callable[[], int], name: str, kept: str) -> int:
 
 
 def available() -> int:
-    """Returns how many bytes of memory programs may take before the system swaps, or kills a
+    """Returns how many bytes of memory programs can use before the system swaps, or kills a
     program.
     """
     for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():

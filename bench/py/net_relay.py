@@ -22,7 +22,7 @@ from weft._net import server as _net_server
 from weft.threads import Channel
 
 SERVER = Path(__file__).resolve().parents[2] / ".build/net/bin/nats-server"
-OFFER = bytes(72)  # the bytes that an int takes below TLS
+OFFER = bytes(72)  # the bytes that an int needs below TLS
 
 
 def measure(samples, per, one):

@@ -17,8 +17,8 @@ SERVER = HERE.parents[1] / ".build/net/bin/nats-server"
 
 @contextlib.contextmanager
 def agents(names, allow):
-    """Starts a server, and for each name an agent with one OS process, which may run `allow`
-    ("module:function"). Yields the server's URL, and the folder of the keys.
+    """Starts a server, and for each name an agent with one OS process, which is allowed to run
+    `allow` ("module:function"). Yields the server's URL, and the folder of the keys.
     """
     with contextlib.ExitStack() as left:
         folder = left.enter_context(tempfile.TemporaryDirectory())

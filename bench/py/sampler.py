@@ -16,7 +16,7 @@ from typing import NoReturn
 
 
 def fail(message: str) -> NoReturn:
-    """Ends the program at once, from any thread, with status 1 and a message."""
+    """Ends the program immediately, from any thread, with status 1 and a message."""
     print(message, file=sys.stderr, flush=True)
     os._exit(1)
 

@@ -112,7 +112,7 @@ def asks(samples):
         if k:
             print("ns", spent, flush=True)
     folder.cleanup()
-    os._exit(0)  # the processes wait for ever
+    os._exit(0)  # the processes wait forever
 
 
 @process

@@ -212,7 +212,7 @@ class Cpus(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
-    """A program that takes as much memory as possible does not crash the machine."""
+    """A program that uses as much memory as possible does not crash the machine."""
 
     def run_once(self, script, spare):
         program = Program([sys.executable, "-c", script], {})

@@ -408,7 +408,7 @@ class Ours(unittest.TestCase):
 
     def test_peers_are_like_ours(self):
         """Coroutines are compared with peers that run many processes in one thread, and threads
-        with threads; all use channels that threads may share.
+        with threads; all use channels that threads can share.
         """
         threads = {"threads", "crossbeam", "JCSP"}
         peers = self.targets.benches["cpp-peers"]

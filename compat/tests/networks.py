@@ -14,7 +14,8 @@ _ports = itertools.count(16 * os.getpid())
 
 
 def implementations() -> list[str]:
-    """Returns pycsp's modules that can run: greenlets only with the package greenlet."""
+    """Returns the names of pycsp's modules that can run: greenlets only if the package greenlet is
+    installed."""
     names = ["parallel"]
     if importlib.util.find_spec("greenlet") and importlib.util.find_spec("weft.greenlets"):
         names.append("greenlets")
@@ -31,8 +32,8 @@ def load(name: str) -> Any:
 
 
 def free_port() -> int:
-    """Returns a port that is free, and stays free until the test takes it: the system itself gives
-    out no port below 32,768, and tests that run beside this one take other ports.
+    """Returns a port that is free, and stays free until the test binds it: the system itself
+    assigns no port below 32,768, and tests that run beside this one use other ports.
     """
     from weft.compat.pycsp._errors import ChannelBindException
     from weft.compat.pycsp._remote import bound

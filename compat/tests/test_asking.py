@@ -75,7 +75,7 @@ def test_who_answers_is_gone() -> None:
     asked.reader().retire()
     with pytest.raises((PeerDied, Retired)):
         line.ask("one")
-    with pytest.raises((PeerDied, Retired)):  # the process has returned the turn
+    with pytest.raises((PeerDied, Retired)):  # the failed question has returned the turn
         line.ask("two")
 
 

@@ -94,6 +94,6 @@ def test_a_value_that_does_not_fit_is_warned_of(compiler: str, tmp_path: Path) -
 def test_the_page_runs(tmp_path: Path) -> None:
     page = ROOT / "compat/docs/cppcsp.md"
     command = [sys.executable, ROOT / "tools/doctest_md.py", "--language", "cpp", page]
-    env = {**os.environ, "CXX": "clang++"}  # clang++ takes three fifths of g++'s time
+    env = {**os.environ, "CXX": "clang++"}  # clang++ needs three fifths of the time that g++ needs
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -56,7 +56,8 @@ def test_listing_1_an_implementation_is_chosen_by_one_import(name: str) -> None:
 
 
 def test_listing_2_io_keeps_the_others_running(p: Any) -> None:
-    """Ten processes wait at once: each is released only when all ten have begun to wait."""
+    """Ten processes wait at the same time: each is released only when all ten have begun to
+    wait."""
     all_wait = threading.Barrier(10)
 
     @p.io
@@ -127,8 +128,8 @@ def test_listing_5_each_request_is_matched_once(p: Any) -> None:
 
 
 def test_listing_6_a_process_that_blocks_hands_over(p: Any) -> None:
-    """A ring: a token passes through every process in turn, although each process blocks at
-    once."""
+    """A ring: a token passes through every process in turn, although each process blocks
+    immediately."""
     size, rounds = 30, 5
     ring = p.Channel() * size
 
@@ -226,7 +227,7 @@ def test_commstime(p: Any) -> None:
 
 
 def hits(seed: int, throws: int) -> int:
-    """Returns how many of n random points of the unit square lie within the circle."""
+    """Returns how many of `throws` random points of the unit square lie within the circle."""
     random = Random(seed)
     return sum(random.random() ** 2 + random.random() ** 2 < 1 for _ in range(throws))
 
@@ -347,8 +348,8 @@ def test_a_ring_with_several_tokens(p: Any, tokens: int) -> None:
 
 
 def test_many_processes_each_read_one_value(p: Any) -> None:
-    """There are more processes than may start at once (1,000). The others start when some of these
-    have ended. compat/docs/pycsp.md gives the time that a million takes.
+    """There are more processes than Spawn starts together (1,000). The next batch starts when no
+    process has ended for a while. compat/docs/pycsp.md gives the time that a million takes.
     """
     channel = p.Channel()
     seen: list[int] = []

@@ -59,7 +59,7 @@ def test_a_choice_of_pycsp_ends_with_the_first_channel_that_retires(select_of: s
 
 
 def test_calls_of_io_that_wait_for_each_other_all_run() -> None:
-    """Rule 7.9: there may be more calls that wait for each other than the pool has threads."""
+    """Rule 7.9: more calls than the pool has threads can wait for each other."""
     from weft.compat.pycsp import greenlets as pycsp
 
     many = _io.LIMIT + 7

@@ -64,7 +64,8 @@ def test_beside_weft_it_is_found_as_a_package_of_weft(alone: Path) -> None:
 
 
 def test_in_another_folder_of_the_path_it_is_found_too(alone: Path) -> None:
-    """weft may be installed for the system, and weft-compat for the user."""
+    """The old names are found too if weft is installed for the system, and weft-compat for the
+    user."""
     other = alone / "other"
     (other / "weft").mkdir(parents=True)
     (other / "weft/compat").symlink_to(OLD_NAMES)

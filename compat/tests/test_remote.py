@@ -24,7 +24,7 @@ THERE = Path(there.__file__)
 @pytest.fixture(params=implementations())
 def p(request: pytest.FixtureRequest) -> Iterator[Any]:
     module = load(request.param)
-    module.Configuration().set(module.SOCKETS_CONNECT_TIMEOUT, 280)  # other programs may begin late
+    module.Configuration().set(module.SOCKETS_CONNECT_TIMEOUT, 280)  # programs might start late
     yield module
     module.Configuration().set(module.SOCKETS_CONNECT_TIMEOUT, 2)
     module.shutdown()
@@ -110,7 +110,7 @@ def test_a_choice_with_ends_of_another_program(p: Any) -> None:
 
 
 def test_ends_are_counted_where_the_channel_lives(p: Any) -> None:
-    """This program has two writers, so the side ends only with the second retirement. A new end may
+    """This program has two writers, so the side ends only with the second retirement. A new end can
     be made when this program has no end left.
     """
     with Other() as other:

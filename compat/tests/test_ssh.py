@@ -43,8 +43,8 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("SSH_LOG", str(tmp_path / "log"))
     _ssh._groups.clear()
-    p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 280)  # an interpreter may start late
-    monkeypatch.setattr(_ssh_host, "PATIENCE", 280.0)  # and a host may end late
+    p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 280)  # an interpreter might start late
+    monkeypatch.setattr(_ssh_host, "PATIENCE", 280.0)  # and a host might end late
     monkeypatch.setattr(_ssh_host, "GRACE", 280.0)
     yield tmp_path / "log"
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 2)
@@ -54,8 +54,8 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_what_it_prints_is_here_when_it_has_ended(
     monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
-    """The output arrives however late it comes. In an earlier version, a program that ended at once
-    lost its output.
+    """The output arrives, however late. In an earlier version, the output of a program that ended
+    immediately was lost.
     """
     monkeypatch.setenv("LATE", "yes")
     p.Parallel(there.where())
@@ -72,8 +72,8 @@ def test_ends_go_along() -> None:
 
 
 def test_where_it_runs(ssh: Path, capfd: Any) -> None:
-    """Values go and come by pickle; text that the process prints is printed on the standard error
-    of this program."""
+    """Values are sent in both directions by pickle; text that the process prints is printed on the
+    standard error of this program."""
     first, second = p.Parallel(there.where({1, 2}) * 2)
     assert (first[0], first[2]) == ("me@node1", {1, 2})
     assert len({os.getpid(), first[1], second[1]}) == 3
@@ -160,8 +160,8 @@ def test_its_channels_are_found() -> None:
 
 @pytest.mark.parametrize("buffer", [0, 3])
 def test_a_program_that_ends_right_after_it_has_retired(buffer: int) -> None:
-    """The values in the program's channel are read, and a reader that goes on learns how the
-    channel had ended.
+    """The values in the program's channel are read, and a reader that continues to read learns how
+    the channel had ended.
     """
     port = free_port()
 

@@ -34,7 +34,7 @@ FILES = tuple(sorted(path.stem for path in HERE.glob("rules_*.py")))
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-# The features that scenarios may need and that a backend lacks: for each backend, the feature and
+# The features that scenarios can need and that a backend lacks: for each backend, the feature and
 # the reason.
 LACKS: dict[str, dict[str, str]] = {
     "tasks": {
@@ -76,7 +76,7 @@ def load(name: str, backend: str) -> ModuleType:
     module = ModuleType(f"{name} on {backend}")
     module.__file__ = str(path)
     source = path.read_text(encoding="utf-8")
-    if f"from {PARTS} import" in source:  # compiled for the same backend
+    if f"from {PARTS} import" in source:  # the parts are compiled for the same backend
         own = f"{PARTS}_on_{backend}"
         if own not in sys.modules:
             sys.modules[own] = load("parts", backend)

@@ -160,7 +160,7 @@ async def nothing_is_lost_or_doubled_by_a_cancellation_at_any_of_the_first_point
         async with Group() as group:
             group.start(sender)
             group.start(received)
-            await begun.sync()  # so that all reach the place where they ignore the request (6.5)
+            await begun.sync()  # so that both reach the place where they ignore the request (6.5)
             for _ in range(point):
                 await yield_()
             sender.cancel()

@@ -39,7 +39,7 @@ if sys.version_info < (3, 11):
     from exceptiongroup import BaseExceptionGroup
 
 
-# Threads that are woken in one order may log in another.
+# Threads that are woken in one order can log in another.
 ONE_SCHEDULER = inspect.iscoroutinefunction(settle)
 
 

@@ -72,7 +72,7 @@ def both(network: dict[str, Any], pid: Any) -> set[tuple]:
 
 
 def runs(network: dict[str, Any], grain: str = "atomic") -> set[str]:
-    """Returns how the run may end: "ok", "Deadlock", …"""
+    """Returns how the run can end: "ok", "Deadlock", …"""
     return {dict(o)["run"][0][0] for o in outcomes(network, grain)}
 
 

@@ -101,7 +101,7 @@ def test_a_fifo_violation(capacity):
 
 
 def test_a_line_violation():
-    # Two writers wait on one scheduler, 1 before 2. A reader comes later and gets the value of
+    # Two writers wait on one scheduler, 1 before 2. A reader arrives later and gets the value of
     # writer 2, which is wrong.
     n = net(
         1,

@@ -144,7 +144,7 @@ def test_networks_abroad_that_disagreed(abroad: ApartDriver, name: str) -> None:
 
 def test_what_stays_is_named_and_met() -> None:
     """For each reason in STAYS some process of these networks stays in this OS process. Most
-    processes without such a reason may run in another one.
+    processes without such a reason can run in another one.
     """
     found: Counter[str] = Counter()
     free = 0

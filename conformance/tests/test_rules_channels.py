@@ -213,7 +213,7 @@ def test_rule_2_3_a_shared_end_goes_with_the_last_holder():
 
 def test_rule_2_3_held_from_the_making_of_the_process():
     # Process 2 of the sequence has not started, but it holds the writer end: so the reader waits
-    # for it.
+    # for process 2.
     n = net(
         1,
         proc(9, [], ["seq", [proc(1, ["0w"], ["write", 0]), proc(2, ["0w"], ["write", 0])]]),
@@ -351,7 +351,7 @@ def test_rules_3_5_4_3_an_unmet_poison_fails_its_process_and_poisons_its_ends():
 
 def test_rule_7_1_the_run_of_exactly_one_process_raises_what_left_it():
     n = net(1, proc(1, [], ["cancel", 0]))
-    assert runs(n) == {"Cancelled", "ok"}  # "ok" if its children had ended (7.2)
+    assert runs(n) == {"Cancelled", "ok"}  # "ok" if the children of process 0 had ended (7.2)
     n["main"]["body"] = [["try", n["main"]["body"], ["Cancelled"], []]]
     assert runs(n) == {"ok"}
     asks = net(1, proc(1, ["0r"]), before=[["par", [proc(2, ["0r"])]]])

@@ -74,7 +74,7 @@ def test_rule_5_3_selects_with_input_and_output_guards_meet():
 
 
 def test_rule_5_4_fair_within_n():
-    # Channels 0 and 1 are unbounded and full of values: a guard that stays ready is taken at least
+    # Channels 0 and 1 are unbounded and full of values: a guard that stays ready is chosen at least
     # in every second select.
     n = net(
         [{"capacity": 9}, {"capacity": 9}],

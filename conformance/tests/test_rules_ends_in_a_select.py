@@ -140,7 +140,7 @@ def test_rule_5_6_what_is_off_is_asked_when_the_select_begins():
     x, y = t.g_out(2, "x"), t.g_out(3, "y", pre=False)
     t.select(1, t.g_in(0), x, y)
     retire_for(t, y, x)
-    assert t.waits(1)  # y was open
+    assert t.waits(1)  # y was open when the select began
     retire_for(t, t.g_in(0))
     assert t.out(1) == ("Retired", 1)
 
@@ -164,8 +164,8 @@ def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
     used = sorted({g.on for g in guards if g.kind in ("in", "out")})
     left = {g.on for g in gone}
     stays = [f"{c}{'w' if f'{c}r' in ends else 'r'}" for c in used if c not in left]
-    # The select checks the guards when it begins if it has a skip, which is chosen at once, or a
-    # guard that is off, whose channel is checked only then.
+    # The select checks the guards when it begins if it has a skip, which is chosen immediately, or
+    # a guard that is off, whose channel is checked only then.
     asked = SKIP in guards or any(not g.pre and g.on in left for g in guards)
     before = [["sleep", 1]] if asked else []
     n = net(

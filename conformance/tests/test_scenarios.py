@@ -105,7 +105,7 @@ def test_scenario(backend: str, name: str) -> None:
 
 
 def test_a_limit_may_be_the_first_that_a_loop_hears_of_weft() -> None:
-    """Rules 7.12, 8.6: a limit may be the first part of Weft that a loop uses. The test runs in a
+    """Rules 7.12, 8.6: a limit can be the first part of Weft that a loop uses. The test runs in a
     new OS process, in which Weft does not yet know that the loop's time is virtual.
     """
     name = "rules_07_12_limits.to_move_on_raises_nothing"

@@ -121,7 +121,7 @@ def test_the_timers_of_a_task_are_on_the_clock_of_a_loop_with_virtual_time() -> 
 
 
 def test_the_first_that_a_loop_sees_of_weft_may_be_a_look_at_the_time() -> None:  # rule 13.7
-    """This runs in a program of its own, so that no other loop has used Weft before."""
+    """The test runs in a program of its own, so that no other loop has used Weft before."""
     program = """if True:
         from conformance import task_names as names
         from conformance.virtual_loop import run

@@ -506,7 +506,7 @@ def run(root: Process, clock: str) -> Any:
                 queue.append(p)
                 p.resume(how)
                 moved = True
-        if moved or len(queue) < len(everyone):  # a Sequence may have started its next process
+        if moved or len(queue) < len(everyone):  # a Sequence might have started its next process
             continue
         if world.due():
             world.fire()

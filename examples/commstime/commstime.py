@@ -46,7 +46,7 @@ async def delta(before, left, right):
 @process
 async def send(out, value):
     await out.write(value)
-    return True  # None if the channel has ended: the process ends quietly (rule 3.5)
+    return True  # None if the channel has ended, because the process then ends quietly (rule 3.5)
 
 
 @process

@@ -42,7 +42,7 @@ async def eat(first, second, held):
     take_other, put_other = second
     await take.read()
     if held is not None:
-        await held.sync()  # now every philosopher has one fork, so the deadlock is certain
+        await held.sync()  # now every philosopher has one fork, and so a deadlock is certain
     await take_other.read()
     await put_other.write("fork")
     await put.write("fork")

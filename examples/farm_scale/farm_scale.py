@@ -179,8 +179,8 @@ def simulate(hosts, homes, number, costs):
 
 
 def bound(hosts, homes, costs):
-    """Returns the largest possible speed-up of a farm over one worker without a network: that at
-    which every host, or every home, is busy all the time.
+    """Returns the largest possible speed-up of a farm over one worker without a network, namely the
+    speed-up at which every host, or every home, is busy all the time.
     """
     # The number of jobs that a busy home serves while a worker does one.
     served = costs.work / (REQUESTS * costs.service)

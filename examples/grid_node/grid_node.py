@@ -110,7 +110,7 @@ def network(node, folder, slow_every):
     measured = {s: Channel(f"measured {s}") for s in STATIONS}
     refused, alarms, recorded = Channel("refused"), Channel("alarms"), Channel("recorded")
     ask, answers, averages = Channel("ask"), Channel("answers"), Channel("averages")
-    # A writer of settings must not wait for the node, which may be waiting for that writer. Only
+    # A writer of settings must not wait for the node, which might be waiting for that writer. Only
     # the latest value counts.
     settings = Channel("settings", capacity=1, overflow="drop_oldest")
     orders, samples, levels = Channel("orders", capacity=8), Channel("samples"), Channel("levels")

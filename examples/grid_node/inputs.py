@@ -49,7 +49,8 @@ def crc_ccitt(data: bytes) -> int:
 
 
 def is_broken(k: int) -> bool:
-    """Returns whether a byte of the frame was changed on the line, as in every 500th one."""
+    """Returns whether a byte of the frame was changed on the line, as happens to every 500th
+    frame."""
     return k % 500 == 499
 
 
@@ -57,7 +58,7 @@ def write_frames(path: Path, station: int, seconds: float, seed: int) -> int:
     """Writes one station's frames; returns their number."""
     at = times(station, seconds)
     level, frequency = volts(station, at, seed) * NOMINAL, hertz(at)
-    out = bytearray(b"\0 not yet a frame \xaa\x01")  # a node may begin to listen at any byte
+    out = bytearray(b"\0 not yet a frame \xaa\x01")  # a node can begin to listen at any byte
     for k, t in enumerate(at):
         phasors = []
         for phase in range(3):

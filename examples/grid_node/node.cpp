@@ -64,8 +64,8 @@ std::uint16_t crc_ccitt(const std::byte* at, std::size_t n) {
   return crc;
 }
 
-// Reads from a file, a pipe or a serial line. A read may block, and then only this thread waits.
-// Bytes between frames are reported and skipped.
+// Reads from a file, a pipe or a serial line. If a read blocks, only this thread waits. Bytes
+// between frames are reported and skipped.
 void frames(std::string path, Writer<Bytes> inside, Writer<std::string> refused) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw std::runtime_error(path + ": " + std::strerror(errno));
@@ -230,7 +230,7 @@ class Node {
   std::array<Window, 2> windows_;
   std::array<bool, 2> sags_{};
   double expected_ = 1;
-  bool owed_ = false;  // whether the answer to a question is still to come
+  bool owed_ = false;  // true while the answer to a question is missing
 };
 
 void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings> settings,
@@ -244,7 +244,7 @@ void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings>
   bool open50 = true, open60 = true;
   while (open50 || open60) {
     try {
-      // An input that is on as long as its channel is open; select() reports the end of the
+      // An input that is enabled as long as its channel is open; select() reports the end of the
       // channel.
       using In = Guarded<Reader<Measurement>>;
       const auto got = select(In{pmu50, open50, open50}, In{pmu60, open60, open60}, settings,

@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STRIDE = 20
-# z| beyond which a point counts as escaped; large, so that the smooth height has no seams.
+# A point counts as escaped when its |z| is above this value; it is large, so that the smooth height
+# has no seams.
 BAILOUT = 256.0
 
 
 @dataclass(frozen=True)
 class View:
-    """A rectangle of the complex plane at a resolution, and how many iterations a pixel may
-    take."""
+    """A rectangle of the complex plane at a resolution, and the maximum number of iterations for a
+    pixel."""
 
     width: int
     height: int

@@ -25,8 +25,8 @@ from weft import Barrier, Channel, Parallel, process, run, select
 @process
 async def reindeer(back, home, years):
     for _ in range(years):
-        # A reindeer that is back from its holidays waits at this barrier. When the last reindeer is
-        # back, Santa is awake.
+        # A reindeer that is back from its holidays waits at this barrier. The last reindeer to come
+        # back wakes Santa.
         await back.sync()
         await home.sync()  # the toys are delivered
 
@@ -47,7 +47,8 @@ async def porter(queue, door, size):
 
 @process
 async def santa(back, home, door, answers, years):
-    """Returns how often the toys were delivered, and how many groups of elves had an answer."""
+    """Returns how often the toys were delivered, and how many groups of elves received an
+    answer."""
     delivered = groups = 0
     while delivered < years:
         chosen, group = await select(back, door, mode="priority")

@@ -134,8 +134,8 @@ def test_mandelbrot() -> None:
 
 
 def test_farm_scale() -> None:
-    """Every job is done once. Times come only when no process can run, because the model is about
-    times.
+    """Every job is done once. Time advances only when no process can run, because the model is
+    about times.
     """
     farm = example("farm_scale")
     costs = farm.Costs(work=0.01, service=0.001, delay=0.0005)

@@ -53,8 +53,8 @@ def test_every_job_is_done_once(hosts: int, homes: int, number: int) -> None:
 def test_one_host_takes_what_one_counts_by_hand(delay: float) -> None:
     costs = Costs(work=0.02, service=0.001, delay=delay)
     done, seconds = simulate(1, 0, 5, costs)
-    # A job takes request, service, answer, work, request and service; between jobs come each answer
-    # and the next request.
+    # Each job consists of a request, its service, an answer, the work, a request and its service;
+    # between two jobs there are also an answer and the next request.
     assert seconds == pytest.approx(5 * (0.02 + 2 * 0.001) + 5 * 4 * delay - delay)
     assert done == [0, 1, 2, 3, 4]
 

@@ -44,7 +44,7 @@ def parked():
 
     try:
         run(main())
-    except Exception:  # there may be no memory to report the exception
+    except Exception:  # there might be no memory to report the exception
         pass
     print("parked:", counted[0])
 

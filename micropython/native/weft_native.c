@@ -14,10 +14,10 @@
 
 static mp_obj_t or_none(proc_t* p) { return p == NULL ? mp_const_none : MP_OBJ_FROM_PTR(p); }
 
-enum { AT_ONCE = 1000 };  // operations of a process in a row that may complete at once
+enum { AT_ONCE = 1000 };  // operations in a row that a process may do without being suspended
 
-// Counts an operation of p that completed at once, for which no other process waited. Returns true
-// if there were too many in a row, so that other processes must run first (rule 7.7).
+// Counts an operation of p that completed immediately, for which no other process waited. Returns
+// true if there were too many in a row, so that other processes must run first (rule 7.7).
 static bool at_once(proc_t* p) {
   if (S.who != p) {
     S.who = p;
@@ -94,7 +94,7 @@ static mp_obj_t rd_iternext(mp_obj_t self) {
   }
 #if NATMOD
   // A natmod cannot use MicroPython's own "stop with a value". So one exception is made once, and
-  // its value is replaced each time: the frame that awaits takes the value out at once.
+  // its value is replaced each time: the frame that awaits removes the value immediately.
   S.stop_args->items[0] = v;
   nlr_raise(S.stop);
 #else
@@ -402,7 +402,7 @@ static void wr_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
 // --- the loop
 
 #if NATMOD
-// Room for the registers that the firmware's nlr_push saves. It may save floating point registers
+// Room for the registers that the firmware's nlr_push saves. It can save floating point registers
 // even if this natmod was compiled without them.
 typedef struct {
   nlr_buf_t buf;
@@ -648,7 +648,7 @@ mp_obj_t mpy_init(mp_obj_fun_bc_t* self, size_t n_args, size_t n_kw, mp_obj_t* a
 }
 
 #else
-// The first import after a start or a soft reset calls this, which clears the state.
+// The first import after a start or a soft reset calls this function, which clears the state.
 static mp_obj_t core_init(void) {
   S = (state_t){NULL};
   return mp_const_none;

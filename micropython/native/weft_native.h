@@ -77,7 +77,7 @@ typedef struct {  // a select that the core performs without Python code
   mp_obj_t v;    // the value that was read from the guard `won`
   mp_int_t won;  // the guard that was chosen, or -1
   mp_int_t size;
-  void* guards[];  // the ends, then their channels: an end may be closed while the select waits
+  void* guards[];  // the ends, then their channels: an end can be closed while the select waits
 } sel_t;
 
 typedef struct {

@@ -15,7 +15,7 @@ const machine = new Machine({ uartDelay: true }).load(readFileSync(firmware));
 let said = '';
 machine.onUart((byte) => (said += String.fromCharCode(byte)));
 
-// Runs until the board has written `text`. A prompt that waits for input sleeps for ever.
+// Runs until the board has written `text`. A prompt that waits for input sleeps forever.
 function until(text, seconds) {
   const end = machine.cycle + seconds * SECOND;
   for (;;) {

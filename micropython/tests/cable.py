@@ -52,7 +52,7 @@ class Cable:
         self.board = board
         self.pc, self.kept = -1, -1
         self.gone: list[int] = []  # descriptors for the thread to close
-        self.cut = False  # the cable carries no bytes
+        self.cut = False  # whether the cable carries no bytes
         self.faults: Spoiler | None = None
         self.carried = 0  # the number of bytes from the PC to the board
         self.closed = False

@@ -88,7 +88,7 @@ def begin(out):
     gc.collect()
     if core.NATIVE:
         gc.disable()
-    out[0] = time.ticks_cpu() if BOARD else time.time_ns()  # this call may allocate
+    out[0] = time.ticks_cpu() if BOARD else time.time_ns()  # this call can allocate
     out[1] = gc.mem_alloc()
 
 

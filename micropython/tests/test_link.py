@@ -389,8 +389,8 @@ def test_a_program_on_the_pc_that_ends_and_the_next_one() -> None:
                 (out,) = ends(pc, out="w")
                 assert [out(), out()] == [0, 1]
         output = board.output()
-        # The PC may have taken the board's last write, or the board may have learned of the end of
-        # the PC before its write (8.3).
+        # The PC might have got the board's last write, or the board might have learned of the end
+        # of the PC before its write (8.3).
         assert (
             output[-1] == "left"
             and len(output) == 3
@@ -422,7 +422,7 @@ def test_a_board_that_is_silent_for_the_lease_has_died() -> None:
     while not stopped:
         with suppress(PeerDied), plugged("echo", "lease=300", lease=0.5) as (pc, board):
             there, back = ends(pc, there="r", back="w")
-            there(1)  # on a busy machine the board may be silent for the lease: PeerDied, again
+            there(1)  # on a busy machine the board might be silent for the lease: PeerDied, again
             assert back() == 1
             os.kill(board.process.pid, signal.SIGSTOP)
             stopped = True

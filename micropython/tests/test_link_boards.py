@@ -20,7 +20,7 @@ from .cable import Spoiler
 from .link_boards import CortexM3, Firmware, Rp2040, program
 from .test_link import ends
 
-PATIENT = 20.0  # seconds of lease: an emulator on a busy machine may be slow without being dead
+PATIENT = 20.0  # seconds of lease: an emulator on a busy machine might be slow without being dead
 SLOW = 19200  # baud: unacknowledged bytes are resent after more than a second, for the same reason
 
 
@@ -192,12 +192,12 @@ def test_a_board_that_is_switched_off_and_on_is_another_one(board: Firmware) -> 
 
 
 def test_a_cable_that_is_plugged_out_and_in_again(board: Firmware) -> None:
-    """wire 12.6: each side learns from its lease that the other has gone; when the cable is plugged
-    in again, the two begin a new session"""
+    """wire 12.6: each side learns from its lease that the other side is gone; when the cable is
+    plugged in again, the two begin a new session"""
     while not board.cable.cut:
         with suppress(PeerDied), told(board, "echo", lease=1.0) as pc:
             there, back = ends(pc, there="r", back="w")
-            there(1)  # on a busy machine the emulator may be silent for the lease: PeerDied, again
+            there(1)  # on a busy machine the emulator can be silent for the lease: PeerDied, again
             assert back() == 1
             board.cable.cut = True
             with pytest.raises(PeerDied):
@@ -215,7 +215,7 @@ def test_a_cable_that_is_plugged_out_and_in_again(board: Firmware) -> None:
 
 
 def test_a_device_that_is_gone_and_comes_again(board: Firmware) -> None:
-    """wire 12.1: the end of the line is noticed at once, without a lease"""
+    """wire 12.1: the end of the line is noticed immediately, without a lease"""
     with told(board, "echo", lease=0) as pc:
         there, back = ends(pc, there="r", back="w")
         there(1)

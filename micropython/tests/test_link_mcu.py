@@ -24,7 +24,7 @@ from . import tiers
 from .cable import Spoiler
 from .link_boards import Bare
 
-PATIENT = 20.0  # seconds of lease: an emulator on a busy machine may be slow without being dead
+PATIENT = 20.0  # seconds of lease: an emulator on a busy machine might be slow without being dead
 MAKE = ["make", "-s", "-C", str(tiers.ROOT / "mcu")]
 
 
@@ -120,10 +120,10 @@ def test_a_board_that_is_switched_off_and_on_is_another_one(squares: Bare) -> No
 
 
 def test_a_cable_that_is_plugged_out_and_in_again(squares: Bare) -> None:
-    """wire 12.6: each side learns from its lease that the other has gone"""
+    """wire 12.6: each side learns from its lease that the other side is gone"""
     while not squares.cable.cut:
         with suppress(PeerDied), session(squares, lease=1.0) as (pc, to, back):
-            to(2)  # on a busy machine the emulator may be silent for the lease: PeerDied, again
+            to(2)  # on a busy machine the emulator might be silent for the lease: PeerDied, again
             assert back() == 4
             squares.cable.cut = True
             with pytest.raises(PeerDied):

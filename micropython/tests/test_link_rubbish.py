@@ -60,7 +60,7 @@ def test_what_is_spoilt_is_really_both_sound_and_not() -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_board_and_a_pc_agree_on_what_is_a_value(seed: int) -> None:
     """wire 12.8: `loads` returns a value where the PC's check accepts the bytes, and raises
-    ValueError elsewhere; but MicroPython accepts some text that is no UTF-8"""
+    ValueError elsewhere; but MicroPython accepts some text that is not UTF-8"""
     rng = random.Random(seed)
     made = [spoilt(rng, cbor2.dumps(rng.choice(VALUES))) for _ in range(MANY)]
     output = on_the_board(

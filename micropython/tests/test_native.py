@@ -50,8 +50,8 @@ def wasm(program: Path, folder: Path) -> str:
 def ran(where: str, name: str) -> str:
     """Runs a program of this folder with the core of the tier or board `where` as its module
     `core`; returns its output."""
-    # Only this OS process uses the folder: another OS process may run the same program at the same
-    # time.
+    # Only this OS process uses the folder: another OS process might run the same program at the
+    # same time.
     (tiers.MADE / "native").mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{where}-{name}.", dir=tiers.MADE / "native"))
     atexit.register(shutil.rmtree, folder, True)

@@ -29,7 +29,7 @@ BUDGETS = {  # limits in bytes of .mpy; the comments give earlier limits, and wh
     # old names, which are now a package of their own, 51,220 before the changes that raised the
     # first limit to its present value
     "all but what follows": 53_480,
-    "a scheduler on core 1": 8_180,  # it was 8,100 before longer messages
+    "a scheduler on core 1": 8_180,  # the limit was 8,100 before longer messages
     # The limit was 15,000 before _far.py was a file of its own, 15,400 before longer messages
     "the link to a PC": 15_420,
     "the flight recorder": 6_800,

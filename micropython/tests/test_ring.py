@@ -48,7 +48,7 @@ print(run(main()))
 
 @pytest.mark.parametrize("tier", tiers.MICROPYTHONS)
 def test_a_ring_and_an_io_call_do_not_wait_for_the_keyboard(tier: str) -> None:
-    """The objects that are registered with poll() have no file descriptor. poll() must not take
+    """The objects that are registered with poll() have no file descriptor. poll() must not mistake
     this for 0, the standard input.
     """
     running = subprocess.Popen(

@@ -20,7 +20,7 @@ from . import tiers
 pytestmark = pytest.mark.together  # the lane keeps the outcomes of a file of scenarios on a tier
 
 SCENARIOS = tiers.MADE / "scenarios"
-THREADS = ("pure", "native", "gil", "cpython", "pypy")  # threads are Python over either core
+THREADS = ("pure", "native", "gil", "cpython", "pypy")  # weft.threads is Python, over either core
 # Tiers that are left to the soak: conformance/tests/test_pure.py runs the scenarios on CPython with
 # the pure code, PyPy runs the same code, and a global lock makes a difference only to threads.
 REPEAT = {"coroutines": ("gil", "cpython", "pypy"), "threads": ("cpython", "pypy")}
@@ -37,7 +37,7 @@ RUN = [name for name in ALL if name not in converter.LEFT_OUT]
 @functools.cache
 def written(names: str) -> Path:
     """Writes the converted scenarios, and returns their folder. Each OS process has a folder of its
-    own, because several may write at the same time."""
+    own, because several might write at the same time."""
     folder = SCENARIOS / f"{names}.{os.getpid()}"
     converter.write(folder, names)
     atexit.register(shutil.rmtree, folder, True)

@@ -50,7 +50,7 @@ class _Wait:
             aio._task_queue.push(t)
 
     def remove(self, task):
-        """asyncio calls this when it cancels the task; asyncio then queues the task."""
+        """asyncio calls remove() when it cancels the task; asyncio then queues the task."""
         self.task = None
 
 
@@ -135,7 +135,7 @@ async def _drive():
 
 
 def kick():
-    """Starts the driver, or wakes it if it waits. Call this after a push outside the driver."""
+    """Starts the driver, or wakes it if it waits. Call kick() after a push outside the driver."""
     global _driver
     if _driver is None:
         _driver = asyncio.create_task(_drive())
@@ -158,7 +158,7 @@ _guests = []
 
 
 def guest(party, wrap):
-    """Begins a run of the group `party` as a guest. Several tasks of asyncio may have a run as a
+    """Begins a run of the group `party` as a guest. Several tasks of asyncio can have a run as a
     guest at the same time."""
     if _proc._run is None:
         _time.begin("steady")
@@ -267,8 +267,8 @@ class _Look:
     told = note
 
     def remove(self, t):
-        """asyncio calls this when it cancels the task, which then leaves the waiting queue without
-        a value.
+        """asyncio calls remove() when it cancels the task, which then leaves the waiting queue
+        without a value.
         """
         self.w.task = None
         self.node.c.unlink(False, self.node)

@@ -269,8 +269,8 @@ class Alt:
     # The following methods commit the select.
 
     def take(self, i, p):
-        """Commits to guard i at once: the process runs, and the select is in no queue. Returns True
-        if the process must wait after the commit."""
+        """Commits to guard i immediately: the process runs, and the select is in no queue. Returns
+        True if the process must wait after the commit."""
         n = self.nodes[i]
         if n.kind < TIME and n.end.x:
             raise closed(n.end, "%s: select, guard %d" % (where(p), i))
@@ -321,7 +321,7 @@ class Alt:
         to(v, None)
 
     def commit(self, n, ext=None):
-        """Commits this waiting select to guard n; a partner calls this. If the partner is the
+        """Commits this waiting select to guard n; a partner calls commit(). If the partner is the
         extended read `ext`, the select's process is held by it."""
         self.withdraw()
         self.won = n.i
@@ -343,7 +343,7 @@ class Alt:
         core.push(self.p)
 
     def fire(self):
-        """Commits to the first guard whose deadline has come."""
+        """Commits to the first guard whose deadline has passed."""
         best = None
         for n in self.nodes:
             if n.on and n.kind == TIME and self.due(n) == self.t and best is None:
@@ -485,7 +485,7 @@ async def select(*guards, mode="fair", ended="silent"):
         if rots is None or len(rots) > 8:
             rots = p.x.rots = {}
         key += id(guards[0]) ^ id(guards[-1])
-        # A program may make new guards for each select, so the key is made of the ends.
+        # A program can make new guards for each select, so the key is made of the ends.
         for g in (guards[0], guards[-1]):
             if isinstance(g, Guard):
                 key = len(guards) + sum(
@@ -533,8 +533,8 @@ def plain(guards, rot):
 
 
 async def send(wr, v):
-    """Writes the channel end `v`, where the write must wait. It is a choice with one guard, because
-    the end moves only when the write commits (2.4)."""
+    """Writes the channel end `v`, where the write must wait. The write is a choice with one guard,
+    because the end moves only when the write commits (2.4)."""
     from .errors import Cancelled
 
     p = core.cur()

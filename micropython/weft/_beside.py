@@ -30,7 +30,7 @@ def begin(body):
         try:
             start_new_thread(body, ())
             return None
-        except OSError as error:  # on rp2 the previous thread may still be on core 1
+        except OSError as error:  # on rp2 the previous thread might still be on core 1
             e = error
             pause(1)
         except (MemoryError, RuntimeError) as error:
@@ -40,7 +40,7 @@ def begin(body):
 
 def again(work, path):
     """Tries once more to start an io call for which there was no thread: on rp2 the previous thread
-    may have ended by now. Raises NoRoom."""
+    might have ended by now. Raises NoRoom."""
     e = begin(work)
     if e is not None:
         raise NoRoom(

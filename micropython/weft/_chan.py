@@ -95,7 +95,7 @@ class Channel:
         return "<channel %r>" % self.name
 
     def _look(self):
-        # A select that the native core does by itself is in no queue, and the code here does not
+        # A select that the native core performs alone is in no queue, and the code here does not
         # see it. Code that reads or sets a field of `k` causes an Alternative to take the place of
         # that select. So any state that such an Alternative examines must be changed only after
         # such an access.
@@ -145,11 +145,11 @@ class Channel:
             self._tell(False)
             self._tell(True)
 
-    poison = spoil  # Weft itself calls `spoil`: in weft.threads `poison` takes the lock first
+    poison = spoil  # Weft itself calls `spoil`: in weft.threads `poison` acquires the lock first
 
     def error(self, writers, value=None, guard=None):
-        """Returns the error of an operation at a channel that has ended, because its writers have
-        gone, or its readers if `writers` is false.
+        """Returns the error of an operation at a channel that has ended, because no writer is left,
+        or no reader if `writers` is false.
         """
         if self.pz:
             e = Poisoned("channel %r was poisoned" % self.name)
@@ -232,13 +232,13 @@ class Channel:
         return NOTHING if y is None else keep(p, self.taken(y))
 
     def put(self, v, p):
-        """Takes the value v of a writer. Returns True if the write has committed, or False if it
+        """Accepts the value v of a writer. Returns True if the write has committed, or False if it
         must wait."""
         x = self.k.r
         return x is not None and self.passed(x, moved(v))
 
     def taken(self, y):
-        """Takes the value of y, a Proc that waits to write; y goes on."""
+        """Removes y, a Proc that waits to write, and returns its value; y goes on."""
         self.unlink(True, y)
         y.at = None
         core.push(y)
@@ -264,7 +264,7 @@ class Channel:
 
     def _tell(self, out):
         """Notifies all parties in a queue that the channel has ended for them. A party that is
-        notified may take others out of the queue.
+        notified can remove others from the queue.
         """
         line, x = [], self.k.w if out else self.k.r
         while x is not None:
@@ -336,7 +336,7 @@ def closed(end, what):
 
 def begin(p, what):
     """Checks whether p may begin an operation; every operation that the core does not do itself
-    calls this first. Raises Cancelled if p was asked to end, or BadUse.
+    calls begin() first. Raises Cancelled if p was asked to end, or BadUse.
     """
     if p is None:
         raise bad("ORDINARY", what)
@@ -370,7 +370,7 @@ at_once = core.at_once
 
 def turn(p, e=None):
     """Lets p go on, or raises e in it, after all ready processes have run. Before that, p is not
-    put into the run queue, because it may not have awaited the operation yet."""
+    put into the run queue, because it might not have awaited the operation yet."""
 
     def go(_):
         resume(p)
@@ -387,7 +387,7 @@ def turn(p, e=None):
 
 
 def read(rd, p):
-    """The core calls this for a read that it does not do itself. Returns `(v,)`, or None if p now
+    """The core calls read() for a read that it does not do itself. Returns `(v,)`, or None if p now
     waits."""
     if p is not None and p.at is LATE:
         p.at = REQ
@@ -425,7 +425,7 @@ def read(rd, p):
 
 
 def write(wr, v, p):
-    """The core calls this for a write that it does not do itself. Returns DONE, ONCE, or another
+    """The core calls write() for a write that it does not do itself. Returns DONE, ONCE, or another
     awaitable."""
     if p is None:
         if outsider():
@@ -503,8 +503,8 @@ class _Reader:
 
 
 def strange(p, what):
-    """The core calls this for a process that has suspended itself, but not by an operation of Weft:
-    it has yielded `what`. Returns the error to raise in the process."""
+    """The core calls strange() for a process that has suspended itself, but not by an operation of
+    Weft: it has yielded `what`. Returns the error to raise in the process."""
     if p.x is None:
         return TypeError(what)
     if ours is not None and what is None:

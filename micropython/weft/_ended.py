@@ -58,8 +58,8 @@ Process.over, Process.enter, Process.leave = over, enter, leave
 
 
 def tell(proc):
-    """Wakes the processes that wait for the end of this process. Returns whether its failure
-    belongs to them, and not to its group.
+    """Wakes the processes that wait for the end of this process. Returns whether the failure of
+    this process belongs to them, and not to its group.
     """
     proc.watchers, nodes = (), proc.watchers
     for n in nodes:

@@ -10,7 +10,7 @@ from asyncio import core as aio
 
 from . import _chan
 
-_before = None  # asyncio's own `cur_task`: the run may be in a task
+_before = None  # asyncio's own `cur_task`: the run can be in a task
 
 
 async def _nothing():

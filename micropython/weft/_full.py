@@ -86,8 +86,8 @@ def first(self, out):
 
 
 def note(self, out):
-    """Tells the Alternatives in a queue that the channel has changed for them: they check it at
-    their next select."""
+    """Tells the Alternatives in a queue that the channel has changed for them: they check the
+    channel at their next select."""
     x = self.k.w if out else self.k.r
     while x is not None:
         if isinstance(x, Node):
@@ -165,7 +165,7 @@ def enter(self, v):
 
 
 def serve(self):
-    """Serves waiting readers after a slot has become free: an extended read may wait for a slot."""
+    """Serves waiting readers after a slot has become free: an extended read can wait for a slot."""
     while self.buf:
         x = self.first(False)
         if x is None:
@@ -206,7 +206,7 @@ def direct(self):
 
 
 def put(self, v, p):
-    """Takes the value v of the writer p. Returns True if the write has committed, HELD if it has
+    """Accepts the value v of the writer p. Returns True if the write has committed, HELD if it has
     committed and an extended read holds p, or False if it must wait."""
     x = self.direct()
     if x is not None:

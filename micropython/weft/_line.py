@@ -98,7 +98,7 @@ class Line:
         self.kept.append(data)
 
     def input(self, data, now):
-        """Takes bytes that came off the line; returns the bytes of the session in them."""
+        """Receives bytes from the line; returns the bytes of the session in them."""
         got = bytearray()
         at = 0
         while True:
@@ -151,7 +151,7 @@ class Line:
         if a == 0 or a == self.mine:
             return
         if self.linked:
-            # The peer may even have restarted with the same token.
+            # The peer might even have restarted with the same token.
             if a != self.theirs or (self.knows_me and not b):
                 self.lost = "it has started anew"
             else:

@@ -134,7 +134,7 @@ class Thread(_proc.Process):
         self.on_this_thread(1)
 
     def on_this_thread(self, own=0):
-        """Runs the function on this thread, and tells the group. `own` is 1 if the thread was
+        """Runs the function on this thread, and notifies the group. `own` is 1 if the thread was
         started for this process."""
         global running, threads
         me = get_ident()
@@ -150,7 +150,7 @@ class Thread(_proc.Process):
             error = e
         self.args, self.kw = (), self.NO_NAMES
         with lock:
-            threads -= own  # before the group is notified: then the next network may begin at once
+            threads -= own  # before the group is notified, since the next network can begin then
             _proc.finish(self, value, error)
             if before is None:
                 del here[me]
@@ -167,13 +167,13 @@ class Thread(_proc.Process):
         self.poke()
         return core.ONCE  # the thread of the process waits at its own lock
 
-    # The natmod resumes by __next__ if it can. Without this method __getattr__ would raise.
+    # The natmod resumes with __next__ if it can. Without this method __getattr__ would raise.
     def __next__(self):
         return self.send(None)
 
     def wake(self):
         """Marks the process as woken; it goes on once it is poked. Call `poke` without the lock if
-        possible, because the woken thread takes the lock first."""
+        possible, because the woken thread acquires the lock first."""
         global running
         running += 1
         self.woken = True
@@ -187,12 +187,12 @@ class Thread(_proc.Process):
         if sem.locked():  # otherwise the process was poked before, and has not noticed yet
             try:
                 sem.release()
-            except RuntimeError:  # two threads poked it at the same moment
+            except RuntimeError:  # two threads poked the process at the same moment
                 pass
 
     def ask(self, by=None):
         super().ask(by)
-        if self.woken:  # the thread that woke it may have been interrupted before it poked
+        if self.woken:  # the waking thread might have been interrupted before it poked
             self.poke()
 
     cancel = locked(lambda self: self.ask())
@@ -276,7 +276,7 @@ def wait(p):
                 else:
                     asleep(p.sem.acquire)
             break
-        except BaseException as e:  # Ctrl-C cancels the process; a second one ends the wait at once
+        except BaseException as e:  # Ctrl-C cancels the process; a second one ends the wait
             if stop is not None:
                 running += 1
                 break
@@ -311,7 +311,7 @@ def lead(p):
             flush()
     finally:
         leader = None
-        for x in _proc._all:  # another process may lead now
+        for x in _proc._all:  # another process might lead now
             if x is not p and not x.woken and x.k.at is not None:
                 x.poke()
                 break

@@ -27,7 +27,7 @@ class NoResult(WeftError):
     def of(x):
         n, e = NoResult(), x.error
         n.process, n.how = x.path, how_of(e)
-        # The text is not made by str(), which may run user code.
+        # The text is not made by str(), which can run user code.
         n.reason = e.args[0] if e.args and isinstance(e.args[0], str) else n.how
         if n.how == "failed":
             n.reason = "%s: %s" % (type(e).__name__, n.reason)

@@ -156,13 +156,13 @@ def Buf(k, n):
 
 AT_ONCE = 1000  # the limit on operations of a process in a row that complete at once
 _who = None  # the process that did the last such operation
-_left = 0  # how many more such operations it may do
+_left = 0  # how many more such operations that process may do
 
 
 def at_once(p):
-    """Counts an operation of p that completed at once, for which no other process waited. Returns
-    True if p has completed too many such operations in a row, so that other processes must run
-    first (7.7)."""
+    """Counts an operation of p that completed immediately, for which no other process waited.
+    Returns True if p has completed too many such operations in a row, so that other processes must
+    run first (7.7)."""
     global _who, _left
     if _who is not p:
         _who, _left = p, AT_ONCE

@@ -30,7 +30,7 @@ class Process:
     """A process: the function `fn` with its arguments. `fn` returns a coroutine or generator."""
 
     limits = ()  # the limits that the process is in, the outermost first (_limits)
-    by = None  # if `asked`: the limit that cancelled it; None if the request is from elsewhere
+    by = None  # if `asked`: the limit that cancelled the process; None: another request did
     flight = None  # the last Cancelled that was thrown to the process while it was in a limit
     watchers = ()  # the Nodes of selects that wait for its end
     watching = ()  # the processes that watch its end; None stands for ordinary code
@@ -60,7 +60,7 @@ class Process:
     # The attributes that __getattr__ handles are not properties, because with a property in a class
     # MicroPython searches the class at every store to a field, and a process costs twice as much.
     def __getattr__(self, what):
-        if what == "done":  # not a field: at the end of a process there may be no memory for one
+        if what == "done":  # not a field: at the end of a process there might be no memory for one
             return self.ends == ()
         if what == "name":
             return self.given or name_of(self.fn)
@@ -153,7 +153,7 @@ class Process:
         self.asked = True
         if p is None:
             return
-        if core.cur() is p or p.at is None:  # it runs, so a Cancelled in flight has been raised
+        if core.cur() is p or p.at is None:  # p runs, so a Cancelled in flight has been raised
             p.at = REQ
             return
         at = p.at
@@ -178,7 +178,7 @@ class Process:
 
 
 def _unlink(end, out, p):
-    """Takes a waiting process out of its channel's queue. The channel is that of `end.channel`,
+    """Removes a waiting process from its channel's queue. The channel is that of `end.channel`,
     which exists even if the end has since been closed."""
     return end.channel.unlink(out, p)
 
@@ -265,7 +265,7 @@ def finish(proc, value, error):
 
 
 def quiet(error):
-    """Returns whether `error` is no failure: a cancellation, or the end of a channel that an
+    """Returns whether `error` is not a failure: a cancellation, or the end of a channel that an
     operation met (3.5, 6.1).
     """
     return isinstance(error, Cancelled) or (
@@ -515,7 +515,7 @@ def abandon():
         core.loop(0)
         if _all:
             report().drop()
-    finally:  # Ctrl-C may come once more, or there is no memory
+    finally:  # Ctrl-C might come once more, or there is no memory
         if core.time:
             core.time.leave()
         if _chan.ours is not None:

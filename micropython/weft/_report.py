@@ -108,7 +108,7 @@ def gone(_):
 
 
 def drop():
-    """Drops the processes that are left over: takes them out of their queues, and releases their
+    """Drops the processes that are left over: removes them from their queues, and releases their
     ends."""
     for x in _all:
         x.ask()

@@ -82,7 +82,7 @@ def begin(clock):
         raise BadUse('clock is "steady" or "virtual", not %r' % (clock,))
     virtual, _vt, _ticking = clock == "virtual", 0, False
     _timers.clear()
-    while _sources:  # sources of abandoned io calls may remain
+    while _sources:  # sources of abandoned io calls can remain
         s = _sources.pop()
         if _poller is not None:
             try:

@@ -317,7 +317,7 @@ class _Core1(IOBase):
         return _proc.process(self.network)(processes).named("core1")
 
     def sleep_ms(self, n):
-        """Sleeps for n milliseconds; a process of core 1 yields what this returns."""
+        """Sleeps for n milliseconds; a process of core 1 yields what sleep_ms returns."""
         p = core1_.cur()
         if p is None or not _on_core1():
             raise BadUse("core1.sleep_ms is for processes on core 1")
@@ -452,7 +452,7 @@ class _Core1(IOBase):
         return some
 
     def did(self):
-        """Informs core 1 that core 0 has changed something that core 1 may have to see."""
+        """Informs core 1 that core 0 has changed something that core 1 might have to see."""
         self.steps += 1
         _wake()
         if self.asleep:
@@ -575,7 +575,7 @@ def _place(at):
 
 core1 = _Core1()
 
-# Core 0 calls these for core 1, which waits. They are no methods: a bound method takes memory.
+# Core 0 calls these functions for core 1, which waits. A bound method would need memory.
 
 
 def _heed(*_):

@@ -47,7 +47,7 @@ VERSION = ".".join(map(str, numbers_of_version()))
 
 
 def plain_signals() -> None:
-    """Resets signals in a child before exec: a shell may ignore Ctrl-C for background programs,
+    """Resets signals in a child before exec: a shell can ignore Ctrl-C for background programs,
     nohup ignores SIGHUP, and children inherit that.
     """
     for number in (signal.SIGINT, signal.SIGHUP):

@@ -60,7 +60,7 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "way",
     [
-        # The builds of cpp/tests and of net/tests take the sources in this way too.
+        # The builds of cpp/tests and of net/tests use the sources in this way too.
         pytest.param("add_subdirectory", marks=pytest.mark.soak),
         pytest.param("fetch_content", marks=pytest.mark.soak),
         pytest.param("add_subdirectory compiled shared", marks=pytest.mark.soak),

@@ -74,7 +74,7 @@ def test_a_block_that_goes_wrong_is_shown(page: Path, block: str, message: str) 
         ("...\nc", True),
         ("a\n...", True),
         ("a\n...\nb\nc", True),  # `...` stands for no line at all
-        ("a  \nb\nc\n\n", True),  # except for blanks at the ends
+        ("a  \nb\nc\n\n", True),  # blanks at the ends do not count
         ("a\nb", False),
         ("b\nc", False),
         ("a\n...\nd", False),

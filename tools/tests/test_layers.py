@@ -432,7 +432,7 @@ def test_a_folder_says_what_is_in_it_and_does_nothing_else() -> None:
 
 
 def rooms() -> dict[str, set[str]]:
-    """Returns, for each room of the table, the rooms on which it stands."""
+    """Returns, for each room of the table, the rooms on which that room stands."""
     found = {}
     for line in TEXT.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

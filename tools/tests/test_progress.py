@@ -44,7 +44,7 @@ def run_stuck(
     path: Path, program: str, wanted: Callable[[list[object], list[str]], bool]
 ) -> tuple[list[object], list[str]]:
     """Returns the result of run() for a program that hangs. If the result with a short limit is not
-    `wanted`, returns the result with a long limit: a busy machine may take longer than the short
+    `wanted`, returns the result with a long limit: a busy machine can take longer than the short
     limit to start the program.
     """
     for still in (4, 40):
@@ -128,7 +128,7 @@ def test_what_is_no_test_may_be_silent(tmp_path: Path) -> None:
 
 def test_a_test_that_says_again_that_it_is_under_way_is_no_hang(tmp_path: Path) -> None:
     """The test is under way for one and a half times the limit. On a busy machine more time
-    than the short limit may pass between two signs.
+    than the short limit can pass between two signs.
     """
     for still in (3, 30):
         program = (

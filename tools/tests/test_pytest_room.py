@@ -216,7 +216,7 @@ def test_what_had_passed_counts_where_a_test_hangs(tmp_path: Path) -> None:
         "def test_never(): pass\n"  # this test is claimed with the one that hangs, and lost
     )
     (tmp_path / "test_b.py").write_text("def test_it(): pass\n")
-    for seconds in (1, 30):  # on a busy machine any test may take longer than 1 s
+    for seconds in (1, 30):  # on a busy machine any test can take longer than 1 s
         output = pytest_room_output(tmp_path, "2", "-o", f"faulthandler_timeout={seconds}")
         if last_line(output) == "3 passed, 1 failed":
             break
@@ -272,5 +272,5 @@ def test_each_test_is_told_as_it_begins_and_ends(tmp_path: Path, lanes: str) -> 
         ("test_it", "1 0"),
     ):
         mine = [" ".join(words[:-1]) for words in lines if words[-1] == name]
-        runs = 2 if name == "test_bad" and lanes == "2" else 1  # in lanes it is run once more
+        runs = 2 if name == "test_bad" and lanes == "2" else 1  # in lanes the test is run once more
         assert mine == runs * ["begin", f"end {counts}"], name

@@ -31,12 +31,12 @@ export const short = (text, most) =>
 export const pressure = ({ reading, writing }) =>
   Math.max(reading, writing) < 0.15 ? 'flows' : writing > reading ? 'full' : 'empty';
 
-/** The speed of a line, of 0 to 6. @param {number | null} rate */
+/** The speed of a line, from 0 to 6. @param {number | null} rate */
 const speed = (rate) => Math.min(Math.log10(1 + (rate ?? 0)), 6);
 /** @param {number | null} rate */
 const thick = (rate) => 1.4 + speed(rate) * 1.25;
 
-/** The parts of a bar: [state, from, to] of 0 to 1. @param {Shares} shares */
+/** The parts of a bar: [state, from, to] from 0 to 1. @param {Shares} shares */
 export function parts(shares) {
   let from = 0;
   return STATES.filter((state) => shares[state]).map((state) => {
@@ -70,7 +70,7 @@ export class Picture {
     });
     this.svg.call(this.zoom).on('dblclick.zoom', null);
     this.svg.on('click', (event) => event.target === svg && choose(null));
-    this.moved = false; // whether the user has moved the picture, which then is no longer fitted
+    this.moved = false; // true if the user has moved the picture, which is then no longer fitted
     this.shape = '';
     /** @type {ReturnType<typeof place> | null} */
     this.places = null;

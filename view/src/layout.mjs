@@ -64,7 +64,8 @@ export function place(drawing) {
     });
   }
   for (const { id } of frames_) frames.set(id, rectangle(graph.node(id)));
-  // The inner frames follow the outer ones. An outer frame gets room for its own title.
+  // frames_ has an outer frame before its inner ones, so the loop goes backwards. An outer frame
+  // gets room for its own title.
   for (const { id, up } of frames_.reverse()) {
     const [inner, outer] = [frames.get(id), frames.get(up)];
     if (inner && outer) enclose(outer, inner);

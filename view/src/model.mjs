@@ -105,7 +105,7 @@ export function names(processes) {
   const at = (path, host) => {
     const found = known.get(path);
     if (found) return found;
-    const begin = host ? hostId(host).length : 0; // a host's name may have a slash in it
+    const begin = host ? hostId(host).length : 0; // a host's name can contain a slash
     const cut = path.lastIndexOf('/');
     const label = path.slice(Math.max(cut + 1, begin));
     let up = cut < begin ? above(host) : at(path.slice(0, cut), host);
@@ -354,7 +354,7 @@ export function drawing(look, chosen, before = new Set()) {
   walk(root, []);
   for (const host of look.hosts) {
     if (frames.has(hostId(host.name)) || boxes.has(hostId(host.name))) continue;
-    if (root.below.some((one) => one.id === hostId(host.name))) continue; // it is in a box of many
+    if (root.below.some((one) => one.id === hostId(host.name))) continue; // it is in a "more" box
     const made = box(hostId(host.name), 'host', host.name, [], '');
     made.text = hostSays(host);
     boxes.set(made.id, made);
@@ -586,7 +586,7 @@ export function knots(look) {
   return new Set(knot.map(key));
 }
 
-/** Returns the sentence about the knot, which stands above the verdict. @param {Look} look */
+/** Returns the sentence about the knot, which is shown above the verdict. @param {Look} look */
 export function knotSentence(look) {
   const knot = knots(look);
   if (!look.stuck.length) return '';

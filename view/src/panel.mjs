@@ -63,7 +63,7 @@ function facts(rows) {
   return list;
 }
 
-/** A line over the last minute. @param {(number | null)[]} values @param {string} what */
+/** Draws the last minute as a line. @param {(number | null)[]} values @param {string} what */
 function sparkline(values, what) {
   const known = values.filter((v) => v !== null);
   if (known.length < 2) return null;
@@ -98,7 +98,7 @@ export class Panel {
   constructor(element, does) {
     this.element = element;
     this.does = does;
-    this.pressed = false; // while the pointer is down, elements stay, or the click would be lost
+    this.pressed = false; // true while the pointer is down; show() then keeps the elements
     element.addEventListener('pointerdown', () => (this.pressed = true));
     addEventListener('pointerup', () => (this.pressed = false));
   }
@@ -164,7 +164,7 @@ export class Panel {
     ];
   }
 
-  /** A host without a process. @param {Box} box @param {Look} look */
+  /** Returns the facts about a host without a process. @param {Box} box @param {Look} look */
   host(box, look) {
     const host = look.hosts.find((one) => one.name === box.label);
     return [

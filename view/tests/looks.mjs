@@ -1,4 +1,4 @@
-// Looks for the tests, as `weft view` sends them.
+// The looks for the tests, in the form in which `weft view` sends a look.
 
 /** @import { Channel, Look, Process } from '../src/types.d.ts' */
 

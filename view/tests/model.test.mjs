@@ -68,7 +68,7 @@ test('three of one name are not folded; what is opened has its members, and a fr
     [['worker[0..4]', 'main/worker[*]']],
   );
   const line = [...drawn.lines.values()].find((l) => l.to === 'main/sink');
-  // There is one line to the grid, and none to each of its boxes.
+  // One line leads from the grid, and none from its boxes.
   assert.deepEqual([line?.from, line?.bundle.label], ['main/worker[*]', 'out']);
   const hub = [...draw(farm(3)).boxes.values()].find((b) => b.kind === 'hub');
   assert.deepEqual(
@@ -123,7 +123,7 @@ test('groups open while there is room, and stay as the user wants them', () => {
   assert.ok(boxes(groups(30), { 'main/g0x': true }).includes('main/g0x/b'));
   const before = draw(groups(8)).opened;
   assert.ok(before.size > 2);
-  assert.deepEqual(drawing(groups(9), new Map(), before).opened, before); // nothing folds by itself
+  assert.deepEqual(drawing(groups(9), new Map(), before).opened, before); // no group folds
 });
 
 test('a group that only waits, and has given its ends away, has no box of its own', () => {

@@ -157,8 +157,9 @@ def many():
 
 
 def hosts():
-    """Two hosts of a network with a line between them, and one that runs nothing. Prints where the
-    server and the keys are. "leave" on stdin ends the second host; the end of stdin ends all.
+    """Runs a network with a channel between two of its hosts, and a third host that runs nothing.
+    Prints where the server and the keys are. "leave" on stdin ends the second host; the end of
+    stdin ends all.
     """
     here = Path(__file__).resolve().parent
     os.environ["WEFT_NATS_SERVER"] = str(here.parent.parent / ".build/net/bin/nats-server")
@@ -193,7 +194,7 @@ def hosts():
         )
 
         def runs():
-            with contextlib.suppress(BaseException):  # the second host leaves
+            with contextlib.suppress(BaseException):  # the second host leaves the network meanwhile
                 Parallel(
                     source.on("threads")(lines.writer()),
                     programs.stage.on(network.host("gpu1"))(lines.reader(), checked.writer()),

@@ -22,7 +22,7 @@ using std::string;
 using std::vector;
 using namespace std::chrono_literals;
 
-// The paper's listings loop for ever. In these tests the last reader stops the other processes by
+// The paper's listings loop forever. In these tests the last reader stops the other processes by
 // poison.
 template <class T>
 using chan = one2one_chan<T, true>;
@@ -33,7 +33,7 @@ void first(chan_in<int, true> in, std::size_t n, vector<int>* into) {
 }
 const vector<int> naturals{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 
-// Each process forwards the poison that it meets, as C++CSP programs do.
+// Each process forwards the poison that ends one of its operations, as C++CSP programs do.
 template <class F, class... C>
 auto forwarding(F f, C... c) {
   return [=] {
@@ -145,7 +145,7 @@ TEST_CASE("csp, Listings 14, 18: channels become ends; CommsTime of process obje
   };
   one2one_chan<unsigned long long> a, b, c, d;
   vector<unsigned long long> got;
-  // The consumer ends and the other processes wait for ever: Weft reports the deadlock, where
+  // The consumer ends and the other processes wait forever: Weft reports the deadlock, where
   // C++CSP hangs.
   const par network{csp::plugnplay::prefix<unsigned long long>(0, c, a),
                     csp::plugnplay::delta<unsigned long long>(a, {b, d}),
@@ -311,7 +311,7 @@ TEST_CASE("csp, Listing 20: timer, and as a guard") {
     CHECK(alarm.get_alarm() > t());
     alt a{never.in(), alarm};
     CHECK(a() == 1);
-    CHECK(a() == 1);  // the time has passed, so the alarm is ready at once
+    CHECK(a() == 1);  // the time has passed, so the alarm is ready immediately
   }}();
 }
 

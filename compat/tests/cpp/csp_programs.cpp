@@ -184,7 +184,8 @@ namespace {
 using number = unsigned long long;
 constexpr number kLast = 20;
 
-// A consumer that ends its network by poisoning its channel: the other processes meet the poison.
+// A consumer that ends its network by poisoning its channel: the poison then ends the other
+// processes.
 struct consumer : process {
   chan_in<number, true> in;
   vector<number>* got;
@@ -237,8 +238,8 @@ vector<number> first_numbers() {
   return r;
 }
 
-// CommsTime with process objects. The plug-and-play classes take channels that cannot be poisoned,
-// so the network ends by a deadlock once the consumer has ended.
+// CommsTime with process objects. The plug-and-play classes accept only channels that cannot be
+// poisoned, so the network ends by a deadlock once the consumer has ended.
 template <bool SEQUENTIAL>
 vector<number> commstime_of_objects() {
   one2one_chan<number> a, b, c, d;

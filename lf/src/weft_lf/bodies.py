@@ -88,7 +88,7 @@ class Bodies:
 
     @property
     def watched(self) -> bool:
-        """Whether the class has watchdogs; then it has a lock, which its reactions hold."""
+        """Whether the class has watchdogs. Such a class has a lock, which its reactions hold."""
         return bool(watchdogs_of(self.cls))
 
     def named(self) -> bool:
@@ -205,7 +205,7 @@ class Bodies:
         return f"static {returns} {cls.key}_method_{method.name}({', '.join(arguments)})"
 
     def handler(self, at: int, decl: tree.Watchdog, mode: str) -> list[str]:
-        """Returns the C function that is the handler of a watchdog. The handler's body may use
+        """Returns the C function that is the handler of a watchdog. The handler's body can use
         `self`, the watchdog, and the actions that the handler names."""
         refs = [tree.Ref(decl.name), *decl.effects]
         head = tree.Reaction("", refs, [], [], None, None, None, [], decl.span)
@@ -216,7 +216,7 @@ class Bodies:
 
     @functools.cached_property
     def varying_deadlines(self) -> list[tuple[int, Placed]]:
-        """Returns the reactions whose deadline differs between instances, or may change, with their
+        """Returns the reactions whose deadline differs between instances, or can change, with their
         numbers.
         """
         found = []
@@ -269,7 +269,7 @@ class Bodies:
             lines += [check] * bool(check)
             lines += [*names.lines, *code_lines(code), "}"]
             return lines
-        # The body may return early. Therefore the body becomes a function of its own, and its
+        # The body can return early. Therefore the body becomes a function of its own, and its
         # caller releases the tokens.
         kinds = [self.layout.type_of(p.type, self.cls) for p in tokens]
         given = "".join(

@@ -370,7 +370,7 @@ def _cmake(model: Model, root: Path, place: Path) -> CMake:
     config = model.program.config
 
     def included(files: list[tuple[str, Span]]) -> list[str]:
-        # Several files of a program may name one file: each file is included once.
+        # Several files of a program can name one file: each file is included once.
         sources = list(dict.fromkeys(find(text, span, root) for text, span in files))
         for found in sources:
             shutil.copy(found, place / found.name)

@@ -91,7 +91,7 @@ class Classes:
     def key(self, name: str, texts: tuple[str, ...]) -> str:
         plain = "_".join([name, *texts]).lower()
         base = key = re.sub(r"\W+", "_", plain).strip("_") or "reactor"
-        if key[0].isdigit():  # A main reactor has its file's name, which may begin with a digit.
+        if key[0].isdigit():  # A main reactor has its file's name, which can begin with a digit.
             base = key = f"reactor_{key}"
         count = 1
         while key in self.keys:

@@ -196,7 +196,7 @@ def _drop_output() -> None:
 
 
 def _replace_process(program: Path, arguments: Sequence[str]) -> int:
-    """Replaces this process by the program."""
+    """Replaces this process with the program."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()

@@ -243,7 +243,7 @@ class Wiring:
 
     def check_circles(self, instances: list[Instance]) -> None:
         """Checks that no undelayed connections form a circle. order.py does not find such a circle,
-        because it may contain no reaction."""
+        because it might contain no reaction."""
         ended: set[Channel] = set()
         for made in instances:
             for first in (c for port in made.ports.values() for c in port.channels):

@@ -180,7 +180,7 @@ class _Drawing:
         return ".".join(filter(None, (path, ref.container, ref.variable)))
 
     def end(self, made: Instance, path: str, ref: tree.Ref, mode: ModeOf | None) -> str:
-        """Returns the identifier of the thing that a reaction names, which may be a part of the
+        """Returns the identifier of the thing that a reaction names, which can be a part of the
         reaction's mode."""
         key = f"{mode.decl.name}/{ref.variable}" if mode else ""
         if not ref.container and key in {**made.timers, **made.actions, **made.watchdogs}:
@@ -217,7 +217,7 @@ def _without_forwards(reactions: Iterable[ReactionOf]) -> Iterable[ReactionOf]:
 
 
 def _ports(channel: Channel | None) -> list[str]:
-    """Returns the ports through which a value comes to `channel`, the driver's first."""
+    """Returns the ports through which a value reaches `channel`, the driver's first."""
     found: list[str] = []
     while channel is not None:
         found.append(port_id(channel.port))
@@ -260,7 +260,7 @@ def page(model: Model, loop: Loop | None = None) -> str:
 def draw_page(made: Model | Loop, output: Path) -> Path:
     """Writes the page of a program, or of the program of a causality loop, and returns its path."""
     if isinstance(made, Loop):
-        assert made.model is not None  # Only elaborate() raises it, always with a model.
+        assert made.model is not None  # Only elaborate() raises a Loop, always with a model.
         text = page(made.model, made)
     else:
         text = page(made)

@@ -126,7 +126,7 @@ class _Elaborator:
                 raise fail(span, text, f"at most {LIMIT}; lists of parameters that are lists grow")
 
     def items(self, value: Value) -> int:
-        """Returns the number of single values in `value`, which may be a list of lists and of
+        """Returns the number of single values in `value`, which can be a list of lists and of
         parameters that are lists.
         """
         expr = value.expr

@@ -194,7 +194,8 @@ class Emission:
         else:
             span = value.expr.span
             file = span.file.replace("\\", "\\\\").replace('"', '\\"')
-            # The code may be an initialiser, or a macro for one: C takes it only in a declaration.
+            # The code can be an initialiser, or a macro for one: C accepts an initialiser only in a
+            # declaration.
             own = kind is not None and (kind.array is not None or kind.stars)
             if text.startswith("{") and own and cls_param(made, name):
                 assert kind is not None

@@ -131,7 +131,7 @@ class Emitter(Emission):
             self.fills.put("weft_rx_names", self.layout.row[one], "", text)
 
     def levels(self) -> None:
-        """Writes the index of each level's first reaction. The reactions of one level may run in
+        """Writes the index of each level's first reaction. The reactions of one level can run in
         parallel; the delays are the last level."""
         begins = [
             r.order
@@ -336,7 +336,7 @@ class Emitter(Emission):
 
     def hold(self, delay: Delay, number: int, capacity: int) -> None:
         """Writes a delay for a static schedule: a ring of `capacity` values, a reaction that puts
-        values into the ring, and a reaction that takes them out."""
+        values into the ring, and a reaction that takes values out."""
         layout, fills = self.layout, self.fills
         kind = layout.port_type(delay.sinks[0])
         at = layout.delay_slot[delay]
@@ -364,7 +364,7 @@ class Emitter(Emission):
     def text(self, header: str = "") -> tuple[str, str]:
         """Returns the C file, and the header for the program's own C files, which is empty if the
         program has none. Preambles of reactors are in the header only if the C file includes the
-        header because it contains the functions of reactions. Otherwise these preambles may define
+        header because it contains the functions of reactions. Otherwise these preambles can define
         objects that must exist only once."""
         self.fill()
         static = self.fills.count <= STATIC

@@ -95,7 +95,7 @@ def asked(made: Instance) -> Instance | str | None:
 
 
 def shared(model: Model) -> str:
-    """Describes one thing that the reactors may share besides their ports. The text is empty if
+    """Describes one thing that the reactors can share besides their ports. The text is empty if
     they share nothing else."""
     config = model.program.config
     if config.files or config.cmake_include:
@@ -127,8 +127,8 @@ def shared(model: Model) -> str:
 
 
 def has_objects(text: str) -> bool:
-    """Returns whether C text at file level may define objects: whether the text contains more than
-    types, macros, known headers, and functions without static objects.
+    """Returns whether C text at file level might define objects: whether the text contains more
+    than types, macros, known headers, and functions without static objects.
     """
     text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
     for line in re.findall(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", text, re.M):

@@ -213,7 +213,7 @@ class Layout:
 
     def address(self, channel: Channel) -> tuple[str, tuple[int, ...]]:
         """Returns the C address of a channel's port: a template, and the numbers that fill its {}.
-        The port is of the channel's own type, which a connection may change.
+        The port is of the channel's own type, which a connection can change.
         """
         at = driver(channel)
         kind, wanted = self.port_type(at), self.port_type(channel)
@@ -277,7 +277,7 @@ class Layout:
 
     def holder(self, channel: Channel) -> Channel | Delay:
         """Returns the channel or delay that holds the value that `channel` shows. A channel holds
-        it if reactions write the channel; a delay may have several sinks.
+        the value if reactions write the channel; a delay can have several sinks.
         """
         at = driver(channel)
         return self.delayed[at][0] if at in self.delayed else at

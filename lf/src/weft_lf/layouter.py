@@ -116,7 +116,7 @@ def _between(first: Token, gap: str, second: Token) -> str:
 
 def _comment(text: str, indent: str) -> str:
     """Returns a comment without white space at the ends of its lines. If all further lines of a
-    block comment begin with a star, these stars stand below the first star.
+    block comment begin with a star, these stars are put below the first star.
     """
     head, *rest = (line.rstrip() for line in text.split("\n"))
     stars = text.startswith("/*") and all(r.lstrip().startswith("*") for r in rest)
@@ -124,7 +124,7 @@ def _comment(text: str, indent: str) -> str:
 
 
 def _code(text: str, level: int) -> str:
-    """Returns a code block whose end stands at `level`, and whose contents stand one step deeper.
+    """Returns a code block whose end is at `level`, and whose contents are one step deeper.
 
     A block with a line that ends in a backslash is returned as it is.
     """
@@ -135,7 +135,7 @@ def _code(text: str, level: int) -> str:
     alone = last.strip() == "=}"
     own = [r for r in [*rest, *([] if alone else [last])] if r and not r.startswith("#")]
     spaces = [r[: len(r) - len(r.lstrip())] for r in own]
-    # The common beginning of the first and the last in sorted order is that of all.
+    # All lines begin with what the first and the last of them in sorted order have in common.
     ends = zip(min(spaces, default=""), max(spaces, default=""), strict=False)
     common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
     indent = STEP * (level + 1)
@@ -149,7 +149,7 @@ def _code(text: str, level: int) -> str:
 
 def _meaning(found: Any) -> Any:
     """Returns the meaning of a tree: without places in the file, and without the white space that
-    may change."""
+    can change."""
     if isinstance(found, list | tuple):
         return [_meaning(one) for one in found if not isinstance(one, Span)]
     if not dataclasses.is_dataclass(found) or isinstance(found, type):

@@ -166,7 +166,7 @@ class ReactionOf:
     mode: ModeOf | None
     triggers: list[Trigger] = field(default_factory=list)
     reads: list[Channel] = field(default_factory=list)  # triggers that are channels, and sources
-    sources: list[Trigger] = field(default_factory=list)  # read, but not triggers
+    sources: list[Trigger] = field(default_factory=list)  # what is read without being a trigger
     writes: list[Channel] = field(default_factory=list)
     schedules: list[ActionOf] = field(default_factory=list)
     moves: list[tuple[ModeOf, str]] = field(default_factory=list)  # mode, "reset" or "history"

@@ -396,7 +396,7 @@ class Oracle:
 
     def expire(self) -> None:
         """Runs the handlers of the watchdogs that expire now (R25). The events that they schedule
-        may be due at this very tag."""
+        can be due at this very tag."""
         for event in [e for e in self.queue if e.tag <= self.now]:
             if isinstance(event.what, WatchdogOf):
                 dog = event.what
@@ -408,7 +408,7 @@ class Oracle:
                 self.handling = False
 
     def watch(self, dog: WatchdogOf, extra: int) -> None:
-        """Starts a watchdog, which may be started already (R25)."""
+        """Starts a watchdog, which might already be started (R25)."""
         self.unwatch(dog)
         time = self.now[0] + dog.timeout + extra
         self.put(Event((time, 0) if time > self.now[0] else self.after(0), dog))
@@ -473,7 +473,7 @@ class Oracle:
                 tag = (self.last[action] + spacing, 0)
         event = Event(tag, action, value)
         self.last[action], self.newest[action] = tag[0], event
-        self.put(event)  # After an update, the event's tag may already have an event of the action.
+        self.put(event)  # After an update, the event's tag can already have an event of the action.
         return 1
 
     def request_stop(self) -> None:

@@ -259,7 +259,7 @@ def symbols(loaded: Loaded) -> list[tuple[Named, list[Named]]]:
 
 
 def imported(loaded: Loaded, at: Place) -> Span | None:
-    """Returns the beginning of the imported file, if the place is its name in an import."""
+    """Returns the beginning of the imported file, if the place is the file's name in an import."""
     for one in loaded.tree.imports:
         if one.span.line == at.span.line and not one.package:
             path = Path(loaded.tree.path).parent / one.uri

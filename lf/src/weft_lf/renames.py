@@ -121,7 +121,7 @@ class _File:
             yield Found(target, span.line, span.column)
 
     def word_behind(self, target: Target | None, span: Span, before: str) -> Iterator[Found]:
-        """Yields the first place of the word behind the pattern `before`, from the span on."""
+        """Yields the first place of the word after the pattern `before`, from the span on."""
         rest = self.line_at(span)
         found = re.search(rf"{before}({re.escape(self.word)})\b", rest)
         if found and target is not None and target.name == self.word:
@@ -240,7 +240,8 @@ class _File:
             yield (line, column + (1 if rows else code.span.column)), before.rstrip()
 
     def body(self, own: _Reactor, code: tree.Code | None, seen: set[str]) -> Iterator[Found]:
-        """Yields the places in a body that may use the ports, actions, reactors and modes `seen`."""
+        """Yields the places in a body that might use the ports, actions, reactors and modes
+        `seen`."""
         for at, before in self.words(code) if code is not None else []:
             target: Target | None = None
             container = re.search(r"(\w+)\s*(?:\[[^\]]*\])?\s*(\.|->)$", before)

@@ -46,7 +46,7 @@ class Schedule:
 
     slots: list[Slot]
     loop: int  # the index of the slot that follows the last one
-    rings: dict[Delay, int] = field(default_factory=dict)  # the limit on waiting values
+    rings: dict[Delay, int] = field(default_factory=dict)  # delay → the limit on waiting values
 
 
 def known(model: Model, layout: Layout) -> bool:
@@ -62,7 +62,7 @@ def known(model: Model, layout: Layout) -> bool:
 
 
 class _Play:
-    """Simulates tag by tag which reactions may run. Records the times of slots and the times at
+    """Simulates tag by tag which reactions can run. Records the times of slots and the times at
     which values are sent. `layout` must have been made with holds=True if there are delays."""
 
     def __init__(self, model: Model, layout: Layout, tick: Tick) -> None:
@@ -71,7 +71,7 @@ class _Play:
         self.sent: dict[Delay, list[int]] = {delay: [] for delay in model.delays}  # → times
         self.interval = {delay: in_ticks(delay.interval, tick) for delay in model.delays}
         self.sends = {layout.number[delay]: delay for delay in model.delays}
-        self.next: dict[int, set[int]] = {}  # reaction → the reactions that it may trigger
+        self.next: dict[int, set[int]] = {}  # reaction → the reactions that it can trigger
         for one in model.reactions:
             into = self.next.setdefault(layout.number[one], set())
             for channel in one.writes:
@@ -116,7 +116,7 @@ class _Play:
 
     def tag(self, time: int, first: set[int]) -> None:
         """Plays one tag, of a slot or of startup: the reactions `first` run, and all reactions that
-        they may trigger."""
+        they can trigger."""
         done, todo = set(first), list(first)
         while todo:
             fresh = self.next.get(todo.pop(), set()) - done
@@ -131,7 +131,7 @@ class _Play:
             self.at.setdefault(due, set()).add(self.layout.arrival[delay])
 
     def pending(self, now: int) -> frozenset[tuple[int, Delay]]:
-        """Returns the values that may be in a ring just before `now`: (ticks until the value is
+        """Returns the values that can be in a ring just before `now`: (ticks until the value is
         due, its delay) for each value.
         """
         return frozenset(

@@ -378,7 +378,7 @@ class Server:
 
     def on_textDocument_rename(self, given: Message) -> Message:
         """Returns the edits by which the name at a place becomes another, in all files of the
-        project. A rename that would make an error, or that may miss a place, is refused."""
+        project. A rename that would make an error, or that might miss a place, is refused."""
         asked, new = self.asked(given), given["newName"]
         if asked is None:
             raise Refused("the file has errors; mend these first")
@@ -510,7 +510,7 @@ def read(stream: BinaryIO) -> Message | None:
 
 
 def parsed(body: bytes) -> Message:
-    """Returns the message in the body. Raises Unreadable."""
+    """Returns the message in the body. Raises Unreadable if there is none."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -529,8 +529,8 @@ def write(stream: BinaryIO, message: Message) -> None:
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> int:
-    """Serves one client until it says "exit" or its stream ends. Returns the exit status: 0 if the
-    client has asked for a shutdown before that, otherwise 1.
+    """Serves one client until the client sends "exit" or its stream ends. Returns the exit status:
+    0 if the client has asked for a shutdown before that, otherwise 1.
     """
     waiting: queue.Queue[Message | Unreadable | None] = queue.Queue()
 

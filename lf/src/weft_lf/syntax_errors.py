@@ -110,7 +110,7 @@ class _Part:
 
     begin: int
     end: int
-    depth: int  # how many bodies of reactors and modes are open around it
+    depth: int  # how many bodies of reactors and modes are open around the part
     head: bool = False
 
 

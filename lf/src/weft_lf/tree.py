@@ -23,8 +23,8 @@ class Code:
 
 @dataclass
 class Literal:
-    """A literal. `kind` is string, char, float, int or bool; `text` is the literal as it stands in
-    the file."""
+    """A literal. `kind` is string, char, float, int or bool; `text` is the literal as it is written
+    in the file."""
 
     kind: str
     text: str

@@ -76,7 +76,7 @@ class Play:
         self.records.append({"e": "stat", "dropped": [c.stats().dropped for c in self.channels]})
 
     def pid_of(self, error):
-        for e, pid in reversed(self.failed):  # the outermost error that the process left
+        for e, pid in reversed(self.failed):  # the outermost process that the error has left
             if e is error:
                 return pid
         return None

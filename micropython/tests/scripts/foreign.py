@@ -1,5 +1,5 @@
 # In a plain run there is no loop that serves asyncio's awaitables: a process that awaits such an
-# object gets an error, and may go on. An earlier version let the C code of asyncio's queues write
+# object gets an error, and can go on. An earlier version let the C code of asyncio's queues write
 # through None.
 import asyncio
 

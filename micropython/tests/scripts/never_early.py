@@ -1,4 +1,4 @@
-# A timer is never early (rule 8.5), wherever within a millisecond of the clock it is set. It may be
+# A timer is never early (rule 8.5), wherever within a millisecond of the clock it is set. It can be
 # late.
 from time import ticks_diff, ticks_us
 

@@ -1,5 +1,5 @@
 # Without a GIL a thread that looks up a field while another thread adds a field to the same object
-# may not find it. So processes and channels of threads have all their fields from the beginning,
+# might not find it. So processes and channels of threads have all their fields from the beginning,
 # and objects that grow are read under the lock (rules 7.8, 10.5, 12).
 from weft import _machine, threads
 from weft.threads import (

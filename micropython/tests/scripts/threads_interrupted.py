@@ -1,6 +1,6 @@
 # Ctrl-C in threads is raised in the main program's thread. The first one cancels all processes and
 # is raised when they have ended (rule 6.7, as far as MicroPython goes). Then the lock is free, and
-# no process is left in a channel's waiting queue. A second Ctrl-C ends the run at once.
+# no process is left in a channel's waiting queue. A second Ctrl-C ends the run immediately.
 from weft import _machine, threads
 from weft.threads import Cancelled, Channel, process, run, sleep
 

@@ -62,7 +62,7 @@ print("three inside:", run(inner()), len(ran) <= 1)
 # use it. An earlier version sometimes failed in this test.
 print("2000 networks:", all(two() == [None, 7] for _ in range(2000)))
 
-# For a moment after the thread on core 1 has ended, the port may report that core 1 is in use.
+# For a moment after the thread on core 1 has ended, the port might report that core 1 is in use.
 busy = [3]
 
 

@@ -23,8 +23,8 @@ _BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 _LIST = "'coroutines', 'threads', 'greenlets' or 'processes'"
 _chosen: str | None = None
 tell_of_another(os.path.dirname(__file__))  # noqa: PTH120
-# For a module of another distribution, _not_installed contains a stand-in that says how to install
-# that distribution. This folder is searched last, so an installed module is found first.
+# For a module of another distribution, the folder _not_installed contains a stand-in that says how
+# to install that distribution. That folder is searched last, so an installed module is found first.
 __path__.append(os.path.join(os.path.dirname(__file__), "_not_installed"))  # noqa: F405, PTH118, PTH120
 # Without the extension module, or if WEFT_PURE asks for it, weft._fallback fills this package.
 _pure = os.environ.get("WEFT_PURE", "") not in ("", "0")

@@ -36,7 +36,7 @@ def _wait() -> None:
     try:
         while _native._strangers_wanted():
             while (thread := _one()) is not None:
-                with contextlib.suppress(RuntimeError):  # the thread is still being started
+                with contextlib.suppress(RuntimeError):  # raised while the thread is being started
                     thread.join()
                 if thread.is_alive():
                     time.sleep(0.001)
@@ -52,7 +52,7 @@ def _wait() -> None:
 
 
 def watch() -> None:
-    """Starts a thread that waits. The extension module calls this when a run stands still because
-    of a foreign thread.
+    """Starts a thread that waits for foreign threads to end. The extension module calls watch()
+    when a run stands still because of a foreign thread.
     """
     threading.Thread(target=_wait, name="weft strangers", daemon=True).start()

@@ -66,7 +66,7 @@ def strangers() -> bool:
         return not set(threads) <= noted
     known = noted.union(threads)
     # Without a GIL, threads can only be counted. Recorded threads that lived before and after the
-    # count are counted too; a recorded thread that has ended is not.
+    # count are counted too; a recorded thread that has ended is not counted.
     before = {thread.ident for thread in threading.enumerate()}
     count = _thread._count() + 1  # _count() does not count the main thread
     after = {thread.ident for thread in threading.enumerate()}

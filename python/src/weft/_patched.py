@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["why_not"]
 
-# The modules of Python that Weft uses and that such a program replaces.
+# The modules of Python that Weft uses and that gevent or eventlet replaces.
 _USED = ("threading", "subprocess", "select", "socket", "os", "time", "queue", "signal")
 _NAMES_OF_EVENTLET = ("thread", "socket", "select", "os", "time")
 

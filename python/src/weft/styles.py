@@ -30,7 +30,7 @@ from typing import Any
 __all__ = ["Beside", "called", "compile_for", "is_for_any_backend"]
 
 # A program that imports one of these modules runs only as a coroutine program, since its `await`
-# may mean something else.
+# can mean something else.
 _OWN_STYLE = (
     "asyncio",
     "trio",

@@ -285,7 +285,7 @@ def _wait_for(child: subprocess.Popen[bytes], wake: _Wake) -> None:
 
 @process
 def _await_end(child: subprocess.Popen[bytes], gate: Writer[Any], wake: _Wake) -> None:
-    _wait_for(child, wake)  # once the child has ended, so does this process, and `gate` retires
+    _wait_for(child, wake)  # once the child has ended, this process ends too, and `gate` retires
 
 
 def _serve(

@@ -14,7 +14,7 @@
 const data = JSON.parse(document.getElementById('data').textContent);
 const FONT = 6.9; // the width of a character, in pixels
 const GAP = { x: 56, y: 14, edge: 16, title: 26, lane: 9 };
-const MANY = 80; // in a program with more parts the inner reactors begin folded
+const MANY = 80; // in a program with more parts the inner reactors are folded at first
 const nodes = new Map(); // identifier → reactor, part or port
 const parents = new Map(); // identifier → the reactor in which it is
 const folded = new Set();
@@ -131,7 +131,7 @@ function layout(reactor) {
       before.get(next).push(one);
     }
   }
-  // A box to which no edge leads stands directly before the boxes to which its edges lead.
+  // A box to which no edge leads is placed directly before the boxes to which its edges lead.
   for (const one of [...order].reverse())
     if (!before.get(one).length && after.get(one).length)
       one.column = Math.min(...after.get(one).map((next) => next.column)) - 1;
@@ -328,7 +328,7 @@ function draw() {
   places = new Map(made.inside.map((i) => [i.id, i]));
   places.set(data.root.id, { x: 0, y: 0, w: made.w, h: made.h });
   drawReactor(data.root, all);
-  // The order of two reactions of one reactor is drawn if it is a part of the loop.
+  // The order of two reactions of one reactor is drawn if that order is a part of the loop.
   for (const [from, to] of data.loop?.edges ?? [])
     if (loops.has(from) && loops.has(to))
       drawEdge({ from, to, kind: 'order', text: '', at: nodes.get(to).at }, all);
@@ -442,7 +442,7 @@ picture.addEventListener('keydown', (event) => {
   event.preventDefault();
 });
 document.addEventListener('keydown', (event) => event.key === 'Escape' && select(null));
-let held = null; // where the picture is held
+let held = null; // the point at which the picture is held while it is dragged, or null
 let dragged = false;
 picture.addEventListener('pointerdown', (event) => {
   held = { x: event.clientX - view.x, y: event.clientY - view.y };

@@ -19,8 +19,8 @@
 void lf_start_audio_loop(instant_t start_time);
 void lf_stop_audio_loop(void);
 /* Play a waveform, or a tick if it is NULL, `emphasis` times as loud, from `start_time` on. If that
- * time comes after the current buffer, the call waits for the next buffer. If the time has passed,
- * the waveform is played at once, and the call returns 1. */
+ * time is after the current buffer, the call waits for the next buffer. If the time has passed,
+ * the waveform is played immediately, and the call returns 1. */
 int lf_play_audio_waveform(lf_waveform_t* waveform, float emphasis, instant_t start_time);
 /* Add to a sample of the buffer that is being filled. Sums stop at the largest sample. */
 void add_to_sound(int index_offset, double value);

@@ -16,7 +16,7 @@ typedef struct {
 } audio_note;
 static struct {
   pthread_mutex_t lock;
-  pthread_cond_t moved; /* the next buffer has begun, or the loop has ended */
+  pthread_cond_t moved; /* signalled when the next buffer has begun, or the loop has ended */
   bool started, ending;
   pthread_t thread;
   instant_t begins; /* the logical time of the buffer's first sample */
@@ -31,7 +31,7 @@ void add_to_sound(int index_offset, double value) {
   sum = sum > MAX_AMPLITUDE ? MAX_AMPLITUDE : sum < -MAX_AMPLITUDE ? -MAX_AMPLITUDE : sum;
   audio.buffer[index_offset] = (int16_t)sum;
 }
-/* Add as much of a note as the buffer takes from sample `at` on, as the mean of its channels. */
+/* Add as much of a note as the buffer accepts from sample `at` on, as the mean of its channels. */
 static void audio_add(audio_note* note, int at) {
   const lf_waveform_t* wave = note->waveform;
   for (; wave && at < AUDIO_BUFFER_SIZE; at++) {

@@ -26,8 +26,8 @@ from weft._backends import unawaited as _unawaited
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-# In Python 3.12 and later a function sets the current task; in earlier versions it is set in a
-# dictionary.
+# In Python 3.12 and later, a function of asyncio sets the current task; in earlier versions the
+# current task is an entry of a dictionary.
 _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
 _tasks: Any = getattr(asyncio.tasks, "_current_tasks", None)
 _current_task = asyncio.current_task
@@ -68,7 +68,7 @@ def running_here() -> Any:
 
 def _lives(loop: Any, identity: int) -> bool:
     """Returns whether the task whose id() is `identity` has not ended. A task that the garbage
-    collector has freed counts as ended: asyncio lists it no more.
+    collector has freed counts as ended: asyncio no longer lists it.
     """
     return not loop.is_closed() and any(
         id(task) == identity and not task.done() for task in asyncio.all_tasks(loop)
@@ -76,7 +76,8 @@ def _lives(loop: Any, identity: int) -> bool:
 
 
 def _go_on(future: Any) -> None:
-    """Completes the future, so that the task that awaits it goes on. Any thread may call this."""
+    """Completes the future, so that the task that awaits it goes on. Any thread is allowed to call
+    this function."""
     loop = future.get_loop()
     if not loop.is_closed():
         loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
@@ -127,7 +128,8 @@ def _alone(loop: Any) -> bool | list[int] | None:
 
 # ------------------------------------------------------------------------------- cancellations owed
 
-# The dictionary is weak, since a loop may be closed before it has cancelled its tasks.
+# The dictionary refers to the tasks weakly, because a loop can be closed before it has cancelled
+# them.
 _owing: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()
 
 
@@ -138,7 +140,7 @@ def _wanted(task: Any) -> bool:
 
 def _owe() -> None:
     """Records that a cancellation is owed to the running task, whose operation had committed before
-    the cancellation came.
+    the cancellation arrived.
     """
     task = asyncio.current_task()
     if task is not None:
@@ -148,7 +150,7 @@ def _owe() -> None:
 
 
 def _no_longer_owed(task: Any) -> bool:
-    """Clears the cancellation that is owed to the task. Returns whether there was one."""
+    """Clears the cancellation that is owed to the task. Returns whether a cancellation was owed."""
     if task not in _owing:
         return False
     del _owing[task]
@@ -181,14 +183,15 @@ class _End(asyncio.Future):  # type: ignore[type-arg]
 
 
 def _interrupted(error: BaseException | None) -> TypeGuard[BaseException]:
-    """Returns whether a signal handler raised the exception, that is, whether it is no
-    cancellation.
+    """Returns whether a signal handler raised the exception, that is, whether the exception is not
+    a cancellation.
     """
     return error is not None and not _is(error, asyncio.CancelledError)
 
 
 def _is(error: BaseException | None, kind: type) -> bool:
-    """Does what isinstance() does, but does not read the `__class__` of an odd exception."""
+    """Does what isinstance() does, but does not read the exception's `__class__`, which can be a
+    property that runs code of the program."""
     return issubclass(type(error), kind)
 
 
@@ -210,19 +213,19 @@ class _Saying:
         self._before: Any = None
 
     def begin(self, loop: Any, wait: object) -> None:
-        """Records that a wait begins. The caller must call `end` even if this raises."""
+        """Records that a wait begins. The caller must call `end` even if `begin` raises."""
         if threading.current_thread() is not threading.main_thread():
             return
         self._waiting.add(wait)
         if len(self._waiting) == 1:
-            self._stop(None)  # removes the handler that an earlier wait may have left
+            self._stop(None)  # removes the handler that an earlier wait might have left
             self._start(loop)
 
     def _start(self, loop: Any) -> None:
         before = signal.getsignal(signal.SIGINT)
         runners = getattr(getattr(before, "func", None), "__name__", "") == "_on_sigint"
         if runners or before is signal.default_int_handler:
-            self._before = before  # set first: a Ctrl-C may come as soon as the handler is set
+            self._before = before  # before the handler, since a Ctrl-C can come once it is set
             self._set(self._say, loop)
 
     def end(self, loop: Any, wait: object) -> None:
@@ -232,7 +235,7 @@ class _Saying:
         if threading.current_thread() is threading.main_thread():
             self._stop_if_unused(loop)
         else:
-            with contextlib.suppress(RuntimeError):  # the loop is closed
+            with contextlib.suppress(RuntimeError):  # raised if the loop is closed
                 loop.call_soon_threadsafe(self._stop_if_unused, loop)
 
     def _stop_if_unused(self, loop: Any) -> None:
@@ -251,7 +254,7 @@ class _Saying:
         self._before = None
 
     def _set(self, handler: Any, loop: Any) -> None:
-        # raised if Python takes another thread for the main thread
+        # ValueError is raised if Python considers another thread the main thread.
         with contextlib.suppress(ValueError):
             signal.signal(signal.SIGINT, handler)
             if loop in _watches:
@@ -261,7 +264,7 @@ class _Saying:
 
     def _say(self, number: int, frame: Any) -> None:
         before, loop = self._before, asyncio._get_running_loop()
-        self._stop(loop)  # the processes are printed once
+        self._stop(loop)  # restores the earlier handler: the processes are printed only once
         if before is not None and self._waiting:
             _native._say_where()
         if before is None or loop is None:
@@ -316,7 +319,7 @@ async def _wait_for(
             raise
         except BaseException as error:  # a signal handler has raised the exception
             # The first such exception cancels the network, and is raised after the network has
-            # ended. A second one is raised at once.
+            # ended. A second such exception is raised immediately.
             if _interrupted(cancelled):
                 guest.abandon()
                 raise
@@ -359,7 +362,7 @@ async def parallel(*processes: Any) -> list[Any]:
     return results
 
 
-parallel.__name__ = parallel.__qualname__ = "Parallel"  # Python prints it if it is never awaited
+parallel.__name__ = parallel.__qualname__ = "Parallel"  # Python prints this if it is not awaited
 
 
 async def run(first: Any, others: tuple[Any, ...], virtual: bool) -> Any:
@@ -439,7 +442,7 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
         return f"<ProcessTask of {self._process!r}>"
 
     def _end(self, outcome: Any, failed: bool) -> None:
-        """Completes this future: the process has ended."""
+        """Completes this future, once the process has ended."""
         if self.done():
             return
         try:
@@ -538,8 +541,8 @@ class TaskLimit:
             self._timer = None
 
     def _look(self, at: float) -> None:
-        """Runs when the time `at` should have come. The loop's clock may be coarse, so the call may
-        be early.
+        """Runs when the time `at` should have been reached. The loop's clock can be coarse, so the
+        call can be too early.
         """
         left = at - _native.now()
         if left > 0:
@@ -552,13 +555,13 @@ class TaskLimit:
         if self._task.done():
             return
         if not hasattr(self._task, "uncancel") and _is_cancelled(self._task):
-            # in Python 3.10, another request that is under way would be taken for Weft's
+            # in Python 3.10, another request that is under way would be mistaken for Weft's
             return
         self._asked = True
         self._task.cancel(_EXPIRED)
 
     def _take_back(self, delivered: bool) -> bool:
-        """Takes Weft's request to cancel back. Returns whether the number of requests is no larger
+        """Withdraws Weft's request to cancel. Returns whether the number of requests is no larger
         than it was when the block was entered.
         """
         alone = not hasattr(self._task, "uncancel") or self._task.uncancel() <= self._requests

@@ -47,7 +47,7 @@ def Sequence(*processes: Any) -> Any:
 async def _sequence(*processes: Any) -> list[Any]:
     waiting = _native.in_turn(*processes)
     if not waiting:
-        await Parallel()  # this is an operation, in which other processes run (rule 7.7)
+        await Parallel()  # an operation, even if it is empty: other processes run (rule 7.7)
     results: list[Any] = []
     try:
         while waiting:

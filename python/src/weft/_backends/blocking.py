@@ -36,7 +36,7 @@ def Sequence(*processes: Any) -> list[Any]:
     _native.must_block("Sequence")
     waiting = _native.in_turn(*processes)
     if not waiting:
-        _native.parallel()  # this is an operation, in which other processes run (rule 7.7)
+        _native.parallel()  # an operation, even if it is empty: other processes run (rule 7.7)
     results: list[Any] = []
     try:
         while waiting:

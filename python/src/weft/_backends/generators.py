@@ -13,7 +13,7 @@ from weft import _native
 __all__ = ["close_at_once", "closing", "take"]
 
 _Generator = AsyncGeneratorType[Any, Any]
-_COROUTINE = 0  # the backend of a ProcessFunction
+_COROUTINE = 0  # the number of the coroutine backend in a ProcessFunction
 
 
 async def _close(generator: _Generator, _held: list[Any]) -> None:

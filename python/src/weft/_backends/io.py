@@ -29,21 +29,22 @@ from weft.errors import BadUse
 
 __all__ = ["IDLE", "LIMIT", "io", "workers"]
 
-LIMIT = 64  #: threads
-IDLE = 5.0  #: seconds
-PATIENCE = 0.05  #: seconds
+LIMIT = 64  #: the largest number of threads of the pool
+IDLE = 5.0  #: the seconds after which an idle thread ends
+PATIENCE = 0.05  #: the seconds between two checks of whether a call waits and no running call ends
 
-# The main thread may submit a call, and a signal handler may raise there between any two steps. So
-# no lock is used: each method of these queues takes effect completely or not at all.
+# The main thread can submit a call, and in the main thread a signal handler can raise an exception
+# between any two steps. So no lock is used: each method of these queues takes effect completely or
+# not at all.
 _waiting: SimpleQueue[Any] = SimpleQueue()  # the calls that wait for a thread
 _idle: SimpleQueue[None] = SimpleQueue()  # contains an item for each thread that waits for a call
-# contains an item for each thread that may still be started
+# contains an item for each thread that the pool can still start
 _permits: SimpleQueue[None] = SimpleQueue()
 for _ in range(LIMIT):
     _permits.put(None)
-_watch: SimpleQueue[None] = SimpleQueue()  # contains one permit, unless a thread watches
+_watch: SimpleQueue[None] = SimpleQueue()  # one permit, unless a thread runs _help_waiting_calls
 _watch.put(None)
-# how many calls have ended; the figure is approximate, since two threads may count at once
+# how many calls have ended; the figure is approximate, since two threads can count at the same time
 _ended = 0
 
 
@@ -80,11 +81,11 @@ def _add_thread_if_needed() -> None:
 
 def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]) -> None:
     """Starts a thread. The caller has taken a permit from `permits`; the thread puts the permit
-    back at its end.
+    back when it ends.
     """
     started = False
     try:
-        # The program may have been patched after the function was decorated.
+        # The program might have been patched after the function was decorated.
         if why := _patched.why_not("@io"):
             raise BadUse(why)
         threading.Thread(target=does, args=(permits,), name="weft io", daemon=True).start()
@@ -94,7 +95,7 @@ def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]
             raise
         # Another thread of the pool will run the call.
     except KeyError as error:
-        # a signal handler's exception within start() may be turned into a KeyError
+        # a signal handler's exception within start() can be turned into a KeyError
         if error.__context__ is None:
             raise
         raise error.__context__ from None
@@ -138,7 +139,7 @@ def _work(permits: SimpleQueue[None]) -> None:
 
 
 def _work_once(permits: SimpleQueue[None]) -> None:
-    """Runs one call, if one still waits."""
+    """Runs one call, if a call still waits."""
     global _ended
     _native._worker(True)
     try:

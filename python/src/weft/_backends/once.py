@@ -13,7 +13,7 @@ from weft.errors import BadUse
 
 class Once(Coroutine[Any, Any, Any]):
     """An awaitable that can await the coroutine `inner` once. For asyncio a Once is also a
-    coroutine: a task may step it instead of awaiting it.
+    coroutine: an asyncio task can step a Once instead of awaiting it.
     """
 
     __slots__ = ("_awaited", "_inner", "_name")

@@ -79,7 +79,7 @@ _KINDS = {"coroutines": 0, "threads": 1, "greenlets": 2}
 
 
 def process_of(function: Any, plain: str) -> Any:
-    """Makes a process function of `function`. `plain` is its backend if it is not an `async
+    """Makes a process function of `function`. `plain` is the backend if `function` is not an `async
     def`.
     """
     if isinstance(function, _native.ProcessFunction):

@@ -249,8 +249,8 @@ class _Check:
         )
 
     def _first_run(self) -> None:
-        """Runs the usual order twice, and observes it. If the function cannot be checked, these two
-        runs show that.
+        """Runs the function twice in the usual order, and observes both runs. If the function
+        cannot be checked, these two runs show that.
         """
         outside = _functions.channels_outside(self._function)
         if outside:
@@ -349,8 +349,8 @@ class _Check:
     # --- searching ---
 
     def _judged(self, outcome: _engine.Outcome, watch: Watch | None = None) -> tuple[str, str]:
-        """Returns the failure in a run: its kind, and a few words; ("", "") if the run does not
-        fail.
+        """Returns the failure in a run: its kind, and a few words about it; ("", "") if the run
+        does not fail.
         """
         if outcome.kind == "exception" and outcome.error is not None:
             return "exception", _words.one_line(outcome.error)
@@ -407,7 +407,8 @@ class _Check:
         return None
 
     def _watched(self) -> Any:
-        """Runs the function. Every 50th run is observed; if endings are compared, each run is."""
+        """Runs the function. Every 50th run is observed; with the option `same` or `strict`, every
+        run."""
         self._runs += 1
         each = self.options.same or self.options.strict
         self._watch = Watch(objects=not each) if each or self._runs % OBSERVED == 0 else None
@@ -415,7 +416,8 @@ class _Check:
         return self.run()
 
     def find(self, search: _engine.Search) -> list[_Failure]:
-        """Runs a search until a schedule fails (keep_going: to its end); records the figures."""
+        """Runs a search until a schedule fails, or with keep_going to its end. Records the
+        figures."""
         found: dict[tuple[str, str], _Failure] = {}
         shown = 0.0
         self._search_under_way = search
@@ -588,7 +590,7 @@ class _Check:
         )
 
     def _trace(self, deviations: Any, time: str, path: str) -> None:
-        """Writes the trace of this schedule."""
+        """Writes the trace of the schedule with these deviations."""
         from weft._watching.trace import tracing
 
         with self._within():

@@ -56,7 +56,8 @@ class Options:
     search: str = "auto"
     #: when times come: "quiet", when no process can run; "any", at most `early` times earlier
     time: str = "quiet"
-    #: where another process may go first: at operations, or only where a process parks ("park")
+    #: where the search can let another process go first: at operations, or only where a process
+    #: parks ("park")
     grain: str = "operation"
     seed: int = 1
     bound: int = 2
@@ -106,7 +107,7 @@ class Outcome:
     starved: tuple[str, ...] = ()
     early: int = 0  #: times that came although a process could run
     cut: str = ""  #: a bound that this run met: "early", "limit", "size"
-    difference: str = ""  #: of a replay: the first deviation that does not fit; this is no failure
+    difference: str = ""  #: of a replay: the first deviation that does not fit; not a failure
     #: the product of the numbers of choices; its mean over random walks estimates how many
     #: schedules there are
     chances: float = 1.0
@@ -214,8 +215,8 @@ class Search:
         self.options = options or Options()
         self.runs = 0  #: schedules that were run
         self.blocked = 0  #: runs that were broken off, since another schedule stands for them
-        #: the schedules that were run stand for all schedules (for "few": for all with at most
-        #: `bound` deviations)
+        #: whether the schedules that were run stand for all schedules (for "few": for all with at
+        #: most `bound` deviations)
         self.complete = False
         #: The bounds that cut the search: "early", "limit", "size", "seconds", "schedules".
         self.cut: set[str] = set()
@@ -315,7 +316,7 @@ class Shrunk(NamedTuple):
 
     outcome: Outcome
     runs: int
-    least: bool  #: every schedule with fewer deviations was run, and none fails in this way
+    least: bool  #: whether all schedules with fewer deviations were run, and none failed so
 
 
 def _alike(a: Outcome, b: Outcome) -> bool:

@@ -37,13 +37,13 @@ from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd, ProcessDied
 
 _HOST = "weft._hosts.host"
-_FIRST_PID = 1_000_001  # the first number of a simulated OS process: above those of the system
+_FIRST_PID = 1_000_001  # the first simulated pid: above the numbers that the system uses
 _ENDS = (_native.Reader, _native.Writer)
 _OF_WEFT = (*_ENDS, _native.Channel, _native.Barrier)
 
 
 class _Run:
-    """The faults that may still happen in the run that is under way."""
+    """The faults that can still happen in the run that is under way."""
 
     def __init__(self) -> None:
         self.faults = Faults()
@@ -167,7 +167,7 @@ class Here:
 
 
 def _marked(function: Any, mortal: _Mortal) -> Any:
-    """Returns the coroutine function, changed so that faults may happen to its process."""
+    """Returns the coroutine function, changed so that faults can happen to its process."""
 
     @functools.wraps(function)
     async def marked(*args: Any, **named: Any) -> Any:
@@ -262,7 +262,7 @@ class _Unpickler(pickle.Unpickler):
             return it
         try:
             end = it.channel.reader() if isinstance(it, _native.Reader) else it.channel.writer()
-        except ChannelEnd:  # no end is left at the other side, so this operation has no effect
+        except ChannelEnd:  # the channel has ended, so one more end would have no effect
             return it
         self._own.append(end)
         return end

@@ -66,7 +66,7 @@ def replacements(world: World) -> Iterator[Replacement]:
         (asyncio.events, "get_running_loop"),
         (asyncio.events, "_get_running_loop"),
         (asyncio.events, "get_event_loop"),
-        (asyncio.events, "_get_event_loop"),  # these names exist until Python 3.11
+        (asyncio.events, "_get_event_loop"),  # this name exists only until Python 3.11
         (asyncio.tasks, "current_task"),
     ):
         if not hasattr(module, name):
@@ -128,8 +128,9 @@ def _without_loop(world: World, old: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _needs_loop(error: BaseException) -> bool:
-    """Returns whether the error says that there is no event loop: then a task could do what raised
-    the error. A BadUse that has come through Weft's Python code was raised in a process.
+    """Returns whether the error says that there is no event loop: if so, an asyncio task could do
+    what raised the error. A BadUse that has come through Weft's Python code was raised in a
+    process.
     """
     if isinstance(error, Refused):
         return False

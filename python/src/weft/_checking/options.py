@@ -36,7 +36,7 @@ def near(word: str, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Faults:
-    """Which faults may happen to processes on hosts (rule 17.10)."""
+    """Which faults can happen to processes on hosts (rule 17.10)."""
 
     kill: int = 0  #: the largest number of processes that die in one schedule
     delay: bool = False

@@ -90,8 +90,8 @@ def _wait(
 
 
 def _taken(part: bytearray) -> dict[str, Any] | None:
-    """Takes a whole message from the beginning of `part`. Returns None if the message is not whole
-    yet.
+    """Removes a whole message from the beginning of `part`, and returns it. Returns None if the
+    message is not whole yet.
     """
     if len(part) < _HEAD.size:
         return None

@@ -419,8 +419,8 @@ class _Lock:
 
 
 class _RLock(_Lock):
-    """A _Lock that its owner may take again. All processes run on one thread, so the owner is a
-    process.
+    """A _Lock that its owner can acquire again. All processes run on one thread, so the owner is a
+    process, not a thread.
     """
 
     def __init__(self, world: World) -> None:
@@ -446,7 +446,7 @@ class _RLock(_Lock):
             self._owner = None
             super().release()
 
-    # threading.Condition calls this.
+    # threading.Condition calls this method.
     def _is_owned(self) -> bool:
         return bool(self._owner == _who())
 
@@ -512,8 +512,8 @@ def _imports(module: str) -> None:
 
 def _watch(world: World | None) -> None:
     """From now on records the effects that runs of this World have outside the program; None ends
-    that. The audit hook stays as long as the interpreter lives; without a World it only tests two
-    variables.
+    the recording. The audit hook stays as long as the interpreter lives; without a World it only
+    tests two variables.
     """
     global _watched, _hooked
     _watched = world
@@ -557,8 +557,8 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
 
 
 class NeverBack(BaseException):
-    """Raised if the function has not returned to Weft for a long time. The text says where it
-    is."""
+    """Raised if the function has not returned to Weft for a long time. The text says where the
+    function is."""
 
 
 @contextlib.contextmanager

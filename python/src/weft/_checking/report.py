@@ -45,7 +45,7 @@ class Report:
     #: same" (rule 17.9), "refused", "interrupted"; "" if nothing was found
     kind: str = ""
     what: str = ""  #: details of the failure, in a few words
-    complete: bool = False  #: every schedule was run, or one that was run stands for it
+    complete: bool = False  #: whether the schedules that were run stand for all schedules
     schedules: int = 0  #: how many schedules were run for the search (not to make a failure short)
     found_at: int = 0  #: the number of the schedule that failed
     seconds: float = 0.0
@@ -53,7 +53,7 @@ class Report:
     #: shortened.
     deviations: int = 0
     deviation_texts: list[str] = field(default_factory=list)  #: the deviations in words
-    least: bool = False  #: all schedules with fewer deviations were run, and none failed
+    least: bool = False  #: whether all schedules with fewer deviations were run, and none failed
     token: str = ""
     lines: str = ""  #: the failing schedule, line by line
     error: str = ""  #: the report of the deadlock, or the traceback
@@ -73,7 +73,7 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Whether something was found. It is also true if the function cannot be checked, or the
+        """Whether something was found. This is also true if the function cannot be checked, or the
         check was interrupted.
         """
         return self.kind != ""

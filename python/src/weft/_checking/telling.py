@@ -141,7 +141,7 @@ class Teller:
     # --- as text ---
 
     def text(self, deadlock: bool = False) -> str:
-        """Returns all lines. With `deadlock` an operation that was cancelled "waits forever"."""
+        """Returns all lines. With `deadlock`, a cancelled operation is shown as waiting forever."""
         lines = self.lines[-_MOST:]
         left_out = self.left_out + len(self.lines) - len(lines)
         paths = max((len(line.path) for line in lines), default=0)

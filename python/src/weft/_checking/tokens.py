@@ -38,7 +38,8 @@ _MARKS = {"+": "guard", ":": "fault"}
 
 
 class Deviation(NamedTuple):
-    """One decision that leaves the usual order, by process and that process's own step."""
+    """One decision that deviates from the usual order, identified by a process and a step of that
+    process."""
 
     process: str  #: the path of the process
     step: int

@@ -12,8 +12,8 @@ import traceback
 def innermost(
     error: BaseException | None, kinds: tuple[type[BaseException], ...]
 ) -> BaseException | None:
-    """Returns the first exception of these kinds: the error itself, one in the group that it is, or
-    its cause; None if there is none.
+    """Returns the first exception of these kinds: the error itself, one in the group if the error
+    is a group, or its cause; None if there is none.
     """
     if error is None or isinstance(error, kinds):
         return error

@@ -296,7 +296,7 @@ def _module(file: str) -> ModuleType:
 
 
 def script(file: str) -> Callable[[], Any]:
-    """Returns a function that each time runs the file as a new `__main__`."""
+    """Returns a function each call of which runs the file as a new `__main__`."""
     code, _ = compile_program(file, _backend())
     argv = [file]
 
@@ -349,8 +349,8 @@ def _by_pytest(
 
 
 class Progress:
-    """Shows one line on stderr, which is overwritten each time. If stderr is no terminal, nothing
-    is written.
+    """Shows one line on stderr, which is overwritten each time. If stderr is not a terminal,
+    nothing is written.
     """
 
     def __init__(self) -> None:

@@ -112,7 +112,7 @@ Ends = dict[str, dict[str, int]]  #: channel → process → how many values
 
 def _drawn(seen: Iterable[str], writes: Ends, reads: Ends, rates: dict[str, float]) -> Drawn:
     """Returns the network of these ends. `rates` contains, for some channels, the values per second
-    of the whole channel; for these it is not known how many values each process passed.
+    of the whole channel; for these channels it is not known how many values each process passed.
     """
     used = {p for of in (*writes.values(), *reads.values()) for p in of}
     names = _folds(sorted(used or seen), writes, reads)
@@ -277,7 +277,7 @@ def _layers(drawn: Drawn) -> dict[str, int]:
 
 def _without_cycles(names: list[str], after: dict[str, list[str]]) -> dict[str, list[str]]:
     """Returns the edges that do not lead back to an earlier node. The search avoids recursion,
-    since a network may be a long chain.
+    since a network can be a long chain.
     """
     state: dict[str, int] = {}  # 1 while the node is being visited, 2 afterwards
     forward: dict[str, list[str]] = {name: [] for name in names}

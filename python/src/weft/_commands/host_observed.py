@@ -30,8 +30,8 @@ PART = 200_000  # the largest number of bytes of a part of a file
 
 @threads.process
 def tells_observer(asks: Any, tells: Any) -> None:
-    # One visit serves all looks. A program tells since when a process has been where it is, and at
-    # which channel a thread waits, only to a visitor that has looked before.
+    # One visit serves all looks, because a program reports how long a process has been at its
+    # place, and at which channel a thread waits, only to a visitor that has looked before.
     visits: dict[int, _visit.Visit] = {}
     try:
         for what, *args in asks:
@@ -50,7 +50,8 @@ def tells_observer(asks: Any, tells: Any) -> None:
 
 def _look(visits: dict[int, _visit.Visit], interval: float, most: int) -> dict[str, Any]:
     """Returns the answers of the OS processes of this agent, by their pids, and a sentence for each
-    that does not answer. `visits` are the visits of earlier looks; the look opens and closes some.
+    that does not answer. `visits` are the visits of earlier looks; this look can open new visits
+    and close some of these.
     """
     try:
         pids = _family()
@@ -98,7 +99,8 @@ def _look(visits: dict[int, _visit.Visit], interval: float, most: int) -> dict[s
 def _leave_out_agents(answer: dict[str, Any]) -> None:
     """Leaves out the process with which the agent begins a call in a separate OS process
     (_net/calls.py: serve()). That process waits for the call outside Weft, so it looks busy. The
-    agent's calls are named by ends, "end4"; those from other machines have names of other letters.
+    agent's calls are named by ends, "end4"; the names of calls from other machines begin with other
+    letters.
     """
     agents = {
         int(number) for number, (call, _) in answer["calls"].items() if call.startswith("end")

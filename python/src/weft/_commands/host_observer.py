@@ -23,8 +23,8 @@ from weft._watching import flight_board as _board
 from weft.errors import BadUse, PeerDied, Poisoned, Retired
 
 PATIENCE = 10.0  # how many seconds to wait for an answer, beyond the time that the answer takes
-# The same for the first question, for which the host may have to start an OS process
-# (_net/link.py).
+# The limit for the answer to the first question, for which the host might have to start an OS
+# process (_net/link.py).
 BEGINS = _net_link.BEGINS
 ASKED = 8  # how often a host is asked for its time; the quickest answer is used
 

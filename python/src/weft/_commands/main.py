@@ -52,7 +52,7 @@ class _Commands(click.Group):
 
 class _Main(_Commands):
     """The command `weft`. `weft host` is short for `weft net host`. `weft host` and `weft up` need
-    the packages that `weft net` needs; `weft --help` lists the two without them.
+    the packages that `weft net` needs; `weft --help` lists both without these packages.
     """
 
     OF_NET: ClassVar = {

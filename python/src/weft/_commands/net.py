@@ -247,7 +247,8 @@ _AGENT = (
 
 
 def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of an agent to `weft host`, and to `weft up`, which passes them on."""
+    """Adds the options of an agent to `weft host`, and to `weft up`, which passes these options on
+    to `weft host`."""
     for option in reversed(_AGENT):
         command = option(command)
     return command
@@ -319,7 +320,7 @@ def host(
     called = name or _net_named.simple(socket.gethostname())
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
-    os.environ["WEFT_HOST"] = called  # code that runs in this host may ask for its name
+    os.environ["WEFT_HOST"] = called  # code that runs in this host can read the host's name here
 
     def serve() -> int:
         if attached:
@@ -343,7 +344,7 @@ def host(
                 )
             sys.stdout.flush()
             over = threading.Event()
-            # The wait is limited because of signals: the system may deliver a signal to another
+            # The wait is limited because of signals: the system can deliver a signal to another
             # thread, which does not end a wait here.
             while not over.wait(1.0):
                 pass

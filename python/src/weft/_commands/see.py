@@ -32,8 +32,8 @@ from weft._watching.verdict import percent
 from weft.cli import EXIT
 from weft.errors import BadUse as Refused
 
-#: the columns by which `--sort` and the key `s` sort
 Looking = _visit.Looking | FarLooking  # looks at a program, or at the hosts of a network
+#: the columns by which `--sort` and the key `s` sort
 SORTS = ("path", "busy", "reads", "writes", "time", "ops", "since")
 
 
@@ -147,7 +147,7 @@ def ps(as_json: bool) -> int:
     with _no_look_is_bad_use():
         pids = _visit.doors()
     rows = [_program(pid) for pid in pids]
-    # A program that has ended since the first one was asked is left out.
+    # A program that has ended since the first program was asked is left out.
     rows = [r for r in rows if r["processes"] is not None or not _visit.has_ended(r["pid"])]
     hosts = {row["pid"] for row in rows if _visit.parent_of(row["pid"]) in pids}
     for row in rows:
@@ -392,7 +392,7 @@ def top(
 
 
 class Keys:
-    """The choices that the user has made by keys. HELP lists the keys."""
+    """The choices that the user has made with keys. HELP lists the keys."""
 
     HELP = "q quits · space pauses · s sorts · / filters · c channels"
 

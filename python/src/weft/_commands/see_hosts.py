@@ -27,7 +27,7 @@ from weft.errors import BadUse as Refused
 if TYPE_CHECKING:
     from weft._commands.host_observer import Observer
 
-GONE = 600.0  #: seconds for which a look names a host that has gone
+GONE = 600.0  #: seconds for which a look names a host that has left the network
 
 
 def is_network(word: str | None) -> bool:
@@ -64,11 +64,11 @@ def observers(server: str, keys: str | None) -> Iterator[list[Observer]]:
 
 
 class _Asked:
-    """Asks one host."""
+    """Asks one host for the answers that looks need."""
 
     def __init__(self, network: Any, name: str) -> None:
         self.name = name
-        self.prompt = True  # whether a look should wait for the host; only looks use it
+        self.prompt = True  # whether a look should wait for the host; only looks use this field
         self._network = network
         self._lock = threading.Lock()  # protects the fields that follow
         self._observer: Observer | None = None
@@ -76,8 +76,8 @@ class _Asked:
         self._over = False
 
     def ask(self, interval: float, most: int) -> futures.Future[dict[str, Any]]:
-        """Returns the answer that is to come: that of an earlier question if no look has taken it yet,
-        else that of a new one.
+        """Returns the answer that is to come: that of an earlier question if no look has received
+        that answer yet, otherwise that of a new question.
         """
         with self._lock:
             if self._answer is None:
@@ -124,7 +124,7 @@ class _Asked:
             observer.__exit__()
 
     def end(self) -> None:
-        """Asks no more questions. A question that is under way ends without this call."""
+        """Asks no more questions. A question that is under way is not interrupted."""
         with self._lock:
             self._over = True
             busy = self._answer is not None and not self._answer.done()
@@ -148,7 +148,7 @@ class FarLooking:
         self._network = network
         self._patience = patience
         self._asked: dict[str, _Asked] = {}
-        self._gone: dict[str, float] = {}  # the hosts that have gone, and when this was seen
+        self._gone: dict[str, float] = {}  # hosts that have left, and when this was noticed
         self._numbers: dict[str, int] = {}
 
     def __enter__(self) -> FarLooking:
@@ -171,7 +171,7 @@ class FarLooking:
         limit = None if self._patience is None else interval + self._patience
         answers = [(asked.ask(interval, most), asked.prompt) for asked in self._asked.values()]
         futures.wait([one for one, prompt in answers if prompt or limit is None], limit)
-        if (left := until - time.monotonic()) > 0:  # no host has answered yet
+        if (left := until - time.monotonic()) > 0:  # the wait ended before the interval was over
             time.sleep(left)
         told: dict[str, dict[str, Any]] = {}
         hosts = []
@@ -190,8 +190,8 @@ class FarLooking:
         return network
 
     def _meet_all(self) -> list[str]:
-        """Records which hosts have come and which have gone. Returns a sentence if the server does
-        not answer; then the look covers the hosts that are already known.
+        """Records which hosts have joined and which have left. Returns a sentence if the server
+        does not answer; then the look covers the hosts that are already known.
         """
         try:
             here = _names(self._network)
@@ -201,7 +201,7 @@ class FarLooking:
             return [str(error)]
         now = time.monotonic()
         for name in self._asked.keys() - here:
-            # The end of an observer may have to wait for the end of its call.
+            # The end of an observer might have to wait for the end of its call.
             threading.Thread(target=self._asked.pop(name).end, daemon=True).start()
             self._gone[name] = now
         for name in here:

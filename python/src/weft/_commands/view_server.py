@@ -76,8 +76,8 @@ class Program:
 
 
 class Hosts:
-    """The hosts of a network, as the object of looks. All of them may leave, since others may
-    come."""
+    """The hosts of a network, as the object of looks. All of them can leave without ending the
+    looks, since others can join."""
 
     def __init__(self, network: Any, server: str) -> None:
         self._network = network
@@ -109,7 +109,7 @@ class Looks:
         self._over = False
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name="weft view", daemon=True)
-        # Only the thread uses this field and the fields that follow.
+        # Only `_thread` uses this field and the fields that follow.
         self._looking: _visit.Looking | FarLooking | None = None
         self._knows_stuck = True
         self._stuck: list[_visit.Stuck] = []
@@ -125,8 +125,8 @@ class Looks:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the looks for each browser. It may be called at any time and any number of times. It
-        returns once the look under way is over.
+        """Ends the looks for each browser. This method may be called at any time and any number of
+        times. It returns once the look under way is over.
         """
         with self._changed:
             self._stopped = True
@@ -281,12 +281,13 @@ class Server(http.server.ThreadingHTTPServer):
             self.slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Reports nothing, since a browser that goes away during a request is no error."""
+        """Reports nothing, since a browser that disconnects during a request is not an error."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: Server
-    # seconds in which a request must have arrived whole, or a browser must take what is sent to it
+    # seconds in which a request must have arrived whole, or a browser must accept what is sent to
+    # it
     timeout = 20.0
     server_version = "weft"
     sys_version = ""
@@ -327,8 +328,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if not hmac.compare_digest(token.encode(), self.server.token.encode()):
             self._refuse(403, "token")
             return None
-        # Any site may link to the page, but only the page itself may request the files that it
-        # loads.
+        # Any site can link to the page, but only the page itself is allowed to request the files
+        # that it loads.
         if from_elsewhere and name:
             self._refuse(403, "host")
             return None

@@ -26,7 +26,7 @@ _attended: set[Any] = set()  # the readers at which attending threads wait
 
 class Look(NamedTuple):
     """The work at one moment: how many pieces of it are under way, the readers at which threads
-    attend, and how many of these threads wait there.
+    attend, and how many of these threads wait at those readers.
     """
 
     working: int
@@ -40,7 +40,7 @@ class Look(NamedTuple):
 
     @property
     def may_rest(self) -> bool:
-        """Whether only attending threads are at work. These may soon wait."""
+        """Whether only attending threads are at work. These threads might soon wait again."""
         return self.working <= len(self.attended)
 
 

@@ -59,7 +59,7 @@ class _Network(Spaces):
         for caller, callee in self.callees.items():
             if callee is not None:
                 self.edges.setdefault(caller, set()).add(callee)
-        self.unknown: list[str] = []  # channels of which a foreign thread may hold an end
+        self.unknown: list[str] = []  # channels of which a foreign thread might hold an end
         self.left: list[str] = []  # channels with an end that has no known holder
         for one in self.facts:
             self._add(*one)
@@ -146,7 +146,7 @@ class _Network(Spaces):
                 free[s.incarnation, key] = unknown
         held = Counter(place for place, _ in {(place, end) for _, place, _, end in s.held})
         away = Counter(place for _, _, place, _, _ in s.lent)
-        # a count of 0 means that this is a barrier, of which a thread may be a party
+        # a count of 0 means that this is a barrier, of which a thread can be a party
         for _, _, place, _, count in s.lent:
             here = count - held[place] - away[place] if count else 1
             free[s.incarnation, place] = here
@@ -176,7 +176,7 @@ def smallest_knot(to: dict[_Node, set[_Node]]) -> list[_Node]:
 
 def report(spaces: list[Any]) -> tuple[str, list[str], list[Row], list[str]]:
     """Returns the text of the report, the paths of the knot, the processes that wait, and the
-    channels of which a foreign thread may hold an end.
+    channels of which a foreign thread might hold an end.
     """
     network = _Network(spaces)
     to = {row.node: network.waits_for(row) for row in network.rows.values()}
@@ -227,7 +227,7 @@ _reported: set[str] = set()
 
 def tell(spaces: list[Any]) -> None:
     """Reports, at the root, that nothing in the network can go on: as a deadlock, or as a
-    standstill if a foreign thread may hold an end, or if something else may act (rule 10.6).
+    standstill if a foreign thread might hold an end, or if something else can act (rule 10.6).
     """
     text, knot, shown, unknown = report(spaces)
     if not shown:

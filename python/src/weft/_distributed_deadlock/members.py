@@ -58,10 +58,10 @@ class Space(NamedTuple):
     #: for each end held: process, place, whether it is a writer, the end
     held: list[tuple[int, int, bool, int]]
     facts: list[tuple[Any, Any]]  #: the facts of each run, as _watching/deadlocks.py describes them
-    strangers: bool  #: whether foreign threads may hold ends without Weft's knowledge
+    strangers: bool  #: whether foreign threads might hold ends without Weft's knowledge
     calls: dict[int, str]  #: process → the call that it runs, if this OS process is a host
     away: dict[tuple[int, str], int]  #: (pid of a host, call) → process that waits
-    #: anything else that may act: signal handlers, open `Outside` tokens
+    #: anything else that can act: signal handlers, open `Outside` tokens
     others: tuple[str, ...] = ()
 
 
@@ -89,17 +89,17 @@ class Asking:
         return bool(self._want - {threading.get_ident()})
 
     def give_way(self) -> None:
-        """Releases the lock for a moment, so that other threads may have it, and takes it again."""
+        """Releases the lock for a moment, so that other threads can acquire it, and acquires it
+        again."""
         self.lock.release()
-        # Without this pause, this thread might take the lock again before the others have woken.
+        # Without this pause, this thread might acquire the lock again before the others have woken.
         time.sleep(0.001)
         self.lock.acquire()
 
 
 class Member:
     """A host of this space, which can be asked. Each answer contains the number of its question; an
-    answer to an earlier question is ignored. A host that sends anything else counts as one that has
-    gone.
+    answer to an earlier question is ignored. A host that sends anything else counts as ended.
     """
 
     def __init__(self, by: socket.socket) -> None:
@@ -108,8 +108,8 @@ class Member:
         self.output: Any = None  # reads the reports of the host: see _hosts/child_output.py
         self.follows: set[Any] = set()  # the observations of which the host knows
         self.closing = False  # whether the Hosts of this host has released it
-        # Set if this program has started the host: `kill` kills the host, `reap` takes the host's
-        # status once it has ended.
+        # Set if this program has started the host: `kill` kills the host, `reap` collects the
+        # host's exit status once it has ended.
         self.kill: Callable[[], object] | None = None
         self.reap: Callable[[], object] | None = None
         # called when the network of the host has ended
@@ -127,7 +127,7 @@ class Member:
     def ask(self, what: bytes = STATE, more: Any = None) -> None:
         self._number = (self._number + 1) % (1 << 32)
         self._question = what + struct.pack("!I", self._number)
-        with contextlib.suppress(OSError):  # the host has gone; the socket will report that
+        with contextlib.suppress(OSError):  # the host has ended; the socket will report that
             # A stopped host that has already been asked often is asked no more, so that it delays
             # no thread.
             if what in WITH_MORE:
@@ -169,14 +169,14 @@ class Member:
             if self._got[:ASKED] == self._question:
                 try:
                     answer = pickle.loads(self._got[head : head + size])
-                except Exception:  # unpickling broken data may raise any exception
+                except Exception:  # unpickling broken data can raise any exception
                     self.gone = True
                     return None
             self._got = self._got[head + size :]
         return answer
 
     def end(self) -> None:
-        """Cleans up after a host that has gone. The Hosts to which it belongs may have been
+        """Cleans up after a host that has ended. The Hosts to which it belongs might have been
         dropped, and then no other code closes the socket.
         """
         if self.reap is not None:
@@ -185,8 +185,8 @@ class Member:
             self.output.end()
 
     def hang_up(self) -> None:
-        """Makes the socket behave like that of a host that has gone."""
-        # this socket, or the socket of the host, is already closed
+        """Makes the socket behave like that of a host that has ended."""
+        # OSError is raised if this socket, or the socket of the host, is already closed.
         with contextlib.suppress(OSError):
             self._by.shutdown(socket.SHUT_RDWR)
 

@@ -103,7 +103,7 @@ class _Waits(NamedTuple):
 
     waiter: Waiter
     state: str  #: the state of a Waiter; or "call": the process waits for a call elsewhere
-    #: The places where it waits, each with whether the process writes there.
+    #: The places where the process waits, each with whether the process writes there.
     places: frozenset[tuple[_Key, bool]]
     names: tuple[str, ...]
     seen: tuple[Any, ...]  #: equal in each round if the process was not woken
@@ -178,7 +178,7 @@ class Spaces:
 
 
 class Round(Spaces):
-    """The answers of all OS processes in one round, and which processes may go on."""
+    """The answers of all OS processes in one round, and which processes can go on."""
 
     def __init__(self, spaces: list[Moment]) -> None:
         self.spaces = {s.incarnation: s for s in spaces}
@@ -378,7 +378,7 @@ def found() -> list[Stuck]:
 
 class _Looks:
     """A thread that searches for stuck processes several times after an executor has fallen idle,
-    here or in a host. It does not count as a thread that may wake a run (rule 10.3).
+    in this OS process or in a host. It does not count as a thread that can wake a run (rule 10.3).
     """
 
     def __init__(self) -> None:
@@ -394,7 +394,7 @@ class _Looks:
             self._idle.wait()
             self._idle.clear()
             for seconds in _rounds.AGAIN:
-                time.sleep(seconds)  # a value that is under way may still wake a process
+                time.sleep(seconds)  # a value that is under way can still wake a process
                 if not _deadlocks.begun_here() or not _rounds.members():
                     break
                 since = time.monotonic()
@@ -416,7 +416,7 @@ class _Looks:
             try:
                 check._found([last.row(node) for node in shown], frozenset())
             except Exception as error:
-                # a Deadlock, or a warning that a filter turns into an exception
+                # `error` is a Deadlock, or a warning that a filter turns into an exception
                 _native._end_runs({process for space, process in stuck if space == mine}, error)
 
 

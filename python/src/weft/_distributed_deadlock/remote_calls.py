@@ -28,7 +28,7 @@ __all__ = [
     "ways_out",
 ]
 
-MOST = 40  #: the largest number of calls that are asked, since no more lines are shown
+MOST = 40  #: the largest number of calls to ask agents about, since no more lines are shown
 
 
 class FarCall(NamedTuple):
@@ -36,7 +36,8 @@ class FarCall(NamedTuple):
 
     host: str
     pid: object  #: the pid of that OS process, as its agent has reported it
-    #: Asks the agent of the call. The result is the lines, or None if the agent does not answer.
+    #: Asks the agent where the call is. The result is the lines of the answer, or None if the agent
+    #: does not answer.
     ask: Callable[[], cf.Future[list[str] | None]]
     #: The process here that waits for the call, if there is one.
     caller: Any = None
@@ -51,7 +52,7 @@ _calls: set[FarCall] = set()
 
 @contextlib.contextmanager
 def called(call: FarCall) -> Iterator[None]:
-    """Lists the call while the block runs."""
+    """Keeps the call in `_calls` while the block runs."""
     _calls.add(call)
     try:
         yield
@@ -97,7 +98,7 @@ def asked() -> Asked:
     """
     answers: Asked = []
     for call in list(_calls)[:MOST]:
-        with contextlib.suppress(Exception):  # the network of the call has already been left
+        with contextlib.suppress(Exception):  # raised if the network of the call was left already
             answers.append((call, call.ask()))
     return answers
 

@@ -81,24 +81,24 @@ SLICE = 0.1
 
 
 class _Gone(Exception):
-    """A host has gone while it was asked."""
+    """Raised if a host has ended while it was asked for its state."""
 
 
 _lock = threading.Lock()  # protects the variables below, except _asking
 _members: set[Member] = set()
 _calls: dict[int, str] = {}
-_late = False  # whether this host may wait as soon as an attending thread does (at_work.py)
+_late = False  # whether this host may wait once an attending thread waits (at_work.py)
 _server: int | None = None  # the process that asks for calls, if this is a host of an Executor
 # The Executors of this space; `_lock` does not protect this table.
 _executors: dict[int, weakref.ref[State]] = {}
 _waiting: set[State] = set()  # Executors with calls when this space last reported that it waits
 # In a host: functions that end the calls of Executors to which a deadlock has been reported.
 _broken: list[Callable[[], None]] = []
-# Whether a round has come since an Executor's calls were last over. `_lock` does not protect it.
+# Whether a round has asked since an Executor's calls were last over. `_lock` does not protect it.
 _asked = False
 _up: socket.socket | None = None  # the socket to the parent
-_answers = False  # whether links announce to other programs that this one answers
-_bell: int | None = None  # a descriptor that wakes the watcher, as long as the program lives
+_answers = False  # whether links announce to other programs that this program answers
+_bell: int | None = None  # a descriptor that wakes the watching thread; it is never closed
 _asking = Asking()  # the right to read the members' sockets
 
 _shared.linked = lambda: bool(_members) or _up is not None
@@ -118,8 +118,8 @@ def calls_go_on(caller: State, lot: Any) -> None:
 
 def calls_are_over(caller: State, lot: Any) -> None:
     """Records that the calls of the lot are over, or were never added. When all lots of an Executor
-    are over, a parent to which this space has reported that it does not wait is made to ask again.
-    A second call does nothing."""
+    are over, a parent that has asked this space meanwhile is made to ask again. A second call does
+    nothing."""
     global _asked
     try:
         caller.lots.remove(lot)
@@ -157,8 +157,8 @@ def declare(
 
 def _tell_hosts(text: str | None) -> bool:
     """Runs in a host when its parent reports a deadlock, and again, with None, when the parent's
-    runs have raised it. The runs of a host end together with the calls that they are part of; the
-    deadlock is reported to the host's Executors as in declare()."""
+    runs have raised that deadlock. The runs of a host end together with the calls that they are
+    part of; the deadlock is reported to the host's Executors as in declare()."""
     global _waiting
     if text is not None:
         _broken.extend(caller.stuck(text) for caller in list(_waiting))
@@ -172,7 +172,7 @@ def _tell_hosts(text: str | None) -> bool:
 
 def serves(process: int | None) -> None:
     """In a host of an Executor: records the process that asks for calls. Until the host knows that
-    process, reports cannot leave it out (rule 10.3)."""
+    process, reports cannot leave that process out (rule 10.3)."""
     global _server
     _server = process
 
@@ -194,14 +194,14 @@ def members() -> list[Member]:
 
 
 # _hosts/remote_observers.py sets both functions. `follow` carries out an order FOLLOW in a host;
-# `has_gone` records that a host has gone.
+# `has_gone` records that a host has ended.
 follow: Callable[[Any], Any] = lambda what: None  # noqa: E731
 has_gone: Callable[[Member], None] = lambda member: None  # noqa: E731
 
 
 def join(member: Member) -> None:
     """Adds a host, which is asked from now on, until leave() is called. The caller must call
-    leave() even if this raises."""
+    leave() even if join() raises."""
     # A program with hosts needs this module as soon as it watches for partial deadlock.
     from weft._distributed_deadlock import partial as _partial  # noqa: F401
 
@@ -213,9 +213,9 @@ def join(member: Member) -> None:
 
 def answer_programs() -> None:
     """Makes this program answer the questions of other programs about itself and its hosts, and ask
-    such questions (WIRE.md 10.8). It must be called before the program makes its links, whose
-    frames announce it. In a host, which is not a root, it does nothing: the host's sessions with
-    other programs announce that it does not answer. A second call does nothing."""
+    such questions (WIRE.md 10.8). Call it before the program makes its links, whose frames announce
+    this. In a host, which is not a root, the call does nothing: the host's sessions with other
+    programs announce that it does not answer. A second call does nothing."""
     global _answers
     if _up is not None or _answers:
         return
@@ -248,9 +248,9 @@ def _begin() -> int | None:
 
 
 def leave(member: Member) -> None:
-    """Removes a host that has ended, or that its Hosts has released: it is asked no more. A thread
-    that is asking the host stops waiting for it. (A process that the host has forked may keep its
-    socket open.)"""
+    """Removes a host that has ended, or that its Hosts has released: the host is no longer asked. A
+    thread that is asking the host stops waiting for it. (A process that the host has forked can
+    keep the host's socket open.)"""
     member.hang_up()
     with _asking, _asking.lock, _lock:
         _members.discard(member)
@@ -258,7 +258,7 @@ def leave(member: Member) -> None:
 
 
 def answer(by: socket.socket) -> None:
-    """Answers the parent until the parent is gone. It runs on a thread of a host."""
+    """Answers the parent until the parent has ended. This function runs on a thread of a host."""
     global _up
     _helper_threads.ours()
     _up = by
@@ -288,7 +288,7 @@ def answer(by: socket.socket) -> None:
 
 def _question(by: socket.socket) -> bytes:
     while _late and not readable([by], AGAIN[0]):
-        standing()  # no run will ring the bell, since all of them already wait
+        standing()  # no run will report that it waits, since all of them already wait
     return by.recv(ASKED, socket.MSG_WAITALL)
 
 
@@ -329,11 +329,11 @@ def ask(
     seconds."""
     answers: list[tuple[Member, Any]] = []
     asked = list(whom)
-    # A signal handler may ask while this thread itself is asking.
+    # A signal handler can ask while this thread itself is asking.
     if not whom or _asking.lock._is_owned():  # type: ignore[attr-defined]
         return answers, asked
     with _asking:
-        try:  # an exception of a signal handler may come as soon as this thread has the lock
+        try:  # an exception of a signal handler can be raised as soon as this thread has the lock
             if not _asking.lock.acquire(timeout=patience):
                 return answers, asked
             # A member that has left has no socket; the answers of the others must be read anyway.
@@ -400,8 +400,8 @@ def _everywhere(rows: list[_call_names.Row]) -> list[str]:
 
 def _end_elsewhere() -> None:
     """Kills the OS processes of this program, and gives up the OS processes of other machines that
-    run for this program (rule 6.7). A thread does this, since a signal handler may have interrupted
-    code that holds a lock which is needed here."""
+    run for this program (rule 6.7). A thread does this, since a signal handler might have
+    interrupted code that holds a lock that these steps need."""
 
     def end(those: list[Member], calls: list[Callable[[], object]]) -> None:
         for member in those:
@@ -419,7 +419,7 @@ _native._ask_everywhere(_everywhere, _end_elsewhere)
 
 
 def standing() -> None:
-    """Reports that a run of this space waits for others. The extension calls it on any thread."""
+    """Reports that a run waits for other spaces. The extension calls standing() on any thread."""
     if _up is not None:
         with _lock, contextlib.suppress(OSError):
             _up.sendall(b"!")
@@ -429,14 +429,14 @@ def standing() -> None:
 
 def _ring(how: bytes) -> None:
     if _bell is not None:
-        # the socket is full, so the watcher has already been woken
+        # If the socket is full, the watcher has already been woken.
         with contextlib.suppress(OSError):
             os.write(_bell, how)
 
 
 def _watch(ring: socket.socket) -> None:
     _helper_threads.helps()  # this thread outlives the hosts
-    # the code that started this thread was interrupted, and the bell is closed
+    # EOFError means that the code that started this thread was interrupted, and the bell is closed.
     with ring, contextlib.suppress(EOFError):
         while True:
             _attend(ring)
@@ -588,7 +588,7 @@ def _moved(first: list[Space], second: list[Space]) -> bool:
 def _answer_program(asker: int, number: int) -> None:
     """Answers for this space and its hosts. A space with a foreign thread does not count as
     waiting, since other programs do not examine whether the thread holds an end. Nor does a space
-    in which something else may act."""
+    in which something else can act."""
     whole = True
     try:
         spaces = [
@@ -616,7 +616,7 @@ def _read_bell(ring: socket.socket) -> bool:
 
 def _hear_other_programs() -> tuple[int, bytes, bool] | None:
     """Answers the questions of other programs, and carries out the deadlocks that they have
-    announced. Returns the result of this program's own round, if it is over."""
+    announced. Returns the result of this program's own round, if that round is over."""
     questions, found, verdicts = _native._rounds_news()
     for asker, number in questions:
         _answer_program(asker, number)

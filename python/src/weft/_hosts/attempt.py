@@ -15,7 +15,7 @@ __all__ = ["Attempt", "Terms"]
 class Terms(NamedTuple):
     """The terms on which an OS process is supervised, as far as its loops need them (loops.py)."""
 
-    redeliver: bool = False  #: `for job in jobs` holds each job until the loop asks for the next
+    redeliver: bool = False  #: whether `for job in jobs` holds each job until it asks for the next
     max_values: int | None = None  #: the process is recycled after this many values of its loops
     max_age: float | None = None  #: the process is recycled after this many seconds
     max_memory: int | None = None  #: the process is recycled once it has this many bytes of memory
@@ -35,7 +35,8 @@ class Attempt:
 
     def __init__(self, last: bool, in_hand: list[Any] | None, terms: Terms | None = None) -> None:
         self.last = last  #: whether it is known from the beginning that no attempt follows
-        #: a list for the values that the attempt holds; if None, these values go back
+        #: a list for the values that the attempt holds; if None, these values go back to their
+        #: channels
         self.in_hand = in_hand
         self.terms = terms or Terms()
         self.died = False

@@ -73,7 +73,8 @@ def _imports() -> bool:
     return False
 
 
-# The argument is the reason why nothing can run here, or None.
+# The function that goes on in place of the run. Its argument is the reason why nothing can run in
+# this OS process, or None.
 GoesOn = Callable[[BaseException | None], NoReturn]
 
 
@@ -85,7 +86,7 @@ def _in_place_of_run(goes_on: GoesOn) -> Callable[[BaseException | None], None]:
     importing, here = threading.get_ident(), os.getpid()
 
     def at_run(why: BaseException | None) -> None:
-        if os.getpid() != here:  # in the child of a fork the program may run networks (rule 11.4)
+        if os.getpid() != here:  # the child of a fork is allowed to run networks (rule 11.4)
             _shared.at_run = None
         elif threading.get_ident() == importing:
             _shared.at_run = None
@@ -161,7 +162,7 @@ def _obey(orders: Any, process: Any) -> None:
     finally:
         _at_work.attends_no_more(orders)
     show()
-    _helper_threads.not_ours()  # another thread may have the same identifier later
+    _helper_threads.not_ours()  # another thread can have the same identifier later
 
 
 def _obedient(function: Any, orders: Any, call: str) -> Any:
@@ -435,8 +436,8 @@ def _initialized(prepared: dict[str, Any]) -> BaseException | None:
 
 
 def _begin(prepared: dict[str, Any], goes_on: GoesOn) -> BaseException | None:
-    """Prepares this OS process for calls. Returns None, or the exception that prevented it.
-    `goes_on` is passed to _import_main().
+    """Prepares this OS process for calls. Returns None, or the exception that prevented the
+    preparation. `goes_on` is passed to _import_main().
     """
     before = os.getpid()
     try:
@@ -455,12 +456,12 @@ def _begin(prepared: dict[str, Any], goes_on: GoesOn) -> BaseException | None:
     return _initialized(prepared)
 
 
-_refusal = threading.Lock()  # the thread that reports a refusal takes this lock for good
+_refusal = threading.Lock()  # the thread that reports a refusal never releases this lock
 
 
 def _refused(link: Any) -> bool:
-    """Returns whether this side has ended the session because of a bad message. If so, the parent's
-    ProcessDied gives the reason, and so does the standard error.
+    """Returns whether this OS process has ended the session because of a bad message. If so, the
+    parent's ProcessDied gives the reason, and so does the standard error.
     """
     why = _host.why_refused(link)
     if why and _refusal.acquire(blocking=False):
@@ -473,18 +474,19 @@ def _refused(link: Any) -> bool:
 
 
 def _end_with_parent(link: Any) -> None:
-    """Ends this OS process a little after its parent is gone. It runs on a thread of its own."""
+    """Ends this OS process a little after its parent has ended. This function runs on a thread of
+    its own."""
     _helper_threads.ours()
     # Without this call, an OS process that is stopped (SIGSTOP) would never end.
     _native._continue_with_parent()
     link.wait()
     _refused(link)
-    if not _parent_gone:  # the OS processes that were started here end with the parent too
+    if not _parent_gone:  # the OS processes that this one has started end with the parent too
         for member in _rounds.members():
             if member.orphaned is not None:
                 with contextlib.suppress(Exception):  # that OS process has already ended
                     member.orphaned()
-    time.sleep(AFTERLIFE)  # this thread waits: there may be no memory for another one
+    time.sleep(AFTERLIFE)  # this thread waits: there might be no memory for another thread
     os._exit(1)
 
 

@@ -56,12 +56,12 @@ class ChildOutput:
     """
 
     def __init__(self) -> None:
-        self._pipe = self._pipe_of_child = -1  # closed
+        self._pipe = self._pipe_of_child = -1  # -1 means closed
         self._records: Any = None
         self._records_of_child: Any = None
         self._lock = threading.Condition()  # protects all fields below
         self._found: deque[tuple[str, bytes]] = deque()  # the pieces that are still to be passed on
-        # The numbers of pieces passed on and of pieces taken, since the beginning.
+        # The numbers of pieces passed on and of pieces received, since the beginning.
         self._passed = self._taken = 0
         self._passer: int | None = None  # the thread that passes pieces on
         self._last = b""
@@ -101,8 +101,8 @@ class ChildOutput:
             return pipe + [self._records.fileno()] * self._open
 
     def take(self) -> None:
-        """Passes on what the child has reported. A call by a handler does nothing, since the take()
-        that runs the handler passes on the rest.
+        """Passes on what the child has reported. A call by a log handler that take() runs does
+        nothing, since that take() passes on the rest.
         """
         me = threading.get_ident()
         with self._lock:
@@ -197,7 +197,7 @@ class ChildOutput:
                 return
             self._open = False
             self._records.close()
-        self.seen = _nothing  # the function may refer to the owner of this object
+        self.seen = _nothing  # the function can refer to the owner of this object
         _ring()
 
     def drop(self) -> None:
@@ -282,7 +282,7 @@ def _hear(ring: socket.socket) -> None:
         for fd in (ring.fileno(), *of):
             poll.register(fd, select.POLLIN)
         changed = False
-        while not changed:  # a child that was closed meanwhile shows up in its next event
+        while not changed:  # a child that was closed meanwhile is noticed at its next event
             for fd, _ in poll.poll():
                 if fd == ring.fileno():
                     # The bell is closed if the thread that started this one was interrupted.
@@ -295,7 +295,7 @@ def _hear(ring: socket.socket) -> None:
 
 
 def _open_outputs() -> dict[int, tuple[ChildOutput, list[int]]]:
-    """Returns the outputs of the children that may still report something, by their descriptors."""
+    """Returns the outputs of the children that can still report something, by their descriptors."""
     with _known:
         those = list(_all)
     for output in those:
@@ -307,7 +307,7 @@ def _open_outputs() -> dict[int, tuple[ChildOutput, list[int]]]:
 
 
 def _take_of(output: ChildOutput, descriptors: list[int]) -> bool:
-    """Takes the output that has come from one child. Returns whether the descriptors to listen to
+    """Passes on the output that one child has sent. Returns whether the descriptors to listen to
     have changed.
     """
     _take_here(output)
@@ -315,14 +315,14 @@ def _take_of(output: ChildOutput, descriptors: list[int]) -> bool:
 
 
 def _take_here(output: ChildOutput) -> None:
-    """Takes the output that has come. An exception in the user's code is reported, because it must
-    not end this thread, which listens to all children.
+    """Passes on the output that the child has sent. An exception in the user's code is reported,
+    because it must not end this thread, which listens to all children.
     """
     while True:
         try:
             output.take()
             return
-        except BaseException as error:  # more pieces may follow, and they must still be passed on
+        except BaseException as error:  # more pieces can follow, and they must still be passed on
             _foreign_exceptions.report(error)
 
 

@@ -46,7 +46,7 @@ _known: dict[str, _Known] = {}  # file of a module → what it imports
 
 
 def _covered(module: str, file: str) -> Digests:
-    """Returns the digests of the files that the module imports, and of its own."""
+    """Returns the digests of the files that the module imports, and of the module's own file."""
     known = _known.get(file)
     with contextlib.suppress(OSError):
         if known is not None and all(
@@ -84,7 +84,7 @@ def _of_module(name: Any) -> Digests:
 
 
 class Edits:
-    """The files that a host may have imported, as they were before it did so."""
+    """The files that a host might have imported, as they were before the host imported them."""
 
     def __init__(self) -> None:
         self._kept: Digests = dict(_of_module("__main__"))
@@ -92,8 +92,8 @@ class Edits:
 
     def stale(self, function: Any) -> list[str]:
         """Returns the files that the function's module imports and that were edited or added since
-        the host may have imported the module; if there are none, the files that were removed since
-        then.
+        the host might have imported the module; if there are none, the files that were removed
+        since then.
         """
         module = getattr(function, "__module__", None)
         now = _of_module(module)

@@ -40,7 +40,7 @@ _AT_REST = frozenset(map(id, (list, tuple, range, itertools.repeat)))
 
 class _Calls:
     """Collects the calls of one map(), and submits several at a time. If map() submitted each call
-    at once, its thread would keep the GIL busy while the feeders want the GIL.
+    immediately, its thread would keep the GIL busy while the feeders want the GIL.
     """
 
     def __init__(self, of: Executor, watch: Callable[[int], Any], bar: Any) -> None:
@@ -127,8 +127,8 @@ def _in_order_of_ends(
 
 
 def _result(future: Future[Any], timeout: float | None) -> Any:
-    # Future.result is not called, because the future of a call on another machine has a method of
-    # its own.
+    # Future.result is not called, because the future of a call on another machine has its own
+    # `result` method.
     return future.result(timeout)
 
 
@@ -151,7 +151,7 @@ os.register_at_fork(after_in_child=_states.clear)
 
 
 def _at_exit() -> None:
-    # Whether a Ctrl-C has ended the program. (At a prompt this is false: the last exception may be
+    # Whether a Ctrl-C has ended the program. (At a prompt this is false: the last exception can be
     # an old one.)
     stopped = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
     for state in list(_states):
@@ -162,7 +162,7 @@ def _at_exit() -> None:
         state.join()
 
 
-# This must be registered before the feeders' threads are waited for.
+# Registered in this way, the function runs before the interpreter waits for the feeders' threads.
 threading._register_atexit(_at_exit)  # type: ignore[attr-defined]
 
 

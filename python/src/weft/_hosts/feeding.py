@@ -173,7 +173,7 @@ class _Feeder(_pool.Feeder):
         self._host = host = _host.Host(self.state.setting)
         host.begin()
         self.state.hosts.add(host)
-        if self.state.broken is not None:  # break_it() may have come too early to kill this host
+        if self.state.broken is not None:  # break_it() might have come too early to kill this host
             host.kill()
 
     def feed(self) -> None:
@@ -275,7 +275,7 @@ class _Feeder(_pool.Feeder):
                 self.state.break_it(
                     f"a process of the pool failed: {_foreign_exceptions.text_of(error)}", error
                 )
-        finally:  # a traceback may keep this frame alive, but must not keep its ends alive
+        finally:  # a traceback can keep this frame alive, but must not keep its ends alive
             _let_go(tasks, results)
 
     def _give_up_batch(self) -> None:

@@ -32,7 +32,7 @@ __all__ = [
 # the largest number of exceptions of a chain that are written; the rest is left out
 _MOST = 1000
 
-# The attributes of an exception that Python's traceback module reads. A class may override them.
+# The attributes of an exception that Python's traceback module reads. A class can override them.
 _READ = (
     "__cause__",
     "__class__",

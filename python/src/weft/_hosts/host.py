@@ -52,7 +52,7 @@ __all__ = ["WAYS", "Attempt", "Host", "Setting", "run_away"]
 if _why := _patched.why_not("weft.processes"):
     raise ImportError(_why)
 
-WAYS = ("spawn", "forkserver", "fork")  # how an OS process may begin: see _hosts/start.py
+WAYS = ("spawn", "forkserver", "fork")  # how an OS process can begin: see _hosts/start.py
 
 _COUNTERS = "/proc/vmstat"  # the file in which Linux counts the OS processes that it has killed
 
@@ -73,7 +73,7 @@ class Setting(NamedTuple):
     preload: tuple[str, ...] = ()  #: modules that the host imports first
     initializer: Any = None  #: called in the host before any other user code
     initargs: tuple[Any, ...] = ()
-    affinity: frozenset[int] | None = None  #: the CPUs on which the host may run
+    affinity: frozenset[int] | None = None  #: the CPUs on which the host is allowed to run
     memory_limit: int | None = None  #: bytes of address space
     nice: int = 0
     threads: int | None = None  #: the number of threads of BLAS and OpenMP
@@ -137,7 +137,7 @@ def _name() -> str:
 
 def _file() -> Any:
     """Returns a file without a name, open for reading and writing. The file is in memory if the
-    system supports that, since there may be no folder to write to.
+    system supports that, since there might be no folder to write to.
     """
     try:
         return os.fdopen(os.memfd_create("weft", os.MFD_CLOEXEC), "w+b")
@@ -191,8 +191,8 @@ _LIMIT = (
 
 
 def _most_descriptors() -> int | None:
-    """Returns how many descriptors this program may have, or None if there is no limit, or the
-    limit is not known.
+    """Returns how many descriptors this program is allowed to have, or None if there is no limit,
+    or the limit is not known.
     """
     try:
         import resource
@@ -289,7 +289,7 @@ class Host:
         self._member: Any = None
         self._jobs: Any = None
         self.pid = 0
-        # The Edits of the files that the host may have imported (_hosts/edits.py), or None.
+        # The Edits of the files that the host might have imported (_hosts/edits.py), or None.
         self.edits: Any = None
         # The number of calls that run, and the number that have begun. The code that gives calls to
         # the host counts them.
@@ -323,7 +323,7 @@ class Host:
             raise
 
     def _start(self, later: bool) -> None:
-        """Starts the child. Each object that is made here becomes a field at once, so that no
+        """Starts the child. Each object that is made here becomes a field immediately, so that no
         object is lost if a signal handler raises.
         """
         # A program that starts OS processes needs this module; the OS processes do not.
@@ -560,7 +560,7 @@ class Host:
         if self._member is not None:
             self._member.closing = True
         if self._member is None:  # join() did not finish: the child ends when its sockets close
-            # From now on the system may give the numbers of these descriptors to other files.
+            # From now on the system can give the numbers of these descriptors to other files.
             _forked_before.difference_update(self._mine)
             for by in (self._ours, self._asks):
                 if by is not None:
@@ -617,8 +617,8 @@ def run_away(
 
 
 def cpus_of_this_process() -> set[int]:
-    """Returns the CPUs on which this process may run; all CPUs of the machine if the system does
-    not report them.
+    """Returns the CPUs on which this process is allowed to run; all CPUs of the machine if the
+    system does not report them.
     """
     with contextlib.suppress(AttributeError, OSError):
         return set(os.sched_getaffinity(0))

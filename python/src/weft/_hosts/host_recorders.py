@@ -40,7 +40,7 @@ class HostObserver(abc.ABC):
         self.key = key
         self._setting = setting
         self._records: list[dict[str, Any]] = []
-        self._lock = threading.RLock()  # re-entrant: a finaliser may record while a record is made
+        self._lock = threading.RLock()  # re-entrant: a finaliser can record while a record is made
 
     def _for_others(self) -> Any:
         return self._setting
@@ -51,7 +51,7 @@ class HostObserver(abc.ABC):
 
     @abc.abstractmethod
     def end(self) -> None:
-        """Ends the observation. By then all records have been sent."""
+        """Ends the observation. When end() returns, all records have been sent."""
 
     def note(self, record: dict[str, Any]) -> None:
         with self._lock:

@@ -192,8 +192,8 @@ class Hosts(Elsewhere):
         _host.check_room(n)
         self._max_tasks, self._restarts, self._backoff = max_tasks, restarts, backoff
         self._way = start
-        # The lock is re-entrant: a signal handler or a finaliser may take it on the thread that
-        # holds it.
+        # The lock is re-entrant: a signal handler or a finaliser can acquire the lock on the thread
+        # that already holds it.
         self._lock = threading.Condition(threading.RLock())
         self._closed = False
         self._places = [
@@ -322,7 +322,7 @@ class Hosts(Elsewhere):
             )
         try:
             if wait:
-                _native.sleep(min(10.0, wait))  # the process may be cancelled during this sleep
+                _native.sleep(min(10.0, wait))  # the process can be cancelled during this sleep
             while True:
                 while (host := self._promised(place)) is None:
                     self._fill(place)
@@ -407,7 +407,8 @@ class Hosts(Elsewhere):
 
 
 class OneHost(Elsewhere):
-    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, a new one runs the next call."""
+    """One of several hosts: `worker(…).on(hosts[0])`. If this host dies, a new one runs the next
+    call."""
 
     def __init__(self, of: Hosts, place: _Place) -> None:
         self._of = of

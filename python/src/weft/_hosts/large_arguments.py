@@ -71,7 +71,7 @@ class Large:
 
     def copy(self, bytes_now: memoryview, calls: Any, may_make: bool) -> Any:
         """Returns the argument as a Shared, for one of these calls; None if the argument is to be
-        sent in another way. `bytes_now` contains the argument's bytes. With `may_make` a copy may
+        sent in another way. `bytes_now` contains the argument's bytes. `may_make` allows a copy to
         be made if there is none.
         """
         if (there := self._copy) is not None and there[1] is calls:
@@ -82,7 +82,7 @@ class Large:
             return None
         has_lock = self._making.acquire(timeout=_PATIENCE)
         try:
-            # Another feeder may have made the copy in the meantime.
+            # Another feeder might have made the copy in the meantime.
             if (there := self._copy) is None or not _same(there[0], bytes_now):
                 there = _native.Shared(bytes_now), calls
             self._copy = there[0], calls
@@ -148,7 +148,7 @@ class Table:
     def share(self, call: _Call) -> Callable[[pickle.PickleBuffer], Any]:
         """Returns a function that returns what is sent in place of a buffer of this call's
         arguments: the buffer; a Shared, which the other OS process maps; or a tuple with a Shared,
-        if what is mapped there may be written to.
+        if that OS process is allowed to write to the mapped memory.
         """
 
         def instead(buffer: pickle.PickleBuffer) -> Any:

@@ -50,7 +50,8 @@ class Count:
 
     def __init__(self, restarts: int | None) -> None:
         self.total = 0
-        # Only the times of the last restarts are kept: one more than are allowed.
+        # Only the times of the last restarts are kept: one more than the number of allowed
+        # restarts.
         self._times: deque[float] = deque(
             maxlen=None if restarts is None else min(restarts + 1, sys.maxsize)
         )
@@ -108,7 +109,7 @@ class Member(_Child):
         self.life = 0
         self.restarts = 0
         self.attempt: Attempt | None = None
-        self.ended: Attempt | None = None  # the member's last life, and the death that ended it
+        self.ended: Attempt | None = None  # the member's last life; `death` is what ended it
         self.death: ProcessDied | None = None
         self.plan: Plan | None = None
         self.awaited_by: list[Plan] = []  # the plans that have this member in `alive`

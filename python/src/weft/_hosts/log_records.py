@@ -90,7 +90,7 @@ class _Finder:
 
 
 class _Loader:
-    """Loads a module by `loader`, then calls `then`."""
+    """Loads a module with `loader`, then calls `then`."""
 
     def __init__(self, loader: Any, then: Callable[[], None]) -> None:
         self._loader, self._then = loader, then

@@ -47,7 +47,7 @@ def follow(terms: Terms) -> None:
 
 
 def began(number: int) -> None:
-    """Records the number of the process that runs the call. Only this process may be recycled:
+    """Records the number of the process that runs the call. Only this process can be recycled:
     Recycled in a process that it has started would end only that process.
     """
     global _process

@@ -58,7 +58,7 @@ class _Aside:
 
     # If this is None, the ends go within the value, so that the value moves them (WIRE.md 7.4).
     _take: Callable[[Any], str] | None
-    shared: list[Any] | None  # collects the shared arrays; if this is None, they go with the pickle
+    shared: list[Any] | None  # collects the shared arrays; None: the arrays go with the pickle
 
     def persistent_id(self, obj: Any) -> str | None:
         if self.shared is not None and isinstance(obj, _native.Shared):
@@ -199,8 +199,8 @@ def of_numbers(view: memoryview) -> Any:
 
 
 def _numbers(memory: Any, format: Any, shape: Any) -> memoryview:
-    """Returns an array that _Numbers has pickled, in memory of the reader's own. It is writable if
-    the array was.
+    """Returns an array that _Numbers has pickled, in memory of the reader's own. The result is
+    writable if the array was.
     """
     flat = memoryview(memory).cast("B").cast(format)
     return flat if len(shape) == 1 or 0 in shape else flat.cast("B").cast(format, shape)
@@ -516,7 +516,7 @@ def raised_at(error: BaseException, at: str, text: str) -> BaseException:
     `text`. Returns the exception.
     """
     if at and issubclass(type(error), _ENDS):
-        with contextlib.suppress(BaseException):  # the user's class may raise any exception
+        with contextlib.suppress(BaseException):  # the user's class can raise any exception
             error.__dict__["_at"] = at
     _foreign_exceptions.cause_set(error, RemoteTraceback(text))
     return error

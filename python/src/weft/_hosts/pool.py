@@ -54,7 +54,7 @@ __all__ = ["Call", "Feeder", "State", "tell", "tell_result"]
 
 class _Lot:
     """Calls that were submitted together. Until all of them are over, the lot counts as something
-    outside that may act (rule 10.3).
+    outside that can act (rule 10.3).
     """
 
     __slots__ = ("_others", "_state")
@@ -83,7 +83,7 @@ class Call:
         together: Any = None,
     ) -> None:
         self.watch = watch  # if it is not None, the call is sent alone
-        # Calls have the same object here if no user code has run between their submits.
+        # Calls have the same object in this field if no user code has run between their submits.
         self.together = together
         self.future, self.function, self.args, self.keywords = future, function, args, keywords
         # The lot of the calls that were submitted together with this call; None once this call is
@@ -162,7 +162,7 @@ class _Gate:
             self._lock.release()
 
     def pass_through(self) -> None:
-        """Waits until the gate is open. A signal handler that runs meanwhile may wait here too."""
+        """Waits until the gate is open. A signal handler that runs meanwhile can wait here too."""
         with self._lock:
             pass
 
@@ -175,7 +175,7 @@ class Feeder(abc.ABC):
         # The channel of results, if this channel shows whether a host waits, otherwise None.
         self.results: Any = None
         self.over = False
-        # The right to begin. It is taken by the feeder's thread, or by the code that gives up
+        # The right to begin. The feeder's thread takes this right, or the code that gives up
         # starting the feeder.
         self._begins = _Once()
         self._begun, self._over, self._rests = _Gate(), _Gate(), _Gate()
@@ -361,7 +361,7 @@ class State(abc.ABC):
             _rounds.calls_go_on(self, lot)
             self.waiting.extend(calls)
             added = True
-            # The pool has ended just now, so perhaps no feeder is left to take the calls.
+            # If the pool has ended meanwhile, perhaps no feeder is left to take the calls.
             if self.ended or self._whys:
                 dropped = self._drop(calls)
                 if dropped:
@@ -383,7 +383,8 @@ class State(abc.ABC):
                 raise
 
     def _drop(self, calls: list[Call]) -> bool:
-        """Takes back the calls that no holder has taken yet. Returns whether there were any."""
+        """Removes those of the calls that no holder has taken yet. Returns whether there were
+        any."""
         any_was = False
         for call in calls:
             try:
@@ -407,7 +408,7 @@ class State(abc.ABC):
         feeder = self.feeder()
         try:
             self.feeders.append(feeder)
-            # Other threads have added their feeders first, so this one is too many.
+            # If other threads have added their feeders first, this feeder is one too many.
             if self.feeders.index(feeder) >= self.workers:
                 return False
             feeder.start()
@@ -416,8 +417,8 @@ class State(abc.ABC):
             feeder.give_up()
 
     def _launch_all(self) -> None:
-        """Gives a thread to each feeder without one. The code that added such a feeder may have
-        been interrupted, by the handler that calls this, before it gave the feeder a thread.
+        """Gives a thread to each feeder without one. The code that added such a feeder might have
+        been interrupted, by the handler that calls this method, before it gave the feeder a thread.
         """
         if len(self.begun) < len(self.feeders):
             for feeder in self.feeders.copy():
@@ -473,7 +474,7 @@ class State(abc.ABC):
 
     @contextlib.contextmanager
     def _in_hand(self) -> Iterator[None]:
-        """Marks a block in which the caller, which is not a feeder, may hold calls."""
+        """Marks a block in which the caller, which is not a feeder, can hold calls."""
         self._others.append(None)
         try:
             yield
@@ -481,15 +482,15 @@ class State(abc.ABC):
             self._others.pop()
 
     def end(self) -> None:
-        """Refuses further calls. This method does not wait, so the garbage collector may call it on
+        """Refuses further calls. This method does not wait, so the garbage collector can call it on
         any thread.
         """
         self.ended = True
         self._wake(self.workers)
 
     def join(self) -> None:
-        """Waits for all feeders. When a callback calls it on the thread of a feeder, waits neither
-        for that feeder nor for a feeder that is itself in join().
+        """Waits for all feeders. When a callback calls join() on the thread of a feeder, waits
+        neither for that feeder nor for a feeder that is itself in join().
         """
         self._launch_all()
         for feeder in self.feeders.copy():
@@ -538,7 +539,7 @@ class State(abc.ABC):
     # --- for the search for a deadlock ------------------------------------------------------------
 
     def waits_for_hosts(self) -> bool:
-        """Returns whether all calls run in hosts that have sent nothing new. Then the hosts will
+        """Returns whether all calls run in hosts that have sent nothing new. If so, the hosts will
         report whether there is a deadlock (rule 10.3).
         """
         idle, feeders, others = then = self._picture()

@@ -16,7 +16,7 @@ from weft.errors import BadUse
 
 __all__ = ["Bar", "begun"]
 
-_EVERY = 0.1  # seconds
+_EVERY = 0.1  # seconds between two drawings of the bar
 # how many seconds end() waits for the last drawing; a stopped terminal never draws it
 _LAST = 2.0
 
@@ -101,5 +101,5 @@ class Bar:
                     except queue.Empty:
                         goes_on = len(self._done) != self._total
                     bar.update(task, completed=len(self._done), total=self._total, refresh=True)
-        except Exception:  # standard error is gone, but the calls go on
+        except Exception:  # standard error was closed, but the calls go on
             return

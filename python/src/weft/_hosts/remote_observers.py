@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["follow", "join", "receive", "settings", "source", "tell"]
 
-PERIOD = 0.2  #: seconds
+PERIOD = 0.2  #: seconds between two times at which records are sent
 PATIENCE = 10.0  #: seconds
 
 Wanted = tuple[int, dict[_observers.Key, tuple[str, Any]]]
@@ -81,7 +81,7 @@ def _tell(whom: list[_members.Member], wanted: Wanted) -> None:
 
 def _tell_all() -> None:
     """Sends the list of the observations that are wanted now to all hosts, also to those that have
-    nothing to change. Afterwards all records of the hosts are here.
+    nothing to change. When this function returns, all records of the hosts have arrived.
     """
     with _lock:
         wanted = settings()
@@ -99,7 +99,7 @@ def join(member: _members.Member, begun_with: Wanted) -> None:
 
 def has_gone(member: _members.Member) -> None:
     """Reports that a host has died, unless it was released, or that it does not answer. By then
-    everything that it has sent has arrived.
+    everything that the host has sent has arrived.
     """
     if not member.closing:
         for one in list(_observers.known.values()):
@@ -111,8 +111,8 @@ _rounds.has_gone = has_gone
 
 
 def receive(member: _members.Member, piece: Any) -> None:
-    """Takes a piece that has come from a host, or, through that host, from one of the hosts of that
-    host.
+    """Processes a piece that has come from a host, or, through that host, from one of the hosts of
+    that host.
     """
     key, source, records = piece
     one = _observers.known.get(key)

@@ -118,7 +118,7 @@ def forget_compiled(paths: Iterable[str | Path]) -> None:
     its size, Python would use the compiled file of the old version.
     """
     for path in paths:
-        # There may be no compiled file, or this Python may write none.
+        # There might be no compiled file, or this Python might write none.
         with contextlib.suppress(OSError, NotImplementedError):
             Path(importlib.util.cache_from_source(path)).unlink()
 
@@ -226,7 +226,7 @@ def _file_of(root: Path, module: str) -> Path | None:
 
 
 def _candidates(inside: str, level: int, imported: str) -> Iterator[str]:
-    """Yields the name of each module that Python may load when a module of the package `inside`
+    """Yields the name of each module that Python can load when a module of the package `inside`
     imports `imported`.
     """
     name = imported
@@ -288,7 +288,7 @@ def _imports(source: bytes) -> Iterator[tuple[int, str]]:
                 yield 0, alias.name
         elif isinstance(node, ast.ImportFrom):
             yield node.level, node.module or ""
-            for alias in node.names:  # an imported name may be a module of the package
+            for alias in node.names:  # an imported name can be a module of the package
                 yield node.level, ".".join(filter(None, [node.module, alias.name]))
         elif isinstance(node, ast.Call) and node.args:
             called = node.func

@@ -50,7 +50,7 @@ class Handed(NamedTuple):
 
 
 class Child:
-    """A child that was started. Any thread may use this object to wait for it or to kill it."""
+    """A child that was started. Any thread can use this object to wait for it or to kill it."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -103,9 +103,9 @@ _ending: set[Child] = set()  # children that no thread waits for and that have n
 
 
 def reap(child: Child) -> None:
-    """Takes the status of a child that is ending, and whose Hosts may have been dropped. If the
-    child has not ended yet, close() takes its status, or the next call of reap(), or the start of
-    another child.
+    """Collects the exit status of a child that is ending, and whose Hosts might have been dropped.
+    If the child has not ended yet, the status is collected by close(), the next call of reap() or
+    the start of another child.
     """
     _ending.add(child)
     for one in list(_ending):
@@ -134,7 +134,7 @@ def _whole(is_it: Callable[[bytes], bool]) -> Iterator[None]:
 
 
 def _end(pid: int) -> None:
-    """Kills a child that no other code knows about, and takes its status once it has ended."""
+    """Kills a child that no other code knows about, and collects its status once it has ended."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     lost = Child(pid)

@@ -26,7 +26,7 @@ from weft.errors import BadUse, ChannelEnd
 
 __all__ = ["Apart", "apart", "call_apart", "not_rebuilt", "opened"]
 
-# The ids of classes. To look up a class itself would call its __hash__, which may be user code.
+# The ids of classes. To look up a class itself would call its __hash__, which can be user code.
 _PLAIN = frozenset(map(id, (type(None), bool, int, float, complex, str, bytes)))
 # how many items are inspected; above this number, pickling the value separately is quicker
 _MANY = 64
@@ -130,7 +130,7 @@ class _Opened:
         self._value, self._error = value, error
 
     def value(self) -> Any:
-        """Returns the value, or raises its error. The method may be called once: afterwards this
+        """Returns the value, or raises its error. Call this method only once: afterwards this
         object keeps neither.
         """
         error, value, self._error, self._value = self._error, self._value, None, None

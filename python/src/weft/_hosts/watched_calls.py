@@ -143,7 +143,7 @@ class Clock:
         while (limit := self._orders.get()) is not None:
             try:
                 left = limit.until - time.monotonic()
-                # A limit may be infinite, but Python accepts no longer wait than TIMEOUT_MAX.
+                # A limit can be infinite, but Python accepts no longer wait than TIMEOUT_MAX.
                 self._orders.get(timeout=min(max(0.0, left), threading.TIMEOUT_MAX))
             except queue.Empty:
                 limit.over()

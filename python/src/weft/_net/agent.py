@@ -65,7 +65,7 @@ TRIES = 3
 
 
 class _Folder:
-    """A temporary folder, which no other user may enter. Making one also removes the folders that
+    """A temporary folder, which no other user can enter. Making one also removes the folders that
     killed agents of this user have left. A folder has its final name only once its lock is held. So
     if the lock of a folder with such a name is free, its owner no longer lives.
     """
@@ -152,7 +152,7 @@ class Agent:
         self._seen: dict[str, str] = {}  # module → the digest that was asked for last
         self._coming: dict[str, asyncio.Future[tuple[socket.socket, int]]] = {}
         self._calls: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
-        # call → the pid of its OS process, and its name there
+        # call → the pid of its OS process, and its name in that OS process
         self._running: dict[str, tuple[int, str]] = {}
         self._greets: set[asyncio.Task[None]] = set()
         self._folder = _Folder()
@@ -196,7 +196,7 @@ class Agent:
             except BaseException as error:
                 wrong.append(f"{type(error).__name__}: {error}")
 
-        # A separate thread does this. Otherwise this thread would wait for an OS process that has
+        # A separate thread runs look(). Otherwise this thread would wait for an OS process that has
         # just begun, which would be reported as a standstill (rule 10.6).
         looks = threading.Thread(target=look, name="weft: looks at what is allowed", daemon=True)
         looks.start()
@@ -238,7 +238,7 @@ class Agent:
         )
 
     async def _take_for_call(self, child: socket.socket) -> None:
-        """Takes a connection from one of the OS processes, which has come for a call."""
+        """Receives a connection from one of the OS processes, which is ready for a call."""
         loop = asyncio.get_running_loop()
         received = b""
         try:

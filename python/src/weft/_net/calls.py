@@ -73,7 +73,7 @@ class Asked(NamedTuple):
     many: bool = False  #: whether the function is for a series of calls (17.14)
     #: the first digits of the digest of each module that the digest covers
     modules: _sources.Sources = {}  # noqa: RUF012  # nothing changes it
-    #: the source, which goes along if the host accepts it; None for a module of an installed
+    #: the source, which is sent along if the host accepts it; None for a module of an installed
     #: package
     parcel: _net_parcels.Parcel | None = None
 
@@ -179,7 +179,7 @@ def asked_of(function: Any, working_dir: Any = None) -> Asked:
 
 
 def source_of(module: str) -> Path | None:
-    """Returns the path of the module's source, or None. It imports nothing."""
+    """Returns the path of the module's source, or None. This function imports nothing."""
     path: Any = None
     spec = None
     importlib.invalidate_caches()
@@ -378,7 +378,7 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
         if where in ("builtins", asked.module):
             found = getattr(builtins if where == "builtins" else asked.here, kind, None)
             if isinstance(found, type) and issubclass(found, Exception):
-                # code of the class may raise any exception
+                # code of the class can raise any exception
                 with contextlib.suppress(BaseException):
                     error = found(*args)
     if isinstance(error, ChannelEnd):
@@ -422,7 +422,7 @@ def serve_on(
         descriptor, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
     )
     # In the agent's run only this thread is a process. The call has its own run, which the caller
-    # may cancel.
+    # can cancel.
     target = _serve_many if many else _serve
     args = link, run, trusted, call or run
     thread = threading.Thread(target=target, args=args, name="weft: a call")
@@ -510,8 +510,8 @@ def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
 
 
 class _Caller:
-    """The program that waits for results. When it goes, the process that computes for it is
-    cancelled.
+    """The program that waits for results. When that program leaves, the process that computes for
+    it is cancelled.
     """
 
     def __init__(self, link: Any, process: Any) -> None:
@@ -520,12 +520,12 @@ class _Caller:
 
     def _wait(self) -> None:
         _helper_threads.ours()
-        # The link was closed in this OS process: the call has ended.
+        # BadUse means that the link was closed in this OS process, because the call has ended.
         with contextlib.suppress(BadUse):
             self._link.wait()
         self.gone = True
         self._process.cancel()
-        _helper_threads.not_ours()  # another thread may have the same identifier later
+        _helper_threads.not_ours()  # another thread can have the same identifier later
 
 
 def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:

@@ -23,7 +23,7 @@ Fields = dict[str, Any]
 
 class Refused(Exception):
     """The reason why a connection is refused, which is sent to the other side. `again` says that
-    the other side may ask once more, with another ticket.
+    the other side can ask once more, with another ticket.
     """
 
     def __init__(self, why: str, again: bool = False) -> None:

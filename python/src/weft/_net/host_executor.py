@@ -59,7 +59,7 @@ class _Future(Future[Any]):
             where = f"it waits for {self._over!r} to begin it"
         elif seconds is not None and seconds > 0:
             where += _said_by(call, min(seconds, ASKS))
-        # map() passes the remaining time, which may be negative.
+        # map() passes the remaining time, which can be negative.
         when = "in time" if seconds is None or seconds < 0 else f"within {seconds:.3g} seconds"
         return cf.TimeoutError(f"no result of {self._name} {when}: {where}")
 
@@ -282,7 +282,7 @@ class _Feeder(_pool.Feeder):
             return line
         stop = _net_loop.Stop()
         state.hosts.add(stop)
-        if state.broken is not None:  # break_it() may have come too early to kill this line
+        if state.broken is not None:  # break_it() might have come too early to kill this line
             stop.kill()
         try:
             with stop.ends_waits():

@@ -64,7 +64,7 @@ class _Onward(abc.ABC):
 
     @abc.abstractmethod
     def _part(self, now: memoryview) -> None:
-        """Takes a part of a piece, which is the last part if self._left is 0."""
+        """Receives a part of a piece, which is the last part if self._left is 0."""
 
     def end(self) -> None:
         """Records that nothing more will come."""
@@ -100,7 +100,7 @@ class _ToSocket(_Onward):
         self._link: socket.socket | None = link  # None if the socket has closed
         self._transport = transport
         self._piece = bytearray()  # the part of a piece that has arrived
-        self._kept = bytearray()  # the bytes that the socket did not take
+        self._kept = bytearray()  # the bytes that the socket has not accepted
 
     def _part(self, now: memoryview) -> None:
         if self._left or self._piece:

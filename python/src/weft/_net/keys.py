@@ -30,7 +30,7 @@ __all__ = ["Keys", "context", "fingerprint_of", "folder_of", "make_keys", "serve
 
 AUTHORITY, AUTHORITY_KEY = "authority.pem", "authority-key.pem"
 CERTIFICATE, KEY, SERVER = "certificate.pem", "key.pem", "server"
-LONGEST_URL = 300  # characters
+LONGEST_URL = 300  # the largest number of characters of a URL
 # OpenSSL's codes for a certificate that is not yet valid, and for one that has expired
 OUT_OF_TIME = 9, 10
 

@@ -189,7 +189,7 @@ class Session:
 
 
 def _watch_over(writer: asyncio.StreamWriter) -> None:
-    """Makes the system notice when the other machine has fallen silent. (Sessions through the relay
+    """Makes the system notice when the other machine has become silent. (Sessions through the relay
     have a lease instead.)
     """
     own: socket.socket | None = writer.get_extra_info("socket")
@@ -264,7 +264,7 @@ class _Out:
         """Sends as much as the connection accepts."""
         feed, there = self._feed, self._connection
         piece, some = b"not asked", False
-        with _net_tls.lock:  # the lock must be taken before the bell is silenced
+        with _net_tls.lock:  # the lock must be acquired before the bell is silenced
             there.put_rest()
             while not there.full and (piece := feed.output(AT_ONCE)):
                 there.put(piece)
@@ -299,7 +299,7 @@ class _Out:
 
 async def carry(feed: Any, there: Streams) -> None:
     """Does what couple() does, for a session of this OS process: the incoming bytes go into the
-    session at once.
+    session immediately.
     """
     assert isinstance(there[0], Incoming)
     out = _Out(feed, there[1].transport)
@@ -388,7 +388,7 @@ async def _passed(
     try:
         try:
             threading.Thread(target=passes, name="weft: passes on", daemon=True).start()
-        except BaseException:  # no thread is left
+        except BaseException:  # no further thread could be started
             over.set_result(b"")
             raise
         await asyncio.shield(over)
@@ -438,7 +438,7 @@ class Welcome(NamedTuple):
 
 
 def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> OnConnection:
-    """Returns the function that handles the connection of a program that connects. `answer` may
+    """Returns the function that handles the connection of a program that connects. `answer` can
     raise Refused.
     """
 
@@ -522,7 +522,7 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
     except (OSError, asyncio.TimeoutError) as error:
         late = TimeoutError() if isinstance(error, asyncio.TimeoutError) else error
         raise type(late)(unreachable(late, address, patience)) from None
-    except ValueError as error:  # another program has written this address, so it may be any text
+    except ValueError as error:  # another program has written this address, so it can be any text
         raise ConnectionError(f"{host!r} is not the name of a machine: {error}") from None
     _watch_over(streams[1])
     return streams
@@ -553,8 +553,8 @@ async def _greeted(
                 f"{where} is not the program that was announced: its certificate has another fingerprint. "
                 "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"
             )
-        # The name must be checked before anything is sent: any member may have written the entry
-        # (17.3), so a program that may not hold the name may have taken it over.
+        # The name must be checked before anything is sent: any member might have written the entry
+        # (17.3), so a program that is not allowed to hold the name might have taken it over.
         name = request.get("name")
         if name is not None and not (member := way.member()).may_hold(name):
             raise NotHis(

@@ -47,7 +47,7 @@ _thread: threading.Thread | None = None
 _users = 0
 
 
-#: The descriptors of sessions' sockets. Each maps to a function that takes the bytes that have
+#: The descriptors of sessions' sockets. Each maps to a function that receives the bytes that have
 #: come, and returns true if that needed no step of the loop. The table belongs to the loop's
 #: thread.
 quickly: dict[int, Callable[[], bool]] = {}
@@ -163,7 +163,7 @@ def use() -> asyncio.AbstractEventLoop:
 
 
 def outside(more: bool) -> None:
-    """With True, counts something outside that may wake a run here. With False, removes it from the
+    """With True, counts something outside that can wake a run here. With False, removes it from the
     count, once it has woken the run or can no longer do so. Nothing is counted in the child of a
     fork.
     """
@@ -171,8 +171,8 @@ def outside(more: bool) -> None:
 
 
 def done(loop: asyncio.AbstractEventLoop) -> None:
-    """Removes a user of the loop. When the last user has gone, the thread ends; a caller on another
-    thread waits for that. In the child of a fork this does nothing.
+    """Removes a user of the loop. When the last user is removed, the thread ends; a caller on
+    another thread waits for that. In the child of a fork this does nothing.
     """
     global _loop, _thread, _users
     with _lock:
@@ -222,7 +222,7 @@ def call(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
 
 
 def wait(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
-    """Does what call() does, in a process, which may be cancelled during the wait. The wait counts
+    """Does what call() does, in a process, which can be cancelled during the wait. The wait counts
     as outside.
     """
     if _loop is not loop:

@@ -39,7 +39,7 @@ TOLD = 300  # the largest number of characters of a list of grants in a message
 
 
 class NotYet(BadUse):
-    """Raised if a host, its ticket or the server is missing now, but may appear soon."""
+    """Raised if a host, its ticket or the server is missing now, but might appear soon."""
 
 
 class Named(NamedTuple):
@@ -62,7 +62,7 @@ class Host(NamedTuple):
     hosts: int  #: how many OS processes it has
     trust: bool
     home: str  #: the agent's identifier; an agent that is started again has a new one
-    relayed: int  #: how many of its sessions use the relay
+    relayed: int  #: how many of the agent's sessions use the relay
 
 
 def checked(name: Any) -> str:
@@ -115,7 +115,8 @@ def grants(grant: str, name: str) -> bool:
 
 
 class Member(NamedTuple):
-    """The owner of a certificate, and the names that programs with this certificate may hold."""
+    """The owner of a certificate, and the names that programs with this certificate are allowed to
+    hold."""
 
     name: str
     grants: tuple[str, ...]
@@ -131,7 +132,7 @@ class Member(NamedTuple):
         )
 
     def with_name(self, name: str) -> str:
-        """Returns the command that makes keys which may hold this name too."""
+        """Returns the command that makes keys which are allowed to hold this name too."""
         of = [shlex.quote(grant) for grant in (*self.grants, name)]
         if sum(map(len, of)) > TOLD:
             of = ["…", of[-1]]

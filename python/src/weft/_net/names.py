@@ -75,7 +75,7 @@ logging.getLogger("asyncio").addFilter(
 
 _logger = logging.getLogger("weft")
 
-# The homes of this program, which may have joined twice. No session is made between two of them.
+# The homes of this program, which might have joined twice. No session is made between two of them.
 _own_homes: set[str] = set()
 os.register_at_fork(after_in_child=_own_homes.clear)
 
@@ -174,7 +174,7 @@ class Meeting:
                 lambda client: self._start(client.close()),
             )
             await self._names()
-        except _LOST as error:  # an SSLError too
+        except _LOST as error:  # SSLError is one of these exceptions
             why = await _net_faults.sentence(self.url, error, self._why or str(error))
             raise BadUse(f"the NATS server at {self.url} cannot be used: {why}") from None
 
@@ -204,7 +204,7 @@ class Meeting:
         return self._bucket
 
     async def leave(self) -> None:
-        """Releases all names, so that no further programs come. Sessions go on."""
+        """Releases all names, so that no further programs connect. The sessions go on."""
         for task in list(self._tasks):
             task.cancel()
         offers = list(self._offers.values())
@@ -225,14 +225,14 @@ class Meeting:
             await self._relay.end()
         if self._nats is None:
             return
-        # The client may write to a connection that it has lost.
+        # The client can write to a connection that it has lost.
         with contextlib.suppress(*_LOST, AttributeError):
             await asyncio.wait_for(self._nats.close(), SERVER / 2)
 
     # --- the home's side --------------------------------------------------------------------------
 
     def _begin_offer(self, offer: Offer) -> None:
-        """Records that a program may now come for the offer, which may wake a run here (17.16)."""
+        """Records that a program can now come for the offer, which can wake a run here (17.16)."""
         self._offers[offer.name] = offer
         _net_loop.outside(True)
 
@@ -434,7 +434,7 @@ class Meeting:
                     _net_steps.at("home.left")
                     return
                 except js_errors.BadRequestError as error:
-                    # A renewal that was cancelled after it was sent may have written the entry.
+                    # A renewal that was cancelled after it was sent might have written the entry.
                     if error.err_code not in WRONG_LAST:
                         raise
 
@@ -531,7 +531,7 @@ class Meeting:
             entry, known = self._passes[name]
             with contextlib.suppress(OSError, _net_link.Again):
                 return await self._reach_host(name, entry, {**request, "pass": known}, parcel)
-            self._passes.pop(name, None)  # another agent may hold the name now
+            self._passes.pop(name, None)  # another agent might hold the name now
         entry = await self._ticket_for(HOST + name, "host", patience, soon)
         try:
             shown = {**request, "ticket": entry["ticket"]}
@@ -688,7 +688,7 @@ class Meeting:
         try:
             await self._connected(BACK)
             names = await self._names()
-            # The watcher of nats-py 2.16 may report the end of the list before its first item.
+            # The watcher of nats-py 2.16 can report the end of the list before its first item.
             info = await self._nats.jetstream().stream_info(f"KV_{BUCKET}", subjects_filter=">")
             for subject in info.state.subjects or ():
                 name = subject.removeprefix(f"$KV.{BUCKET}.")

@@ -46,7 +46,7 @@ __all__ = [
     "unpacked",
 ]
 
-SOURCE = "source"  # --allow of an agent that takes the source of callers
+SOURCE = "source"  # --allow of an agent that accepts the source of callers
 MOST = 64 << 20  # the largest number of bytes of all files of a parcel
 MOST_FILES = 10_000
 _HEAD = struct.Struct("<I")  # the length of the JSON before the bytes of the files
@@ -54,7 +54,7 @@ _MOST_HEAD = 4 << 20  # the largest length of that JSON, in bytes
 _LONGEST = 1000  # the longest path, in characters
 _LEFT_OUT = "__pycache__"
 _VIRTUAL = "pyvenv.cfg"  # a folder with this file is a virtual environment
-_MODULES = (".py", ".pyc", ".so")  # the ends of files that Python may import
+_MODULES = (".py", ".pyc", ".so")  # the ends of files that Python can import
 
 
 class Changed(BadUse):
@@ -78,7 +78,7 @@ class Unpacked(NamedTuple):
 
     root: str
     folder: bool
-    #: for each file that Python may import, the fields of its stat()
+    #: for each file that Python can import, the fields of its stat()
     stamps: dict[str, tuple[int, ...]]
 
 
@@ -203,7 +203,7 @@ def _below(top: Path) -> Iterator[tuple[str, int]]:
 
 
 def _digest_of(path: Path) -> str:
-    """Returns the SHA-256 of a file, which is read only if it may have changed."""
+    """Returns the SHA-256 of a file, which is read only if it might have changed."""
     about = path.stat()
     stamp = _sources.stamp_of(about)
     known = _digests.get(str(path))
@@ -315,7 +315,7 @@ def unpacked(data: bytes | bytearray, digest: str, folder: Path) -> Unpacked:
 
 
 def intact(folder: Path, of: Unpacked) -> bool:
-    """Returns whether the files that Python may import are those that unpacked() has written."""
+    """Returns whether the files that Python can import are those that unpacked() has written."""
     try:
         return all(
             _sources.stamp_of((folder / path).lstat()) == stamp for path, stamp in of.stamps.items()
@@ -329,7 +329,7 @@ def intact(folder: Path, of: Unpacked) -> bool:
 
 def enter(folder: str, root: str, whole: bool, without: str) -> None:
     """Makes this OS process import the modules of an unpacked parcel. The agent's own folder,
-    `without`, is removed from the import path: a module there may be an old version of a module
+    `without`, is removed from the import path: a module there might be an old version of a module
     that the caller has. If the parcel is a whole folder, it becomes the working folder.
     """
     left_out = os.path.realpath(without)

@@ -53,11 +53,11 @@ MEET = 10.0
 # program has connected again.
 BACK = 3.0
 LAST = 3.0  # seconds for the last messages to be sent
-# If more bytes than this wait in the client, the client may make the sender wait.
+# If more bytes than this wait in the client, the client can make the sender wait.
 MUCH = 1 << 20
 MOST = 256  # how many hand-shakes that other programs have asked for may be under way at one time
 
-# The exceptions that the client raises if the server fails or is absent. (The client may write to a
+# The exceptions that the client raises if the server fails or is absent. (The client can write to a
 # connection that it has lost.)
 _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError, AttributeError)
 _PLACE = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{16}")  # F.H: fingerprint and home
@@ -100,13 +100,13 @@ class Relay:
         return sum(1 for way in self._ways.values() if way.linked)
 
     def hurry(self) -> None:
-        """Makes all connections send at once, because the server is back."""
+        """Makes all connections send immediately, because the server is back."""
         self._since = asyncio.get_running_loop().time()
         for way in list(self._ways.values()):
             way.hurry()
 
     async def end(self) -> None:
-        """Reports on all connections that this program leaves."""
+        """Reports to the other side of each connection that this program leaves the network."""
         for way in list(self._ways.values()):
             way.abort()
         loop = asyncio.get_running_loop()
@@ -119,8 +119,8 @@ class Relay:
     # --- messages -------------------------------------------------------------------------------
 
     def send(self, way: Way, data: bytes) -> None:
-        """Sends at once, unless the client has to wait for the connection to the server: starting a
-        task for each message would take a tenth of a round trip.
+        """Sends immediately, unless the client has to wait for the connection to the server:
+        starting a task for each message would take a tenth of a round trip.
         """
         self._out.append((way, data))
         if self._at_it:
@@ -181,7 +181,7 @@ class Relay:
     async def _let_in(self, way: Way) -> None:
         try:
             streams = await way.streams(MEET)
-        except OSError:  # the other program has no certificate of this network, or has gone
+        except OSError:  # the other program has no certificate of this network, or has ended
             way.abort()
             return
         finally:
@@ -200,7 +200,7 @@ class Relay:
         if not _PLACE.fullmatch(place):
             return False
         while True:
-            try:  # a program that listens there ignores this message
+            try:  # a program that listens at `place` ignores this message
                 await self._client.request(f"{RELAY}.{place}.gone", b"", timeout=1.0)
             except nats.errors.NoRespondersError:
                 if loop.time() - self._since > BACK:
@@ -242,7 +242,7 @@ class Relay:
                 raise ConnectionRefusedError(f"it refuses: {because}")
             except nats.errors.NoRespondersError:
                 why = "nobody listens there"
-                # For BACK seconds after this program has reconnected, the other program may still
+                # For BACK seconds after this program has reconnected, the other program might still
                 # be unconnected.
                 if loop.time() - self._since > BACK:
                     break
@@ -371,7 +371,7 @@ class Way(Tls):
     def _next_tick(self) -> None:
         now = self._loop.time()
         if self._timer is not None and self._timer.when() <= now + TELL:
-            return  # the timer is already set early enough for everything that may be due
+            return  # the timer is already set early enough for everything that might be due
         at = self._begun + MEET if not self._line.linked else float("inf")
         if (due := self._line.due()) is not None:
             at = min(at, (due + 1) / 1000)
@@ -394,7 +394,7 @@ class Way(Tls):
         self._pump()
 
     def hurry(self) -> None:
-        """Sends at once, because the server is back."""
+        """Sends immediately, because the server is back."""
         if not self._over:
             self._line.hurry(self._now())
             if self._timer is not None:

@@ -284,14 +284,14 @@ class FarHosts(_Far):
     def __init__(self, network: Any, n: int, patience: float, working_dir: Any = None) -> None:
         super().__init__(network, patience, working_dir)
         whole("hosts: how many", n, 1)
-        # a signal handler may make a call on a thread that holds the lock
+        # a signal handler can make a call on a thread that holds the lock
         self._lock = threading.RLock()
         self._least = n
         self._enough: set[str] = set()  # the functions for which n hosts were found
         self._looked = 0.0
         self._agents: list[_net_named.Host] = []
         self._lost: set[str] = set()  # the homes of agents that do not answer
-        self._running: dict[str, int] = {}  # home of an agent → calls that run there
+        self._running: dict[str, int] = {}  # home of an agent → calls that run at that agent
         until = time.monotonic() + patience
         while len(self._look(fresh=True)) < n:
             if time.monotonic() > until:
@@ -364,7 +364,7 @@ class FarHosts(_Far):
                             )
                             self._running[host.home] -= 1
                     return host.name, session
-                except _net_named.NotYet:  # the host may have gone since the list was made
+                except _net_named.NotYet:  # the host might have left since the list was made
                     self._over(host.name, host.home, died=False)
                     if time.monotonic() > until:
                         raise
@@ -397,7 +397,7 @@ class FarHosts(_Far):
 
     def __exit__(self, *_: object) -> None:
         """Does nothing: the hosts belong to their agents, and the network stays joined. So `with
-        Hosts(4) as hosts` may become `with net.join().hosts(4) as hosts`.
+        Hosts(4) as hosts` can be replaced by `with net.join().hosts(4) as hosts`.
         """
 
     def __len__(self) -> int:

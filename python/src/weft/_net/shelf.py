@@ -43,11 +43,11 @@ class Shelved:
 
     def __init__(self, folder: Path, of: _net_parcels.Unpacked, hosts: Hosts) -> None:
         self.folder, self.of, self.hosts = folder, of, hosts
-        self.calls = 0  # how many calls use it
+        self.calls = 0  # how many calls use the parcel
 
     @contextlib.contextmanager
     def used(self) -> Iterator[Hosts]:
-        """Yields the OS processes. The parcel is not dropped within the context."""
+        """Yields the OS processes. The parcel is not dropped while the block runs."""
         self.calls += 1
         try:
             yield self.hosts
@@ -111,7 +111,7 @@ class Shelf:
                 data = await read_pieces(reader, _net_parcels.most_packed(), EACH)
             except ValueError as error:
                 raise Refused(f"the source cannot be used: {error}") from None
-            # two callers sent it at the same time
+            # two callers have sent the parcel at the same time
             if (there := self._parcels.get(digest)) is not None:
                 return there
             folder = Path(tempfile.mkdtemp(prefix="source-", dir=self._folder))

@@ -34,8 +34,8 @@ from weft.errors import BadUse
 
 __all__ = ["LEASE", "SSH", "Agents", "Started", "stop_when_left"]
 
-BEAT = 5.0  # seconds
-LEASE = 30.0  # seconds
+BEAT = 5.0  # seconds between two signs of life that an agent receives
+LEASE = 30.0  # seconds without a sign of life after which an agent ends
 GRACE = 15.0  # seconds for an agent to end its calls, and itself
 # the largest number of bytes of an agent's report about itself, which lists its pids
 MOST = 1 << 20

@@ -36,7 +36,7 @@ async def is_gone(entry: dict[str, Any], fingerprint: str, relay: _net_relay.Rel
         return False
     if entry.get("relay") is True:
         return relay is not None and await relay.leads_nowhere(f"{fingerprint}.{entry['home']}")
-    # A loopback address may be that of another machine.
+    # A loopback address can be that of another machine.
     return bool(address) and not _is_loopback(address)
 
 

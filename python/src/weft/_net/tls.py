@@ -50,7 +50,7 @@ __all__ = [
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 OnConnection = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
-ROOM = 1 << 18  # bytes that are read, or decrypted, at once
+ROOM = 1 << 18  # bytes that are read, or decrypted, in one step
 SMALL = 1 << 14  # bytes; pieces of up to this size are those of small values
 LINGER = 5.0  # seconds for the other side to close its end too
 
@@ -66,7 +66,7 @@ lock = threading.Lock()  # never held while a thread waits
 
 
 def _forget() -> None:
-    """Makes a new lock in the child of a fork: another thread may have held the old one."""
+    """Makes a new lock in the child of a fork: another thread might have held the old one."""
     global lock
     lock = threading.Lock()
 
@@ -117,7 +117,7 @@ class Tls(asyncio.Transport, abc.ABC):
         self._ended = False  # whether the reader knows that the connection has ended
         self._error: OSError | None = None
         self.full = False  # whether writers must wait
-        self.room_again: Callable[[], object] | None = None  # called when writers may go on
+        self.room_again: Callable[[], object] | None = None  # called when writers can go on
         self._reader = Incoming(limit=limit, loop=self._loop)
         self._protocol = asyncio.StreamReaderProtocol(self._reader, on_connection, loop=self._loop)
         self._protocol_knows = on_connection is None  # whether the protocol knows of this transport
@@ -193,7 +193,7 @@ class Tls(asyncio.Transport, abc.ABC):
                 self._send()
 
     def _decrypted(self) -> tuple[int, bool, ssl.SSLError | None]:
-        """Returns how many bytes rooms.plain now contains, whether more may follow, and the error
+        """Returns how many bytes rooms.plain now contains, whether more can follow, and the error
         or None.
         """
         room, tls = rooms.plain, self._tls
@@ -398,7 +398,8 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             self._receive(rooms.raw[:n])
 
     def _turn(self) -> bool:
-        """Takes the bytes that have come. Returns false if the loop must do the remaining steps."""
+        """Processes the bytes that have come. Returns false if the loop must do the remaining
+        steps."""
         feed = self._feed
         if feed is None or self._large or self._holds or self._closing:
             return False
@@ -543,7 +544,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             return
         self.direct(None)
         with lock:
-            # TLS then waits until the other side closes too.
+            # unwrap() raises if the other side has not closed TLS yet.
             with contextlib.suppress(ssl.SSLError):
                 self._tls.unwrap()
             self._send()

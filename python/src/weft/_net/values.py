@@ -166,7 +166,7 @@ def accepts(kind: type[T]) -> type[T]:
         if not issubclass(asked, enum.Enum):
             msgspec.json.Decoder(kind)  # made only to check all annotations
     except NameError:
-        # an annotation may name a class that is defined later; errors are then found with the first
+        # an annotation can name a class that is defined later; errors are then found with the first
         # object
         pass
     except TypeError as error:
@@ -445,7 +445,7 @@ def _dumps(value: Any, channel: Any) -> bytes:
     except RecursionError:
         what = "a value that nests so deep, or stands in itself,"
     except Exception as error:
-        # cbor2 may raise any exception for a value of a type that it does not know
+        # cbor2 can raise any exception for a value of a type that it does not know
         what = f"this value ({error})"
     raise BadUse(
         f"write on channel {channel.name!r}: {what} cannot go to a program on another machine that is not "
@@ -477,7 +477,7 @@ def _loads(packed: bytes | bytearray, channel: Any) -> Any:
     """
     try:
         if packed and packed[0] < BYTES << 5:
-            return cbor2.loads(packed)  # a whole number
+            return cbor2.loads(packed)  # `packed` is a whole number
         large = _large_found(packed)
         return cbor2.loads(packed, semantic_decoders=_DECODERS) if large is None else large
     except Exception as error:

@@ -211,8 +211,8 @@ def _nothing() -> None:
     """Does nothing, since there are no other OS processes."""
 
 
-# Called when an executor has fallen idle, here or in a host. _distributed_deadlock/partial.py,
-# which is imported for the first host, replaces this function.
+# Called when an executor has become idle, in this OS process or in a host.
+# _distributed_deadlock/partial.py, which is imported for the first host, replaces this function.
 fell_idle: Callable[[], None] = _nothing
 
 

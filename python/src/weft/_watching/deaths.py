@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 
-_lock = threading.RLock()  # the lock is re-entrant: a signal handler may start a process
+_lock = threading.RLock()  # the lock is re-entrant: a signal handler can start a process
 counts = {"deaths": 0, "restarts": 0}
 
 

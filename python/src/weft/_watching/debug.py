@@ -130,7 +130,7 @@ def _hasher() -> Callable[[Any], bytes]:
 
 def is_atom(value: Any) -> bool:
     """Returns whether the value is immutable. No method of the value is called, since its methods
-    may be faulty, and the value may be nested more deeply than calls can be.
+    might be faulty, and the value might be nested more deeply than calls can be.
     """
     ahead = [value]
     while ahead:
@@ -152,9 +152,9 @@ def fingerprint(value: Any) -> bytes | None:
     try:
         first = pickle_hash(value)
         return first if first == pickle_hash(value) else None
-    except KeyboardInterrupt:  # the exception may be a Ctrl-C
+    except KeyboardInterrupt:  # the exception can be a Ctrl-C
         raise
-    except BaseException:  # a __reduce__ of the program may raise any exception
+    except BaseException:  # a __reduce__ of the program can raise any exception
         return None
 
 
@@ -169,7 +169,7 @@ class _Sent:
         self.file, self.line = _quiet_ends.caller()
         self.thread = threading.get_ident()  # the thread of the sender
         self.under_way = True
-        # Whether a process of another thread, which may have changed the object, has ended.
+        # Whether a process of another thread, which might have changed the object, has ended.
         self.stale = False
         self.reported = False
 

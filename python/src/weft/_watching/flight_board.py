@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from weft.errors import BadUse
 
 MAGIC = b"\x89WEFT\n\x1ab"
-DRIFT = 1e-4  #: how far a board's clock may gain or lose, as a share of the time that has passed
+DRIFT = 1e-4  #: how far a board's clock can gain or lose, as a share of the time that has passed
 _BLOCK = 20_000  # events in a block, since a piece must not be larger than 1 MB
 _FILE = b"\x89WEFT\n\x1a\x01"
 # the events of weft_mcu/flight.h
@@ -52,7 +52,7 @@ class Taken:
     now: int = 0  #: the board's time when its ring was read, in us
     lost: int = 0
     room: int = 0  #: how many events a ring has; 0: the program was built without a recorder
-    before: int = 0  #: how many events earlier readings have taken
+    before: int = 0  #: how many events earlier readings have fetched
     whole: bool = False
     names: dict[int, str] = field(default_factory=dict)
     processes: dict[int, str] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def read(data: bytes) -> Taken:
             later -= (later - when) & 0xFFFFFFFF
             lane[i] = (later, *rest)  # type: ignore[assignment]
     taken.events = sorted((e for lane in lanes.values() for e in lane), key=lambda e: e[0])
-    # the bytes are damaged: no event is before the board's start
+    # An event before the board's start means that the bytes are damaged.
     if taken.events and taken.events[0][0] < 0:
         taken.events = [e for e in taken.events if e[0] >= 0]
     return taken
@@ -156,7 +156,8 @@ class _Writer:
         self._places: dict[int, _Place] = {}
         self._waits = taken.waits
         self._first = taken.events[0][0] if taken.events else 0
-        # Whether a ring has lost events. Then it is not known how many values have passed before.
+        # Whether a ring has lost events. If so, it is not known how many values passed before the
+        # first event.
         self._cut = taken.lost > 0 or taken.before > 0 or len(taken.events) >= taken.room - 1
         self._name_all()
         self._count_before()
@@ -326,7 +327,7 @@ def file_of(taken: Taken, clock: Clock | None, version: str) -> bytes:
     head += text(host[:64]) + text(f"board {taken.board}") + text(version)
     within = clock_.within
     if within >= 0 and taken.events:
-        # The board's clock may have gained or lost time before the first moment at which it was
+        # The board's clock might have gained or lost time before the first moment at which it was
         # compared.
         before = max(clock_.us[0] - taken.events[0][0], 0) * 1000
         within += round(before * DRIFT)

@@ -115,7 +115,8 @@ class Recorder:
             if self._open is not None:
                 self._rest(self._next())
             data = self._rest(self._asked(EVENTS))
-            # The board's clock is asked only after that, because the questions are events too.
+            # The board's clock is asked only after the events, because the questions are events
+            # too.
             now = self.moment()
         except (PeerDied, Poisoned, Retired):
             raise BadUse("the board has ended the session: the events are not fetched") from None
@@ -140,7 +141,8 @@ class Recorder:
 
 def _clock(first: Moment, now: Moment) -> _board.Clock:
     """Returns the line through two moments. If the moments are close together, a microsecond of the
-    board is taken to be one of this machine, within the error of a crystal (flight_board.DRIFT).
+    board is assumed to be as long as one of this machine, within the error of a crystal
+    (flight_board.DRIFT).
     """
     if now.ns - first.ns < APART or now.us <= first.us:
         us = max(now.us - 1_000_000, 0)

@@ -123,7 +123,7 @@ class Path_:
 
 
 def is_binary(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a file is not a text, so that it may be a file of the flight recorder.
+    """Returns whether a file is not a text, so that it might be a file of the flight recorder.
     Returns true also for an empty file.
     """
     try:

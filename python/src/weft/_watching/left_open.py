@@ -30,7 +30,7 @@ def sentences(left: list[tuple[str, Any, str, int]]) -> str:
     try:
         lines = [_sentence(*one, objects) for one in rows[:_LINES]]
     finally:
-        objects.clear()  # the list may be part of a cycle with one of its objects
+        objects.clear()  # the list can be part of a cycle with one of its objects
     if len(rows) > _LINES:
         lines.append(f"… and ends of {len(rows) - _LINES} more channels")
     if lines:
@@ -74,7 +74,7 @@ def _variables(frame: Any) -> list[Any]:
     variables = frame.f_locals
     values = list(variables.values())
     # Before Python 3.13 `variables` is a copy, which would keep the values alive. But if locals()
-    # was called, it is the dictionary that locals() returned.
+    # was called, `variables` is the dictionary that locals() returned, and must stay as it is.
     if isinstance(variables, dict) and sys.getrefcount(variables) <= _OURS:
         variables.clear()
     return values

@@ -32,10 +32,11 @@ _PATIENCE = 3600.0  #: seconds of silence after which a visitor is disconnected
 
 
 def serve(descriptor: int) -> None:
-    """Answers the requests on this socket until the visitor has gone. The socket stays open."""
+    """Answers the requests on this socket until the visitor has disconnected. The socket stays
+    open."""
     with socket.socket(fileno=os.dup(descriptor)) as visitor:
         visitor.settimeout(_PATIENCE)
-        with contextlib.suppress(OSError):  # the visitor has gone, or has been silent too long
+        with contextlib.suppress(OSError):  # the visitor has disconnected, or was silent too long
             _answer_all(visitor)
 
 

@@ -107,7 +107,7 @@ _Place = tuple[_Live, int]  # a channel, and the side of an operation there
 class _Parked(NamedTuple):
     """A waiting operation."""
 
-    since: int  # ns
+    since: int  # when the wait began, in ns
     places: list[_Place]
 
 
@@ -124,7 +124,7 @@ class Measurement:
         self._parked: dict[int, _Parked] = {}  # process → its waiting operation
         self._elsewhere: dict[Any, dict[str, dict[str, Any]]] = {}  # OS process → rows, by name
         self._goes_on = False
-        self._shares = _shares.Shares()  # the shares of time of the processes here
+        self._shares = _shares.Shares()  # the shares of time of the processes of this OS process
         #: The pids of OS processes that died or did not answer, so that a part of their figures is
         #: missing.
         self.lost: list[int] = []
@@ -234,7 +234,7 @@ class Measurement:
     def _end(self) -> None:
         self._goes_on = False
         _observers.remove(self._event)
-        live, self._live = self._live, {}  # another thread may still be in _event()
+        live, self._live = self._live, {}  # another thread might still be in _event()
         for one in list(live.values()):
             one.fold(self._rows)
 
@@ -257,7 +257,7 @@ class Measurement:
 
     def _sweep(self) -> None:
         for key, live in list(self._live.items()):
-            # If several threads get here, only one of them drops the channel.
+            # If several threads reach this point, only one of them drops the channel.
             if live.refers_alone and self._live.pop(key, None) is live:
                 live.fold(self._rows)
 

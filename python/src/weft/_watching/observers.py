@@ -33,7 +33,7 @@ _PACKAGE = __file__.rsplit(os.sep, 2)[0]
 Observer = Callable[[str, Any, "str | None", Any, Any], None]
 
 # Protects _observers, and the function that is installed for them. It is re-entrant: a signal
-# handler may add an observer.
+# handler can add an observer.
 _lock = threading.RLock()
 _observers: list[Observer] = []
 _in_child: list[Callable[[], None]] = []
@@ -135,8 +135,8 @@ class Everywhere(Protocol):
         """Returns the setting that other OS processes need."""
 
     def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
-        """Takes the records of an OS process, in order. `source` is the pid of that OS process, and
-        a number that distinguishes it from an earlier OS process with this pid.
+        """Receives the records of an OS process, in order. `source` is the pid of that OS process,
+        and a number that distinguishes it from an earlier OS process with this pid.
         """
 
     def _host_ended(self, pid: int) -> None:
@@ -146,7 +146,7 @@ class Everywhere(Protocol):
 
 
 wanted: dict[Key, Everywhere] = {}  # observations that go on
-# The observations in `wanted`, and those that are ending and still take records.
+# The observations in `wanted`, and those that are ending and still receive records.
 known: dict[Key, Everywhere] = {}
 _numbers = itertools.count(1)
 

@@ -84,8 +84,8 @@ class _Writer:
             name = f"{program or 'weft'} on {host}"
             if exact := self._recorded.exactness(file):
                 name += f" (its clock: {exact})"
-            # A board has no pid, and programs on two hosts may have the same pid, which Perfetto
-            # would take for one program. Such a program gets another number.
+            # A board has no pid, and programs on two hosts can have the same pid, which Perfetto
+            # would consider one program. Such a program gets another number.
             number = pid & 0x7FFFFFFF
             if not pid or number in numbers:
                 number = 0x40000000 + file

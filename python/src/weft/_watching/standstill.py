@@ -82,7 +82,7 @@ def text(
 
 
 def signals_and_tokens(handlers: list[str], tokens: int) -> list[str]:
-    """Returns, for a report, what may act besides threads."""
+    """Returns, for a report, what can act besides threads."""
     may = []
     if handlers:
         may.append(f"the handler of {' or '.join(handlers)}")
@@ -95,7 +95,7 @@ def signals_and_tokens(handlers: list[str], tokens: int) -> list[str]:
 
 
 def handlers() -> list[str]:
-    """Returns the signals whose handlers may act (rule 10.3), also those of the running event
+    """Returns the signals whose handlers can act (rule 10.3), also those of the running event
     loop.
     """
     asyncio = sys.modules.get("weft._backends.asyncio")

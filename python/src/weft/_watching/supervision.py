@@ -13,7 +13,7 @@ from weft.errors import BadUse
 
 __all__ = ["Supervised", "supervision", "tell"]
 
-_lock = threading.RLock()  # the lock is re-entrant: a signal handler may add a listener
+_lock = threading.RLock()  # the lock is re-entrant: a signal handler can add a listener
 _listeners: tuple[Callable[[Supervised], object], ...] = ()
 
 

@@ -43,7 +43,7 @@ class Recorder(abc.ABC):
 
     @abc.abstractmethod
     def _put(self, fields: dict[str, Any]) -> None:
-        """Takes a line, given as its fields."""
+        """Receives a line, given as its fields."""
 
     def _named(self, process: Any) -> dict[str, Any]:
         return {"p": process.path if process is not None else threading.current_thread().name}
@@ -117,14 +117,14 @@ class Trace(Recorder):
 
         self._encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
         self._lines: list[str] = []
-        # re-entrant: a finaliser may add a line while another line is being added
+        # re-entrant: a finaliser can add a line while another line is being added
         self._lock = threading.RLock()
         super().__init__(_native._steady_ns())
         self._pid = os.getpid()
         self._sources: dict[tuple[int, int], int] = {}  # OS processes, numbered from 1
-        # Pid → the processes that run there: id → path.
+        # Pid → the processes that run in that OS process: id → path.
         self._running: dict[int, dict[int, str]] = {}
-        self._lost: set[int] = set()  # pids
+        self._lost: set[int] = set()  # the pids of OS processes that were lost
         self._path = os.fspath(path)
         # the error of the last write, after which nothing more is written
         self._full: OSError | None = None

@@ -27,7 +27,7 @@ LIGHT = 0.3  #: a process below this weight is not a bottleneck
 _WAITS = 0.25  #: the sentence mentions a neighbour that waits for at least this share of the time
 _ALIKE = 0.2  #: the weights of the processes of a group differ by at most this
 _FULL = 0.75  #: a processor counts as full from this share of its time on
-_ONE = 1.1  #: a sum of busy shares up to this may be that of one scheduler
+_ONE = 1.1  #: a sum of busy shares up to this can be that of one scheduler
 
 
 @dataclass
@@ -36,15 +36,15 @@ class Node:
 
     path: str
     busy: float = 0.0
-    time: float = 0.0  #: the share in which it waited for time
-    #: The share in which it waited for io, or for something else that is not a process.
+    time: float = 0.0  #: the share in which the process waited for time
+    #: The share in which the process waited for io, or for something else that is not a process.
     io: float = 0.0
     reads: float = 0.0
     writes: float = 0.0
-    due: float = 0.0  #: the share in which it could go on, but another process ran
-    #: the share in which it computed; None if that is not known
+    due: float = 0.0  #: the share in which the process could go on, but another process ran
+    #: the share in which the process computed; None if that is not known
     cpu: float | None = None
-    inputs: set[str] = field(default_factory=set)  #: channels from which it reads
+    inputs: set[str] = field(default_factory=set)  #: channels from which the process reads
     outputs: set[str] = field(default_factory=set)
     at: object = None  #: equal for processes that share a scheduler, or the interpreter's lock
 
@@ -171,7 +171,7 @@ def verdict(nodes: Iterable[Node]) -> Verdict:
         return Verdict("nothing", (), "nothing runs here")
     groups = _groups(nodes)
     _set_pressure(groups)
-    # A process that sleeps and for which no other process waits is not a bottleneck: it may be a
+    # A process that sleeps and for which no other process waits is not a bottleneck: it can be a
     # clock.
     heavy = [
         g for g in groups if max(g.before, g.behind) >= 0.1 or g.mean("busy") >= LIGHT

@@ -90,8 +90,8 @@ def doors() -> list[int]:
 
 
 def _answers(at: Path) -> bool:
-    """Returns whether a program listens at this socket. It may be in a container whose processes
-    are not visible here.
+    """Returns whether a program listens at this socket. The program can run in a container whose
+    processes are not visible here.
     """
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(0.2)
@@ -142,7 +142,7 @@ class Used:
     """The resources of the machine that an OS process has used."""
 
     at: float
-    cpu: float  #: seconds
+    cpu: float  #: seconds of CPU time
     memory: int  #: bytes
 
 
@@ -314,7 +314,7 @@ class Visit:
         return f"{who} says: {sentence}"
 
     def _ended(self) -> str:
-        until = time.monotonic() + 1  # the OS process may be ending
+        until = time.monotonic() + 1  # the OS process might be ending
         while not (ended := has_ended(self.pid)) and time.monotonic() < until:
             time.sleep(0.01)
         if not ended:
@@ -334,7 +334,7 @@ class Row:
     kind: str
     now: str
     seconds: float  #: how long the process has been in its state
-    #: Whether it was already in this state at the first look, so that `seconds` may be too small.
+    #: Whether it was already in this state at the first look, so that `seconds` might be too small.
     before: bool
     where: str  #: what the process does: "read 'c' at shop.py:12"
     share: dict[str, float]
@@ -354,7 +354,7 @@ class Row:
 class Pipe:
     """A channel of the network."""
 
-    id: str  #: two channels may have one name
+    id: str  #: identifies the channel, since two channels can have one name
     name: str
     pid: int
     rate: float | None  #: values a second; None if only another program knows it
@@ -406,7 +406,7 @@ class Network:
     silent: list[str]  #: a sentence for each OS process that did not answer
     left_out: int = 0  #: how many processes have no row
     stuck: list[Stuck] = field(default_factory=list)  #: the stuck processes, if they were asked for
-    hosts: list[Host] = field(default_factory=list)  #: if hosts of a network were looked at: all
+    hosts: list[Host] = field(default_factory=list)  #: all hosts, in a look at a network
 
     @property
     def verdict(self) -> _verdict.Verdict:

@@ -18,7 +18,7 @@ _FAR = 22
 
 def pid_there(pid: int, host: str) -> int:
     """Returns the pid that the system of the host knows. A Network gives the OS processes of hosts
-    other numbers, since two hosts may have the same pid. Without a host, returns `pid`.
+    other numbers, since two hosts can have the same pid. Without a host, returns `pid`.
     """
     return pid & ((1 << _FAR) - 1) if host else pid
 
@@ -90,8 +90,8 @@ def of_hosts(
 
 def _forget_unknown(network: _visit.Network) -> None:
     """Removes the rates that no host knows. Values are counted where the channel was made, and the
-    program that made it may not be a host: then each host has seen nothing pass, and none has both
-    sides.
+    program that made it might not be a host: if so, no host has seen a value pass, and no host
+    holds both sides.
     """
     unknown = set()
     held: dict[str, set[int]] = {}

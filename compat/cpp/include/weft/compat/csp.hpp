@@ -79,9 +79,9 @@ struct overwriting_buffer : chan_data_store<T> {
 
 namespace detail {
 
-// A call without arguments reads; a call with a value writes. So the reading operator takes its
-// line as a parameter of a template type to which nothing converts: neither a string literal, nor
-// 0, nor a list in braces.
+// A call without arguments reads; a call with a value writes. Therefore the reading operator
+// receives the caller's line as a parameter of a template type to which nothing converts: neither a
+// string literal, nor 0, nor a list in braces.
 template <class H>
 concept IsHere = std::is_same_v<H, Here>;
 
@@ -89,15 +89,15 @@ inline std::uint8_t strength_of(unsigned int s) {
   return static_cast<std::uint8_t>(s < 1 ? 1 : s > 255 ? 255 : s);
 }
 
-// A channel with its two ends, shared by all objects that refer to it.
+// A channel and its two ends. All objects that refer to the channel share one Wire.
 template <class T>
 struct Wire final : Guard {
   weft::Channel<T> channel;
   weft::Reader<T> in;
   weft::Writer<T> out;
-  std::optional<T> selected;  // a value that an alt has taken, for the next read of its process
+  std::optional<T> selected;  // the value that an alt has read; the next read() returns it
   std::optional<weft::Extended<T>> extended;
-  bool reading = false;  // whether the end is in an extended read of a value that an alt had taken
+  bool reading = false;  // true during an extended read of a value that an alt had read
   weft::detail::Slot<T> slot;
 
   Wire(weft::ChannelOptions o, Here at)
@@ -302,7 +302,7 @@ std::function<void()> make_proc(F&& f, A&&... args) {
   return std::bind(std::forward<F>(f), std::forward<A>(args)...);
 }
 
-// Runs functions in parallel, each on a thread; a par may run any number of times.
+// Runs functions in parallel, each on a thread of its own; a par can run any number of times.
 class par : public process {
  public:
   using proc = std::function<void()>;
@@ -315,8 +315,8 @@ class par : public process {
   par(I first, I last, detail::Here at = detail::Here::now()) : procs_(first, last), at_(at) {}
 
   // Runs the processes. Throws the exception of a process, or weft::Deadlock. A poison_exception
-  // ends its process; when all have ended, a par inside a process throws it again (the strongest),
-  // so that a par_write or par_for of a poisoned channel ends its caller.
+  // ends only the process that throws it; when all processes have ended, a par inside a process
+  // throws the strongest one, so that a par_write or par_for of a poisoned channel ends its caller.
   void run() override {
     struct Quiet {
       proc* f;
@@ -341,8 +341,8 @@ class par : public process {
     std::vector<Thread> ps;
     ps.reserve(mine.size());
     for (proc& p : mine) ps.push_back(weft::thread(Quiet{&p, &poison}, at_));
-    // The report is printed at once, because a process that is declared noexcept ends the program
-    // when it is cancelled, and Deadlock would never be caught.
+    // The report is printed immediately, because a process that is declared noexcept ends the
+    // program when it is cancelled, and then Deadlock would never be caught.
     weft::RunOptions o;
     o.deadlocked = [](const std::string& report) noexcept {
       std::fprintf(stderr, "%s\n", report.c_str());
@@ -398,8 +398,8 @@ void par_write(I first, I last, const std::vector<T>& values, Here at) {
 }
 }  // namespace detail
 
-// par_read reads a value from each channel, par_write writes to each its own value; neither makes a
-// thread. The arguments are ends or channels.
+// par_read reads a value from each channel, par_write writes to each channel a value of its own;
+// neither starts a thread. The arguments are ends or channels.
 template <class C>
 auto par_read(std::initializer_list<C> chans, detail::Here at = detail::Here::now()) {
   return detail::par_read(chans.begin(), chans.end(), at);
@@ -461,7 +461,8 @@ struct Together final : Guard {
 };
 }  // namespace detail
 
-// Returns the time of the run, which may be virtual. A timer's alarm is a guard of a choice.
+// Returns the time of the run, which can be virtual. As a guard of a choice, a timer is ready from
+// its alarm on.
 class timer : public guard {
  public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -504,7 +505,7 @@ class barrier {
   void operator()(detail::Here at = detail::Here::now()) const { sync(at); }
   void enroll() const { state_->enrol(); }
   void resign() const { state_->resign(); }
-  // Sets the number of parties. May be called only while no process waits.
+  // Sets the number of parties. Call it only while no process waits at the barrier.
   void reset(weft::detail::Count parties) const { *state_ = weft::Barrier(parties); }
 
  protected:
@@ -512,7 +513,7 @@ class barrier {
   std::shared_ptr<weft::Barrier> state_;
 };
 
-// One party's end of a barrier that can be a guard.
+// One party's end of a barrier; the end can be a guard of a choice.
 class alting_barrier : public barrier, public guard {
  public:
   static alting_barrier create() { return alting_barrier(weft::Barrier(1)); }
@@ -548,7 +549,7 @@ class skip : public process, public guard {
 class stop : public process, public guard {
  public:
   stop() : guard(std::make_shared<detail::Never>()) {}
-  // Waits for ever on a channel that has no writing process.
+  // Waits forever on a channel that has no writing process.
   void run() override {
     weft::Channel<int> c{weft::named("stop")};
     const auto nobody = c.writer();

@@ -1,6 +1,6 @@
 // The guards and the choice of csp.hpp.
 //
-// alt takes the value when it selects, and the next read() of the chosen end returns it.
+// When an alt selects an input, it reads the value; the next read() of that end returns it.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -17,14 +17,14 @@ namespace detail {
 
 namespace runtime = weft::runtime;
 namespace core = weft::core;
-using Here = weft::detail::Here;  // the line of the program that calls
+using Here = weft::detail::Here;  // the line of the program that calls an operation
 
 // A guard in a choice. If `ready` returns true, the guard can be chosen without the core.
 struct Guard {
   virtual ~Guard() = default;
   virtual bool ready() { return false; }
   virtual void fill(core::Guard&, runtime::ProcessBase&) = 0;
-  virtual void take() {}  // called when the guard has been chosen, if it is an input
+  virtual void take() {}  // called when the core has chosen the guard as an input
 };
 
 }  // namespace detail
@@ -60,7 +60,7 @@ struct GuardSet {
         gs[i]->fill(guards[i], p);
     }
   }
-  void passed(std::size_t, runtime::Passed&) noexcept {}  // this choice takes no measurements
+  void passed(std::size_t, runtime::Passed&) noexcept {}  // this choice measures nothing
   bool take(std::size_t i) {
     gs[i]->take();
     return true;
@@ -141,7 +141,7 @@ class alt {
     try {
       chosen = static_cast<std::size_t>(weft::detail::select_in_thread(set, engine, at).index);
     } catch (const detail::GuardSet::Ended& e) {
-      chosen = e.at;  // the next read reports the channel's end
+      chosen = e.at;  // the next read() reports that the channel has ended
     }
     if (fair) state_->next = (index[chosen] + 1) % n;
     return static_cast<int>(index[chosen]);
@@ -150,7 +150,7 @@ class alt {
 };
 
 // choice{ {guard, action}, … }() or choice{ {guard, condition, action}, … }(): selects fairly and
-// runs the action.
+// runs the action of the chosen guard.
 class choice {
  public:
   choice(std::initializer_list<std::tuple<guard, std::function<void()>>> list) {

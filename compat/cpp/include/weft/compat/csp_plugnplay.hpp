@@ -241,7 +241,8 @@ struct regulate : detail::OfCoroutine {
                                        detail::out(out), interval);
         }) {}
 };
-// Outputs arrive as chan_out, so this process is written with the operations of csp.hpp.
+// New outputs arrive as objects of type chan_out, so this process is written with the operations of
+// csp.hpp.
 template <class T, bool SEQUENTIAL = false>
 class dynamic_delta : public process {
  public:

@@ -164,8 +164,8 @@ class AnyAlternative:
         return native
 
     def _outcome(self, index: int, value: Any) -> tuple[Any, Any]:
-        """Returns the outcome of a select: the guard, and the value: the one that was read, or the
-        result of a write."""
+        """Returns the outcome of a select: the guard, and either the value that was read or the
+        result of the write."""
         guard = self.guards[index]
         if not isinstance(guard, PendingChanWriteGuard):
             return guard, value

@@ -36,7 +36,7 @@ class _Session:
     def __init__(self, group: Any) -> None:
         self.group = group
         self.owner = threading.get_ident()
-        self.arrivals: dict[Any, Any] = {}  # the writer end that leads to the host, by backend
+        self.arrivals: dict[Any, Any] = {}  # backend -> the writer end that leads to its _host
 
 
 _session: _Session | None = None
@@ -92,7 +92,7 @@ def spawn(backend: Any, natives: list[Any]) -> None:
         for process in natives:
             try:
                 arrivals.write(process)
-            # The main program has ended while it waited for processes.
+            # leave() has retired this end, and the main program waits for the processes.
             except BadUse:
                 backend.Spawn(process)
 

@@ -137,7 +137,7 @@ class _Connection:
                         future.set_result(request)
                     continue
                 self._begin_request(request)
-        # the connection was reset, or the text is not JSON of this form
+        # the connection was reset, or the text is not JSON of the expected form
         except (OSError, ValueError, TypeError) as error:
             why = f"the connection with the other program failed: {error}"
         finally:
@@ -257,7 +257,7 @@ async def setup_client(
 
 
 class _End(Iterated):
-    """An end of a proxy: `await end(…)`."""
+    """An end of a channel of another program; it is used by `await end(…)`."""
 
     def __init__(self, chan: RemoteChannel, ask: Callable[..., Any]) -> None:
         self._chan, self.__ask = chan, ask

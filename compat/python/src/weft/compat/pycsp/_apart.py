@@ -80,7 +80,7 @@ class _Lender:
 
 @threads.process
 def _serve(asked: Any, answers: Any, ends: list[ChannelEnd]) -> None:
-    """Performs the requests of the ends in the other OS process."""
+    """Performs the requests that the lent ends in the other OS process send."""
     try:
         for question, what, number in asked:
             end = ends[number]
@@ -118,7 +118,7 @@ def run_apart(p: Any) -> Any:
 
 
 class _FarChannel(Channel):
-    """A channel one end of which was lent."""
+    """In the other OS process: a channel of which one end was lent."""
 
     __slots__ = ("_line", "_number")
 

@@ -38,7 +38,7 @@ class Turn:
     def __exit__(self, *_: object) -> None:
         try:
             self._give.write(None)
-        except Cancelled:  # the process had not returned the token
+        except Cancelled:  # the cancelled write has not returned the token
             self._give.write(None)
             raise
 

@@ -119,7 +119,7 @@ class Channel:
     __neg__ = writer
 
     def __mul__(self, n: int) -> list[Channel]:
-        """Returns this channel and n - 1 more like it."""
+        """Returns a list of this channel and n - 1 new channels like it."""
         return [
             self,
             *[type(self)(f"{self.name}[{i}]", buffer=self.buffer) for i in range(1, int(n))],

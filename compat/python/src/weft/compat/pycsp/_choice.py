@@ -90,7 +90,7 @@ def _checked_action(action: Any) -> Any:
 
 def _execute_string(source: str, channel_input: tuple[Any, ...], outward: int) -> None:
     """Executes `source` in the frame that called this layer, or `outward` frames further out.
-    `channel_input`: the value of an input."""
+    `channel_input` holds the value of an input; it is empty for other guards."""
     package = __name__.rpartition(".")[0]
     frame = sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(package):
@@ -240,7 +240,7 @@ class Alternation:
             self.guards[error.guard][0]._failed(error)
             raise  # the channel has ended
         except BadUse:
-            for end in self._ends:  # meanwhile another process has closed an end
+            for end in self._ends:  # meanwhile another process might have closed an end
                 if end._closed or (end._op == WRITE and end.channel._draining):
                     end._refuse()
             raise

@@ -24,8 +24,8 @@ from weft.errors import Cancelled
 
 __all__ = ["BaseProcess", "Implementation"]
 
-# The maximum number of processes that start at once when many are spawned together. This lets a
-# million processes that each read one value run in batches of some thousands.
+# A Spawn of more processes than this starts them in batches of this size. Thus a million processes
+# that each read one value run in batches of some thousands.
 _BATCH = 1000
 
 _ids = itertools.count(1)
@@ -72,8 +72,8 @@ class BaseProcess:
         return self
 
     def __mul__(self, n: float) -> list[BaseProcess]:
-        """Returns this process and int(n) - 1 further processes like it, each with ends of its
-        own."""
+        """Returns a list of this process and int(n) - 1 further processes like it, each with ends
+        of its own."""
         more = int(n) - 1
         return [
             self,
@@ -163,8 +163,8 @@ def _body(p: BaseProcess) -> Any:
 
 
 def _spawned_body(p: BaseProcess) -> Any:
-    """Does the same as `_body`, but reports a failure at once, because the spawner may never reach
-    the place where the failure would be raised.
+    """Does the same as `_body`, but reports a failure immediately, because the spawner might never
+    reach the place where the failure would be raised.
     """
     try:
         return _body(p)
@@ -374,7 +374,7 @@ class Implementation:
 
     def _start_all(self, processes: list[BaseProcess]) -> None:
         """Starts a batch of processes. Starts the next batch when no process has ended for a while,
-        since the running processes may wait for further ones.
+        because the running processes might be waiting for processes that have not started.
         """
         processes.reverse()
         with self._backend.Group() as group:

@@ -114,7 +114,7 @@ class _Home:
 
     def _door(self, far: bool) -> tuple[socket.socket, Path, threading.Thread]:
         path = meeting_point(self.address[1], far)
-        # The file belongs to a killed program, whose port this program now has.
+        # If the file exists, it belongs to a killed program, whose port this program now has.
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(path))
@@ -154,12 +154,12 @@ class _Home:
 
 
 class _Peer:
-    """One other program, served by a thread of its own."""
+    """Another program, served by a thread of its own."""
 
     def __init__(self, link: Any) -> None:
         self._link = link
         self._found: list[_channels.Channel] = []
-        self._reads: dict[int, int] = {}  # numbers of the channels found -> reader ends there
+        self._reads: dict[int, int] = {}  # channel's number -> number of that program's reader ends
         last: Any = _weft.Channel("last", capacity=1)
         self._last, self._heard = last.writer(), last.reader()
         self._serving = threading.Thread(target=self._serve, name="pycsp: a peer", daemon=True)
@@ -231,7 +231,7 @@ def _how_ended(channel: _channels.Channel) -> tuple[str, str]:
     not ended."""
     read, write = ("retired" if channel._over[1 - side] else "" for side in (0, 1))
     if not channel._over[_channels.READ]:
-        try:  # this may take a value that no reader will read
+        try:  # this select can remove a value that no reader will read
             _weft.select(
                 _weft.Input(channel._ends[_channels.READ], ended="raise"),
                 _weft.skip(),
@@ -284,14 +284,16 @@ class _Line:
 
     def __init__(self, address: Address, link: Any) -> None:
         self.address, self._link = address, link
-        # Protects the counts of this connection's far channels, and is the turn to ask questions.
+        # Protects the counts of this connection's far channels. It is a Turn, so a process that
+        # waits lets the other greenlets of its thread run.
         self.joining = _asking.Turn()
         last, asked, answers = (link.take(name) for name in ("last", "asked", "answers"))
-        # The other program has been killed, and its socket had still accepted the connection.
+        # If an end is missing, the other program was killed after its socket had accepted the
+        # connection.
         if None in (last, asked, answers):
             raise PeerDied("it ended before it had said anything")
         self._asking = _asking.Asking(asked, answers)
-        self._ended: list[tuple[str, str]] = []  # how its channels had ended, by their numbers
+        self._ended: list[tuple[str, str]] = []  # number of a channel -> how it had ended
         self._watching = threading.Thread(
             target=self._watch, args=(last,), name="pycsp: a line", daemon=True
         )
@@ -299,7 +301,7 @@ class _Line:
 
     def _watch(self, last: Any) -> None:
         """Runs on a thread that is not a process: while the thread waits, no network is in a
-        deadlock, because the other program may still act (rule 10.3).
+        deadlock, because the other program can still act (rule 10.3).
         """
         with contextlib.suppress(ChannelEnd, BadUse):
             self._ended = last.read()
@@ -400,8 +402,8 @@ def _found(name: str, address: Address) -> tuple[_Line, int, int]:
             raise ChannelConnectException(
                 address, f"no channel {name!r} is found ({why}); wanted at"
             )
-        # As in PyCSP, the program that has the channel may not have started, and no event reports
-        # its start.
+        # As in PyCSP, the program that has the channel might not have started yet, and no event
+        # reports its start.
         time.sleep(settings.get(configuration.SOCKETS_CONNECT_RETRY_DELAY))
 
 

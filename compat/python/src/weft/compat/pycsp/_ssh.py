@@ -129,12 +129,13 @@ class _Away(_Apart, abc.ABC):
     def _begin(self, spawned: bool = False) -> Any:
         if not self._running:
             self._place = self._found()
-        # super()._begin() would take the port on this machine, but the port is on the other one.
+        # super()._begin() would bind the port on this machine, but the port is one of the other
+        # machine.
         return BaseProcess._begin(self, spawned)
 
     @abc.abstractmethod
     def _found(self) -> Any:
-        """Returns where the process runs, in the form that `on` takes."""
+        """Returns where the process runs, in the form that `on` accepts."""
 
 
 def _host_at(target: str, *options: str) -> Any:
@@ -245,7 +246,7 @@ class _Group:
         with self._lock:
             n = len(self.nodes)
             at = self._next
-            if hint == "strided":  # takes the first line of another node than the last one
+            if hint == "strided":  # takes the next line that names another node than the last
                 last = self.nodes[at - 1]
                 at = next((i % n for i in range(at, at + n) if self.nodes[i % n] != last), at)
             self._next = (at + 1) % n

@@ -22,8 +22,8 @@ from weft.errors import ProcessDied
 
 __all__ = ["SshHost"]
 
-GRACE = 5.0  # seconds in which an `ssh` whose session is over must give the reason
-# Seconds to wait for remote text: a process that does not end may keep the stream open.
+GRACE = 5.0  # seconds that an `ssh` has to give the reason once its session is over
+# Seconds to wait for remote text: a process that does not end can keep the stream open.
 PATIENCE = 2.0
 
 

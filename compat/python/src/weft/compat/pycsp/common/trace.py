@@ -142,7 +142,7 @@ def Spawn(*plist: Any) -> None:
 
 
 class _TracedEnd:
-    """A mixin for an end, which traces its operations, poison and retire."""
+    """A mixin for an end: it traces the end's operations, poison and retire."""
 
     __slots__ = ()
     _word: str
