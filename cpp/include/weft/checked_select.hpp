@@ -52,7 +52,7 @@ class CheckedSelect : public checking::Waiting {
   }
   static bool writes(const core::Guard& g) noexcept { return g.kind == core::Kind::output; }
   // Returns whether the retirement of this guard's channel makes a difference to the select. The
-  // retirement of an output's channel may end the select although it has inputs (rule 5.6).
+  // retirement of an output's channel can end the select although it has inputs (rule 5.6).
   static bool ends(const core::Guard& g) noexcept { return g.ends || writes(g); }
   bool commutes() const noexcept;
   int taken_of(std::uint32_t from, std::uint64_t key);
@@ -74,7 +74,7 @@ inline bool CheckedSelect::commutes() const noexcept {
   return true;
 }
 
-// Chooses one of the ready guards that rule 5.4 allows: no guard may be passed over as often as
+// Chooses one of the ready guards that rule 5.4 allows: no guard must be passed over as often as
 // there are guards. Returns -1 if none is ready.
 inline int CheckedSelect::taken_of(std::uint32_t from, std::uint64_t key) {
   std::vector<unsigned> ready, due;
@@ -130,7 +130,7 @@ inline int CheckedSelect::begins(core::Guard* guards, std::uint32_t count, std::
       case core::Kind::skip: break;
     }
   }
-  ready_ = 2;  // the guards were not examined, so several may be ready
+  ready_ = 2;  // the guards were not examined, so several might be ready
   return decides ? taken_of(from, key) : -1;
 }
 #pragma GCC diagnostic pop

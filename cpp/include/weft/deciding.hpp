@@ -74,7 +74,7 @@ class Deciding : public runtime::Chooser {
   }
 
   // Puts the process that runs into the queue. Returns whether another process runs first.
-  // `goes_on`: whether in the usual order the process goes on at once.
+  // `goes_on`: whether in the usual order the process goes on immediately.
   bool another_goes(core::RunQueue& queue, core::Waker* w, int n, bool goes_on) noexcept {
     run.record.ready(n);
     queue.push(w);

@@ -90,7 +90,7 @@ class Poisoned final : public ChannelEnd {
 class PeerDied final : public ChannelEnd {
  public:
   using ChannelEnd::ChannelEnd;
-  // A write to another address space failed, but its value may have been taken (WIRE.md 8).
+  // A write to another address space failed, but its value might have been taken (WIRE.md 8).
   bool in_doubt = false;
 };
 
@@ -173,7 +173,7 @@ inline Left left_by(const Poisoned& e) noexcept {
 Left left_by_handled() noexcept;
 
 // Returns the exception that is being handled. A thread that is ended by pthread_exit() or
-// pthread_cancel() is unwound as if by an exception, which no handler may swallow. If the rest of
+// pthread_cancel() is unwound as if by an exception, which no handler must swallow. If the rest of
 // the program cannot go on without the process of such a thread, the program ends with a message
 // that names the process (rule 7.14).
 std::exception_ptr caught(const runtime::ProcessBase& p) noexcept;

@@ -214,7 +214,7 @@ class flight {
   }
   static inline std::atomic<detail::Flight*> current_{nullptr};
 
-  // Another thread may still be using the recorder for a moment, so its memory is never freed.
+  // Another thread might still be using the recorder for a moment, so its memory is never freed.
   static void keep(std::unique_ptr<detail::Flight> recorder) {
     static std::mutex mutex;
     static auto& kept = *new std::vector<std::unique_ptr<detail::Flight>>;

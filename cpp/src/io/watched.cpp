@@ -145,7 +145,7 @@ int Watched::watch(Side s, Engine& e, bool by_hint) noexcept {
   std::uint32_t events = mask_ | (s == Side::in ? EPOLLIN | EPOLLRDHUP : EPOLLOUT);
   if (owns_) events |= EPOLLIN | EPOLLRDHUP;
   if (tcp_) events |= EPOLLPRI;
-  // The kernel reports later events by itself.
+  // The kernel reports later events without a new registration.
   if (by_hint && s == Side::in && mask_ == events) return 0;
   epoll_event x{};
   x.events = events | EPOLLET;

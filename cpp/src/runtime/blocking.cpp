@@ -51,7 +51,7 @@ void Helpers::help() {
     l.unlock();
     Run& run = *j->run;
     j->call(*j);
-    // The job is in the frame of its process, which may be destroyed after this.
+    // The job is in the frame of its process, which can be destroyed after this call.
     j->process->ops->wake(j->process);
     run.leave_outside();
     l.lock();

@@ -213,7 +213,7 @@ void Group::ask_block() noexcept {
     parent->cancel().fetch_or(Identity::Cancel::block);
   }
   run.groups_mutex_.unlock();
-  if (open) ask(*parent);  // Closing the block takes the lock, so the owner is still there.
+  if (open) ask(*parent);  // Closing the block needs this lock, so the owner still exists.
   lock_.unlock();
 }
 

@@ -115,7 +115,7 @@ class Look::Gather {
   // `wanted`: the processes whose facts are read. If it is null, only the numbers of the channels
   // of all processes are read.
   explicit Gather(const Ids* wanted) : wanted_(wanted) {}
-  // Without `wanted`: looks for the processes that are stuck.
+  // Makes a reading without `wanted`, which looks for the processes that are stuck.
   explicit Gather(const OpKind& wait) : wanted_(nullptr), wait_(&wait) {}
 
   void take(std::chrono::milliseconds patience);

@@ -228,8 +228,8 @@ std::uint32_t Run::quiescent() noexcept {
       g.unlock();
       if (expects()) return 0;
       g.lock();
-      // If the condition fails, another thread has come to rest meanwhile, or will; that thread
-      // decides.
+      // If any of these has changed, another thread has come to rest meanwhile, or will; that
+      // thread decides.
       if (standstill_ != number || active_.load(std::memory_order_seq_cst) != 0 ||
           outside_.load(std::memory_order_seq_cst) != outside)
         return 0;

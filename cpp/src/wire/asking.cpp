@@ -30,7 +30,7 @@ void Asking::say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool wait
   const std::shared_ptr<Peer> from = g.from.lock();
   for (Peer* p : space_->peers()) {
     if (p == from.get() || !p->session.may_ask()) continue;
-    // If one program does not wait, there is no deadlock, so the question is answered.
+    // If one program does not wait, there is no deadlock, so the question is answered already.
     if (!waits && !g.all) {
       g.whole = false;
       break;

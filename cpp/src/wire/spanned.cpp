@@ -73,8 +73,8 @@ void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
     return;
   }
   if (has_committed()) return space_->reconsider();
-  // The choices to which this attempt has announced itself are woken now. One of them may have come
-  // to this choice meanwhile.
+  // The choices to which this attempt has announced itself are woken now. One of them might have
+  // come to this choice meanwhile.
   if (!must_wait()) leave();
 }
 bool Spanned::must_wait() const {

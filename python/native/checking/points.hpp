@@ -40,10 +40,10 @@ class Points {
   // that the ready processes go first (rule 7.7).
   virtual bool pauses(ProcessBase*, const void* operation, bool yields) noexcept = 0;
   // Called when the operation begins at a place. The place is null if other processes cannot see
-  // it.
+  // the operation.
   virtual void arrives(ProcessBase*, const void* place, Access) noexcept = 0;
   // Called when a select begins, and examines its guards from `from` on. Returns the guard that it
-  // must take, or -1.
+  // must choose, or -1.
   virtual int selects(ProcessBase*, Choice&, std::uint32_t from, std::uint64_t key) noexcept = 0;
   // Called when the operation has begun. Returns true if the operation is over and another process
   // goes first: then the outcome of the operation must be kept.
@@ -92,7 +92,7 @@ class Checking {
 };
 extern Checking checking;
 
-// The services that the engine may use.
+// The services that the engine can use.
 struct Services {
   static constexpr unsigned kVersion = 3;
   static constexpr const char* kCapsule = "weft._native._checking";

@@ -213,7 +213,7 @@ int Choice::check_far(const char* verb) {
   return 0;
 }
 
-// Returns the guards that may be chosen, in order of preference.
+// Returns the guards that can be chosen, in order of preference.
 std::vector<std::uint32_t> Choice::order_of_guards(std::uint32_t from) const {
   std::vector<std::uint32_t> order(n_);
   std::iota(order.begin(), order.end(), 0u);

@@ -28,7 +28,7 @@ class Abroad final : public wire::FarOp {
     std::uint32_t guard;     // the guard's index in the choice
     bool writes, ends;
     PyObject* value;  // the value of an output; borrowed
-    // The guard's precondition is false: the guard takes no part, but may hold the choice open
+    // The guard's precondition is false: the guard takes no part, but can hold the choice open
     // (rule 5.6).
     bool off = false;
     bool later = false;  // an output whose value is made only after the commit (rule 5.8)

@@ -75,7 +75,7 @@ struct NativeCall {
     Choosing* choosing = nullptr;
     Told told;
   } begun;
-  // The choices, by their numbers of guards. They are kept, because a report may examine a choice
+  // The choices, by their numbers of guards. They are kept, because a report might examine a choice
   // that is over.
   std::deque<std::unique_ptr<Choosing>> choosing;
 

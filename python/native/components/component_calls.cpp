@@ -267,7 +267,7 @@ bool read_at_once_abroad(Call& c, std::uint32_t end, weft_value* to) {
   *to = g[0].value;
   return true;
 }
-// Another reader may come between a look and a read. So the core looks and reads in one step, by a
+// Another reader can come between a look and a read. So the core looks and reads in one step, by a
 // choice with a skip.
 bool read_at_once(Call& c, Engine& core, Value& slot) {
   core::Guard g[2];
@@ -482,7 +482,7 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
                        nullptr);
     default: break;
   }
-  // The text may be in any encoding.
+  // The text can be in any encoding.
   const Owned e(PyObject_CallFunction(component_error, "ssNN", c.component, c.info->name,
                                       to_str(type.c_str()), to_str(text.c_str())));
   if (!e) return nullptr;
@@ -541,7 +541,7 @@ void task_waiter_comes() {
   task_waiters.fetch_add(1, std::memory_order_seq_cst);
   const auto busy = [](Call* c) { return c->in_core.load(std::memory_order_seq_cst); };
   while (std::any_of(running_calls.begin(), running_calls.end(), busy)) {
-    // A busy call may be waiting for the GIL in order to conclude a run.
+    // A busy call might be waiting for the GIL in order to conclude a run.
     PyThreadState* const mine = give_up_lock();
     sched_yield();
     take_lock(mine);
@@ -569,7 +569,7 @@ void go_abroad(const ChannelObject* channel) {
           busy = busy || c->in_core.load(std::memory_order_seq_cst);
         }
     if (!busy) return;
-    // A busy call may be waiting for the GIL in order to conclude a run.
+    // A busy call might be waiting for the GIL in order to conclude a run.
     PyThreadState* const mine = give_up_lock();
     sched_yield();
     take_lock(mine);

@@ -198,8 +198,8 @@ void say(std::string s, const std::vector<std::string>& lines) {
   PySys_FormatStderr("%s", s.c_str());
 }
 
-// Called when Ctrl-C has come again: a process that was cancelled but has not come to an operation
-// may never come to one.
+// Called when Ctrl-C was pressed again: a process that was cancelled but has not reached an
+// operation since might never reach one.
 void insist() {
   const Owned r(end_elsewhere ? PyObject_CallNoArgs(end_elsewhere) : nullptr);
   if (!r && end_elsewhere) PyErr_WriteUnraisable(end_elsewhere);

@@ -34,7 +34,7 @@ void stop_dealloc(PyObject* o) {
   Owned args = new_ref(e->args);
   Py_TYPE(o)->tp_clear(o);
   e->suppress_context = 0;
-  // Code that ran during the clearing may have filled `spare`.
+  // Code that ran during the clearing might have filled `spare`.
   if (PyTuple_GET_SIZE(args.get()) == 0 && !spare) {
     e->args = args.release();
     spare = o;

@@ -26,7 +26,7 @@ inline bool resumed(ProcessObject* p, PyObject* operation) noexcept {
   return this_process() == &p->base && !p->base.op && p->waits == operation;
 }
 // Returns whether the operation's process runs here, and drives the coroutine that awaits the
-// operation. Only then may the operation be thrown into and closed.
+// operation. Only then is it allowed to throw into the operation, or to close it.
 inline bool driven_by(ProcessObject* p) noexcept { return this_process() == &p->base; }
 
 // Called when the operation's process ends, or goes on to another operation.

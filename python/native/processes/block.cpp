@@ -76,7 +76,7 @@ const void* task_here() noexcept {
   return t ? t : link_here();
 }
 
-// Checks that the block may be left here. `here` identifies the caller in the way in which owners
+// Checks that the block can be left here. `here` identifies the caller in the way in which owners
 // are identified. Returns -1 for bad use.
 int check_leaving(GroupObject* g, const void* here) {
   if (g->state == GroupState::left)
@@ -114,7 +114,7 @@ bool passes_by(const GroupObject* g, PyObject* e) noexcept {
   return g->generation != generation && e != Py_None;
 }
 
-// Checks that the group may be entered. `run` is the run within which it is entered, or null.
+// Checks that the group can be entered. `run` is the run within which it is entered, or null.
 int check_made(GroupObject* g, const runtime::Run* run) {
   if (g->state != GroupState::made)
     bad_use("a Group can be entered only once: make another");
@@ -293,7 +293,7 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e) {
 }
 
 // Returns the caller, in the form that identifies the owners of blocks that are left by a call;
-// null if the caller may not leave a block.
+// null if the caller is not allowed to leave a block.
 const void* caller_here() noexcept {
   ProcessBase* const p = this_process();
   if (greenlet_of(p)) return p;

@@ -27,7 +27,7 @@ enum class GroupState : std::uint8_t { made, open, left, ended };
 
 struct GroupObject {
   PyObject_HEAD PyObject* list;  // the processes
-  runtime::Group* group;         // set while the group is open
+  runtime::Group* group;         // not null while the group is open
   PyObject* block;               // the exception that left the block
   Outermost* outermost;          // in ordinary code: the block as an outermost run
   runtime::Scheduler* scheduler;
@@ -63,7 +63,7 @@ void abandon_group(GroupObject* g, runtime::Group& successor) noexcept;
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group,
                runtime::Group* spawned);
 // Called in a check when ordinary code in a block goes on after a network within the block. Other
-// processes may go on first.
+// processes can go on first.
 void goes_on_after(runtime::ThreadProcess& self, std::initializer_list<runtime::Group*> groups);
 // Returns true if a network on the thread `self` has a result; otherwise raises the network's
 // outcome, and returns false. `outermost` is null for a network within another.

@@ -232,7 +232,7 @@ PyObject* call_run(PyObject* self, PyObject*) {
   }
   Owned function(std::exchange(c->function, nullptr));
   {
-    const ForeignThread beyond;  // a call that is no longer waited for may hold ends
+    const ForeignThread beyond;  // a call that is no longer waited for might hold ends
     PyObject* r = nullptr;
     if (PyContext_Enter(c->context) == 0) {
       {

@@ -265,7 +265,7 @@ PyObject* result_of(ProcessObject* p) {
   if (!why(w.get())->reason && p->failed) why(w.get())->reason = failure_text(p->outcome);
   Owned r(no_result(w.get()));
   if (!r) return nullptr;
-  // User code has made the text, and may have asked for the result meanwhile. Then the NoResult
+  // User code has made the text, and might have asked for the result meanwhile. Then the NoResult
   // exists already.
   if (!Py_IS_TYPE(its(), &WhyType)) return Py_NewRef(its());
   if (watch)

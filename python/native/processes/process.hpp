@@ -47,7 +47,7 @@ struct ProcessObject {
   PyObject* outcome;
   union {
     runtime::ThreadProcess* thread;  // for a thread process that runs
-    // For a coroutine: the operation that it awaits (awaiting.hpp); borrowed, may be null.
+    // For a coroutine: the operation that it awaits (awaiting.hpp); borrowed, can be null.
     PyObject* waits;
     NativeCall* native;  // for a process on the pool: its call
   };

@@ -336,7 +336,7 @@ PyObject* f_rows(PyObject*, PyObject* args) {
         f.line = {};
       }
     });
-    // A value has passed at the process's ends, so the process may have gone on and come back to
+    // A value has passed at the process's ends, so the process might have gone on and come back to
     // the same state.
     if (mark != s.mark) {
       s.since = at;

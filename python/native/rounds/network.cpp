@@ -226,7 +226,7 @@ PyObject* f_strangers(PyObject*, PyObject*) {
 #endif
 }
 // _ends_under_way(): returns how many ends of other programs' channels this program has sent and is
-// still responsible for, or has taken over without confirmation of their home so far (WIRE.md 7.4).
+// still responsible for, or has taken over without confirmation by their home so far (WIRE.md 7.4).
 PyObject* f_under_way(PyObject*, PyObject*) {
   std::size_t n = 0;
   if (const std::shared_ptr<Space> space = this_space()) {

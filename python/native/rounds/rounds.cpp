@@ -249,7 +249,8 @@ void await_declared(PyRun* run) noexcept {
     const OutsideGate beyond;
     PyThreadState* const state = give_up_lock();
     std::unique_lock g(taking);
-    // The wait is short, because the run may have been taken between the check above and this line.
+    // The wait is short, because the run might have been taken between the check above and this
+    // line.
     taken.wait_for(g, std::chrono::milliseconds(10));
     g.unlock();
     take_lock(state);

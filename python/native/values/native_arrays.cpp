@@ -71,7 +71,7 @@ int release_when_called(void*) {
   release_lent();
   return 0;
 }
-// This function may be called without the GIL, and under a lock of the core, where no finaliser may
+// This function can be called without the GIL, and under a lock of the core, where no finaliser can
 // run.
 void give_back_lent(void* block) noexcept {
   bool first;

@@ -263,7 +263,7 @@ bool Files::load(Lane& lane) {
   return true;
 }
 
-// Takes the lane's next event from its block. Returns false at the end, where the block is cut off,
+// Reads the lane's next event from its block. Returns false at the end, where the block is cut off,
 // and at a fault.
 bool Files::decode(Lane& lane) {
   Event& e = lane.event;

@@ -52,7 +52,7 @@ struct Of : Totals {  // the totals of a process
   bool seen = false, started = false, ended = false, waits = false;
   std::int64_t first = 0, last = 0, since = 0;
   Kind what = kReads;
-  // in: the places from which it has read; out: those to which it has written.
+  // in: the places from which the process has read; out: those to which it has written.
   std::vector<std::uint32_t> in, out;
 };
 void note(std::vector<std::uint32_t>& all, std::uint32_t place) {

@@ -43,7 +43,7 @@ class Word final : public wire::FarOp {
     return answered_.try_acquire_for(time);
   }
   wire::PartiesRoom room;
-  // Set while the message is under way. Protected by the space's lock.
+  // Not null while the message is under way. Protected by the space's lock.
   std::shared_ptr<Word> itself;
 
  private:

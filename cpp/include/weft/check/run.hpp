@@ -24,8 +24,8 @@ enum class Stopped : std::uint8_t {
 };
 
 struct Settings {
-  bool any_time = false;  // whether a time may come while a process can run
-  bool park = false;      // whether another process may go first only where a process parks
+  bool any_time = false;  // whether a time can come while a process can run
+  bool park = false;      // whether another process can go first only where a process parks
   // A run has at most `limit` steps, and `limit_each` for each of its processes.
   unsigned limit = 20000;
   unsigned limit_each = 100;
@@ -62,7 +62,7 @@ class Strategy {
   // Returns the index of the chosen one of the run.options(). Called only if there are several
   // options, or if events are kept.
   virtual unsigned go(Run& run) = 0;
-  // Returns which of these options is taken within a step.
+  // Returns which of these options is chosen within a step.
   virtual unsigned take(Run& run, unsigned options, Kind kind) = 0;
   virtual void end(Run&) {}
   // Prepares the next schedule. Returns false if there is none.
@@ -122,7 +122,7 @@ class Run {
 
   Strategy* strategy_ = nullptr;
   Stopped stopped_ = Stopped::no;
-  std::span<const int> ready_;  // the processes that may run next; valid only in a decision
+  std::span<const int> ready_;  // the processes that can run next; valid only in a decision
   std::vector<int> some_;       // the array of ready_ if processes that yield are left out
   // the positions in ready_, if some processes are left out
   std::vector<unsigned> positions_;

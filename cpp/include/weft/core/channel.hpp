@@ -115,7 +115,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->join(side, me);
       if (state_ & B::kWatched) rematch(after);
     } else if (t == Attempt::partner_holds) {
-      // The operation is pending, so a report or a withdrawal may ask where its process waits.
+      // The operation is pending, so a report or a withdrawal can ask where its process waits.
       me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
@@ -165,7 +165,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       if (!was) agent()->leaves(*agent(), me);
     } else {
       AfterUnlock after;
-      // Readers may have waited behind an extended read that lacked a slot.
+      // `me` might be an extended read that lacked a slot, and other readers might wait behind it.
       if (side == Side::in && was && ring) rematch(after);
       if (side == Side::in) declined(me);
       decided(me, after);
@@ -190,8 +190,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
   }
 
-  // Takes the value of a computed output, which is now in me.slot (rule 5.8). Returns `pending` if
-  // an extended reader holds the writer.
+  // Accepts the value of a computed output, which is now in me.slot (rule 5.8). Returns `pending`
+  // if an extended reader holds the writer.
   Status deliver(Node& me) noexcept {
     if (!ring) {
       Node* r = me.partner();
@@ -266,8 +266,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
 
   // Phase B of a select: commits together with the select's own word, or joins the waiting queue.
-  // Under the lock, it looks a second time (attempt) for a partner that may have enrolled since
-  // phase A.
+  // Under the lock, enrol() looks a second time (attempt()) for a partner, which might have
+  // enrolled since phase A.
   template <Side S>
   Attempt enrol(Node& n) noexcept {
     this->lock_queues();
@@ -298,7 +298,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
 
   // Tries an output guard of a foreign select again. The guard commits if it can, but does not join
-  // the queue again. If the node is not in the queue, a partner has committed it here.
+  // the queue again. If the node is not in the queue, a partner has committed the guard here.
   template <Side S>
   Attempt retry(Node& n) noexcept {
     AfterUnlock after;
@@ -417,8 +417,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // --- foreign readers (rule 6.6) ----------------------------------------------------------------
 
   // Enrols a party that takes the value itself, on its own thread. If the result is `pending`, the
-  // waker is notified, so that it tries again, any number of times, until take() succeeds. The
-  // waker is woken only if a partner that computes its value holds the party.
+  // waker is notified, any number of times, so that the party tries again until take() succeeds.
+  // The waker is woken only if a partner that computes its value holds the party.
   Status begin_foreign(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no foreign parties");
     AfterUnlock after;
@@ -431,7 +431,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->template join<Side::in>(me);
       rematch(after);  // A standing output must learn of this reader.
     } else if (t == Attempt::partner_holds && !me.is(NodeFlags::extended)) {
-      // The operation is pending, so a report or a withdrawal may ask where its process waits.
+      // The operation is pending, so a report or a withdrawal can ask where its process waits.
       me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
@@ -440,8 +440,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // Takes a value that is offered. Called by a foreign party that is awake, on its own thread.
   // Returns `not_ready` if the offer was withdrawn and the party stays in the queue, and
-  // `partner_holds` if it will be woken. A guard of a foreign select passes Enrolled, a plain
-  // reader Free.
+  // `partner_holds` if the party will be woken. A guard of a foreign select passes Enrolled, a
+  // plain reader Free.
   template <class Me>
   Attempt take(Node& me, Me how) noexcept {
     AfterUnlock after;
@@ -469,8 +469,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- ends --------------------------------------------------------------------------------------
 
-  // Makes a new counted end from the channel. Returns false if its side has ended, or an operation
-  // at the end would fail at once (rule 2.5).
+  // Makes a new counted end from the channel. Returns false if the end's side has ended, or an
+  // operation at the end would fail at once (rule 2.5).
   bool first_reader() noexcept { return first<Side::in>(B::readers_, B::kReadersGone); }
   bool first_writer() noexcept { return first<Side::out>(B::writers_, B::kWritersGone); }
 

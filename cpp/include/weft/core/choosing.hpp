@@ -58,9 +58,9 @@ class Choosing {
     const int t = held() ? none : earliest_timer();
     return t == none ? prim::forever : g_[t].deadline;
   }
-  // Continues after the wake-up; returns the guard that was chosen, `parked` or `none`. If
-  // `cancelled`, a request to cancel has come meanwhile, so the choice does not wait for another
-  // guard.
+  // Continues after the wake-up; returns the guard that was chosen, `parked` or `none`. `cancelled`
+  // says whether a request to cancel has arrived meanwhile; if so, the choice does not wait for
+  // another guard.
   template <class Now>
   [[gnu::always_inline]] int woken(Now&& now, bool cancelled) noexcept {
     const bool late = engine().choice.word() == TIMED_OUT;

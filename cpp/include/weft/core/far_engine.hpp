@@ -50,7 +50,8 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     after.run();
   }
   // Called when the home reports that the channel has ended for side S, with status s. `strength`
-  // is that of a poison. The parties that wait are notified, and so is any party that comes later.
+  // is that of a poison. The parties that wait are notified, and so is any party that arrives
+  // later.
   template <Side S>
   void has_ended(Status s, std::uint8_t strength) noexcept {
     AfterUnlock<T> after;

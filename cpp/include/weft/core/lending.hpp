@@ -213,7 +213,7 @@ class Lending : public Notifier<T, P, Self> {
     if (!ring || ring->overflow != Overflow::block || ring->capacity >= Ring<T>::kLending / 2)
       return false;
     // While an extended read holds a slot, a writer without a slot may still meet a reader (rule
-    // 1.5). For such a meeting the writer must stand in the queue here.
+    // 1.5). For such a meeting the writer must wait in this channel's queue.
     if (ring->held > 0) return false;
     if ((state_ & (B::kPoisoned | B::kWritersGone | B::kReadersGone)) || writers_.get() != 1)
       return false;

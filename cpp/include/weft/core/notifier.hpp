@@ -134,14 +134,14 @@ class Notifier : public Buffered<T, P, Self> {
     return this->template claimable<Side::in>(ring ? NodeFlags::extended : 0) &&
            !(ring && ring->lending());
   }
-  // Wakes the watches in q whose parties might find a partner. `now` says whether a party of their
-  // side might. For lenders other conditions apply.
+  // Wakes the watches in q whose parties might find a partner. `now` says whether any party on the
+  // side of q might find one. For lenders, other conditions apply.
   void tell_watches(Queue& q, bool now, AfterUnlock& after) noexcept {
     for (Link* l = q.front(); l;) {
       Node* y = node(l);
       l = l->next;
       if (!y->is(NodeFlags::watch)) continue;
-      // A value that is made later needs a slot.
+      // A value that is computed later needs a slot in the buffer.
       const bool meets = y->is(NodeFlags::compute) && ring ? accepts() : now;
       if (!(y->index == 0 ? meets : this->lends(*y))) continue;
       release(q, y);
@@ -172,7 +172,7 @@ class Notifier : public Buffered<T, P, Self> {
     for (Link* l = writer_queue_.front(); l && found < most; l = l->next) {
       const Node* y = node(l);
       if (y->is(NodeFlags::disabled)) continue;
-      // The value needs a slot first.
+      // Such a writer's value needs a slot first.
       if (ring && (y->is(NodeFlags::compute) || ring->lending())) return found;
       if (B::waits(*y)) ++found;
     }

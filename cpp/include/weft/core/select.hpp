@@ -50,10 +50,10 @@ class Select : public Choosing<Select> {
   }
   std::uint32_t next_start() const noexcept { return start_; }
 #if WEFT_CHECKED
-  // Returns whether a check decides which guard is taken (runtime/points.hpp).
+  // Returns whether a check decides which guard is chosen (runtime/points.hpp).
   bool takes_any() const noexcept { return mode_ != Mode::priority && n_ > 1; }
   void begin_at(std::uint32_t i) noexcept {
-    mode_ = Mode::fair;  // also for a random select: the check may take any ready guard
+    mode_ = Mode::fair;  // also for a random select: the check is allowed to choose any ready guard
     start_ = i;
   }
 #endif
@@ -125,7 +125,8 @@ class Select : public Choosing<Select> {
       switch (x.ops->enrol(x)) {
         case Attempt::committed: return left(i, Status::ok);
         case Attempt::ended: return left(i, x.node.status);
-        case Attempt::partner_holds:  // The select has committed; the partner wakes it once more.
+        // The select has committed; the partner wakes its owner once more.
+        case Attempt::partner_holds:
         case Attempt::gone: return parked;
         case Attempt::silent:
           if (const int c = fell_silent_queued(i); c != none) return c;

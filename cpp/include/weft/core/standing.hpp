@@ -109,7 +109,8 @@ class Standing : public Choosing<Standing> {
  private:
   static bool link(Guard& x) noexcept {
     if (!x.where) return false;
-    if (!x.ends) x.node.set(NodeFlags::quiet);  // set before the guard's channel can end
+    // This flag is set before the guard's channel can end.
+    if (!x.ends) x.node.set(NodeFlags::quiet);
     if (x.ops->link(x)) return true;
     // The guard is enrolled at each select, so the end of its channel wakes the owner.
     x.node.clear(NodeFlags::quiet);
@@ -132,7 +133,7 @@ class Standing : public Choosing<Standing> {
   [[gnu::noinline, gnu::cold]] void stay_over() noexcept {
     if (const int at = over(g_, n_); at != none) choice.mark(&g_[at].node);
   }
-  // Returns whether over() is worth a call: as far as is known, all guards that may decide have
+  // Returns whether over() is worth a call: as far as is known, all guards that can decide have
   // retired.
   bool all_gone() const noexcept {
     const auto in = static_cast<std::size_t>(Kind::input);

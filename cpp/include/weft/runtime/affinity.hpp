@@ -16,8 +16,8 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 #if defined(__linux__)
-// Binds the calling thread to one CPU while the object lives; after that the thread may run on the
-// same CPUs as before. If `cpu` is negative, nothing is changed.
+// Binds the calling thread to one CPU while the object lives; after that the thread is allowed to
+// run on the same CPUs as before. If `cpu` is negative, nothing is changed.
 class Pinned {
  public:
   explicit Pinned(int cpu) {

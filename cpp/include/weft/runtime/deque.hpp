@@ -19,7 +19,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class StealQueue {
  public:
-  // The maximum number of processes that a thief takes at once.
+  // The maximum number of processes that a thief takes at a time.
   static constexpr std::uint32_t kMost = 64;
 
   std::uint32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }

@@ -109,7 +109,7 @@ class FarWait : public FarOp {
   const runtime::OpKind& kind_;
 };
 
-// Returns the end of an operation that may be awaited once. Throws BadUse the second time.
+// Returns the end of an operation that can be awaited once. Throws BadUse the second time.
 inline std::shared_ptr<FarEnd> once(std::shared_ptr<FarEnd>& e, const char* what) {
   if (!e) weft::detail::awaited_twice(what);
   return std::move(e);

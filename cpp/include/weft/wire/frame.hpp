@@ -179,7 +179,7 @@ class Spare {
   Buffer kept_;  // empty, but keeps its capacity
 };
 
-// The fields that frames of one kind may carry.
+// The fields that frames of one kind can carry.
 struct Shape {
   bool known = false;
   std::uint8_t flags = 0;
@@ -331,7 +331,7 @@ struct Asked {
   std::uint32_t end = 0;
   bool writes = false;
   Payload value{};
-  // `holds` marks an extended read, as the only guard. `keeps` says that the read's value may come
+  // `holds` marks an extended read, as the only guard. `keeps` says that the read's value can come
   // back.
   bool holds = false, keeps = false;
   bool off = false;    // the precondition is false; only in a choice that spans, and without a

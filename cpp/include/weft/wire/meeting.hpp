@@ -141,7 +141,7 @@ class Meeting {
       return std::make_unique<StreamLink>(space_, s.release());
     }
   }
-  // Makes next() return. May be called from any thread.
+  // Makes next() return. Can be called from any thread.
   void close() noexcept {
     const char one = 1;
     if (::write(bell_[1], &one, 1) < 0) return;  // The thread has been notified already.
@@ -185,7 +185,7 @@ class Meeting {
   const std::string path_;
   Descriptor lock_, socket_;
   int bell_[2] = {-1, -1};
-  // While the point is open, a program may connect and wake a run (rule 10.3).
+  // While the point is open, a program can connect and wake a run (rule 10.3).
   const Outside outside_{Outside::due};
 };
 

@@ -225,7 +225,7 @@ class ProgramOver {
 using Program = ProgramOver<StreamLink>;
 
 // Called in a program that was started with a session: returns its socket, for a link of the same
-// kind. inherited() may be called once. Returns -1 if the program was not started with a session.
+// kind. inherited() can be called once. Returns -1 if the program was not started with a session.
 // Throws BadUse if the variable does not name an open descriptor.
 inline int inherited() {
   const char* const v = std::getenv("WEFT_WIRE");

@@ -84,8 +84,8 @@ class Span {
   bool begin();
   // The caller calls made() or failed() after whole_.committed(). made() says that the value is in
   // the guard's room. failed() says that the value could not be made; the choice is over, and
-  // over() is not called. made() returns true if the choice is over at once; over() is not called
-  // in that case either.
+  // over() is not called. made() returns true if the choice is over immediately; over() is not
+  // called in that case either.
   bool made();
   void failed();
   // Asks the homes to withdraw the choice; over() then says whether that was too late.
@@ -129,7 +129,8 @@ class Span {
   const Kept kept_;
   const bool looks_;
   bool late_ = false;  // set by look_once(): no further attempt is waited for
-  // Set if the choice ends within the attempt that go_on() makes after look_once().
+  // During an attempt that go_on() makes after look_once(): points to a flag, which end() sets if
+  // the choice ends within the attempt. Otherwise null.
   bool* over_within_ = nullptr;
   alignas(std::max_align_t) std::byte here_[kHere][kPart];
   InlineVector<Part*, kHere> parts_;
