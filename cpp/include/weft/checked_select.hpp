@@ -103,7 +103,8 @@ inline int CheckedSelect::taken_of(std::uint32_t from, std::uint64_t key) {
   return taken;
 }
 
-// Each kind of guard must be handled here: the search for orders would ignore a kind that is not.
+// Each kind of guard must be handled here: the search for orders would ignore a kind that is not
+// handled.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wswitch"
 inline int CheckedSelect::begins(core::Guard* guards, std::uint32_t count, std::uint32_t from,

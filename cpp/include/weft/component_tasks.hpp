@@ -392,7 +392,8 @@ detail::TaskSleep sleep(std::chrono::duration<Rep, Period> span,
   return {native::after(span).span, detail::place(file, line)};
 }
 
-// Names that mean the same here, so that `using namespace weft::native::tasks` is enough.
+// Names that mean the same in this namespace, so that `using namespace weft::native::tasks` is
+// enough.
 using native::after, native::skip, native::when, native::loud, native::now;
 using native::Array, native::Bytes, native::Value, native::Written;
 using native::BadUse, native::Cancelled, native::ChannelEnd, native::PeerDied, native::Poisoned,

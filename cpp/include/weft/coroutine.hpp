@@ -176,7 +176,8 @@ template <class Engine, core::Side S>
   return p;
 }
 
-// These functions ask again which process runs: an argument would pin a register in the fast path.
+// These functions look up the running process again: an argument would pin a register in the fast
+// path.
 template <class Engine>
 [[noreturn, gnu::cold, gnu::noinline]] void read_failed() {
   const runtime::ProcessBase* p = runtime::this_process();

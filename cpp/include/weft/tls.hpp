@@ -218,7 +218,7 @@ struct Write {
   static constexpr Side side = Side::out;
   static constexpr bool kByHint = true;
   static constexpr const char* kOperation = "write to a TLS connection";
-  static constexpr std::size_t kRecord = 16384;  // the most that one record holds
+  static constexpr std::size_t kRecord = 16384;  // the maximum number of bytes in one record
   std::shared_ptr<Session> s;
   std::string_view from;
   std::size_t* sent;  // null if the caller does not want this number

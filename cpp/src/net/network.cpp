@@ -93,8 +93,7 @@ void Network::write_soon(const Offer& o) {
 }
 
 // Writes the entry, with a new ticket; writes nothing if the name has been withdrawn. Returns false
-// if the entry belongs to another home, or Weft did not write the entry that stood there before.
-// Throws Lost.
+// if the entry belongs to another home, or the previous entry was not written by Weft. Throws Lost.
 bool Network::write(Offer& o) {
   const std::lock_guard one(o.writing);
   const std::string ticket = detail::random_hex(16);

@@ -26,7 +26,7 @@ constexpr std::size_t kInASample = 30'000;
 // end.
 constexpr std::chrono::milliseconds kSoon{50}, kPatience{300};
 
-// The runs that go on. None of them ends while this object lives.
+// The runs that exist now. None of them ends while this object lives.
 struct PinnedRuns {
   std::vector<Run*> runs = Outsiders::all().pin();
   PinnedRuns() = default;
@@ -511,8 +511,8 @@ Look::Found Look::end(std::size_t most) {
           for (const auto& [place, writes] : ends)
             if (const auto f = flows_.find(place); f != flows_.end())
               passed = passed || f->second.has_moved();
-          // If something has passed at the ends of the process, it may have gone on and come back
-          // since the last sample.
+          // If something has passed at the ends of the process, the process might have gone on and
+          // returned to this state since the last sample.
           if (s.now != now || passed) {
             s.since = at;
             s.before = false;

@@ -75,7 +75,7 @@ class Partial {
     for (One& one : all_)
       if (one.places.n > 0) ask(one, false);
   }
-  // Called after look(): finds which processes may still go on.
+  // Called after look(): finds which processes can still go on.
   void solve() {
     GoingOn facts;
     for (One& one : all_) {
@@ -164,7 +164,7 @@ class Partial {
     const Group* children = nullptr;  // the group for which the process waits
     std::uint32_t id = 0;
     Some places{};  // a range of places_
-    // A range of silent_: channels that have ended, where no party will come (rule 5.6).
+    // A range of silent_: channels that have ended, to which no party will come (rule 5.6).
     Some silent{};
     bool able = false;
     bool moved = false;    // the process no longer waits

@@ -163,7 +163,7 @@ namespace detail {
 
 // Finds which process waits for which.
 struct Waiting {
-  // The name of a channel: its home, and its place there.
+  // The name of a channel: its home, and its place at that home.
   using Key = std::pair<std::uint64_t, std::uint64_t>;
   using How = InProgram::How;
   struct Row {
@@ -225,7 +225,7 @@ struct Waiting {
     for (std::uint32_t m = 0; m < rows.size() && id != 0; ++m)
       if (rows[m].program == &p && rows[m].process->id == id) there.insert(m);
   }
-  // Adds the rows of the processes on one side of channel `key`: its writers if `writers` is set,
+  // Adds the rows of the processes on one side of channel `key`: its writers if `writers` is true,
   // otherwise its readers.
   void other_side(const std::vector<InProgram>& all, Key key, bool writers,
                   std::set<std::uint32_t>& there) const {

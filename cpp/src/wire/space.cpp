@@ -92,7 +92,7 @@ const char* Space::relieve(const Home& h, std::size_t more) noexcept {
 bool Space::introduce(Peer& a, Peer& b) {
   const std::uint64_t x = a.session.theirs().incarnation, y = b.session.theirs().incarnation;
   const auto pair = std::minmax(x, y);
-  if (x == 0 || y == 0) return false;  // One of the two peers has not said who it is.
+  if (x == 0 || y == 0) return false;  // One of the two peers has not identified itself.
   if (x == y || acquainted_.contains(pair)) return true;
   const auto by = introducer.lock();
   if (!by || !by->introduce(a, b)) return false;

@@ -48,8 +48,8 @@ class Points {
   // Called when the operation has begun. Returns true if the operation is over and another process
   // goes first: then the outcome of the operation must be kept.
   virtual bool begun(ProcessBase*, Begun) noexcept = 0;
-  // Called when a process with a stack of its own is in the run queue; it waits here until it goes
-  // on.
+  // Called when a process with a stack of its own is in the run queue; it waits in this call until
+  // it is run again.
   virtual void stops(ProcessBase*) noexcept = 0;
 
   // Called when ordinary code enters a block (rule 7.5) or begins an operation. Ordinary code is a

@@ -59,7 +59,7 @@ class Abroad final : public wire::FarOp {
   }
   // Returns the seat that has committed without its value, or -1. The owner makes the value, and
   // calls made() or failed(). made() takes ownership of the value. It returns true if the choice is
-  // over; otherwise `waiter` is woken once it is.
+  // over; otherwise `waiter` is woken once the choice is over.
   int to_make() const noexcept { return over_ ? -1 : making_; }
   bool made(PyObject* value, core::Waker& waiter);
   void failed();

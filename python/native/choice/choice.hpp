@@ -36,7 +36,7 @@ class Choice {
   Choice& operator=(const Choice&) = delete;
   ~Choice();
 
-  // Takes the guards from Python objects. Returns -1, with the error set, for bad use. `loud` sets
+  // Reads the guards from Python objects. Returns -1, with the error set, for bad use. `loud` sets
   // ended="raise" for all guards.
   int fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb, bool loud = false);
   int fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer);

@@ -66,7 +66,7 @@ struct ProcessObject {
   std::uint8_t given_up;
   std::uint8_t done;
   std::uint8_t failed;
-  Ending how;  // set once the process is done
+  Ending how;  // valid once the process is done
   // Whether the process has put itself into the run queue: 1 means that the program asked for it, 2
   // that the process gives way (awaited.hpp).
   std::uint8_t yielded;

@@ -236,7 +236,7 @@ PyObject* f_under_way(PyObject*, PyObject*) {
   }
   return PyLong_FromSize_t(n);
 }
-// _lent(): returns the channels made here of which other programs have ends.
+// _lent(): returns the channels made in this program of which other programs have ends.
 PyObject* f_lent(PyObject*, PyObject*) {
   std::set<ChannelObject*> found;
   if (const std::shared_ptr<Space> space = this_space()) {

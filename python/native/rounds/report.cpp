@@ -81,7 +81,7 @@ void step_back(void* state) {
   take_lock(called_back = std::exchange(aside_state, nullptr));
 }
 
-// Takes the GIL, which a run needs to draw its conclusion.
+// Acquires the GIL, which a run needs to draw its conclusion.
 void* take_to_conclude() {
   if (!aside()) return nullptr;
   PyThreadState* const mine = std::exchange(aside_state, nullptr);

@@ -188,7 +188,8 @@ PyObject* f_tell(PyObject*, PyObject* args) {
 
 // --- what follows from the answers of a round ----------------------------------------------------
 
-// _rounds_still(answers, whole): returns whether all stand still, with nothing under way.
+// _rounds_still(answers, whole): returns whether all programs stand still, with nothing under way
+// between them.
 PyObject* f_still(PyObject*, PyObject* args) {
   Given all;
   int whole;

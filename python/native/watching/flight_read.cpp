@@ -246,7 +246,7 @@ class Backwards {
     at_ = until;
     seeks_ = false;
   }
-  // Returns a reference to the end of the process's last step that was met: the time at which the
+  // Returns a reference to the end of the process's last step that was read: the time at which the
   // process began to wait, or ended.
   std::int64_t& step_of(std::uint32_t process) {
     if (process >= steps_.size()) steps_.resize(files_.processes.size(), 0);

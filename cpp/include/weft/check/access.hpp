@@ -15,8 +15,8 @@ enum class Access : std::uint8_t {
   write,         // a plain writer arrives
   choice,        // a select arrives, and sees which parties wait
   quiet_choice,  // as `choice`, but the retirement of the channel makes no difference to the select
-  choose_read,   // a select arrives that could take only a writer here
-  choose_write,  // a select arrives that could take only a reader here
+  choose_read,   // a select arrives that could meet only a writer at the place
+  choose_write,  // a select arrives that could meet only a reader at the place
   close,         // the last end of a side is closed
   close_other,   // an end is closed whose side has others
   make,          // an end is made

@@ -18,7 +18,7 @@ namespace weft::checking {
 enum class Stopped : std::uint8_t {
   no,
   different,  // a step of the schedule is not possible: the program differs from run to run
-  blocked,    // another schedule stands for this one
+  blocked,    // another schedule represents this one
   limit,      // there were too many steps
   deadlock,
 };
@@ -29,7 +29,8 @@ struct Settings {
   // A run has at most `limit` steps, and `limit_each` for each of its processes.
   unsigned limit = 20000;
   unsigned limit_each = 100;
-  unsigned early = 2;  // the maximum number of times in a run that come while a process could run
+  // the maximum number of deadlines in a run that are reached while a process could run
+  unsigned early = 2;
 };
 
 enum class Kind : std::uint8_t { go, time, guard, fault };
@@ -39,7 +40,8 @@ struct Decision {
   unsigned step;  // the number of that process's last step
   unsigned nth;   // of a guard or fault: how many decisions of its kind the step made before
   Kind kind;
-  // the process that runs next (kNone if a time comes), or the number of the option that was taken
+  // the process that runs next (kNone if a deadline is reached), or the number of the option that
+  // was taken
   int choice;
   unsigned options, index;  // index: the option taken; 0 is the usual one
   bool goes_on;             // whether the usual choice would continue with that process
@@ -85,13 +87,14 @@ class Run {
   void differs(std::string how);
 
   // Returns the index of the ready process that runs next. The first of them is the usual one.
-  // Returns ready.size() if a time comes first. `goes_on` says that the first is the process that
-  // ran last and that it could go on; `timer` says whether there is a timer.
+  // Returns ready.size() if a deadline is reached first. `goes_on` says that the first ready
+  // process is the one that ran last, and that it could go on; `timer` says whether there is a
+  // timer.
   unsigned go(std::span<const int> ready, bool goes_on, bool timer);
   // Called when a step of the process begins.
   void goes(int process);
-  // Called when the first of the awaited times comes. `early` says that it comes although a process
-  // could run.
+  // Called when the first of the awaited deadlines is reached. `early` says that it is reached
+  // although a process could run.
   void time_comes(bool early);
   // Called when the process lets these ready processes run first.
   void yields(int process, std::span<const int> ready);

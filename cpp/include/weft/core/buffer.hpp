@@ -70,7 +70,7 @@ struct Ring {
     --size;
   }
 
-  // Takes out all contents, which the caller must destroy once the lock is released.
+  // Removes and returns all contents; the caller must destroy them once the lock is released.
   Ring steal() noexcept {
     Ring r = *this;
     data = nullptr;

@@ -57,7 +57,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // The fast path of begin(), for a party that is not `special` in a channel without waiting
   // queues: the party meets the one party that waits, or waits itself. Returns `met_afar` if the
   // partner belongs to another scheduler, and `neither` if nothing has happened, so that
-  // begin_slow() must be called. The slot and the place of `me` are written only if it waits.
+  // begin_slow() must be called. The slot and the place of `me` are written only if that party
+  // waits.
   enum class FastResult : std::uint8_t { met, met_afar, waits, neither };
   template <Side S>
   [[gnu::always_inline]] FastResult begin_fast(Node& me, void* slot) noexcept {
@@ -336,8 +337,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
 
   // Links the node of a standing alternative, which then stays linked. Returns false if the other
-  // side has a standing party here already. Neither of two such parties would ever arrive, so the
-  // second one must enrol here for each select.
+  // side has a standing party at this channel already. Neither of two such parties would ever
+  // arrive, so the second one must enrol at this channel for each select.
   template <Side S>
   bool link_standing(StandingNode& n) noexcept {
     if constexpr (plain_only<P>) return false;  // The guard must enrol for each select.
@@ -359,7 +360,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
   // Notifies the foreign reader, the only party that could take a standing output, so that it tries
   // again. Called when that output has set its word to WAITING, so that the reader finds it. (If
-  // notified earlier, the reader would look too soon, mark the alternative ready, and so keep it
+  // notified earlier, the reader would check too soon, mark the alternative ready, and so keep it
   // from ever waiting.)
   void invite_foreign() noexcept {
     AfterUnlock after;
@@ -388,10 +389,10 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return met;
   }
 
-  // Enrols `me` for a party that commits in another place and takes nothing here. `me` waits in the
-  // queue until the party might find a partner; then it is woken once, with `ok`, or with how the
-  // channel has ended. Any result other than `pending` is that status, and means that `me` need not
-  // wait. withdraw() removes `me`.
+  // Enrols `me` for a party that commits at another place and takes no value from this channel.
+  // `me` waits in the queue until the party might find a partner; then it is woken once, with `ok`,
+  // or with how the channel has ended. Any result other than `pending` is that status, and means
+  // that `me` need not wait. withdraw() removes `me`.
   template <Side S>
   Status watch(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no such parties");

@@ -31,7 +31,8 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     B::form_queues();
   }
 
-  // Takes the first plain party of side S out of its queue; returns null if there is none.
+  // Removes the first plain party of side S from its queue, and returns it; returns null if there
+  // is none.
   template <Side S>
   Node* next() noexcept {
     this->lock_queues();

@@ -38,7 +38,7 @@ struct GuardOps {
   Attempt (*take)(Guard&) noexcept;  // for a foreign select; null for guards that it cannot take
   bool (*link)(Guard&) noexcept;     // for a standing alternative
   void (*enable)(Guard&, bool) noexcept;
-  // For a standing output: notifies the foreign reader that it may take the value.
+  // For a standing output: notifies the foreign reader that it can take the value.
   void (*invite)(Guard&) noexcept;
 };
 

@@ -96,7 +96,8 @@ class Notifier : public Buffered<T, P, Self> {
       if (t == Attempt::committed) after.finish_behind(before, r, Status::ok);
       l = reader_queue_.front();
     }
-    // Alternatives with an output that stands here are notified of waiting readers and of room.
+    // Alternatives with a standing output at this channel are notified of waiting readers and of
+    // room.
     for (Link* l = writer_queue_.front(); l;) {
       Node* w = node(l);
       l = l->next;
@@ -153,8 +154,8 @@ class Notifier : public Buffered<T, P, Self> {
       if (node(l)->is(NodeFlags::watch)) return true;
     return false;
   }
-  // Marks the alternatives that stand here and do not wait as ready, so that they check for watches
-  // once they wait.
+  // Marks each standing alternative in the queue that does not wait as ready, so that it checks for
+  // watches once it waits.
   static void mark_standing(Queue& q) noexcept {
     for (Link* l = q.front(); l; l = l->next)
       if (node(l)->is(NodeFlags::standing) && !node(l)->is(NodeFlags::disabled))
@@ -243,8 +244,8 @@ class Notifier : public Buffered<T, P, Self> {
       rematch(after);
   }
 
-  // Called when a standing alternative has just taken a value here. If the channel has more values,
-  // the alternative's node is marked ready again.
+  // Called when a standing alternative has just taken a value at this channel. If the channel has
+  // more values, the alternative's node is marked ready again.
   template <Side S>
   void mark_if_more(Node& n) noexcept {
     const bool more = S == Side::in ? offered() : could_write();
@@ -302,7 +303,7 @@ class Notifier : public Buffered<T, P, Self> {
         if (!y->is(NodeFlags::notified)) tell(y, after);
         continue;
       }
-      // This party will be notified when the promise is kept or taken back.
+      // This party will be notified when the promise is kept or withdrawn.
       if (y->is(NodeFlags::promised)) continue;
       if (!y->is(NodeFlags::standing)) {
         release(q, y);

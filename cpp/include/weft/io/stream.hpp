@@ -58,7 +58,7 @@ struct Write {
   static constexpr const char* kOperation = "write to a descriptor";
   std::shared_ptr<Watched> w;
   std::string_view from;
-  std::size_t* sent;  // null if the caller does not ask
+  std::size_t* sent;  // null if the caller does not want the number
   std::size_t done = 0;
   long error = 0;
   Watched& watched() noexcept { return *w; }

@@ -219,7 +219,7 @@ class Ring {
   }
   std::uint64_t dropped() const noexcept { return dropped_; }
 
-  // Calls f(block, used) for each block, the oldest first. No block is taken meanwhile.
+  // Calls f(block, used) for each block, the oldest first. No thread takes a block meanwhile.
   template <class F>
   bool each(F&& f) {
     const std::lock_guard g(mutex_);

@@ -324,21 +324,21 @@ class Executor {
   // that every thread of the executor sleeps; while the run's door is closed, none of them goes on
   // (Run::while_door_closed).
   virtual bool sleeps() const noexcept { return false; }
-  // Returns the process that runs here. Null means that none runs, or that runs_on tells which one
-  // does.
+  // Returns the process that runs on this executor. Null means that none runs, or that runs_on
+  // tells which one does.
   virtual const ProcessBase* runs_now() const noexcept { return nullptr; }
   // Makes the executor check for cancellations, like nudge(); but a busy thread checks only at the
   // end of its step.
   virtual void hurry() noexcept { nudge(); }
-  // Called for a process that runs here and gives way. Searches all queues, and returns true if no
-  // other process is ready; otherwise the process goes behind the ready processes.
+  // Called for a process that runs on this executor and gives way. Searches all queues, and returns
+  // true if no other process is ready; otherwise the process goes behind the ready processes.
   virtual bool nobody_ready() noexcept { return true; }
   // Returns the poller in which this executor sleeps; `make` makes it at the first call, on one of
-  // the executor's threads. Returns null if no process can wait for a descriptor here. Throws what
-  // `make` throws.
+  // the executor's threads. Returns null if no process can wait for a descriptor on this executor.
+  // Throws what `make` throws.
   virtual class Poller* poller(class Poller& (*)()) { return nullptr; }
   // Searches all queues for ready processes, and puts this process behind them. Called for a
-  // process that runs here.
+  // process that runs on this executor.
   virtual void give_way(core::Waker* w) noexcept { post(w); }
 
  protected:

@@ -91,8 +91,8 @@ class FarWait : public FarOp {
   virtual Peer* peer() const noexcept = 0;
   // Returns the peer whose session ended, if the outcome is `lost`.
   virtual Peer* lost_peer() const noexcept { return peer(); }
-  // These are called in a step; they begin and withdraw the operation, like Far::begin() and
-  // Far::withdraw().
+  // start() and stop() are called in a step; they begin and withdraw the operation, like
+  // Far::begin() and Far::withdraw().
   virtual bool start() { return peer()->far.begin(*this); }
   virtual void stop() { peer()->far.withdraw(*this); }
 

@@ -276,8 +276,8 @@ struct Taken {
   // `more` means that the frame is still incomplete.
   enum What : std::uint8_t { more, frame, fault } what = more;
   std::size_t size = 0;  // the length of the frame in bytes
-  // The frame; its body lies in the input. If the frame is incomplete, it has no body here, and it
-  // is not known whether the body will be valid. If `size` is 0, even the header is incomplete.
+  // The frame; its body lies in the input. If the frame is incomplete, this Frame has no body, and
+  // it is not known whether the body will be valid. If `size` is 0, even the header is incomplete.
   Frame frame_{};
   const char* why = nullptr;  // says what is wrong, if `what` is `fault`
 };

@@ -119,7 +119,7 @@ class Line {
   // Queues as many of these bytes as there is room for. Returns their number.
   std::size_t queue(Bytes out) { return linked() ? resender_->queue(out) : 0; }
 
-  // Takes in bytes that were received from the line. Appends bytes of the session to `session`.
+  // Accepts bytes that were received from the line. Appends bytes of the session to `session`.
   void input(Bytes in, std::int64_t now, Buffer& session) {
     for (const std::byte b : in) {
       if (b != std::byte{0}) {

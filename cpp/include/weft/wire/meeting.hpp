@@ -151,8 +151,8 @@ class Meeting {
   void (*on_refused)(const std::string& why) = nullptr;
 
  private:
-  // Takes the lock. Its holder has the name if the locked file is still the file at the path: a
-  // program that gives up the name removes the file before it frees the lock.
+  // Acquires the lock. The holder of the lock has the name if the locked file is still the file at
+  // the path: a program that gives up the name removes the file before it frees the lock.
   void take_lock() {
     for (;;) {
       lock_ =

@@ -153,7 +153,7 @@ class Started final : public Fate {
     const int found = ::waitid(P_PID, static_cast<id_t>(pid_), &s, state | WNOHANG | WNOWAIT);
     return found == 0 ? s.si_pid == pid_ : errno == ECHILD && state == WEXITED;
   }
-  // Takes the exit status of the program, which has ended.
+  // Collects the exit status of the program, which has ended.
   int take() noexcept {
     const std::lock_guard g(lock_);
     if (pid_ > 0)

@@ -128,7 +128,7 @@ class Span {
   const std::uint32_t first_;
   const Kept kept_;
   const bool looks_;
-  bool late_ = false;  // set by look_once(): no further attempt is waited for
+  bool late_ = false;  // true after look_once(): the choice waits for no further attempt
   // During an attempt that go_on() makes after look_once(): points to a flag, which end() sets if
   // the choice ends within the attempt. Otherwise null.
   bool* over_within_ = nullptr;
