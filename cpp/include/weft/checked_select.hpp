@@ -33,7 +33,7 @@ class CheckedSelect : public checking::Waiting {
   // Called when a select that waited has been decided. It is declared `inline` here so that only
   // files which use the class define it: the library without checks has no Record.
   inline void decided() override;
-  // Returns the guard to which the select has committed, or a negative number if a time or a
+  // Returns the guard to which the select has committed, or a negative number if a deadline or a
   // cancellation decided it.
   virtual int committed() const noexcept = 0;
   void forget() noexcept { passed_over_.clear(); }

@@ -59,7 +59,8 @@ class ChannelEnd : public Error {
       : Error(what), guard(guard_index), met(by_operation) {}
   // The index of the guard that a select chose; -1 for a plain operation (rule 5.6).
   const int guard;
-  const bool met;  // whether an operation threw it; only then may the end be quiet (rule 3.5)
+  // whether an operation threw the exception; only then can the end be quiet (rule 3.5)
+  const bool met;
 };
 class Retired final : public ChannelEnd {
  public:

@@ -75,7 +75,7 @@ struct Session {
   long unsent = 0;       // the error number with which the socket has refused `sealed`
   long error = 0;        // the error number with which the socket has refused a read
   std::string failure;   // why TLS cannot read any more
-  bool ended = false;    // the socket has come to its end
+  bool ended = false;    // the socket is at its end
   bool over = false;     // the peer has sent TLS's own end
 
   Session(io::Stream s, std::shared_ptr<SSL_CTX> c, std::string name)

@@ -150,7 +150,7 @@ void Engine::ring() noexcept {
 void Engine::sleep(const runtime::Parking& who, prim::atomic<std::uint32_t>& word,
                    std::uint32_t expected, std::int64_t until) noexcept {
   const runtime::Parking* nobody = nullptr;
-  // One of several workers waits here; the others sleep as usual.
+  // One of several workers waits in the epoll; the others sleep as usual.
   if (epoll_ < 0 || !sleeper_.compare_exchange_strong(nobody, &who, std::memory_order_seq_cst))
     return static_cast<void>(prim::park(word, expected, until));
   std::array<epoll_event, kAtOnce> events;

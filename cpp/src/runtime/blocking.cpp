@@ -39,7 +39,7 @@ bool Helpers::withdraw(Job& j) noexcept {
 }
 
 void Helpers::help() {
-  name_this_thread("weft helper");  // otherwise the system gives it the name of its starter
+  name_this_thread("weft helper");  // otherwise the thread has the name of its starter
   std::unique_lock l(mutex_);
   for (;;) {
     ++waiting_;

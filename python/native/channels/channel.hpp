@@ -30,7 +30,7 @@ struct EndObject {
   std::uint32_t holders;  // how many processes were given this end and have not finished (rule 2.3)
   EndState state : 4;
   bool traced : 1;          // set if the end's channel is traced, or if all channels are (leaf.hpp)
-  bool received : 1;        // set if a process that has not ended received it as a value (held.cpp)
+  bool received : 1;        // set if a process that has not ended received this end (held.cpp)
   std::uint32_t site : 24;  // where the end was made (sites.hpp)
 };
 static_assert(sizeof(EndObject) == sizeof(PyObject) + 16);

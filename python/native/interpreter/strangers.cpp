@@ -144,7 +144,7 @@ PyObject* f_look_again(PyObject*, PyObject*) {
 PyObject* f_helper_thread(PyObject*, PyObject* on) {
   if (PyObject_IsTrue(on) == 1) {
     helpers.insert(PyThreadState_Get());
-    look_again();  // runs have counted this as a foreign thread until now
+    look_again();  // runs have counted this thread as foreign until now
   } else {
     helpers.erase(PyThreadState_Get());
   }

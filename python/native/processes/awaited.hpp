@@ -91,8 +91,8 @@ void leave_task(D* o) noexcept {
   }
 }
 
-// Drops the outcome of an operation that is over but has not given it to its process or task, which
-// is still running.
+// Drops the outcome of an operation that is over but has not given the outcome to its process or
+// task, which is still running.
 template <class D>
 void leave_outcome(D* o) noexcept {
   outcome_of(o).drop();

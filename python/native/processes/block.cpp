@@ -435,7 +435,7 @@ void group_finalize(PyObject* o) {
   if (g->guest) {
     end_block(g);
     g->group = nullptr;
-    g->state = GroupState::ended;  // the block's network is abandoned with it
+    g->state = GroupState::ended;  // the block's network is abandoned with the block
   } else if (!g->outermost) {
     abandon_block(g);
   } else if (can_close(g)) {

@@ -547,7 +547,7 @@ int init_report(PyObject*) {
   runtime::report_hooks.never = &never_had;
   runtime::report_hooks.deadlock = &on_deadlock;
   runtime::report_hooks.ends = "ended=\"raise\"";
-  runtime::report_hooks.outside = nullptr;  // left_open.py reports this
+  runtime::report_hooks.outside = nullptr;  // left_open.py gives this advice
   const Owned m(PyImport_ImportModule("atexit"));
   const Owned f(m ? PyCFunction_New(&shutdown_def, nullptr) : nullptr);
   const Owned r(f ? PyObject_CallMethod(m.get(), "register", "O", f.get()) : nullptr);

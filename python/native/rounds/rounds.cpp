@@ -107,7 +107,7 @@ PyObject* to_bytes(const Buffer& b) {
   return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(b.data()),
                                    static_cast<Py_ssize_t>(b.size()));
 }
-// Holds a Python buffer while this lives.
+// Holds a Python buffer while the object lives.
 struct Given : Py_buffer {
   Given() { obj = nullptr; }
   Given(const Given&) = delete;

@@ -129,7 +129,8 @@ class Run {
   std::vector<int> some_;       // the array of ready_ if processes that yield are left out
   // the positions in ready_, if some processes are left out
   std::vector<unsigned> positions_;
-  std::vector<std::vector<int>> yields_to_;  // by process: the processes that are to run before it
+  // by process: the processes that are to run before that process
+  std::vector<std::vector<int>> yields_to_;
   unsigned yielding_ = 0;
   unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // guards_, faults_: decisions of this step, by kind
   bool clock_ = false, goes_on_ = false;

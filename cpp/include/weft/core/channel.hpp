@@ -449,7 +449,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     this->lock_queues();
     // The party leaves the queue while it tries, so that it is not notified again meanwhile.
     if (!me.is(NodeFlags::queued)) {
-      // The party has committed already, and a partner that computes its value holds it; or the
+      // The party has committed already, and is held by a partner that computes a value; or the
       // guard fell silent.
       this->unlock_queues();
       return me.is(NodeFlags::silent) ? Attempt::not_ready : Attempt::partner_holds;

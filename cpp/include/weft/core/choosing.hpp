@@ -52,7 +52,7 @@ class Choosing {
     return engine().start(now, foreign);
   }
   // Returns when the first timer guard of a parked choice is due, in ns; prim::forever if there is
-  // none. Call this only once the word is WAITING: a timer that fired before that would find
+  // none. Call deadline() only once the word is WAITING: a timer that fired before that would find
   // nothing to end, and would be lost.
   std::int64_t deadline() const noexcept {
     const int t = held() ? none : earliest_timer();

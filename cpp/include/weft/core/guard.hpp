@@ -35,7 +35,8 @@ struct GuardOps {
   Attempt (*enrol)(Guard&) noexcept;
   void (*leave)(Guard&) noexcept;
   State (*state)(Guard&) noexcept;
-  Attempt (*take)(Guard&) noexcept;  // for a foreign select; null for guards that it cannot take
+  // for a foreign select; null if such a select cannot take this guard
+  Attempt (*take)(Guard&) noexcept;
   bool (*link)(Guard&) noexcept;     // for a standing alternative
   void (*enable)(Guard&, bool) noexcept;
   // For a standing output: notifies the foreign reader that it can take the value.

@@ -209,7 +209,8 @@ class Select : public Choosing<Select> {
       case Attempt::committed: return chosen(i, Status::ok);
       case Attempt::ended: return found_ended(i);
       case Attempt::partner_holds:
-        // The select has committed, and the partner wakes it as if that partner had claimed it.
+        // The select has committed, and the partner wakes the select as if the partner had claimed
+        // it.
         held_ = static_cast<int>(i);
         return parked;
       default: return none;

@@ -66,8 +66,8 @@ struct WakerOps {
 struct NodeFlags {
   // The node is linked in a channel's waiting queue (channel's lock).
   static constexpr std::uint16_t queued = 1;
-  // The node is for a party that commits elsewhere. It is woken once, and leaves the queue, when
-  // that party might find a partner.
+  // The node is for a party that commits at another place. The node is woken once, and leaves the
+  // queue, when that party might find a partner.
   static constexpr std::uint16_t watch = 2;
   // The node belongs to a choice; a node without this flag is its own waker.
   static constexpr std::uint16_t of_choice = 4;
@@ -335,8 +335,8 @@ inline bool ends(Node* n, Status s) noexcept {
   return Free{}.with(n) == Claim::won;
 }
 
-// How a party claims if others may be claiming its choice at this moment. A third party that
-// commits two sleepers uses this too.
+// How a party claims if other parties can claim its choice at the same moment. A third party that
+// commits two sleepers uses Enrolled too.
 struct Enrolled {
   Choice* x;
   std::uint32_t index;

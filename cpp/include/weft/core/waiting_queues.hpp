@@ -79,8 +79,8 @@ class ChannelBase : public SyncObject {
   void another_reader() noexcept { readers_.up(); }
   void another_writer() noexcept { writers_.up(); }
 
-  // Returns whether a party waits at this local channel whose run queue is not the current one. If
-  // so, that party or the caller is on the wrong scheduler (rule 11.2).
+  // Returns whether a party that waits at this local channel has a run queue other than the current
+  // one. If so, that party or the caller is on the wrong scheduler (rule 11.2).
   bool waits_elsewhere() const noexcept {
     const std::uintptr_t w = reader_queue_.word();
     if (w != 0 && !(w & Queue::kTag)) return elsewhere(alone_as(w));

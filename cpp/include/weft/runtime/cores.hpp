@@ -53,7 +53,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
 
   Executor& executor() noexcept override { return *this; }
   bool multi() const noexcept override { return true; }
-  // A process of this executor may be on any of the executor's threads.
+  // A process of this executor can be on any of the executor's threads.
   bool here() const noexcept override { return false; }
   void post(core::Waker* w) noexcept override {
     if (Worker* me = this_worker; me && me->crew == this) [[likely]]
