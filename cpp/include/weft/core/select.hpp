@@ -125,8 +125,7 @@ class Select : public Choosing<Select> {
       switch (x.ops->enrol(x)) {
         case Attempt::committed: return left(i, Status::ok);
         case Attempt::ended: return left(i, x.node.status);
-        // The select has committed; the partner wakes its owner once more.
-        case Attempt::partner_holds:
+        case Attempt::partner_holds:  // The select has committed; the partner wakes it once more.
         case Attempt::gone: return parked;
         case Attempt::silent:
           if (const int c = fell_silent_queued(i); c != none) return c;
