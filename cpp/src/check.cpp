@@ -78,7 +78,7 @@ class Check {
   checking::Reduced reduced_;
   bool ends_ = false;   // whether the search has ended
   bool cut_ = false;    // whether a bound has cut a run short
-  double chances_ = 0;  // the sum over random walks, for the estimate
+  double chances_ = 0;  // the sum of Run::chances over the random walks, for the estimate
   std::size_t walks_ = 0, reduced_runs_ = 0;
   unsigned longest_ = 100;
   double begun_ = seconds_now();

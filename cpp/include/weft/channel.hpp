@@ -405,7 +405,8 @@ class EndOf {
  private:
   static constexpr bool kReads = S == core::Side::in;
   static constexpr const char* kName = kReads ? "reader" : "writer";
-  static constexpr std::uint8_t kOnlyOne = kReads ? 2 : 1;  // a bit of ChannelKind
+  // the bit of ChannelKind that means one end of this side
+  static constexpr std::uint8_t kOnlyOne = kReads ? 2 : 1;
 
   bool open() const noexcept { return place_ != &closed_place; }
   Engine* own() const noexcept { return static_cast<Engine*>(place_); }

@@ -40,7 +40,7 @@ inline bool woken_first(ProcessObject* p) noexcept {
     drop_awaited(p->waits);
   if (!(p->owed | p->yielded)) [[likely]]
     return false;
-  p->owed = 1;  // a yield that is left also owes a wake-up, since the process is in the run queue
+  p->owed = 1;  // a process that leaves a yield is owed a wake-up too, since it is in the run queue
   p->yielded = 0;
   return true;
 }

@@ -185,7 +185,7 @@ PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
                            : in_task() ? task_here()
                                        : nullptr;
   GuestObject* const guest = grp(o)->guest;
-  // The loop is closed, or has dropped the task. So the block is abandoned here on behalf of the
+  // If the loop is closed, or has dropped the task, the block is abandoned here on behalf of the
   // task (rule 13.5).
   const bool forgotten = guest && grp(o)->state == GroupState::open && !me &&
                          !task_lives(link_of(guest), grp(o)->owner);

@@ -39,7 +39,8 @@ struct GroupObject {
   GroupObject* around;  // the enclosing block of the same owner
   PyObject* file;       // the file in which the block was entered
   int line;
-  std::uint32_t generation;  // the fork in which the group was made, as for channels
+  // the generation of the OS process that made the group, as for channels
+  std::uint32_t generation;
   std::uint32_t starting;    // how many processes of the group are being started at the moment
   GroupState state;
   bool virtual_time;  // whether virtual time was requested

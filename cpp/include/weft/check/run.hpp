@@ -112,7 +112,7 @@ class Run {
   const Process& last() const noexcept { return record.at(record.running); }
 
   unsigned steps = 0, early = 0, switches = 0;
-  bool early_cut = false;  // whether Settings::early has kept a time from coming
+  bool early_cut = false;  // whether Settings::early has kept a deadline from being reached
   bool too_large = false;  // whether the strategy has left the run unanalysed because of its size
   double chances = 1;      // the product of the numbers of options
   std::vector<Decision> decisions;
@@ -126,7 +126,8 @@ class Run {
   Strategy* strategy_ = nullptr;
   Stopped stopped_ = Stopped::no;
   std::span<const int> ready_;  // the processes that can run next; valid only in a decision
-  std::vector<int> some_;       // the array of ready_ if processes that yield are left out
+  // the array that ready_ refers to if processes that yield are left out
+  std::vector<int> some_;
   // the positions in ready_, if some processes are left out
   std::vector<unsigned> positions_;
   // by process: the processes that are to run before that process
