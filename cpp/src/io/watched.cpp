@@ -154,7 +154,8 @@ int Watched::watch(Side s, Engine& e, bool by_hint) noexcept {
   // available.
   int op = mask_ != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
   if (epoll_ctl(home_->epoll_, op, fd_, &x) != 0) {
-    // The program has closed this descriptor, and the number belongs to another one now.
+    // If `other` is true, the program has closed this descriptor, and the number belongs to another
+    // one now.
     const bool other =
         (op == EPOLL_CTL_MOD && errno == ENOENT) || (op == EPOLL_CTL_ADD && errno == EEXIST);
     op = op == EPOLL_CTL_MOD ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;

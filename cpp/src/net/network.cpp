@@ -100,7 +100,7 @@ bool Network::write(Offer& o) {
   {
     const std::lock_guard g(mutex_);
     const auto at = offers_.find(o.name);
-    // The name has been withdrawn meanwhile.
+    // If the offer is no longer in the list, the name has been withdrawn meanwhile.
     if (at == offers_.end() || at->second.get() != &o) return true;
     const auto now = detail::Clock::now();
     std::erase_if(o.tickets, [&](const auto& t) { return t.second && *t.second < now; });
@@ -164,7 +164,7 @@ void Network::renew_all() {
     for (const auto& o : due) {
       {
         const std::lock_guard g(mutex_);
-        // The name has been withdrawn.
+        // If the offer is no longer in the list, the name has been withdrawn.
         if (!offers_.contains(o->name) || offers_[o->name] != o) continue;
       }
       try {

@@ -86,7 +86,7 @@ std::uint32_t Parking::sleep() noexcept {
     }
     if (state) around_sleep.end(state);
   }
-  // The time is up. The sleeper is counted as active before the word says so, so that the count
+  // If the time is up, the sleeper is counted as active before the word says so, so that the count
   // never dips while a thread is awake.
   if (timed && activity) activity->activated();
   const bool by_time = timed && leave_idle();

@@ -98,7 +98,7 @@ const char* Asking::heard_ask(Peer& from, const Frame& f) {
 const char* Asking::heard_said(Peer& from, const Frame& f) {
   if (f.where > 2) return "a SAID that says neither that more comes nor that this was all";
   const auto it = gatherings_.find(f.op);
-  // The answer belongs to an earlier round.
+  // If the round is not found, the answer belongs to an earlier round.
   if (it == gatherings_.end() || it->second.round != f.txn) return nullptr;
   Gathering& g = it->second;
   const auto at = std::find(g.awaited.begin(), g.awaited.end(), &from);

@@ -146,7 +146,8 @@ const char* Far::credit(const Frame& f) {
   if (f.val == 0 || f.val > std::uint64_t{1} << 31) return "a CREDIT that does not say how many";
   if (f.op != 0) return credit_of_place(f);
   const auto it = credits_.find(f.where);
-  // The home sent this CREDIT before it knew that this side has given its credits back (RECALLED).
+  // If the end has no credits, the home sent this CREDIT before it knew that this side has given
+  // them back (RECALLED).
   if (it == credits_.end()) return nullptr;
   Credits& c = it->second;
   c.n += f.val;

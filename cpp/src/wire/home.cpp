@@ -115,7 +115,8 @@ bool Visitor::has_met() noexcept {
 }
 
 void Visitor::look() noexcept {
-  // This function was called because the block of the extended read that held the visitor is over.
+  // If the stage is `delivering`, this function was called because the block of the extended read
+  // that held the visitor is over.
   if (stage == Stage::delivering) return;
   if (at.size() == 1) {
     decide(0, status);

@@ -132,7 +132,7 @@ bool Spanned::made(const Payload& value, Carrier& by) {
   return true;
 }
 void Spanned::made() {
-  // An extended reader holds the visitor: decided() will be called.
+  // If made() returns `pending`, an extended reader holds the visitor: decided() will be called.
   if (attempt_->made() == Status::pending) return;
   space_->answer_decided();  // The reader is answered first (WIRE.md 4.2).
   taken();

@@ -282,7 +282,7 @@ bool read_at_once(Call& c, Engine& core, Value& slot) {
     const Operation op(c);
     i = one.scan([]() noexcept { return std::int64_t{0}; });
   }
-  // The read has committed, but its writer is still making the value.
+  // If the choice is parked, the read has committed, but its writer is still making the value.
   if (i == core::Select::parked) {
     c.thread->place = &core;
     static constexpr runtime::OpKind held{"read", [](ProcessBase&) noexcept { return false; },

@@ -203,7 +203,7 @@ void say(std::string s, const std::vector<std::string>& lines) {
 void insist() {
   const Owned r(end_elsewhere ? PyObject_CallNoArgs(end_elsewhere) : nullptr);
   if (!r && end_elsewhere) PyErr_WriteUnraisable(end_elsewhere);
-  // The exception is raised in the process that runs.
+  // If a process runs, the exception is raised in that process.
   if (current_coroutine() || current_greenlet()) return;
   if (const auto lines = lines_of(running_in(*root_run)); !lines.empty())
     say("\nweft: interrupted again; a thread ends at an operation, and so these are waited for "

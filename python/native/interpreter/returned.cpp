@@ -28,7 +28,7 @@ destructor dealloc_for_good;
 
 void stop_dealloc(PyObject* o) {
   auto* e = reinterpret_cast<PyStopIterationObject*>(o);
-  // The collector has cleared an object without args.
+  // An object without args was cleared by the collector.
   if (spare || !e->args) return dealloc_for_good(o);
   PyObject_GC_UnTrack(o);
   Owned args = new_ref(e->args);

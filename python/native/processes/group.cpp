@@ -279,7 +279,8 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
   }
   const auto outermost = std::make_unique<Outermost>(clock);
   PyObject* r = nullptr;
-  // An enclosing timeout has cancelled the run, because it had expired.
+  // If the run is cancelled, an enclosing timeout has cancelled it, because that timeout had
+  // expired.
   if (outermost->run.self.cancel().load()) {
     never_run(list);
     raise_cancelled(outermost->run.self, nullptr);

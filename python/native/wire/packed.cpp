@@ -232,7 +232,7 @@ std::shared_ptr<Slot> of_a_place(PyObject* bytes, PyObject* buffer) {
 // to the list of such buffers.
 PyObject* apart(PyObject* list, PyObject* buffer) {
   Py_buffer b;
-  // The buffer is not contiguous, so pickle copies it.
+  // If the buffer is not contiguous, pickle copies it.
   if (PyObject_GetBuffer(buffer, &b, PyBUF_SIMPLE) < 0) {
     PyErr_Clear();
     Py_RETURN_TRUE;

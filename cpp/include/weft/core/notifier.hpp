@@ -310,7 +310,7 @@ class Notifier : public Buffered<T, P, Self> {
         if (ends(y, s)) after.finish(y, s);
         continue;
       }
-      // The alternative of this guard knows already that the channel has retired.
+      // The alternative of a silent guard knows already that the channel has retired.
       if (s == Status::retired && y->is(NodeFlags::silent)) continue;
       mark_ready(y);
       // The alternative checks the channel itself. A silent guard stays silent for the select that

@@ -155,7 +155,7 @@ class Standing : public Choosing<Standing> {
       case Attempt::partner_holds: held_ = static_cast<int>(i); return parked;
       case Attempt::ended:
         if (x.node.status == Status::retired && !x.ends) return fell_silent(static_cast<int>(i));
-        // The guard was silent, and its channel has been poisoned since.
+        // If the guard was silent, its channel has been poisoned since.
         if (x.silent) --gone_[static_cast<std::size_t>(x.kind)];
         x.silent = false;
         status_ = x.node.status;

@@ -117,7 +117,7 @@ class Way {
       gone_ = true;  // Messages that the peer sent before this are delivered first.
       return ring();
     }
-    // The message is dropped; the peer will send it again.
+    // If there is no room, the message is dropped; the peer will send it again.
     if (in_.size() - given_ > most_) return;
     line_.input(message, now(), in_);
     give();
@@ -350,7 +350,7 @@ class Ways {
       const auto most =
           static_cast<std::size_t>(std::max<std::int64_t>(natsConnection_GetMaxPayload(c), 1));
       do {
-        // The message is dropped, and sent again later.
+        // If the client is not connected, the message is dropped, and sent again later.
         if (natsConnection_Status(c) != NATS_CONN_STATUS_CONNECTED) return;
         const std::size_t n = std::min(most, data.size());
         natsConnection_Publish(c, there.c_str(), data.data(), static_cast<int>(n));

@@ -160,7 +160,7 @@ class Crew {
         round = 0;
         continue;
       }
-      // The process is in the queue, but its last worker is still suspending it.
+      // If the queue is not empty, its processes are still being suspended by their last workers.
       if (w.queue.size() != 0) {
         prim::pause(round++);
         continue;

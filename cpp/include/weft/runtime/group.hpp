@@ -126,8 +126,8 @@ class Group {
     const std::lock_guard g(lock_);
     for (ProcessBase* p = children_; p; p = p->sibling_next) f(*p);
   }
-  // Returns how many processes of that name were started here. (A path has an index only if there
-  // are several.)
+  // Returns how many processes of that name were started in this group. (A path has an index only
+  // if there are several.)
   std::uint32_t started(const char* function) noexcept;
 
  private:

@@ -162,7 +162,7 @@ class Attendant {
   }
   void look_at_sockets() noexcept {
     const std::uint64_t one = 1;
-    // The thread has been woken already.
+    // If the write fails, the thread has been woken already.
     if (::write(control_fd_.get(), &one, sizeof(one)) < 0) return;
   }
   void leave(Attended& l, Life& w) {

@@ -79,7 +79,8 @@ class FarWait : public FarOp {
   static bool withdraw(runtime::ProcessBase& p) noexcept {
     auto& me = of(p);
     const Space::Step step(*me.peer()->space);
-    // The process has been woken, and the operation has committed (rule 6.3).
+    // If the word is `over`, the process has been woken, and the operation has committed (rule
+    // 6.3).
     if (me.word() == Word::over) return false;
     me.unwanted_ = true;
     me.stop();

@@ -241,7 +241,8 @@ class Line {
       return;
     }
     says_start_ = true;
-    // The START is meant for an earlier program; this side's START tells the peer so.
+    // If `to` is another token, the START is meant for an earlier program; this side's START tells
+    // the peer so.
     if (to != 0 && to != mine_) return;
     theirs_ = from;
     lease_ = options_.lease_ms == 0 || field(2) == 0

@@ -151,7 +151,7 @@ class Resender {
   const std::uint32_t window_;
   const std::size_t most_;
   const std::uint32_t patience_;
-  // For the sender: the number of the oldest packet without acknowledgement; the next number.
+  // For the sender: the number of the oldest packet without acknowledgement, and the next number.
   std::uint32_t base_, next_;
   std::deque<Buffer> kept_;
   std::size_t sent_ = 0;  // how many of kept_ were sent since waited() last started over

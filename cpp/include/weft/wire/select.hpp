@@ -235,7 +235,8 @@ class FarSelect {
     bool begin_and_wait() {
       weft::detail::meet_request(process());
       put_in_order();
-      // No home need be asked: the guard that is chosen without asking is the first one.
+      // If order_ is empty, no home need be asked: the guard that is chosen without asking is the
+      // first one.
       if (order_.empty() && instead_ >= 0) {
         outcome.status = Status::cancelled;
         return true;
@@ -485,7 +486,7 @@ class FarSelect {
     return me;
   }
   FarSelect& far(const std::shared_ptr<FarEnd>& e, bool writes, std::unique_ptr<Room> room) {
-    // A far end is added, and all ends so far are local.
+    // If a far end is added while all ends so far are local, the select spans.
     if (far_ == guards_.size() && !ends_.empty()) spans_ = true;
     for (const End& other : ends_) {
       if (!other.far) continue;
