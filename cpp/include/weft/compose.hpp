@@ -401,7 +401,7 @@ class Group {
   }
   // Asks all processes of the group to end (rule 6).
   void cancel() noexcept { group_->cancel(); }
-  struct Waiting : detail::GroupAwaiter {  // The group's block ends here; another block may follow.
+  struct Waiting : detail::GroupAwaiter {  // The group's block ends here; another block can follow.
     bool begin() const noexcept {
       this->g->close_block();
       return GroupAwaiter::begin();

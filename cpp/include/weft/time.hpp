@@ -1,5 +1,5 @@
 // Time (rule 8.5): sleeping, timers, and the clock of the run. Spans are std::chrono durations;
-// points in time are ns on the run's clock, which may be virtual.
+// points in time are ns on the run's clock, which can be virtual.
 #pragma once
 #include <chrono>
 #include "compose.hpp"

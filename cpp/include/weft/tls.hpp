@@ -297,7 +297,7 @@ class Context {
   std::shared_ptr<Parts> parts_;
 };
 
-// A connection with TLS. A Stream is a handle, as io::Stream is. One process may read while another
+// A connection with TLS. A Stream is a handle, as io::Stream is. One process can read while another
 // writes.
 class Stream {
  public:

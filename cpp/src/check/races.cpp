@@ -102,7 +102,8 @@ void Reduced::ask_for(const Record& r, int first, int second) {
     if (todo(p) || x->asleep(p)) return;
   for (const Uid p : firsts_)
     if (x->has(p)) return x->todo.push_back(p);
-  for (const Uid p : x->options)  // the relation is incomplete here, so every process may run
+  // the relation is incomplete at this node, so all its options are added
+  for (const Uid p : x->options)
     if (!todo(p)) x->todo.push_back(p);
 }
 

@@ -78,7 +78,7 @@ std::shared_ptr<Watched> Watched::of(int fd) {
   std::shared_ptr<Watched> there;
   {
     const std::lock_guard g(book());
-    // No object is kept for a number that was never open, since the number may be arbitrary.
+    // No object is kept for a number that was never open, since the number can be arbitrary.
     if (!Descriptors::all().has(fd) && fcntl(fd, F_GETFD) < 0) return made;
     Descriptors::Entry& e = Descriptors::all().at(fd);
     there = e.shared.lock();

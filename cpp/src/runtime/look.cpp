@@ -67,7 +67,7 @@ const core::SyncObject* place_of(const ProcessBase& p) noexcept {
 }
 
 // Returns what the process does; a process that was woken counts as waiting until it goes on. Any
-// thread may call this, under the lock of the process's group.
+// thread can call this function, under the lock of the process's group.
 Look::Now state_of(ProcessBase& p) noexcept {
   const OpKind* const op = p.operation();
   if (!op) {

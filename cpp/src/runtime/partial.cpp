@@ -25,7 +25,7 @@ class Partial {
     one.id = x.id;
     one.family = x.group;
     if ((here_ && x.executor() != here_) || x.runs_on.load(std::memory_order_acquire) != 0) {
-      one.process = nullptr;  // The pointer is not kept: the process may end at any moment.
+      one.process = nullptr;  // The pointer is not kept: the process can end at any moment.
       one.able = true;
     } else if (!x.op || x.cancel().load(std::memory_order_relaxed) != 0) {
       one.able = true;
@@ -96,7 +96,7 @@ class Partial {
     facts.solve();
     for (One& one : all_) one.able = facts.is_able(one.id);
   }
-  // Reports the stuck processes, and with `everybody` also the processes that may resume.
+  // Reports the stuck processes, and with `everybody` also the processes that might resume.
   Found report(bool everybody) {
     Numbers told, others;
     for (std::uint32_t i = 0; i < all_.size(); ++i) {

@@ -10,7 +10,7 @@ struct Sources {
   std::mutex mutex;
   std::vector<const Source*> those;
   static Sources& all() noexcept {
-    static auto& s = *new Sources;  // A source may outlive other static objects.
+    static auto& s = *new Sources;  // A source can outlive other static objects.
     return s;
   }
 };

@@ -123,7 +123,7 @@ void check_selects(bool on) noexcept;
 
 class Caller;
 
-// An operation of a process with a stack of its own, or of ordinary code. Other processes may go on
+// An operation of a process with a stack of its own, or of ordinary code. Other processes can go on
 // before the operation begins, and again when it is over. Outside a check the object is false and
 // does nothing.
 class CheckedCall {

@@ -405,7 +405,7 @@ PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
   observe("begin", verb_of(purpose), guards.get(), nullptr);
   PyObject* r = block_in_select(c, purpose, remember);
   PyObject* e = r ? nullptr : take_exception();
-  guards.reset(c.describe());  // the choice is described again, because channels may have retired
+  guards.reset(c.describe());  // the choice is described again, because channels might have retired
                                // meanwhile
   if (!r) restore_exception(e);
   observe_returned(verb_of(purpose), guards.get(), r);

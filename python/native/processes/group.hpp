@@ -1,5 +1,5 @@
-// Shared by the two files of composition. group.cpp starts processes and waits for them at once;
-// block.cpp implements the block of a Group.
+// Shared by the two files of composition. group.cpp starts processes and waits for them
+// immediately; block.cpp implements the block of a Group.
 #pragma once
 #include <exception>
 #include <vector>
@@ -41,7 +41,7 @@ struct GroupObject {
   int line;
   // the generation of the OS process that made the group, as for channels
   std::uint32_t generation;
-  std::uint32_t starting;    // how many processes of the group are being started at the moment
+  std::uint32_t starting;  // how many processes of the group are being started at the moment
   GroupState state;
   bool virtual_time;  // whether virtual time was requested
   bool borrowed;      // whether the scheduler belongs to an enclosing block

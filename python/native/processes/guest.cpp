@@ -476,8 +476,8 @@ PyObject* guest_wait(PyObject* o, PyObject* future) {
   GuestObject* g = gst(o);
   Py_XSETREF(g->waiter, Py_NewRef(future));
   const Owned loop(g->run ? loop_of(g->link) : nullptr);
-  // The guest may already be resting. It does not count as alone on its loop until a task waits for
-  // it (alone()), so that is determined again here.
+  // The guest might already be resting. It does not count as alone on its loop until a task waits
+  // for it (alone()), so that is determined again here.
   if (loop && !g->scheduled) {
     const Section s(g->link);
     if (std::exchange(g->resting, false)) g->scheduler->begin_turn();

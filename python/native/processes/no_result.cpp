@@ -143,7 +143,7 @@ PyObject* why_reason(PyObject* o, void*) {
 
 // Returns the part of an exception's text after the process's path at its beginning; null if the
 // text does not begin with that path. (Only the last part of the path is compared, because an index
-// may have been added to the path since.)
+// might have been added to the path since.)
 const char* after_path(const WhyObject* w, const char* text) noexcept {
   const char* const end = std::strstr(text, ": ");
   if (!end || !w->function) return nullptr;

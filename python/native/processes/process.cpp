@@ -189,7 +189,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   std::exception_ptr ptr;
   if (left && !(failure && watched_by_others(p)))
     ptr = std::make_exception_ptr(Failure(left.release()));
-  left.reset();  // before the group is notified, because the run may be over afterwards
+  left.reset();  // before the group is notified, because the run might be over afterwards
   const auto how = static_cast<weft::Ending>(p->how);
   if (checking) [[unlikely]]
     checking->ended(p, g);

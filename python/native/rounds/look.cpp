@@ -441,7 +441,7 @@ std::string doing(ProcessBase& p) {
     const std::string at = where_running(p);
     return at.empty() ? "running" : "running at " + at;
   }
-  const bool collects = PyGC_Disable();  // as in begin_report(): no finaliser may run meanwhile
+  const bool collects = PyGC_Disable();  // as in begin_report(): no finaliser must run meanwhile
   locate(p);
   if (collects) PyGC_Enable();
   const bool of_children = !op->visit && by_verb(op->verb) == children;

@@ -302,7 +302,7 @@ void note_ends(ProcessBase& p) {
 bool collector_was_on = false;
 
 void begin_report(runtime::Run& run) {
-  // Frames are made below under the runtime's locks, where no finaliser may run.
+  // Frames are made below under the runtime's locks, under which no finaliser must run.
   collector_was_on = PyGC_Disable();
   held.clear();
   left_open.clear();
@@ -499,7 +499,7 @@ std::string where_running([[maybe_unused]] ProcessBase& p) {
   const bool thread = o && o->kind == Kind::thread && o->thread;
   auto* const t = thread ? static_cast<ThreadProcess*>(o->thread) : nullptr;
   if (t ? t->state && !in_component(*t) : o && o->kind == Kind::coroutine && o->body) {
-    const bool collects = PyGC_Disable();  // as in begin_report(): no finaliser may run meanwhile
+    const bool collects = PyGC_Disable();  // as in begin_report(): no finaliser must run meanwhile
     if (t)
       at_users_frame(*t);
     else

@@ -308,7 +308,7 @@ int value_native(ChannelObject* c, const NativeType* t, PyObject* o, weft_value&
 }
 
 int cells_to_objects(ChannelObject* c) {
-  // Until the slot has its new content, no other code may take the value. So no finaliser runs
+  // Until the slot has its new content, no other code must take the value. So no finaliser runs
   // here, and components wait for the GIL.
   const bool collects = PyGC_Disable();
   std::vector<PyObject*> done;  // the replaced cells; views own their arrays now

@@ -40,7 +40,7 @@ bool says_no_value(PyObject* raised);
 // Converts a native value to an object. Takes ownership only of the arrays in the value.
 PyObject* from_native(const NativeType* t, const weft_value& v);
 
-// Makes the block of a value; null if there is no memory. Any thread may release the block, without
+// Makes the block of a value; null if there is no memory. Any thread can release the block, without
 // the GIL and under locks of the core.
 void* allocate_block(std::size_t bytes) noexcept;
 void release_block(void* block) noexcept;

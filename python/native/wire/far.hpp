@@ -247,7 +247,7 @@ class SupervisedPort final : public Base {
   const bool last_;  // whether no process will be started in this process's place
   PyObject* const in_hand_;
   PyObject* const lost_;
-  // Shared with rooms, which may live longer than the port.
+  // Shared with rooms, which can live longer than the port.
   const std::shared_ptr<LastRead> last_read_ = std::make_shared<LastRead>();
 };
 

@@ -31,7 +31,7 @@ constexpr std::chrono::seconds kBound{10};
 constexpr std::chrono::milliseconds kPiece{50};
 
 // A message about the barrier's parties that is under way. The message keeps itself alive until it
-// is answered, since its sender may stop waiting earlier.
+// is answered, since its sender might stop waiting earlier.
 class Word final : public wire::FarOp {
  public:
   Word(std::uint32_t end, Parties what) {

@@ -527,7 +527,7 @@ PyObject* Coming::last(wire::Bytes piece) noexcept {
 // Python object from which it was made. A bytes object runs no code when it is dropped.
 wire::Keeper packed_keeper(PyObject* packed) {
   PyObject* const bytes = packed_of(packed)->bytes;
-  if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // other code may write to a bytearray
+  if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // other code can write to a bytearray
   return {Py_NewRef(bytes), defer_decref};
 }
 

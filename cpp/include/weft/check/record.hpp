@@ -107,7 +107,7 @@ class Record {
   // Returns the place of this key. A place that existed before the run is recorded at its first
   // use.
   int place_of(const void* key, int by);
-  // Called when the object with this key no longer exists; another object may receive the key.
+  // Called when the object with this key no longer exists; another object can receive the key.
   // Returns the place, or kNone.
   int gone(const void* key);
   std::string path(int process) const;

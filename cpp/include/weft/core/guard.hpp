@@ -37,7 +37,7 @@ struct GuardOps {
   State (*state)(Guard&) noexcept;
   // for a foreign select; null if such a select cannot take this guard
   Attempt (*take)(Guard&) noexcept;
-  bool (*link)(Guard&) noexcept;     // for a standing alternative
+  bool (*link)(Guard&) noexcept;  // for a standing alternative
   void (*enable)(Guard&, bool) noexcept;
   // For a standing output: notifies the foreign reader that it can take the value.
   void (*invite)(Guard&) noexcept;
@@ -62,9 +62,9 @@ struct Guard {
   // that of its cache lines.
   [[no_unique_address]] StandingNode node;
   Kind kind = Kind::skip;
-  bool enabled = true;    // the precondition; a guard that is not enabled is off
-  bool ends = false;      // whether the retirement of the channel is an outcome (rule 5.6)
-  bool flat = false;      // whether a standing alternative has enrolled the guard for good
+  bool enabled = true;  // the precondition; a guard that is not enabled is off
+  bool ends = false;    // whether the retirement of the channel is an outcome (rule 5.6)
+  bool flat = false;    // whether a standing alternative has enrolled the guard for good
   // whether the owning select has found that the guard's channel has retired
   bool silent = false;
   // whether this select has put the guard into a queue, and must withdraw it

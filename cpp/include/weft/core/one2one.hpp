@@ -458,7 +458,7 @@ class OneToOneEngine : public ChannelBase<P> {
   struct Sleeper {
     Index slept_at = 0;      // the side's index when it last went to sleep
     Index fenced_at = 0;     // the other side's index after the last heavy fence
-    bool unsettled = false;  // the other side uses full fences now, but may not know it yet
+    bool unsettled = false;  // the other side uses full fences now, but might not know that yet
   };
   Sleeper reader_, writer_;
   std::uint32_t announced_ = 0;  // the sides about to join their queue; their bits then stay set

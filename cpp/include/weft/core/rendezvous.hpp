@@ -46,7 +46,7 @@ class Rendezvous : public ChannelBase<P> {
   using B::transfers_;
 
   // Meets a party that waits on the other side: the first that can be claimed together with `me`.
-  // Parties may meet at a buffer too (rule 1.5): when every slot is held or reserved, or when the
+  // Parties can meet at a buffer too (rule 1.5): when every slot is held or reserved, or when the
   // buffer is empty.
   template <Side S, class Me>
   Attempt meet(Node& n, Me me, Wakes& after) noexcept {

@@ -44,8 +44,8 @@ class Engine final : public runtime::Poller {
   std::atomic<std::int64_t> looked_{0};   // when the engine last polled for events, in ns
   // under the book's lock: how many executors use this engine
   unsigned executors_ = 0;
-  Engine* all_next_ = nullptr;            // under the book's lock: the engine made before this one
-  Engine* free_next_ = nullptr;           // under the book's lock: the next unused engine
+  Engine* all_next_ = nullptr;   // under the book's lock: the engine made before this one
+  Engine* free_next_ = nullptr;  // under the book's lock: the next unused engine
 };
 
 }  // namespace weft::inline WEFT_ABI::io::detail

@@ -202,7 +202,7 @@ struct ReadyWork {
 
 extern const core::GuardOps ready_ops;
 
-// The guard that a descriptor is ready; also an operation by itself.
+// A guard that is ready when its descriptor is. It is also an operation of its own.
 template <Side S>
 struct Ready : Conditional<Ready<S>> {
   using Value = void;

@@ -1,6 +1,6 @@
 // Processes for servers (rules 20.1 to 20.4): batch() collects values, rate_limit() limits their
 // rate, keyed_pool() gives them to workers by their keys, and broadcast() gives them to readers
-// that come and go. Times are those of the run's clock, which may be virtual.
+// that come and go. Times are those of the run's clock, which can be virtual.
 #pragma once
 #include <functional>
 

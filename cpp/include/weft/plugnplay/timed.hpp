@@ -1,4 +1,4 @@
-// Processes that use the clock of their run, which may be virtual (rule 8.6).
+// Processes that use the clock of their run, which can be virtual (rule 8.6).
 #pragma once
 #include "ends.hpp"
 

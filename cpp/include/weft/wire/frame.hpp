@@ -133,7 +133,7 @@ struct Frame {
 namespace detail {
 
 // Reads a little-endian number on any machine. The function is only for numbers: the bytes of
-// another type, such as a Buffer, may contain pointers.
+// another type, such as a Buffer, can contain pointers.
 template <std::unsigned_integral U>
 U get(const std::byte* p) noexcept {
   U v = 0;
