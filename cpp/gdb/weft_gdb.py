@@ -20,14 +20,14 @@ import gdb.printing
 LAST_ID = (1 << 29) - 1  # runtime::Identity::kLast
 TAG = 4  # core::Queue::kTag
 WRITER, READER = 1, 2  # core/waiting_queues.hpp: tags of the word in which one party waits
-LIMIT = 10_000  # the maximum number of links to follow, since memory may be in any state
+LIMIT = 10_000  # the maximum number of links to follow, since memory can be in any state
 
 
 def number(value):
     """Returns the number in an atomic, a Count or a Holder: the first number found inside."""
     value_type = value.type.strip_typedefs()
     while value_type.code == gdb.TYPE_CODE_STRUCT:
-        value = value[next(f for f in value_type.fields() if hasattr(f, "bitpos"))]  # no static one
+        value = value[next(f for f in value_type.fields() if hasattr(f, "bitpos"))]  # not a static
         value_type = value.type.strip_typedefs()
     return int(value)
 
@@ -60,8 +60,8 @@ def name_of(place):
 
 def waiting(core):
     """Returns how many parties wait to read, and how many to write. The single party at a
-    rendezvous may be in the word of the readers' queue (core/waiting_queues.hpp); 0 there means no
-    party.
+    rendezvous can be in the word of the readers' queue (core/waiting_queues.hpp); 0 in that word
+    means that no party waits.
     """
     word = int(core["reader_queue_"]["word_"])
     if word == 0 or word & 7 != TAG:
@@ -180,7 +180,7 @@ def process_text(process):
     if int(operation):
         about = process["about"]
         file = text(about["file"]) if int(about) and int(about["file"]) else "?"
-        line = int(process["line"]["word_"]) & 0x3FFFFF  # Standing has a count above it
+        line = int(process["line"]["word_"]) & 0x3FFFFF  # the bits above it are a count
         parts.append(f"{text(operation['verb'])} at {PurePath(file).name}:{line}")
     else:
         parts.append("running")

@@ -76,9 +76,9 @@ class Check {
   checking::Priorities priorities_;
   checking::Bounded bounded_;
   checking::Reduced reduced_;
-  bool ends_ = false;   // the search has ended
-  bool cut_ = false;    // a bound has cut a run
-  double chances_ = 0;  // the sum over random walks, for the estimate
+  bool ends_ = false;   // whether the search has ended
+  bool cut_ = false;    // whether a bound has cut a run short
+  double chances_ = 0;  // the sum of Run::chances over the random walks, for the estimate
   std::size_t walks_ = 0, reduced_runs_ = 0;
   unsigned longest_ = 100;
   double begun_ = seconds_now();
@@ -160,7 +160,7 @@ void Check::search() {
   for (unsigned turn = 0; !ends_ && !over(end); ++turn) one_way(ways[turn % 3], end, 200, turn);
 }
 
-// Runs at most `most` schedules by one way of searching. In every second round times may also come
+// Runs at most `most` schedules by one way of searching. In every second round times can also come
 // early.
 void Check::one_way(Search way, double end, std::size_t most, unsigned turn) {
   const bool any_time = o_.any_time || (turn % 2 == 1);
@@ -178,7 +178,8 @@ void Check::one_way(Search way, double end, std::size_t most, unsigned turn) {
     priorities_.longest = longest_;
     checker_.run.settings.any_time = any_time;
     const Outcome o = run(*strategy);
-    if (strategy->restarts(checker_.run)) continue;  // the search must know more about each step
+    // the search repeats the run, since it must know more about each step
+    if (strategy->restarts(checker_.run)) continue;
     const checking::Run& r = checker_.run;
     cut = cut || r.why() == Stopped::limit || r.too_large || r.early_cut;
     longest_ = std::max(longest_, r.steps);

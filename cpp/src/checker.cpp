@@ -67,8 +67,8 @@ void Checker::starts_thread(ThreadProcess& p, void (*body)(void*), void* of) {
   executor_of(p).post(&p);
 }
 
-// A thread process sets itself as the thread's process, and its context, when it begins, and takes
-// both back when it ends (ThreadProcess::Scope). So enters() sets both only in between.
+// When a thread process begins, it sets itself as the thread's process, and its context; when it
+// ends, it restores both (ThreadProcess::Scope). So enters() sets both only in between.
 void Checker::enters(ThreadProcess& p) noexcept {
   Checked& c = of(p.checked);
   checking::Fibre& fibre = *c.fibre;

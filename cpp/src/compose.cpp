@@ -26,7 +26,7 @@ void Runner::launch() {
   run->activated();
   try {
     run->keep([](void* me) { static_cast<Runner*>(me)->body(); }, this);
-  } catch (...) {  // The system cannot start a thread; the group may have other children meanwhile.
+  } catch (...) {  // The system cannot start a thread; the group might have other children.
     run->deactivated();
     launch_failed();
   }
@@ -204,7 +204,7 @@ static void refuse_executors(const RunOptions& o) {
 }
 
 // Runs a network within a thread process that is checked. The network's processes are on the
-// scheduler of the check, since a scheduler of their own would take the thread from it.
+// scheduler of the check, since a scheduler of their own would take the thread from the check.
 static void execute_checked(const RunOptions& o, runtime::ThreadProcess& self,
                             const StartOf& start) {
   refuse_executors(o);

@@ -14,7 +14,7 @@ void PromiseBase::remember_those(runtime::FunctionInfos& known, runtime::HeldAt*
                                  std::size_t n) {
   const char* const frame = static_cast<const char*>(handle().address());
   const runtime::LastFrame last = runtime::last_frame;
-  // Either the frame is not on the heap, or copying an argument made another frame.
+  // Either the frame is not on the heap, or the copying of an argument has made another frame.
   if (last.begin != frame) return;
   const std::ptrdiff_t begin =
       frame - reinterpret_cast<const char*>(static_cast<runtime::ProcessBase*>(this));

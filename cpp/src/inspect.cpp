@@ -247,7 +247,7 @@ std::string answer(runtime::Look& look, const JsonObject& request) {
 }
 
 // Returns the answer to a message, or an error that says why the text is not a message. Sets `over`
-// if no more messages are to be taken.
+// to true if no more messages are accepted.
 std::string answer(runtime::Look& look, std::string_view text, bool& over) {
   JsonObject request;
   bool object = false;
@@ -310,7 +310,7 @@ std::atomic<bool> ended{false};
 thread_local bool forks = false;
 
 // Waits until a piece of a look is over. This function must not block in lock(), since the end of
-// the program keeps the lock for ever.
+// the program keeps the lock forever.
 void before_fork() {
   while (!(forks = runtime::Look::at_work().try_lock()) && !ended) usleep(100);
 }
@@ -370,7 +370,7 @@ void can_be_looked_at() noexcept {
 
 }  // namespace weft::inline WEFT_ABI::detail
 
-#else  // without such sockets the program cannot be inspected
+#else  // without Unix sockets the program cannot be inspected
 
 namespace weft::inline WEFT_ABI::detail {
 void can_be_looked_at() noexcept {}

@@ -19,7 +19,7 @@ struct StandstillTeller {
   std::function<void(const Standstill&)> tell;
 };
 static StandstillTeller& standstill_teller() {
-  static auto& t = *new StandstillTeller;  // never destroyed: runs may use it until the very end
+  static auto& t = *new StandstillTeller;  // never destroyed: runs can use it until the very end
   return t;
 }
 

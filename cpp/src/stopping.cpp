@@ -48,8 +48,9 @@ void signals::not_ours(int n) {
                   " cannot be handled, or a weft::signals has it already");
 }
 
-// Makes the signals go to the pipe from now on. Throws BadUse if one of the signals is taken; then
-// none of them goes there.
+// Makes the signals go to the pipe from now on. Throws BadUse if one of the signals cannot be
+// claimed, for example because another `signals` object has it; then none of the signals goes to
+// the pipe.
 void signals::claim() const {
   for (std::size_t n = 1; n < kSignals; ++n) {
     if (!which_[n]) continue;

@@ -94,7 +94,7 @@ class OutsideGate {  // while this object lives, the thread is outside the gate
   PyCriticalSection* const section_;
 };
 
-// Holds the lock of a user's object, which other threads may change. A call made meanwhile may open
+// Holds the lock of a user's object, which other threads can change. A call made meanwhile can open
 // this lock and the gate.
 class Locked {
  public:
@@ -135,7 +135,7 @@ class NoCriticalSections {
 
 // Makes all threads count the references to `o` in the same way. `o` must be new, or one of the
 // interpreter's immortal objects. Without this, if another thread drops the last reference, the
-// object is freed only when the thread that made it runs Python code again. That thread may sleep
+// object is freed only when the thread that made it runs Python code again. That thread might sleep
 // until the object is freed (rule 12.2), or be the thread of a link, which never runs Python code.
 inline void count_alike(PyObject* o) noexcept {
   if (_Py_IsImmortal(o)) return;

@@ -9,7 +9,7 @@
 namespace weft::py {
 
 // Reads the arguments of a METH_FASTCALL | METH_KEYWORDS function, each of which must be given
-// once. Returns false, with TypeError set, if they are not.
+// once. Returns false, with TypeError set, if the arguments are not of this form.
 template <std::size_t N>
 bool arguments(const char* verb, const char* const (&names)[N], PyObject* const* args, Py_ssize_t n,
                PyObject* keywords, PyObject* (&to)[N]) noexcept {
@@ -35,7 +35,7 @@ struct Names {
   char text[N];
   constexpr Names(const char (&s)[N]) noexcept { std::copy_n(s, N, text); }
 };
-// A function of one argument, which may also be given by its name.
+// A function of one argument, which can also be given by its name.
 template <Names Verb, Names Argument, auto F>
 PyObject* with_keyword(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   if (n == 1 && !keywords) [[likely]]

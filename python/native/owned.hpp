@@ -40,7 +40,7 @@ class [[nodiscard]] Owned {
   explicit operator bool() const noexcept { return o_ != nullptr; }
   bool operator==(const T* other) const noexcept { return o_ == other; }
   [[nodiscard]] T* release() noexcept { return std::exchange(o_, nullptr); }
-  // Drops its reference, and takes ownership of `taken`.
+  // Drops the reference, and takes ownership of `taken`.
   void reset(T* taken = nullptr) noexcept {
     Py_XDECREF(reinterpret_cast<PyObject*>(std::exchange(o_, taken)));
   }

@@ -18,7 +18,7 @@
 #if defined(WEFT_PLACE_COMPONENT)
 #include "anywhere_component.hpp"
 #elif __STDC_HOSTED__ == 0
-#if !defined(WEFT_PLACE_HEADER)  // as WEFT_PRIM_HEADER of prim.hpp: the platform's part
+#if !defined(WEFT_PLACE_HEADER)  // like WEFT_PRIM_HEADER of prim.hpp: names the platform's header
 #define WEFT_PLACE_HEADER "weft_mcu/csp_anywhere.hpp"
 #endif
 #if !__has_include(WEFT_PLACE_HEADER)
@@ -32,7 +32,7 @@
 
 // WEFT_PLACEABLE(process, names of its parameters…) declares a process function as placeable. Write
 // it once for each function, in the function's namespace. It names each parameter, in the order of
-// the function. A parameter that is a value may have a default: `n = 8`. A Python program sees
+// the function. A parameter that is a value can have a default: `n = 8`. A Python program sees
 // these names and defaults.
 #define WEFT_PLACEABLE(F, ...)                                                              \
   static_assert(::weft::placing::kNamed<&F __VA_OPT__(, ) WEFT_PLACING_NAMES(__VA_ARGS__)>, \

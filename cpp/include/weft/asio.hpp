@@ -122,7 +122,7 @@ class Bridge {
     one_less();
   }
   // Called by the handler, and when the initiating function is over. At the second call the process
-  // may go on and destroy this object.
+  // can go on and destroy this object.
   void one_less() noexcept {
     if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) p_.ops->wake(&p_);
   }

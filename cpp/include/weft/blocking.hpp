@@ -89,7 +89,7 @@ class BlockingOp {
   bool spent_ = false;
 };
 
-// Calls f, which may block, without holding up other processes. The operation returns or throws
+// Calls f, which can block, without holding up other processes. The operation returns or throws
 // what f does. It also throws Cancelled if the process is cancelled before f has begun, and
 // std::system_error if the system cannot start a thread.
 template <class F>

@@ -330,7 +330,7 @@ class [[nodiscard("a process does nothing until it is started: give it to run, p
   using result_type = R;
   template <class X>
     requires(!std::is_same_v<std::remove_cvref_t<X>, AnyProcess>)
-  AnyProcess(X&& x) {  // NOLINT: implicit, so that any process may stand for one
+  AnyProcess(X&& x) {  // NOLINT: implicit, so that any process converts to an AnyProcess
     using P = detail::AsProcess<X>;
     static_assert(std::is_same_v<typename P::result_type, R>,
                   "weft: an AnyProcess<R> is made of a process with the result R; AnyProcess<> of "

@@ -33,7 +33,7 @@ class ChannelHandle;  // defined in handle.hpp
 
 namespace detail {
 
-// Returns a copy of `name` that is kept for ever: reports may name a channel that no longer exists.
+// Returns a copy of `name` that is kept forever: reports can name a channel that no longer exists.
 const char* intern(const char* name);
 
 // A channel's engine. V is how a T is stored (core/stored.hpp); only ends and awaiters know T.
@@ -57,8 +57,8 @@ inline bool is_no_place(const core::SyncObject* p) noexcept {
 }
 template <class>
 inline constexpr bool never = false;  // for static_asserts in code that must not be instantiated
-// Whether T is a number, which write() takes by value. It takes anything else by reference, and
-// moves from the reference or, if T can be copied, copies.
+// Whether T is a number, which write() takes by value. write() takes any other type by reference,
+// and moves from the reference or, if T can be copied, copies.
 template <class T>
 inline constexpr bool kNumber = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <class T>
@@ -146,7 +146,7 @@ struct HeapRing : core::Ring<T> {
 };
 
 // The least size of a one-to-one ring that is expected to pass many values between two sleeps. A
-// smaller ring finds out by itself.
+// smaller ring begins with full fences, and changes to light ones if many values pass.
 inline constexpr std::uint32_t kLightFrom = 256;
 
 // Makes a core and its buffer. Throws BadUse if a channel of this kind cannot have that buffer.
@@ -278,8 +278,8 @@ inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side
 // --- ends ----------------------------------------------------------------------------------------
 
 // Drops one reference of an end, and with the last end or handle the channel. If a party still
-// waits here through a reference to an end that no longer exists, the storage is kept for that
-// party (rules 3.2, 11.3).
+// waits at the channel through a reference to an end that no longer exists, the storage is kept for
+// that party (rules 3.2, 11.3).
 template <class V, class P>
 [[gnu::noinline]] void give_up(EngineFor<V, P>* c, core::Side side, bool died) noexcept {
   WEFT_POINT(closes(*c, (side == core::Side::in ? c->reader_ends() : c->writer_ends()) == 1, died));
@@ -405,7 +405,8 @@ class EndOf {
  private:
   static constexpr bool kReads = S == core::Side::in;
   static constexpr const char* kName = kReads ? "reader" : "writer";
-  static constexpr std::uint8_t kOnlyOne = kReads ? 2 : 1;  // a bit of ChannelKind
+  // the bit of ChannelKind that means one end of this side
+  static constexpr std::uint8_t kOnlyOne = kReads ? 2 : 1;
 
   bool open() const noexcept { return place_ != &closed_place; }
   Engine* own() const noexcept { return static_cast<Engine*>(place_); }

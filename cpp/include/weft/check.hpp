@@ -28,9 +28,9 @@ enum class Search : std::uint8_t { automatic, reduced, all, walk, priorities, fe
 
 struct CheckOptions {
   Search search = Search::automatic;
-  double seconds = 10;        // the longest time that the search may take
+  double seconds = 10;        // the longest time that the search can take
   std::size_t schedules = 0;  // the maximum number of schedules that are run; 0 means any number
-  // whether a time may also come while a process could run (at most twice in a schedule)
+  // whether a time can also come while a process could run (at most twice in a schedule)
   bool any_time = false;
   bool only_where_parked = false;  // whether the grain is `park` (rule 17.2)
   // whether to search for more failures after the first, one of each kind

@@ -64,7 +64,7 @@ class Checked {
     ::new (static_cast<void*>(&inner_)) Inner(make_());
     made_ = true;
   }
-  // Begins the operation. Returns true if the coroutine goes on at once.
+  // Begins the operation. Returns true if the coroutine goes on immediately.
   bool go() {
     runtime::Points& points = *runtime::points;
     p_->line.begin_anew();  // the process gives way where the check decides that, and nowhere else

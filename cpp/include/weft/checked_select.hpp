@@ -33,7 +33,7 @@ class CheckedSelect : public checking::Waiting {
   // Called when a select that waited has been decided. It is declared `inline` here so that only
   // files which use the class define it: the library without checks has no Record.
   inline void decided() override;
-  // Returns the guard to which the select has committed, or a negative number if a time or a
+  // Returns the guard to which the select has committed, or a negative number if a deadline or a
   // cancellation decided it.
   virtual int committed() const noexcept = 0;
   void forget() noexcept { passed_over_.clear(); }
@@ -52,7 +52,7 @@ class CheckedSelect : public checking::Waiting {
   }
   static bool writes(const core::Guard& g) noexcept { return g.kind == core::Kind::output; }
   // Returns whether the retirement of this guard's channel makes a difference to the select. The
-  // retirement of an output's channel may end the select although it has inputs (rule 5.6).
+  // retirement of an output's channel can end the select although it has inputs (rule 5.6).
   static bool ends(const core::Guard& g) noexcept { return g.ends || writes(g); }
   bool commutes() const noexcept;
   int taken_of(std::uint32_t from, std::uint64_t key);
@@ -74,7 +74,7 @@ inline bool CheckedSelect::commutes() const noexcept {
   return true;
 }
 
-// Chooses one of the ready guards that rule 5.4 allows: no guard may be passed over as often as
+// Chooses one of the ready guards that rule 5.4 allows: no guard must be passed over as often as
 // there are guards. Returns -1 if none is ready.
 inline int CheckedSelect::taken_of(std::uint32_t from, std::uint64_t key) {
   std::vector<unsigned> ready, due;
@@ -103,7 +103,8 @@ inline int CheckedSelect::taken_of(std::uint32_t from, std::uint64_t key) {
   return taken;
 }
 
-// Each kind of guard must be handled here: the search for orders would ignore a kind that is not.
+// Each kind of guard must be handled here: the search for orders would ignore a kind that is not
+// handled.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wswitch"
 inline int CheckedSelect::begins(core::Guard* guards, std::uint32_t count, std::uint32_t from,
@@ -130,7 +131,7 @@ inline int CheckedSelect::begins(core::Guard* guards, std::uint32_t count, std::
       case core::Kind::skip: break;
     }
   }
-  ready_ = 2;  // the guards were not examined, so several may be ready
+  ready_ = 2;  // the guards were not examined, so several might be ready
   return decides ? taken_of(from, key) : -1;
 }
 #pragma GCC diagnostic pop

@@ -287,7 +287,7 @@ Process& Component::process(const char* name, const char* doc, const char* file,
   info.file = file;
   info.line = static_cast<std::uint32_t>(line);
   info.run = &detail::Run<F>::run;
-  // This process is a coroutine (component_tasks.hpp).
+  // If Run<F> has a step(), the process is a coroutine (component_tasks.hpp).
   if constexpr (requires { &detail::Run<F>::step; }) info.step = &detail::Run<F>::step;
   Process& p = processes_.emplace_back(info);
   p.parameters_ = Process::parameters_of(F);

@@ -145,7 +145,7 @@ struct Codec<Array<T, N>> {
     return s + kCode;
   }
   // A value that contains arrays is written by a reference that is not const (Writer::write(T&&),
-  // output(writer, value)), so this function may move the array out of it.
+  // output(writer, value)), so this function can move the array out of it.
   static weft_value leave(const Array<T, N>& v) noexcept {
     return const_cast<Array<T, N>&>(v).give();
   }

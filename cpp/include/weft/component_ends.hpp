@@ -172,8 +172,8 @@ class Writer {
   Writer(Writer&&) noexcept = default;
   Writer& operator=(Writer&&) noexcept = default;
 
-  // Writes a value that contains arrays. The arrays go to the reader, and are empty here
-  // afterwards. If the write fails, the arrays are still here. Throws what the write() below
+  // Writes a value that contains arrays. The arrays go to the reader, and are empty in `v`
+  // afterwards. If the write fails, the arrays are in `v` again. Throws what the write() below
   // throws.
   void write(T&& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires detail::kParts<T> {

@@ -35,7 +35,7 @@ struct Stepped {
 };
 inline thread_local Stepped* stepped = nullptr;
 
-// An operation that may wait. await_ready() of the derived class begins it.
+// An operation that can wait. await_ready() of the derived class begins it.
 class TaskOperation {
  public:
   TaskOperation() = default;
@@ -89,7 +89,7 @@ class TaskNext : public TaskRead<T> {
   }
 };
 
-// Copies the value at once: however the write ends, the caller's value stays whole.
+// Copies the value before the write begins: however the write ends, the caller's value stays whole.
 template <class T>
 class TaskWrite : public TaskOperation {
  public:
@@ -336,8 +336,8 @@ class Writer {
              int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     return detail::TaskWrite<T>(end_.number(), v, detail::place(file, line));
   }
-  // Writes a value that contains arrays. The arrays go to the reader; if the write fails they are
-  // still here.
+  // Writes a value that contains arrays. The arrays go to the reader; if the write fails, they are
+  // in `v` again.
   auto write(T&& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires detail::kParts<T> {
     return detail::TaskWrite<T>(end_.number(), v, detail::place(file, line));
@@ -392,7 +392,8 @@ detail::TaskSleep sleep(std::chrono::duration<Rep, Period> span,
   return {native::after(span).span, detail::place(file, line)};
 }
 
-// Names that mean the same here, so that `using namespace weft::native::tasks` is enough.
+// Names that mean the same in this namespace, so that `using namespace weft::native::tasks` is
+// enough.
 using native::after, native::skip, native::when, native::loud, native::now;
 using native::Array, native::Bytes, native::Value, native::Written;
 using native::BadUse, native::Cancelled, native::ChannelEnd, native::PeerDied, native::Poisoned,

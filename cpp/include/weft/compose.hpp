@@ -193,7 +193,7 @@ concept Startable = requires(const P& p) {
 };
 
 namespace detail {
-// Makes a process of anything that may stand for one; blocks.hpp lists these.
+// Makes a process of anything that can stand for one; blocks.hpp lists these.
 template <class X>
 auto to_process(X&& x);
 template <class X>
@@ -285,7 +285,8 @@ class Par {
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 
  private:
-  // Returns the storage for the result of process I. If no process has a result there is none.
+  // Returns the storage for the result of process I. If no process has a result, there is no
+  // storage.
   template <std::size_t I>
   auto* room() noexcept {
     if constexpr (std::is_void_v<Result>)
@@ -391,7 +392,7 @@ class Group {
     delete group_;
   }
 
-  // Starts a process, or anything that may stand for one in a block: the captures of a closure that
+  // Starts a process, or anything that can stand for one in a block: the captures of a closure that
   // returns a process live as long as that process does.
   template <class X>
   void start(X&& x) {
@@ -400,7 +401,7 @@ class Group {
   }
   // Asks all processes of the group to end (rule 6).
   void cancel() noexcept { group_->cancel(); }
-  struct Waiting : detail::GroupAwaiter {  // The group's block ends here; another block may follow.
+  struct Waiting : detail::GroupAwaiter {  // The group's block ends here; another block can follow.
     bool begin() const noexcept {
       this->g->close_block();
       return GroupAwaiter::begin();
@@ -535,7 +536,7 @@ template <class P>
 auto run(detail::ParVector<P> p) {
   return run(RunOptions{}, std::move(p));
 }
-// Runs a network to its end: processes, or anything that may stand for them in a block. For exactly
+// Runs a network to its end: processes, or anything that can stand for them in a block. For exactly
 // one process, returns its value, or throws the exception that ended the process, even if that was
 // a quiet end (rule 7.1).
 template <class X, class... Xs>
@@ -562,7 +563,7 @@ void look_at_standstills() noexcept;
 runtime::Run* current_run() noexcept;
 }  // namespace detail
 
-// Starts a process, or anything that may stand for one in a block, that may outlive the group of
+// Starts a process, or anything that can stand for one in a block, that can outlive the group of
 // its starter; it belongs to the run (rule 7.4). Throws BadUse outside any run.
 template <class X>
 void spawn(X&& x) {

@@ -114,8 +114,8 @@ struct Done final : runtime::ProcessBase {
 };
 inline constexpr Done done;
 
-// The operation of a process that lets others run after an operation that completed at once. The
-// process is in the run queue.
+// The operation of a process that lets others run after an operation that completed without
+// waiting. The process is in the run queue.
 inline constexpr runtime::OpKind giving_way{
     "yield", [](runtime::ProcessBase&) noexcept { return false; }, nullptr};
 
@@ -138,8 +138,8 @@ inline constexpr runtime::OpKind giving_way{
   p->status = Status::ok;
   return gives_way(p);
 }
-// Called in await_ready() of an operation that is over. Returns whether its process goes on at
-// once.
+// Called in await_ready() of an operation that is over. Returns whether its process goes on
+// immediately.
 inline bool goes_on(runtime::ProcessBase* p) noexcept {
   if (!p->line.at_once()) [[likely]]
     return true;
@@ -147,9 +147,9 @@ inline bool goes_on(runtime::ProcessBase* p) noexcept {
   return false;
 }
 
-// Begins an operation in the general case: the end may be closed, the process cancelled, or another
-// process may have used the channel last. The function asks this_process() for the process, since
-// one more argument would pin a register in the inlined fast path.
+// Begins an operation in the general case: the end might be closed, the process might be cancelled,
+// or another process might have used the channel last. The function asks this_process() for the
+// process, since one more argument would pin a register in the inlined fast path.
 template <class Engine, core::Side S>
 [[gnu::noinline, gnu::cold]] const runtime::ProcessBase* begin_in_full(core::SyncObject* place,
                                                                        void* slot,
@@ -176,7 +176,8 @@ template <class Engine, core::Side S>
   return p;
 }
 
-// These functions ask again which process runs: an argument would pin a register in the fast path.
+// These functions look up the running process again: an argument would pin a register in the fast
+// path.
 template <class Engine>
 [[noreturn, gnu::cold, gnu::noinline]] void read_failed() {
   const runtime::ProcessBase* p = runtime::this_process();
@@ -436,7 +437,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
 #endif
   template <class R>
   auto await_transform(BasicProcess<R>&& p, std::uint32_t at = __builtin_LINE());
-  // A vector of anything that may stand for a process, as in par(std::move(v)) (blocks.hpp).
+  // A vector of anything that can stand for a process, as in par(std::move(v)) (blocks.hpp).
   template <class X>
   auto await_transform(std::vector<X>&& v, std::uint32_t at = __builtin_LINE());
   template <class X>

@@ -1,5 +1,5 @@
 // Numbers and times as the caller gave them, so that a value that is out of range is detected (rule
-// 11.2). An unsigned parameter would take -1 for 4294967295, and a cast of a duration would
+// 11.2). An unsigned parameter would turn -1 into 4294967295, and a cast of a duration would
 // overflow.
 #pragma once
 #include <cstdint>

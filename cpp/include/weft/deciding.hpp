@@ -74,7 +74,7 @@ class Deciding : public runtime::Chooser {
   }
 
   // Puts the process that runs into the queue. Returns whether another process runs first.
-  // `goes_on`: whether in the usual order the process goes on at once.
+  // `goes_on`: whether in the usual order the process goes on immediately.
   bool another_goes(core::RunQueue& queue, core::Waker* w, int n, bool goes_on) noexcept {
     run.record.ready(n);
     queue.push(w);
@@ -110,7 +110,7 @@ class Deciding : public runtime::Chooser {
  private:
   Language& self() noexcept { return static_cast<Language&>(*this); }
 
-  // Takes the process that runs next out of the queue, and returns it. `goes_on`: a process that
+  // Removes the process that runs next from the queue, and returns it. `goes_on`: a process that
   // has just been put into the queue, and that goes on in the usual order; kNone if there is none.
   core::Waker* decide(core::RunQueue& queue, int goes_on) noexcept {
     using checking::Stopped;

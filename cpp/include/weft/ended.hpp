@@ -78,7 +78,7 @@ struct EndOf : Conditional<EndOf> {
   struct Awaiter {
     std::shared_ptr<detail::WatchState> state;
     runtime::ProcessBase* p;
-    // Returns true if the process has ended.
+    // Returns true if the watched process has ended already.
     bool begin() {
       detail::meet_request(*p);
       p->place = static_cast<core::SyncObject*>(&state->latch);

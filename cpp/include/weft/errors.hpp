@@ -59,7 +59,8 @@ class ChannelEnd : public Error {
       : Error(what), guard(guard_index), met(by_operation) {}
   // The index of the guard that a select chose; -1 for a plain operation (rule 5.6).
   const int guard;
-  const bool met;  // whether an operation threw it; only then may the end be quiet (rule 3.5)
+  // whether an operation threw the exception; only then can the end be quiet (rule 3.5)
+  const bool met;
 };
 class Retired final : public ChannelEnd {
  public:
@@ -90,7 +91,7 @@ class Poisoned final : public ChannelEnd {
 class PeerDied final : public ChannelEnd {
  public:
   using ChannelEnd::ChannelEnd;
-  // A write to another address space failed, but its value may have been taken (WIRE.md 8).
+  // A write to another address space failed, but its value might have been taken (WIRE.md 8).
   bool in_doubt = false;
 };
 
@@ -173,7 +174,7 @@ inline Left left_by(const Poisoned& e) noexcept {
 Left left_by_handled() noexcept;
 
 // Returns the exception that is being handled. A thread that is ended by pthread_exit() or
-// pthread_cancel() is unwound as if by an exception, which no handler may swallow. If the rest of
+// pthread_cancel() is unwound as if by an exception, which no handler must swallow. If the rest of
 // the program cannot go on without the process of such a thread, the program ends with a message
 // that names the process (rule 7.14).
 std::exception_ptr caught(const runtime::ProcessBase& p) noexcept;

@@ -48,9 +48,9 @@ class Executor {
 };
 
 // A multi-core executor of n threads (1 to 64), between which its processes move. `cpus` lists the
-// CPU to which each thread is pinned (a CPU may come twice); if it is left out, the system places
-// the threads. Throws BadUse for other numbers of threads, and for CPUs that this program may not
-// use.
+// CPU to which each thread is pinned (a CPU can be listed twice); if it is left out, the system
+// places the threads. Throws BadUse for other numbers of threads, and for CPUs that this program
+// may not use.
 class Cores : public Executor {
  public:
   explicit Cores(detail::Count n, std::vector<int> cpus = {})

@@ -152,8 +152,8 @@ class Flight final : public runtime::Observer {
     return writes ? form::Op::select_output : form::Op::select_input;
   }
 
-  // When a process parked, by its id; the process may continue on another thread. If two processes
-  // share a slot, it is not known how long one of them waited.
+  // When a process parked, by its id; the process might continue on another thread. If two
+  // processes share a slot, it is not known how long one of them waited.
   static constexpr unsigned kIdBits = 24;
   static constexpr std::uint64_t kIdMask = (1u << kIdBits) - 1;
   std::atomic<std::uint64_t>& slot(std::uint32_t id) noexcept { return since_[id % kSlots]; }
@@ -215,7 +215,7 @@ class flight {
   }
   static inline std::atomic<detail::Flight*> current_{nullptr};
 
-  // Another thread may still be using the recorder for a moment, so its memory is never freed.
+  // Another thread might still be using the recorder for a moment, so its memory is never freed.
   static void keep(std::unique_ptr<detail::Flight> recorder) {
     static std::mutex mutex;
     static auto& kept = *new std::vector<std::unique_ptr<detail::Flight>>;

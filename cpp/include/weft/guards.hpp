@@ -38,7 +38,7 @@ struct GuardBase {
 template <class D>
 struct Conditional : GuardBase {
   // Adds a precondition: if c is false the guard is off and takes no part (rule 5.2), and its end
-  // may be closed.
+  // can be closed.
   D when(bool c) && {
     this->enabled = c;
     return std::move(static_cast<D&>(*this));
@@ -295,7 +295,7 @@ concept Computes = requires(G& g, core::Guard& x) {
 };
 
 // Guards that are kept between selects also keep the storage of their channels (null for a closed
-// end). They do not keep the channels open: the ends may be closed before the guards are destroyed
+// end). They do not keep the channels open: the ends can be closed before the guards are destroyed
 // (rules 2.6, 5.2).
 template <class Engine>
 void keep_storage(Engine* c) noexcept {
@@ -538,7 +538,7 @@ inline void check_guard(const core::Guard& g, std::uint32_t i, const char* verb)
 }
 
 // Marks that a process is in a select that other processes can reach too. The mark is no lock: two
-// threads that come at the same moment may both get in, as with any object that they share.
+// threads that come at the same moment can both get in, as with any object that they share.
 class InUse {
  public:
   InUse() noexcept = default;

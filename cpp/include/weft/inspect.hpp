@@ -13,7 +13,7 @@
 namespace weft::inline WEFT_ABI::detail {
 
 // Lets the program be inspected from now on, unless WEFT_INSPECT=0 forbids that. Each run calls
-// this as it begins.
+// this function as it begins.
 void can_be_looked_at() noexcept;
 
 // The conversation with one visitor.
@@ -26,7 +26,7 @@ class Answers {
   Answers& operator=(const Answers&) = delete;
   ~Answers();
   // Takes the visitor's bytes, in pieces of any size. Returns what is to be sent. If `over` is true
-  // after that, the bytes were not a message, and no more are to be taken.
+  // after that, the bytes were not a message, and no more bytes must be passed to take().
   std::string take(std::string_view bytes);
   bool over = false;
 

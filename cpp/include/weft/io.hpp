@@ -18,7 +18,7 @@ namespace weft::inline WEFT_ABI::io {
 
 // A guard, and an operation, that is over when a read of the descriptor would not block: there is
 // something to read, the end of the stream, or an error, or the descriptor was closed. As with
-// poll(), another process may be the first to read. `x` is a Stream, a Listener, Datagrams, a Child
+// poll(), another process can be the first to read. `x` is a Stream, a Listener, Datagrams, a Child
 // (readable when it has ended), or any descriptor.
 template <class X>
 [[nodiscard]] detail::Ready<detail::Side::in> readable(const X& x) {

@@ -282,7 +282,8 @@ class Network {
   std::vector<std::shared_ptr<Offer>> due_offers_;
   std::list<PendingConnection> coming_;
   std::vector<std::shared_ptr<Link>> sessions_;
-  // Homes whose address did not answer, each with the time until which the relay is used at once.
+  // Homes whose address did not answer, each with the time until which the relay is used
+  // immediately.
   std::unordered_map<std::string, detail::Clock::time_point> unreachable_homes_;
   std::thread accepts_, renews_;
   std::optional<detail::Ways> ways_;

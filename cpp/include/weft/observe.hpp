@@ -108,7 +108,8 @@ inline PartialDeadlock look_from_thread() {
 namespace detail {
 
 // A tool that is called for everything that happens, on the thread where it happens, under the lock
-// of the watchers (except for idle()). So it may call the user's code only from idle().
+// of the watchers (except for idle()). So a tool is allowed to call the user's code only from
+// idle().
 class Tool {
  public:
   virtual ~Tool() = default;

@@ -20,11 +20,11 @@ namespace weft::inline WEFT_ABI {
 
 class Outside {
  public:
-  // `due` means that the token's thread waits for something that may take its time (a socket, a
-  // signal, a person), so that no standstill is reported (rule 10.6).
+  // `due` means that the token's thread waits for something that can take long (a socket, a signal,
+  // a person), so that no standstill is reported (rule 10.6).
   static constexpr bool due = true;
   explicit Outside(bool is_due = false) : due_(is_due) { enter(); }
-  // Marks the token of a link to another program, which may be asked what it waits for (WIRE.md
+  // Marks the token of a link to another program, which can be asked what it waits for (WIRE.md
   // 10.6).
   struct Link {};
   static constexpr Link link{};

@@ -97,7 +97,7 @@ inline void relax() noexcept {
 #endif
 }
 
-// Waits a little. The wait is never a blind spin, since the thread that is waited for may share
+// Waits a little. The wait is never a blind spin, since the thread that is waited for might share
 // this CPU. (Measured with a blind spin: 1.8 µs became 34–50 µs.)
 [[gnu::noinline]] inline void pause(unsigned round) noexcept {
   if (round < 64)
@@ -163,7 +163,7 @@ inline void heavy_fence() noexcept {
   // The system call is a full fence for the caller too.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
-  // The system call worked in the parent, but a child of a fork may have to register again.
+  // The system call worked in the parent, but a child of a fork might have to register again.
   if (!detail::membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) ||
       !detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
     fatal(
@@ -176,8 +176,8 @@ inline bool asymmetric() noexcept { return false; }
 inline void heavy_fence() noexcept {}
 // Takes the place of the futex, with the standard library only. It uses condition variables, since
 // std::atomic::wait has no time limit. The address of a word selects a condition variable, which
-// several words may share, so a thread may wake early. The parking places are never destroyed,
-// since threads may park while the program ends.
+// several words can share, so a thread can wake early. The parking places are never destroyed,
+// since threads can park while the program ends.
 struct ParkingPlace {
   std::mutex mutex;
   std::condition_variable changed;
@@ -245,7 +245,8 @@ inline void bias_to_this_thread() noexcept {
   if (id != 0 && id < bias_identities_end) detail::bias_identity = id;
 }
 
-// Returns whether one more lock may be biased. A revocation costs a system call, so after the first
+// Returns whether biasing one more lock is allowed. A revocation costs a system call, so after the
+// first
 // 64 biases no more are given while more than one in eight has been revoked.
 inline bool bias_allowed() noexcept {
   const std::uint32_t given = detail::biases_given.fetch_add(1, std::memory_order_relaxed);

@@ -297,7 +297,7 @@ class SelectAwaiter : Selecting<Set, Engine> {
   bool await_ready() {
     if (this->p->cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
       return goes_on(this->p);  // result() throws the cancellation.
-    // `usual_` is set before begin(), since another thread may wake the process from the first
+    // `usual_` is set before begin(), since another thread can wake the process from the first
     // enrolment on.
     usual_ = this->p->ops;
     this->p->runs_by(ops);

@@ -66,7 +66,7 @@ struct Workers {
   Start start;
   Hook hook = {};
 
-  // Calls f(done, total) after each result. f may also be f(done); a farm needs that form.
+  // Calls f(done, total) after each result. f can also be f(done); a farm needs that form.
   template <class F>
   Workers<Start, F> told(F f) && {
     static_assert(
@@ -294,7 +294,7 @@ ProcessOf<std::vector<Out<S>>> applied(S s, std::vector<In<S>> items) {
 
 }  // namespace detail
 
-// A stage that applies f to each value. I is the type of f's parameter; it may be given explicitly:
+// A stage that applies f to each value. I is the type of f's parameter; it can be given explicitly:
 // each<int>(f).
 template <class I = void, class F>
 auto each(F f) {

@@ -22,7 +22,7 @@ class Standstill {
  public:
   std::vector<Waits> processes;       // sorted by path
   std::chrono::nanoseconds waited{};  // how long nothing has run
-  unsigned outside = 0;               // how many weft::Outside tokens may still act
+  unsigned outside = 0;               // how many weft::Outside tokens might still act
 
   // Returns the report as text for people.
   std::string text() const;

@@ -98,8 +98,8 @@ BasicProcess<InTime<P>> in_time(Lasting s, P p) {
 }  // namespace detail
 
 // A process that runs p for at most s. Its result is p's result, or nothing if the time ran out and
-// p was cancelled (if p has no result: true, or false). The process throws what p throws. It may be
-// used wherever a process may be used: it may be awaited, stand in a par, or be given to run().
+// p was cancelled (if p has no result: true, or false). The process throws what p throws. It can be
+// used wherever a process can be used: it can be awaited, stand in a par, or be given to run().
 template <Startable P>
 BasicProcess<detail::InTime<P>> timeout(detail::Lasting s, P p) {
   return detail::in_time(s, std::move(p)).named("timeout");

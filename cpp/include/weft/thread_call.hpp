@@ -59,8 +59,9 @@ template <core::Side S, class C>
   return c->template begin<S>(self);
 }
 
-// Begins a thread's read or write. If a buffer does not let it through at once, the thread waits
-// briefly (waiting.hpp) before it joins the waiting queue, where each value costs a wake-up.
+// Begins a thread's read or write. If a buffer does not let the operation through immediately, the
+// thread waits briefly (waiting.hpp) before it joins the waiting queue, where each value costs a
+// wake-up.
 template <core::Side S, class C>
 inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
 #if WEFT_CHECKED

@@ -1,5 +1,5 @@
 // Time (rule 8.5): sleeping, timers, and the clock of the run. Spans are std::chrono durations;
-// points in time are ns on the run's clock, which may be virtual.
+// points in time are ns on the run's clock, which can be virtual.
 #pragma once
 #include <chrono>
 #include "compose.hpp"
@@ -26,7 +26,7 @@ struct Sleep {
     return s->choice.finish_as(core::CANCELLED);
   }
   static void visit(runtime::ProcessBase&, runtime::WaitVisitor&) {}
-  // Reports whether the awaited time will come, so that the process may go on, or never comes.
+  // Reports whether the awaited time will come, so that the process can go on, or never comes.
   static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
     auto* s = static_cast<Sleep*>(p.place);
     if (s->choice.word() == core::WAITING)
@@ -155,7 +155,8 @@ class Barrier {
     return *this;
   }
   ~Barrier() {
-    // The storage stays while a party waits here through a reference to this handle (rule 11.3).
+    // The storage stays while a party waits at the barrier through a reference to this handle (rule
+    // 11.3).
     if (core_->references.down() && !core_->waited()) {
       WEFT_POINT(gone(*core_, 0));
       delete core_;

@@ -71,11 +71,11 @@ struct Session {
   const std::shared_ptr<SSL_CTX> context;
   std::mutex lock;
   std::string sealed;    // records to send
-  std::size_t gone = 0;  // how many bytes of `sealed` the socket has taken
+  std::size_t gone = 0;  // how many bytes of `sealed` the socket has accepted
   long unsent = 0;       // the error number with which the socket has refused `sealed`
   long error = 0;        // the error number with which the socket has refused a read
   std::string failure;   // why TLS cannot read any more
-  bool ended = false;    // the socket has come to its end
+  bool ended = false;    // the socket is at its end
   bool over = false;     // the peer has sent TLS's own end
 
   Session(io::Stream s, std::shared_ptr<SSL_CTX> c, std::string name)
@@ -96,8 +96,8 @@ struct Session {
 
   // The functions below are called with the lock held.
 
-  // Sends as much of `sealed` as the socket takes. Returns false if some of it is left: the socket
-  // is full, or has failed (`unsent`).
+  // Sends as much of `sealed` as the socket accepts. Returns false if some of it is left: the
+  // socket is full, or has failed (`unsent`).
   bool send_sealed() noexcept {
     while (gone < sealed.size()) {
       const long n = io::detail::try_write(watched(), sealed.data() + gone, sealed.size() - gone);
@@ -199,7 +199,8 @@ struct Read {
     n = SSL_read(s->ssl, into.data(),
                  static_cast<int>(std::min<std::size_t>(into.size(), 1 << 30)));
     const Tried tried = s->judge(n);
-    // OpenSSL may have answered the peer. The next write sends what the socket does not take now.
+    // OpenSSL might have answered the peer. The next write sends what the socket does not accept
+    // now.
     s->send_sealed();
     s->tell_what_is_left();
     return tried;
@@ -217,7 +218,7 @@ struct Write {
   static constexpr Side side = Side::out;
   static constexpr bool kByHint = true;
   static constexpr const char* kOperation = "write to a TLS connection";
-  static constexpr std::size_t kRecord = 16384;  // the most that one record holds
+  static constexpr std::size_t kRecord = 16384;  // the maximum number of bytes in one record
   std::shared_ptr<Session> s;
   std::string_view from;
   std::size_t* sent;  // null if the caller does not want this number
@@ -296,7 +297,7 @@ class Context {
   std::shared_ptr<Parts> parts_;
 };
 
-// A connection with TLS. A Stream is a handle, as io::Stream is. One process may read while another
+// A connection with TLS. A Stream is a handle, as io::Stream is. One process can read while another
 // writes.
 class Stream {
  public:
@@ -308,7 +309,7 @@ class Stream {
   detail::Operation<detail::Read> read_some(std::span<char> into) const {
     return detail::Operation<detail::Read>(read(into));
   }
-  // Reads what is available now, and does not wait. Call it after readable(s), which may also be
+  // Reads what is available now, and does not wait. Call it after readable(s), which can also be
   // ready when only a part of a record has come. Returns nullopt if there is nothing to read yet.
   // Otherwise it returns and throws what read_some() does.
   std::optional<std::size_t> try_read_some(std::span<char> into) const {
@@ -329,7 +330,7 @@ class Stream {
   detail::Operation<detail::Write> shutdown_write() const {
     return detail::Operation<detail::Write>(detail::Write{session(), {}, nullptr, true});
   }
-  // Sends TLS's own end, if the socket takes it at once, and closes the connection.
+  // Sends TLS's own end, if the socket accepts it immediately, and closes the connection.
   void close() const noexcept {
     if (!s_) return;
     detail::Write{s_, {}, nullptr, true}.attempt();
@@ -339,7 +340,7 @@ class Stream {
   std::string protocol() const;
   explicit operator bool() const noexcept { return s_ && s_->below; }
   const io::Stream& below() const { return session()->below; }
-  // Returns OpenSSL's object, for all that has no function here. No process may use the connection
+  // Returns OpenSSL's object, for all that has no function here. No process must use the connection
   // at the same time.
   SSL* native() const { return session()->ssl; }
   // Returns the socket's object, which io::readable() and io::writable() take.
@@ -378,8 +379,9 @@ struct Handshake {
     const bool sent = s->send_sealed();
     side = sent ? Side::in : Side::out;
     if (s->error != 0 || !s->failure.empty()) return Tried::over;
-    // A client may end the connection at once after its part of the handshake, and then the server
-    // cannot send its last records. The handshake succeeds nevertheless; the next write throws.
+    // A client can end the connection immediately after its part of the handshake, and then the
+    // server cannot send its last records. The handshake succeeds nevertheless; the next write
+    // throws.
     if (s->unsent != 0) return Tried::over;
     if (!sent) return Tried::would_block;
     if (tried == Tried::over) s->tell_what_is_left();
@@ -412,7 +414,7 @@ inline Context::Context(const SSL_METHOD* how)
   if (!native()) detail::refused("a context");
   SSL_CTX_set_min_proto_version(native(), TLS1_2_VERSION);
   SSL_CTX_set_options(native(), SSL_OP_NO_RENEGOTIATION);
-  SSL_CTX_set_mode(native(), SSL_MODE_RELEASE_BUFFERS);  // a server may have many idle connections
+  SSL_CTX_set_mode(native(), SSL_MODE_RELEASE_BUFFERS);  // a server can have many idle connections
   SSL_CTX_set_read_ahead(native(), 1);  // one read of the socket for a record, not two
 }
 inline Context Context::client() {

@@ -68,7 +68,7 @@ class Watch {
   Watch() : state_(std::make_shared<detail::WatchState>()) {}
 
   // Makes a process that runs p, and fails if p fails. Reports name p and the line of this call.
-  // of() may be called only once: it throws BadUse if the Watch was given a process already.
+  // of() can be called only once: it throws BadUse if the Watch was given a process already.
   template <class X>
   Process of(X&& x, const char* file = __builtin_FILE(),
              std::uint32_t line = __builtin_LINE()) const {
@@ -103,7 +103,7 @@ class Watch {
     WEFT_POINT(touches(state()->latch, runtime::Access::look));
     return state()->latch.ready();
   }
-  // Asks the process to end (rule 6), even before it has started. May be called from any thread.
+  // Asks the process to end (rule 6), even before it has started. Can be called from any thread.
   void cancel() const {
     const std::lock_guard g(state()->mutex);
     if (state_->inside)

@@ -28,7 +28,8 @@ void Reduced::join(int event, int earlier) noexcept {
 }
 
 // Computes the clock of an event, and finds its races with earlier events. Those events are
-// examined from the latest on: an event that an examined one already follows is not a race.
+// examined from the latest on: an event that an already examined event follows is no part of a
+// race.
 void Reduced::order(const Record& r, int j) {
   const Event& e = r.events[static_cast<std::size_t>(j)];
   for (const int a : r.follows(j)) join(j, a);
@@ -69,7 +70,7 @@ void Reduced::analyse(Run& run) {
     note(run.record, i, j);
     ask_for(run.record, i, j);
   }
-  // A time that was cancelled might have come before.
+  // A time that was cancelled might have come before its cancellation.
   for (const int e : run.record.disarming) {
     Node* const x = node_of(e);
     if (x && x->has(kClock) && std::find(x->todo.begin(), x->todo.end(), kClock) == x->todo.end())
@@ -101,7 +102,8 @@ void Reduced::ask_for(const Record& r, int first, int second) {
     if (todo(p) || x->asleep(p)) return;
   for (const Uid p : firsts_)
     if (x->has(p)) return x->todo.push_back(p);
-  for (const Uid p : x->options)  // the relation is incomplete here, so every process may run
+  // the relation is incomplete at this node, so all its options are added
+  for (const Uid p : x->options)
     if (!todo(p)) x->todo.push_back(p);
 }
 

@@ -232,7 +232,7 @@ void Record::woke_waiter(int n, const void* group) {
   if (!kept || current == kNone) return;
   follow(n, current);
   follows_ended(n, group);
-  groups_.erase(group);  // another group may come to lie at this address
+  groups_.erase(group);  // another group can be made at this address later
 }
 void Record::follow_closers_of(Process& p) {
   for (int i = 0; i < places_count; ++i)
@@ -255,7 +255,7 @@ void Record::arrives(const void* key, Access how) {
 }
 
 // Returns the access that an operation counts as at this place. If a full buffer drops values, a
-// read and a write do not commute; nor do they if a time limit may end one of them at any moment.
+// read and a write do not commute; nor do they if a time limit can end one of them at any moment.
 Access Record::at_place(int n, Access how) const noexcept {
   const bool lone = places[static_cast<std::size_t>(n)].loses || (any_time && at(running).limited);
   return lone ? Access::all : how;

@@ -52,8 +52,8 @@ bool Reduced::related(const Run& run, std::span<const Touch> a,
   return false;
 }
 
-// Notes in its node what the completed step has touched. Returns false if the step was a repetition
-// and has touched something else than before.
+// Notes what the completed step has touched, in the step's node. Returns false if the step was a
+// repetition, and has touched other things than before.
 bool Reduced::step_is_over(Run& run) {
   while (nodes_.size() < run.record.events.size()) nodes_.push_back(std::exchange(node_, kNone));
   const int n = nodes_.back();

@@ -22,7 +22,7 @@ namespace {
 // How long a busy executor runs before it polls descriptors again, in ns.
 constexpr std::int64_t kGlance = 50'000;
 constexpr std::uint64_t kBell = ~std::uint64_t{0};  // the key of the eventfd's events
-constexpr int kAtOnce = 256;                        // how many events are taken at a time
+constexpr int kAtOnce = 256;                        // how many events are received at a time
 
 Engine*& unused() noexcept {
   static Engine* first = nullptr;
@@ -42,7 +42,7 @@ int wait_until(int epoll, epoll_event* events, std::int64_t until) noexcept {
       ms = 0;
     } else {
 #ifdef SYS_epoll_pwait2
-      // This call exists since Linux 5.11, and a container may refuse it (rule 15.11).
+      // This call exists since Linux 5.11, and a container can refuse it (rule 15.11).
       static std::atomic<bool> there{true};
       if (there.load(std::memory_order_relaxed)) {
         const std::int64_t span[2] = {left / 1'000'000'000, left % 1'000'000'000};
@@ -99,8 +99,9 @@ void Engine::in_child() noexcept {
   for (Engine* e = all(); e; e = e->all_next_) {
     if (e->epoll_ >= 0) ::close(e->epoll_);
     if (e->bell_ >= 0) ::close(e->bell_);
-    e->open();  // if the system refuses it, the executor sleeps without the engine
-    e->sleeper_.store(nullptr, std::memory_order_relaxed);  // a thread of the parent slept
+    e->open();  // if open() fails, the executor sleeps without the engine
+    // the sleeper was a thread of the parent
+    e->sleeper_.store(nullptr, std::memory_order_relaxed);
   }
   Descriptors::all().each([](Watched& w) {
     w.mask_ = 0;
@@ -150,7 +151,7 @@ void Engine::ring() noexcept {
 void Engine::sleep(const runtime::Parking& who, prim::atomic<std::uint32_t>& word,
                    std::uint32_t expected, std::int64_t until) noexcept {
   const runtime::Parking* nobody = nullptr;
-  // One of several workers waits here; the others sleep as usual.
+  // One of several workers waits in the epoll; the others sleep as usual.
   if (epoll_ < 0 || !sleeper_.compare_exchange_strong(nobody, &who, std::memory_order_seq_cst))
     return static_cast<void>(prim::park(word, expected, until));
   std::array<epoll_event, kAtOnce> events;

@@ -10,7 +10,7 @@ namespace weft::inline WEFT_ABI::io::detail {
 
 bool Waiting::begin(runtime::ProcessBase& p, Watched& w, Side s, bool by_hint,
                     const runtime::OpKind& kind) {
-  // These are set first, because from wait() on another thread may wake the process.
+  // These members are set first, because from wait() on another thread can wake the process.
   p.place = static_cast<weft::detail::Sleep*>(this);
   watched_ = &w;
   side_ = s;
@@ -77,7 +77,8 @@ namespace {
 Watched::Direction& direction(const core::Guard& g) noexcept {
   return *static_cast<Watched::Direction*>(g.where);
 }
-// Returns the process that selects. Code that drops a select may run in no process, or in another.
+// Returns the process that selects. Code that drops a select might run in another process, or in
+// none.
 runtime::ProcessBase& chooser(const core::Guard& g) noexcept {
   return *static_cast<runtime::ProcessBase*>(g.node.choice_->waker);
 }

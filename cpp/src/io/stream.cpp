@@ -28,7 +28,7 @@ namespace {
 }
 
 // Writes to a descriptor that is no socket. If nobody reads, SIGPIPE would end the program. So this
-// thread blocks the signal meanwhile, and removes it if it has come.
+// thread blocks the signal meanwhile, and removes it if it was raised.
 long write_quietly(int fd, const char* from, std::size_t n) noexcept {
   sigset_t pipe, before, pending;
   sigemptyset(&pipe);
@@ -92,7 +92,7 @@ long try_read(Watched& w, char* into, std::size_t n) noexcept {
     w.more();  // so that the next read sees what comes after the error
     return w.closed() ? -EBADF : -error;
   }
-  // The end of the stream stays, and another process may wait for it too.
+  // The end of the stream stays, and another process might wait for it too.
   if (static_cast<std::size_t>(r) == n || r == 0 || !w.is_tcp() || w.reads_short()) w.more();
   if (r == 0 && n != 0 && w.closed()) return -EBADF;
   return r;
@@ -280,14 +280,15 @@ bool detail::ConnectWork::next() noexcept {
     others = std::move(rest);
     return true;
   } catch (...) {
-    return false;  // no descriptor is left: the error of the last address stands
+    return false;  // no descriptor is left: the error of the last address is reported
   }
 }
 
 detail::Tried detail::ConnectWork::once() noexcept {
   if (!begun) {
     if (::connect(w->fd(), to.data(), to.size()) == 0) return Tried::over;
-    // The listener of a Unix socket has no room, and nothing reports when it has room again.
+    // The listener, a Unix socket, has no room for the connection, and nothing reports when it has
+    // room again.
     if (errno == EAGAIN) return Tried::pauses;
     begun = true;
     if (errno == EINPROGRESS || errno == EINTR) return Tried::would_block;

@@ -78,7 +78,7 @@ std::shared_ptr<Watched> Watched::of(int fd) {
   std::shared_ptr<Watched> there;
   {
     const std::lock_guard g(book());
-    // No object is kept for a number that was never open, since the number may be arbitrary.
+    // No object is kept for a number that was never open, since the number can be arbitrary.
     if (!Descriptors::all().has(fd) && fcntl(fd, F_GETFD) < 0) return made;
     Descriptors::Entry& e = Descriptors::all().at(fd);
     there = e.shared.lock();
@@ -145,7 +145,7 @@ int Watched::watch(Side s, Engine& e, bool by_hint) noexcept {
   std::uint32_t events = mask_ | (s == Side::in ? EPOLLIN | EPOLLRDHUP : EPOLLOUT);
   if (owns_) events |= EPOLLIN | EPOLLRDHUP;
   if (tcp_) events |= EPOLLPRI;
-  // The kernel reports later events by itself.
+  // The kernel reports later events without a new registration.
   if (by_hint && s == Side::in && mask_ == events) return 0;
   epoll_event x{};
   x.events = events | EPOLLET;
@@ -154,7 +154,8 @@ int Watched::watch(Side s, Engine& e, bool by_hint) noexcept {
   // available.
   int op = mask_ != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
   if (epoll_ctl(home_->epoll_, op, fd_, &x) != 0) {
-    // The program has closed this descriptor, and the number belongs to another one now.
+    // If `other` is true, the program has closed this descriptor, and the number belongs to another
+    // one now.
     const bool other =
         (op == EPOLL_CTL_MOD && errno == ENOENT) || (op == EPOLL_CTL_ADD && errno == EEXIST);
     op = op == EPOLL_CTL_MOD ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;

@@ -93,15 +93,14 @@ void Network::write_soon(const Offer& o) {
 }
 
 // Writes the entry, with a new ticket; writes nothing if the name has been withdrawn. Returns false
-// if the entry belongs to another home, or Weft did not write the entry that stood there before.
-// Throws Lost.
+// if the entry belongs to another home, or the previous entry was not written by Weft. Throws Lost.
 bool Network::write(Offer& o) {
   const std::lock_guard one(o.writing);
   const std::string ticket = detail::random_hex(16);
   {
     const std::lock_guard g(mutex_);
     const auto at = offers_.find(o.name);
-    // The name has been withdrawn meanwhile.
+    // If the offer is no longer in the list, the name has been withdrawn meanwhile.
     if (at == offers_.end() || at->second.get() != &o) return true;
     const auto now = detail::Clock::now();
     std::erase_if(o.tickets, [&](const auto& t) { return t.second && *t.second < now; });
@@ -130,7 +129,7 @@ bool Network::write(Offer& o) {
     }
     const auto there = names_.there(o.name);
     // If the entry belongs to another home, that home has taken over the name. But an entry of this
-    // home that was overwritten with rubbish may be written again.
+    // home that was overwritten with rubbish is written again.
     if (there && there->home != home_ && (!there->home.empty() || o.revision == 0)) return false;
     last = there ? there->revision : 0;
   }
@@ -165,7 +164,7 @@ void Network::renew_all() {
     for (const auto& o : due) {
       {
         const std::lock_guard g(mutex_);
-        // The name has been withdrawn.
+        // If the offer is no longer in the list, the name has been withdrawn.
         if (!offers_.contains(o->name) || offers_[o->name] != o) continue;
       }
       try {
@@ -213,7 +212,7 @@ void Network::listen(const std::string& address) {
 void Network::accept_all() {
   for (;;) {
     const int fd = ::accept4(listens_, nullptr, nullptr, SOCK_CLOEXEC);
-    // The loop waits until descriptors are free again.
+    // No descriptor is free, so the loop pauses before it tries again.
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (fd >= 0 && !let_in(fd)) ::close(fd);
@@ -222,8 +221,9 @@ void Network::accept_all() {
   }
 }
 
-// Receives the first message of a program that has connected, on this socket, which the network
-// then owns. Returns false if too many connect at once, or this program leaves.
+// Receives the first message of a program that has connected. `socket` is the connection, which the
+// network then owns. Returns false if too many programs are connecting at the same time, or if this
+// program is leaving the network.
 bool Network::let_in(int socket) {
   static constexpr std::size_t kMostComing = 256;
   const std::lock_guard g(mutex_);
@@ -379,7 +379,7 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
         " is not the program that was announced: its certificate has another fingerprint. If the "
         "program there was restarted with other keys, its name is free in 15 seconds; else "
         "somebody stands in for it");
-  // The home's right to the name is checked before anything is sent, because any member may have
+  // The home's right to the name is checked before anything is sent, because any member might have
   // written the entry (WIRE.md 17.3).
   if (const detail::Member m = c.member(); !m.may_hold(name))
     detail::bad(where + " may not offer '" + name + "': " + m.said() +

@@ -39,7 +39,7 @@ bool Helpers::withdraw(Job& j) noexcept {
 }
 
 void Helpers::help() {
-  name_this_thread("weft helper");  // otherwise the system gives it the name of its starter
+  name_this_thread("weft helper");  // otherwise the thread has the name of its starter
   std::unique_lock l(mutex_);
   for (;;) {
     ++waiting_;
@@ -51,7 +51,7 @@ void Helpers::help() {
     l.unlock();
     Run& run = *j->run;
     j->call(*j);
-    // The job is in the frame of its process, which may be destroyed after this.
+    // The job is in the frame of its process, which can be destroyed after this call.
     j->process->ops->wake(j->process);
     run.leave_outside();
     l.lock();

@@ -32,7 +32,7 @@ struct Open {
   sem_t places;     // how many more visitors can be served at the moment
   Door::Visit visit = nullptr;
 };
-// Never destroyed: threads use it until the very end.
+// This object is never destroyed, because threads use it until the very end.
 Open& door() noexcept {
   static Open& d = *new Open;
   return d;
@@ -76,8 +76,8 @@ void* visit(void* of) {
 void* wait_at_door(void* of) {
   name_this_thread("weft door");
   const int at = static_cast<int>(reinterpret_cast<std::intptr_t>(of));
-  // open_door() has noted the file before it started this thread. By now the program may have
-  // closed the descriptor, and may use its number for a file of its own.
+  // open_door() has noted the file before it started this thread. By now the program might have
+  // closed the descriptor, and might use its number for a file of its own.
   const Door::File mine = door().file;
   while (Door::File(at) == mine) {
     const int fd = accept_at(at);
@@ -130,7 +130,7 @@ bool open_door(Door::Visit f) {
   if (lstat(directory.c_str(), &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != geteuid() ||
       (is.st_mode & 077) != 0)
     return false;
-  if (answers(at)) return false;  // another copy of Weft in this OS process has the door
+  if (answers(at)) return false;  // another copy of Weft in this OS process has opened the door
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
   unlink(d.path.c_str());  // the socket of an earlier program with the same pid
@@ -189,7 +189,7 @@ bool Door::start(void* (*body)(void*), void* of) noexcept {
 
 }  // namespace weft::inline WEFT_ABI::runtime
 
-#else  // without such sockets there is no door
+#else  // without Unix sockets there is no door
 
 namespace weft::inline WEFT_ABI::runtime {
 Door::File::File(int) noexcept {}

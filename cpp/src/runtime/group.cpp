@@ -54,7 +54,7 @@ void Group::finished(std::uint32_t order, std::exception_ptr left, Ending how) n
     successor = successor_;
   }
   lock_.unlock();
-  // From here on the group may be destroyed already, if no process waits by the node. But an
+  // From now on the group might already be destroyed, if no process waits by the node. But an
   // abandoned group belongs to this call.
   if (successor) {
     hand_over(*successor);
@@ -92,7 +92,7 @@ bool Group::abandon(Group& its) noexcept {
   Group* const successor = &its;
   successor->adopt();
   bool live = false;
-  run.still([&] {  // The owner is about to be destroyed, so paths leave it out from here on.
+  run.still([&] {  // The owner is about to be destroyed, so from now on paths omit the owner.
     const std::lock_guard g(lock_);
     live = live_ > 0;
     if (live) successor_ = successor;
@@ -213,7 +213,7 @@ void Group::ask_block() noexcept {
     parent->cancel().fetch_or(Identity::Cancel::block);
   }
   run.groups_mutex_.unlock();
-  if (open) ask(*parent);  // Closing the block takes the lock, so the owner is still there.
+  if (open) ask(*parent);  // Closing the block needs this lock, so the owner still exists.
   lock_.unlock();
 }
 

@@ -180,7 +180,7 @@ void Limit::take_back() noexcept {
   const std::lock_guard g(run_->mutex_);
   if (!asked_.exchange(false, std::memory_order_relaxed)) return;
   for (Limit* l = innermost_of(*process_, *run_); l; l = l->outer_)
-    // Limit l has made the same request, so it stays.
+    // Limit l has made the same request, so the request stays.
     if (l->asked_.load(std::memory_order_relaxed)) return;
   process_->cancel().take_back(Identity::Cancel::limit);
 }

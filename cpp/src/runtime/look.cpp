@@ -26,7 +26,7 @@ constexpr std::size_t kInASample = 30'000;
 // end.
 constexpr std::chrono::milliseconds kSoon{50}, kPatience{300};
 
-// The runs that go on. None of them ends while this object lives.
+// The runs that exist now. None of them ends while this object lives.
 struct PinnedRuns {
   std::vector<Run*> runs = Outsiders::all().pin();
   PinnedRuns() = default;
@@ -67,7 +67,7 @@ const core::SyncObject* place_of(const ProcessBase& p) noexcept {
 }
 
 // Returns what the process does; a process that was woken counts as waiting until it goes on. Any
-// thread may call this, under the lock of the process's group.
+// thread can call this function, under the lock of the process's group.
 Look::Now state_of(ProcessBase& p) noexcept {
   const OpKind* const op = p.operation();
   if (!op) {
@@ -115,7 +115,7 @@ class Look::Gather {
   // `wanted`: the processes whose facts are read. If it is null, only the numbers of the channels
   // of all processes are read.
   explicit Gather(const Ids* wanted) : wanted_(wanted) {}
-  // Without `wanted`: looks for the processes that are stuck.
+  // Makes a reading without `wanted`, which looks for the processes that are stuck.
   explicit Gather(const OpKind& wait) : wanted_(nullptr), wait_(&wait) {}
 
   void take(std::chrono::milliseconds patience);
@@ -511,8 +511,8 @@ Look::Found Look::end(std::size_t most) {
           for (const auto& [place, writes] : ends)
             if (const auto f = flows_.find(place); f != flows_.end())
               passed = passed || f->second.has_moved();
-          // If something has passed at the ends of the process, it may have gone on and come back
-          // since the last sample.
+          // If something has passed at the ends of the process, the process might have gone on and
+          // returned to this state since the last sample.
           if (s.now != now || passed) {
             s.since = at;
             s.before = false;

@@ -56,7 +56,7 @@ void Outsiders::exit(bool due, bool link) noexcept {
 }
 
 void Outsiders::forget() noexcept {
-  new (&mutex_) std::mutex;  // A thread of the parent may have held the lock.
+  new (&mutex_) std::mutex;  // A thread of the parent might have held the lock.
   new (&runs_) std::vector<Run*>;
   tokens_ = unknown_tokens_ = pins_ = 0;
   due_tokens.store(0);

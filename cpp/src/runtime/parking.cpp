@@ -86,11 +86,11 @@ std::uint32_t Parking::sleep() noexcept {
     }
     if (state) around_sleep.end(state);
   }
-  // The time is up. The sleeper is counted as active before the word says so, so that the count
+  // If the time is up, the sleeper is counted as active before the word says so, so that the count
   // never dips while a thread is awake.
   if (timed && activity) activity->activated();
   const bool by_time = timed && leave_idle();
-  // A signaller has counted the sleeper as well.
+  // A signaller has counted the sleeper too, so one of the two counts is taken back.
   if (timed && !by_time && activity) activity->deactivated();
   if (activity) activity->awoken();
   return by_time ? 0 : take();
@@ -115,7 +115,7 @@ void Parking::begin_turn() noexcept {
 }
 
 void Parking::signal(std::uint32_t bit) noexcept {
-  // This object and `a` may be destroyed as soon as the bit is seen. So everything that is needed
+  // This object and `a` can be destroyed as soon as the bit is seen. So everything that is needed
   // after that is read before, and the sleeper is counted before.
   Activity* const a = activity;
   void (*const ring)(Parking&) noexcept = bell;
@@ -156,7 +156,8 @@ bool Parking::leave_idle() noexcept {
 }
 
 bool Parking::give_way() noexcept {
-  // The awaited thread would have to wait for the global lock.
+  // This thread would keep the global lock, and the awaited thread would have to wait for that
+  // lock.
   if (around_sleep.begin && !around_sleep.step_aside) return false;
   if (!giving_way_.worth_trying()) return false;
   void* state = nullptr;

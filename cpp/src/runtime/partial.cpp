@@ -25,7 +25,7 @@ class Partial {
     one.id = x.id;
     one.family = x.group;
     if ((here_ && x.executor() != here_) || x.runs_on.load(std::memory_order_acquire) != 0) {
-      one.process = nullptr;  // The pointer is not kept: the process may end at any moment.
+      one.process = nullptr;  // The pointer is not kept: the process can end at any moment.
       one.able = true;
     } else if (!x.op || x.cancel().load(std::memory_order_relaxed) != 0) {
       one.able = true;
@@ -75,7 +75,7 @@ class Partial {
     for (One& one : all_)
       if (one.places.n > 0) ask(one, false);
   }
-  // Called after look(): finds which processes may still go on.
+  // Called after look(): finds which processes can still go on.
   void solve() {
     GoingOn facts;
     for (One& one : all_) {
@@ -96,7 +96,7 @@ class Partial {
     facts.solve();
     for (One& one : all_) one.able = facts.is_able(one.id);
   }
-  // Reports the stuck processes, and with `everybody` also the processes that may resume.
+  // Reports the stuck processes, and with `everybody` also the processes that might resume.
   Found report(bool everybody) {
     Numbers told, others;
     for (std::uint32_t i = 0; i < all_.size(); ++i) {
@@ -164,7 +164,7 @@ class Partial {
     const Group* children = nullptr;  // the group for which the process waits
     std::uint32_t id = 0;
     Some places{};  // a range of places_
-    // A range of silent_: channels that have ended, where no party will come (rule 5.6).
+    // A range of silent_: channels that have ended, to which no party will come (rule 5.6).
     Some silent{};
     bool able = false;
     bool moved = false;    // the process no longer waits
@@ -225,7 +225,7 @@ class Partial {
   static std::uintptr_t side(std::uintptr_t spot, bool writers) noexcept {
     return spot * 2 + writers;
   }
-  // Returns whether a party that is not known may come to the place.
+  // Returns whether a party that is not known might come to the place.
   bool open(const Pair& p) const {
     const std::uint32_t spot = spot_of(p);
     const Spot& s = spots_[spot];

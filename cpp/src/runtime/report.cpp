@@ -53,8 +53,8 @@ struct Report::Collect final : WaitVisitor {
       channel(place, key, true);
       const std::span<const Pairs::Pair> here = waits.of(key | to_sync);
       Ids others;
-      // Which processes are enrolled is not recorded. So every process that has not arrived may be
-      // the missing one.
+      // Which processes are enrolled is not recorded. So every process that has not arrived might
+      // be the missing one.
       for (std::uint32_t n = 0, next = 0; n < all.size() && !here.empty(); ++n) {
         if (next < here.size() && here[next].value == all[n].key)
           ++next;
@@ -84,7 +84,8 @@ struct Report::Collect final : WaitVisitor {
          : writing                                                  ? " never had a reader end)"
                                                                     : " never had a writer end)");
   }
-  // `never` says why no process is known to be there. It is null if that is not known either.
+  // `never` says why no process is known on the other side of the place. It is null if the reason
+  // is not known either.
   void wait(const core::SyncObject& place, std::span<const Pairs::Pair> those, const Ids& others,
             const char* never = nullptr) {
     if (those.empty()) return;
@@ -115,8 +116,8 @@ Report::Blocked* Report::find(std::uint32_t id) noexcept {
 Report Report::of(Run& run) {
   Report r;
   if (report_hooks.begin) report_hooks.begin(run);
-  // The processes are collected first: nothing can run, so they stay, and finding a path takes a
-  // group's lock.
+  // The processes are collected first, because finding a path takes a group's lock. They stay
+  // alive, because nothing can run.
   Pairs all;
   run.each_process([&](ProcessBase& p) { all.add(p.id, Pairs::number(&p)); });
   all.sort();
@@ -196,8 +197,8 @@ std::string Report::text() const {
   return joined({s, ended()});
 }
 
-// The program may have taken the end of one channel for the end of a process. The text says how to
-// make a retirement an outcome.
+// The program might have mistaken the end of one channel for the end of a process. The text says
+// how to make a retirement an outcome.
 std::string Report::ended() const {
   std::string s;
   std::size_t n = 0;

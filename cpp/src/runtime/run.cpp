@@ -192,7 +192,7 @@ void Run::join_threads() noexcept {
   }
 }
 
-// Takes the host language's lock, if this thread does not have it.
+// Acquires the host language's lock, if this thread does not hold it.
 class Concluding {
  public:
   Concluding() noexcept : state_(around_sleep.conclude ? around_sleep.conclude() : nullptr) {}

@@ -10,7 +10,7 @@ struct Sources {
   std::mutex mutex;
   std::vector<const Source*> those;
   static Sources& all() noexcept {
-    static auto& s = *new Sources;  // A source may outlive other static objects.
+    static auto& s = *new Sources;  // A source can outlive other static objects.
     return s;
   }
 };
@@ -44,7 +44,7 @@ bool Source::expected_by(Run& run) noexcept {
     void end(const core::SyncObject&) override {}
   } look;
   run.each_process([&](ProcessBase& p) {
-    // The places are those that other threads see, because a source may be about to meet the
+    // The places are those that other threads see, because a source might be about to meet the
     // process.
     if (p.op && p.op->visit) (p.op->undecided ? p.op->undecided : p.op->visit)(p, look);
   });

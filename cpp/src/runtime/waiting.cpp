@@ -16,7 +16,7 @@ std::int32_t usable_cpus() noexcept {
 #if defined(__linux__)
   cpu_set_t set;
   CPU_ZERO(&set);
-  // The call asks about the main thread, since a worker may be bound to one CPU.
+  // The call asks about the main thread, since a worker can be bound to one CPU.
   return sched_getaffinity(getpid(), sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 #else
   const unsigned n = std::thread::hardware_concurrency();

@@ -30,7 +30,7 @@ void Asking::say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool wait
   const std::shared_ptr<Peer> from = g.from.lock();
   for (Peer* p : space_->peers()) {
     if (p == from.get() || !p->session.may_ask()) continue;
-    // If one program does not wait, there is no deadlock, so the question is answered.
+    // If one program does not wait, there is no deadlock, so the question is answered already.
     if (!waits && !g.all) {
       g.whole = false;
       break;
@@ -98,7 +98,7 @@ const char* Asking::heard_ask(Peer& from, const Frame& f) {
 const char* Asking::heard_said(Peer& from, const Frame& f) {
   if (f.where > 2) return "a SAID that says neither that more comes nor that this was all";
   const auto it = gatherings_.find(f.op);
-  // The answer belongs to an earlier round.
+  // If the round is not found, the answer belongs to an earlier round.
   if (it == gatherings_.end() || it->second.round != f.txn) return nullptr;
   Gathering& g = it->second;
   const auto at = std::find(g.awaited.begin(), g.awaited.end(), &from);

@@ -163,7 +163,7 @@ namespace detail {
 
 // Finds which process waits for which.
 struct Waiting {
-  // The name of a channel: its home, and its place there.
+  // The name of a channel: its home, and its place at that home.
   using Key = std::pair<std::uint64_t, std::uint64_t>;
   using How = InProgram::How;
   struct Row {
@@ -178,7 +178,7 @@ struct Waiting {
   };
   std::vector<Row> rows;
   // The edges between rows. One more node, after the last row, stands for everything outside the
-  // listed processes that may run.
+  // listed processes that might run.
   runtime::Pairs to;
   // The channel of each end; the key is the program that holds the end, and the end's home and
   // name.
@@ -225,7 +225,7 @@ struct Waiting {
     for (std::uint32_t m = 0; m < rows.size() && id != 0; ++m)
       if (rows[m].program == &p && rows[m].process->id == id) there.insert(m);
   }
-  // Adds the rows of the processes on one side of channel `key`: its writers if `writers` is set,
+  // Adds the rows of the processes on one side of channel `key`: its writers if `writers` is true,
   // otherwise its readers.
   void other_side(const std::vector<InProgram>& all, Key key, bool writers,
                   std::set<std::uint32_t>& there) const {
@@ -242,7 +242,7 @@ struct Waiting {
       }
     }
   }
-  // Adds the processes of the peer that may hold this end.
+  // Adds the processes of the peer that might hold this end.
   void holders(const std::vector<InProgram>& all, std::uint64_t home, const InProgram::Lent& l,
                std::set<std::uint32_t>& there) const {
     for (const InProgram& p : all) {
@@ -261,7 +261,7 @@ struct Waiting {
       if (rows[m].program == &p && !rows[m].process->for_children) there.insert(m);
   }
   // Which processes are enrolled is not recorded. So every process that has not arrived, in any
-  // program that holds the barrier, may be the one that is missing.
+  // program that holds the barrier, might be the one that is missing.
   void at_barrier(const std::vector<InProgram>& all, Key key,
                   std::set<std::uint32_t>& there) const {
     std::set<std::uint64_t> have{key.first};

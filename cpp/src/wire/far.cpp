@@ -127,8 +127,8 @@ bool Far::put(FarOp& o, bool later) {
     carrier_.take_back();
     return false;
   }
-  // The write is over at once, so its value may be destroyed before it has been sent, unless a
-  // keeper owns it.
+  // The write is over immediately, so its value can be destroyed before the value has been sent,
+  // unless a keeper owns it.
   const Keeper keeper = keeper_of(p, *g.room);
   if (kHeader + padded(rest.size()) > session_.largest()) {
     send_before(0, p, *g.room, false);
@@ -146,7 +146,8 @@ const char* Far::credit(const Frame& f) {
   if (f.val == 0 || f.val > std::uint64_t{1} << 31) return "a CREDIT that does not say how many";
   if (f.op != 0) return credit_of_place(f);
   const auto it = credits_.find(f.where);
-  // The home sent this CREDIT before it knew that this side has given its credits back (RECALLED).
+  // If the end has no credits, the home sent this CREDIT before it knew that this side has given
+  // them back (RECALLED).
   if (it == credits_.end()) return nullptr;
   Credits& c = it->second;
   c.n += f.val;
@@ -161,7 +162,8 @@ const char* Far::credit(const Frame& f) {
   if (!c.line.empty()) want(f.where, c);
   return nullptr;
 }
-// Handles a credit at a rendezvous, which stands for the place of a reader that waits there.
+// Handles a CREDIT at a rendezvous. The credit stands for the place of a reader that waits at the
+// home.
 const char* Far::credit_of_place(const Frame& f) {
   const auto offered = offered_.find(f.where);
   if (f.op >= next_) return "a CREDIT that knows of an OFFER to come";

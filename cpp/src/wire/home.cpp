@@ -9,20 +9,20 @@ namespace weft::inline WEFT_ABI::wire {
 constexpr core::WakerOps Decided::kOps{&Decided::wake, nullptr, nullptr, 0};
 
 void Decided::wake(core::Waker* w) noexcept {
-  // Once the waker is in the list, another thread may answer and destroy it. The space must outlive
-  // the waker.
+  // Once the waker is in the list, another thread can answer and destroy the waker. The space must
+  // outlive the waker.
   const std::shared_ptr<Space> s = static_cast<Decided*>(w)->space;
   s->decided(w);
 }
 
 Visitor::Visitor(Home& h, std::uint64_t number)
     : Decided(h.space.shared_from_this()), home(&h), op(number) {
-  // The visitor's process is in another program, and may have a limit there.
+  // The visitor's process is in another program, and might have a time limit there.
   set(core::NodeFlags::limited);
 }
 Visitor::Visitor(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part)
     : Decided(std::move(s)), op(0), span(std::move(part)) {
-  set(core::NodeFlags::limited);  // An attempt may be withdrawn at any moment.
+  set(core::NodeFlags::limited);  // An attempt can be withdrawn at any moment.
 }
 
 void Visitor::told() noexcept {
@@ -54,7 +54,7 @@ void Back::end(std::unique_ptr<Visitor> g, bool back) {
     port.end_extended(visitor);
 }
 // Called when a reader has read the value, or no reader ever will. The writer of the value, which
-// was held until now, may go on.
+// was held until now, can go on.
 void Back::told() noexcept {
   const std::unique_ptr<Back> me(this);
   visitor_->at[0].port->end_extended(*visitor_);
@@ -115,7 +115,8 @@ bool Visitor::has_met() noexcept {
 }
 
 void Visitor::look() noexcept {
-  // This function was called because the block of the extended read that held the visitor is over.
+  // If the stage is `delivering`, this function was called because the block of the extended read
+  // that held the visitor is over.
   if (stage == Stage::delivering) return;
   if (at.size() == 1) {
     decide(0, status);
@@ -205,8 +206,8 @@ const char* Home::adopt(const Frame& f) {
   add(f.where, detail::get<std::uint64_t>(f.body.data()),
       from.port && from.port->type() == type ? from.port->another() : nullptr);
   if (from.first) from.peer->session.send(Frame{Kind::adopted, 0, 0, 0, 0, f.val, {}});
-  // This home may not know the sender of the end yet, or no longer. Then the adopter must tell the
-  // sender.
+  // This home might not know the sender of the end yet, or might no longer know it. Then the
+  // adopter must tell the sender.
   const bool tell = !from.first;
   session_.send(Frame{Kind::adopted, 0, f.where, 0, 0, tell ? 1u : 0u, {}});
   return nullptr;
@@ -241,7 +242,7 @@ const char* Home::value(const Frame& f) {
   if (before_.empty() || before_.back().guard != f.where) {
     if (before_.empty())
       if (const char* wrong = may_send(f.op)) return wrong;
-    // At most one room is prepared, so the memory for values that may never come is bounded.
+    // At most one room is prepared, so the memory for values that might never arrive is bounded.
     auto room = before_.empty() ? room_for(f) : nullptr;
     before_.push_back({f.where, {}, static_cast<std::uint32_t>(f.op - 1), std::move(room)});
     if (before_.back().room)
@@ -313,8 +314,8 @@ const char* Home::asked(const Frame& f) {
   if (!spanning || at.size() > 1) {
     g = std::make_unique<Visitor>(*this, f.op);
     g->at = std::move(at);
-    // bind() fails if the choice holds both ends of one channel, which the place of the choice may
-    // know by two names. Such a choice is bad use.
+    // bind() fails if the choice holds both ends of one channel, although the place of the choice
+    // might know that channel by two names. Such a choice is bad use.
     if (!g->bind()) {
       tell_bad_use(f.op, 5);
       return nullptr;
@@ -391,8 +392,8 @@ void Home::answer(Visitor& g) {
   Visitor::Seat& at = g.at[where];
   if (g.outcome != Status::ok) return tell_ended(g.op, where, g.outcome, *at.port);
   const auto lender = may_lend(g);
-  // The value is copied, since it may come back and must then be unchanged, but the peer may write
-  // to memory that it shares.
+  // The value is copied: it might come back and must then be unchanged, but the peer can write to
+  // memory that it shares with this program.
   carrier_.by_copy(g.keeps);
   const bool slots = lender && at.port->buffered();
   const bool told = tell_done(g.op, where, at, slots ? 1 + std::uint64_t{lender->lent()} : 0);

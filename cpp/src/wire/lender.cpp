@@ -45,7 +45,7 @@ void Lender::go_on() {
 void Lender::want() {
   if (wanted_ || recalled_) return;
   wanted_ = true;
-  // The lender has been woken already, and will check then whether a credit is wanted.
+  // The lender has been woken already, and will check whether a credit is wanted.
   if (!me_ || !port_->withdraw(*this)) return;
   const auto me = std::move(me_);
   go_on();
@@ -60,7 +60,7 @@ const char* Lender::put(Payload value, Carrier& by) {
   if (!port_->put(value, by))
     return by.wrong("a PUT with a value that is not of its channel's type");
   --lent_;
-  // The peer sent this PUT before the RECALL came, and sends nothing more.
+  // The peer sent this PUT before the RECALL reached it, and sends nothing more.
   if (recalled_ && !port_->buffered()) close();
   return nullptr;
 }

@@ -196,7 +196,7 @@ void Carrier::dropped(std::uint64_t token) {
   std::erase_if(moving_, [&](const Moving& m) { return m.token == token; });
 }
 void Carrier::lost() {
-  lent_.clear();  // The session's part as a home gives these ends back.
+  lent_.clear();  // The session's Home gives these ends back.
   unsent_ = 0;
   for (const Moving& m : moving_)
     if (m.delivered) m.end->will_have_died();

@@ -36,7 +36,7 @@ Rounds::~Rounds() {
   thread_.join();
 }
 
-// Called when a run waits only for links. Any thread that sleeps may call it.
+// Called when a run waits only for links. Any thread that sleeps can call this function.
 void Rounds::stand() noexcept {
   const std::lock_guard g(one_lock_);
   if (!one_) return;
@@ -114,7 +114,7 @@ void Rounds::found(std::uint32_t, Bytes all, bool whole) {
   found_ = Everywhere::get(all, whole);
   news_.notify_all();
 }
-// Handles the news that a deadlock was proven, here or in another program. Runs that do not wait
+// Handles the news that a deadlock was proven, in this program or in another. Runs that do not wait
 // for links ignore the news.
 void Rounds::told(Bytes what) {
   const auto k = Everywhere::Knot::get(what);
@@ -187,7 +187,7 @@ class WhoWaits final : public runtime::WaitVisitor {
 
 // Calls f if all runs are idle at one moment, which lasts until f returns. Examining one run after
 // another is not enough: runs of one program wake each other, so each run might be found idle
-// although the runs are never all idle at once.
+// although the runs are never all idle at the same time.
 template <class F>
 void while_all_sleep(std::span<runtime::Run* const> runs, F&& f) {
   if (runs.empty()) return f();
@@ -225,8 +225,8 @@ InProgram Rounds::mine() {
       if (!c || p->session.is_over()) return;
       me.lent.push_back({p->session.theirs().incarnation, detail::end_name(key),
                          reinterpret_cast<std::uintptr_t>(c), port.writes(), 0, 0});
-      // The last reader is recorded only if all runs are idle: a process that runs may be using the
-      // channel at this moment.
+      // The last reader is recorded only if all runs are idle: a process that runs might be using
+      // the channel at this moment.
       if (me.waits) me.lent.back().last_reader = c->last_reader;
       if (me.waits) me.lent.back().last_writer = c->last_writer;
     });

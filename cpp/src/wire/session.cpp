@@ -137,7 +137,7 @@ void Session::copy_borrowed() {
 }
 
 void Session::input(Bytes in) {
-  // A frame whose beginning is in in_ is completed there; all other frames are read where they lie.
+  // A frame whose beginning is in in_ is completed there; all other frames are read in place.
   while (!in_.empty() && !in.empty() && !is_over()) {
     const std::size_t whole = part_left_ > 0         ? std::min<std::size_t>(part_left_, 8)
                               : in_.size() < kHeader ? kHeader

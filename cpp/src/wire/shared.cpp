@@ -12,7 +12,7 @@ struct Sealed::Known {
   std::unordered_map<std::uint64_t, std::weak_ptr<const Sealed>> all;  // the key is the array's id
 };
 Sealed::Known& Sealed::known() {
-  static Known* k = new Known;  // never destroyed: arrays may outlive the program's statics
+  static Known* k = new Known;  // never destroyed: arrays can outlive the program's statics
   return *k;
 }
 Sealed::~Sealed() {
@@ -58,7 +58,7 @@ Sealed::Own::~Own() {
 
 std::unique_ptr<Sealed::Own> Sealed::to_change() const {
   std::unique_ptr<Own> own(new Own);
-  // Pages that nobody writes to take no memory, so none is reserved.
+  // A page that is never written to occupies no memory, so no memory is reserved in advance.
   void* const at = ::mmap(nullptr, memory_.size(), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_NORESERVE, descriptor_.get(), 0);
   if (at == MAP_FAILED) return nullptr;

@@ -19,8 +19,8 @@ class Slot::Pool {
   std::mutex lock;
   Pieces made;   // sorted by use; the last element was used last
   Pieces known;  // segments of other programs
-  // Segments of other programs that need not be kept, but whose values may still be under way over
-  // sessions up to number `until`.
+  // Segments of other programs that need not be kept, but whose values might still be under way
+  // over sessions up to number `until`.
   struct Leaving {
     std::shared_ptr<Piece> piece;
     std::uint64_t until;
@@ -74,12 +74,12 @@ class Slot::Pool {
   }
 };
 Slot::Pool& Slot::pool() {
-  static Pool* p = new Pool;  // never destroyed: values may outlive the program's statics
+  static Pool* p = new Pool;  // never destroyed: values can outlive the program's statics
   return *p;
 }
 void Slot::forget() noexcept {
   Pool& p = pool();
-  new (&p.lock) std::mutex;  // Another thread of the parent may have held the lock.
+  new (&p.lock) std::mutex;  // Another thread of the parent might have held the lock.
   for (Pool::Pieces* all : {&p.made, &p.known}) {
     new auto(std::move(*all));
     all->clear();
@@ -133,7 +133,7 @@ std::unique_ptr<Slot> Slot::make(std::size_t length) noexcept try {
       continue;
     if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by),
                      [](const auto& by) { return by.load() == 0; }))
-      // Some of the spaces that have mapped the segment may have ended; the others receive the
+      // Some of the spaces that have mapped the segment might have ended; the others receive the
       // descriptor once more.
       for (auto& by : head.mapped_by) by.store(0);
     head.shares.store(1, std::memory_order_seq_cst);

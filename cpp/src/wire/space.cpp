@@ -56,7 +56,7 @@ void Space::end_step(Space* outer) noexcept {
       if (p->link && (!p->session.output().empty() || p->session.is_over())) p->link->flush();
     }
     stepping = outer;
-    // A visitor whose session is over may have been the last owner of the space.
+    // A visitor whose session is over might have been the last owner of the space.
     const std::shared_ptr<Space> me = weak_from_this().lock();
     const auto buried = std::exchange(buried_, {});
     lock_.unlock();
@@ -92,7 +92,7 @@ const char* Space::relieve(const Home& h, std::size_t more) noexcept {
 bool Space::introduce(Peer& a, Peer& b) {
   const std::uint64_t x = a.session.theirs().incarnation, y = b.session.theirs().incarnation;
   const auto pair = std::minmax(x, y);
-  if (x == 0 || y == 0) return false;  // One of the two peers has not said who it is.
+  if (x == 0 || y == 0) return false;  // One of the two peers has not identified itself.
   if (x == y || acquainted_.contains(pair)) return true;
   const auto by = introducer.lock();
   if (!by || !by->introduce(a, b)) return false;
@@ -140,7 +140,7 @@ std::shared_ptr<FarEnd> Peer::adopt(std::vector<std::uint64_t> keys, std::uint64
 }
 // Handles the home's answer to this space's ADOPT. This space tells the end's earlier holder as
 // well, before anything that this space tells that holder later: the home's own message to the
-// holder may arrive after this space's BYE.
+// holder might arrive after this space's BYE.
 void Peer::adopted(const Frame& f) {
   const Adopting* const a = adopting(f.where);
   if (!a) return;
@@ -149,8 +149,8 @@ void Peer::adopted(const Frame& f) {
     from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, a->token, {}}, f.val == 0);
   adopting_.erase(adopting_.begin() + (a - adopting_.data()));
 }
-// An end that came from this peer may have been closed again before the ADOPT of this space reached
-// its home. Then only the peer's share must be reported, and the end did not die.
+// An end that came from this peer might have been closed again before the ADOPT of this space
+// reached its home. Then only the peer's share must be reported, and the end did not die.
 void Peer::before_bye() noexcept {
   for (const Peer* home : space->peers_)
     for (const Adopting& a : home->adopting_)
@@ -205,7 +205,7 @@ const char* Peer::received(const Frame& f) {
     case Kind::tell:
       if (!session.may_ask()) return "a question from a peer that answers none";
       if (space->inquirer) return space->inquirer->heard(*this, f);
-      // This program answers no more questions, so no deadlock may be found.
+      // This program answers no more questions, so the round must not find a deadlock.
       if (f.kind == Kind::ask) session.send(Frame{Kind::said, 0, 2, f.txn, f.op, 0, {}});
       return nullptr;
     case Kind::hello:

@@ -10,15 +10,15 @@ struct Span::Part {
   Part(Span& s, Peer* p) noexcept : span(s), home(p) {}
   virtual ~Part() = default;
   virtual void add(Guard& g) = 0;
-  // Offers the part to its home. `tries` says that the home is to try all guards of the part at
-  // once. Returns false if the offer is not possible; whole_ then says why.
+  // Offers the part to its home. `tries` says that the home is to try all guards of the part
+  // together. Returns false if the offer is not possible; whole_ then says why.
   virtual bool offer(bool tries) = 0;
   // Returns whether the session with the part's home is known to be lost.
   virtual bool is_lost() const noexcept = 0;
   virtual void attempt(std::uint32_t first, std::uint32_t n) = 0;
   virtual void stop_trying() = 0;  // not_ready() follows, or the call was too late
   virtual void gone() = 0;
-  virtual bool made() = 0;  // returns true if the choice is over at once; whole_ says why
+  virtual bool made() = 0;  // returns true if the choice is over immediately; whole_ says why
   virtual void failed() = 0;
 
   Span& span;
@@ -232,8 +232,8 @@ void Span::go_on() {
   if (unwanted_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
   if (all_silent(gone)) return end({Status::retired, gone, 0, false, false}, nullptr);
   const auto attempt = [&](Part& p, std::uint32_t first, std::uint32_t count) {
-    // A READY that came before this attempt may have been about guards that the attempt does not
-    // try. So it is forgotten only if all guards of the part are tried.
+    // A READY that came before this attempt might have been about guards that the attempt does not
+    // try. So the READY is forgotten only if all guards of the part are tried.
     if (count == p.size) p.ready = false;
     trying_ = &p;
     trying_writes_ = fell_silent_ = false;
@@ -241,8 +241,8 @@ void Span::go_on() {
       if (seats_[i].part == &p && seats_[i].at >= first && seats_[i].at < first + count)
         trying_writes_ |= guards_[i].writes && !guards_[i].off;
     if (!late_) return void(ask(p, first, count));
-    // The choice may end within ask(). Then the process that waits for the choice may have
-    // destroyed it.
+    // The choice can end within ask(). Then the process that waits for the choice might already
+    // have destroyed the choice.
     bool over = false;
     bool* const outer = std::exchange(over_within_, &over);
     ask(p, first, count);
@@ -316,8 +316,8 @@ void Span::part_silent(Part& p, std::uint32_t at) {
     failure_ = {Status::retired, guard, 0, false, false};
   go_on();
 }
-// Takes the outcome of a part. If nothing has happened at the part, that outcome waits for the part
-// that is trying.
+// Receives the outcome of a part. If nothing has happened at the part, that outcome waits for the
+// part that is trying.
 void Span::part_over(Part& p, const Outcome& how) {
   if (over_) return;
   Outcome mine = how;

@@ -7,7 +7,7 @@ namespace weft::inline WEFT_ABI::wire {
 struct Spanned::Watch final : Decided {
   Watch(std::shared_ptr<Space> s, std::uint32_t i) noexcept : Decided(std::move(s)), guard(i) {}
   const std::uint32_t guard;
-  std::shared_ptr<Spanned> out;  // set while the watch is queued, or its wake-up is under way
+  std::shared_ptr<Spanned> out;  // not null while the watch is queued, or its wake-up is under way
   void told() noexcept override {
     const auto me = std::move(out);
     me->happened(guard, status);
@@ -73,8 +73,8 @@ void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
     return;
   }
   if (has_committed()) return space_->reconsider();
-  // The choices to which this attempt has announced itself are woken now. One of them may have come
-  // to this choice meanwhile.
+  // The choices to which this attempt has announced itself are woken now. One of them might have
+  // come to this choice meanwhile.
   if (!must_wait()) leave();
 }
 bool Spanned::must_wait() const {
@@ -132,7 +132,7 @@ bool Spanned::made(const Payload& value, Carrier& by) {
   return true;
 }
 void Spanned::made() {
-  // An extended reader holds the visitor: decided() will be called.
+  // If made() returns `pending`, an extended reader holds the visitor: decided() will be called.
   if (attempt_->made() == Status::pending) return;
   space_->answer_decided();  // The reader is answered first (WIRE.md 4.2).
   taken();

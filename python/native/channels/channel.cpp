@@ -153,7 +153,7 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
 
 int channel_traverse(PyObject* o, visitproc visit, void* arg) {
   if (is_native(channel(o)))
-    return 0;  // cells refer to no object, and a thread without the GIL may be using the buffer
+    return 0;  // cells refer to no object, and a thread without the GIL might be using the buffer
   if (core::Ring<Value>* r = channel(o)->core.ring)
     for (std::uint32_t i = 0; i < r->size; ++i) Py_VISIT(r->data[(r->head + i) % r->capacity].o);
   return 0;
@@ -357,7 +357,7 @@ void end_dealloc(PyObject* o) {
   untrack(e);
   if (e->received) forget_received(e);
 #ifdef Py_GIL_DISABLED
-  // In a free-threaded build other threads may change the count, so the count proves nothing.
+  // In a free-threaded build other threads can change the count, so the count proves nothing.
   constexpr bool only_one = false;
 #else
   // If nothing else refers to the channel, no party needs to be notified.

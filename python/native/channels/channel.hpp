@@ -10,7 +10,8 @@
 namespace weft::py {
 
 struct ChannelObject {
-  // a str: the name, or the file in which the channel was made; the core's name points into it
+  // a str: the name, or the file in which the channel was made; the core's name points into this
+  // str
   PyObject_HEAD PyObject* name;
   // The generation of the OS process that made the channel, which changes with each fork (rule
   // 11.2), and marks (marks.hpp).
@@ -28,8 +29,8 @@ struct EndObject {
   PyObject_HEAD ChannelObject* channel;
   std::uint32_t holders;  // how many processes were given this end and have not finished (rule 2.3)
   EndState state : 4;
-  bool traced : 1;          // set if its channel is traced, or if all channels are (leaf.hpp)
-  bool received : 1;        // set if a process that has not ended received it as a value (held.cpp)
+  bool traced : 1;          // set if the end's channel is traced, or if all channels are (leaf.hpp)
+  bool received : 1;        // set if a process that has not ended received this end (held.cpp)
   std::uint32_t site : 24;  // where the end was made (sites.hpp)
 };
 static_assert(sizeof(EndObject) == sizeof(PyObject) + 16);

@@ -75,8 +75,8 @@ void extended_dealloc(PyObject* o) {
                          channel_name(ext(o)->end->channel).c_str()) < 0)
       PyErr_WriteUnraisable(Py_None);
   }
-  // A loop of a supervised process drops its block when it is left. An exception that is set then
-  // is the one that has left the loop.
+  // A loop of a supervised process drops its block when the loop is left. An exception that is set
+  // then is the one that has left the loop.
   const bool died =
       PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError) && limited(ext(o));
   end_block(ext(o), ext(o)->keeps || died);

@@ -43,8 +43,8 @@ bool one_by_one(const ChannelObject* c) noexcept {
 // notices a cancellation.
 constexpr Py_ssize_t kAtOnce = 4096;
 
-// Counts n operations that have completed at once. When a process has completed as many as it may,
-// its next operation lets other processes run (rule 7.7).
+// Counts n operations that have completed without waiting. When a process has completed as many as
+// it is allowed to, its next operation lets other processes run (rule 7.7).
 void count(Py_ssize_t n) noexcept {
   const auto all = static_cast<std::size_t>(n);
   if (LinkObject* const l = in_task() ? link_here() : nullptr) {
@@ -256,12 +256,12 @@ Py_ssize_t most_of(PyObject* number, const char* verb) {
   return PyErr_Occurred() ? -1 : n;
 }
 
-// If `next` is set, the function returns null without an exception at the end of the channel.
+// If `next` is true, the function returns null without an exception at the end of the channel.
 PyObject* read_block(PyObject* reader, Py_ssize_t most, bool next) {
   const bool waits = awaits();
   Owned list(new_block());
   if (!list) return nullptr;
-  // steps that may fail come first, since an operation that is never awaited gives a warning
+  // steps that can fail come first, since an operation that is never awaited gives a warning
   if (waits) {
     Owned m(new_many(reader, {}, std::move(list), most));
     if (m && !(many(m.get())->op = operation_read(reader, next))) return nullptr;

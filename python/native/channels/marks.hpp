@@ -5,7 +5,7 @@
 
 namespace weft::py {
 
-// The values of the channel may contain ends (held.cpp).
+// The values of the channel can contain ends (held.cpp).
 inline constexpr std::uint32_t kCarries = 0x80000000;
 inline constexpr std::uint32_t kMarks = 0xFC000000;  // kCarries and the other marks, listed below
 inline bool of_this_fork(const ChannelObject* c) noexcept {

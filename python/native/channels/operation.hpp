@@ -19,7 +19,7 @@ enum class OpType_ : std::uint8_t {
 
 struct OpObject;
 
-// The operation, in any way of waiting. Its value is in the slot of that way of waiting (ways.hpp).
+// An operation, whatever its way of waiting is. Its value is in the slot of that way (ways.hpp).
 struct Operation {
   PyObject* target;  // the end, the barrier or the Extended object
   OpType_ type;

@@ -98,7 +98,7 @@ void Checker::wakes(int n) noexcept {
 
 // --- deciding -----------------------------------------------------------------------------------
 
-// Called when `chosen` goes on: it records that this step passes over all other ready processes.
+// Called when `chosen` goes on. Records that this step passes over all other ready processes.
 void Checker::passes_over(std::size_t chosen) noexcept {
   if (!fair) return;
   of(ready_[chosen]).ready_since = 0;
@@ -122,7 +122,7 @@ bool Checker::another_goes(ProcessBase* p) noexcept {
 // --- points -------------------------------------------------------------------------------------
 
 // Calls the function with which this process was marked. The call is part of the step that ends
-// here, and it may itself begin operations.
+// here, and the function can itself begin operations.
 void Checker::call_marked(const ProcessBase* p) noexcept {
   const auto found = marked.find(p);
   if (found == marked.end()) return;

@@ -27,11 +27,11 @@ using weft::runtime::Deciding;
 
 class Checker;
 
-// A choice of Python processes, which may starve a guard (choices.cpp).
+// A choice of Python processes, which can starve a guard (choices.cpp).
 class CheckedChoice final : public CheckedSelect {
  public:
   explicit CheckedChoice(Checker& engine) noexcept;
-  // Returns the ready guard that the choice must take, or -1.
+  // Returns the ready guard that the choice must choose, or -1.
   int begins(const SeenSelect&, std::uint32_t from, std::uint64_t key);
   const void* begun(Begun, Access& how);
   int committed() const noexcept override { return select_.committed(select_.of); }
@@ -48,7 +48,7 @@ class CheckedChoice final : public CheckedSelect {
   SeenSelect select_{};
   // For a select with priorities, in a fair order: the step at which each guard was first passed
   // over although it was ready. 0 means that at the last select the guard was not ready, or was
-  // taken.
+  // chosen.
   std::unordered_map<std::uint64_t, std::vector<unsigned>> waits_since_;
   std::vector<unsigned>* since_ = nullptr;  // the entry for the select that has begun
 };

@@ -201,8 +201,8 @@ PyObject* f_decisions(PyObject*, PyObject*) {
   return list.release();
 }
 
-// choose(options, kind): returns the index of the option that is taken, of `options` in all; 0
-// outside a check.
+// choose(options, kind): returns the index of the option that is chosen, out of `options` options;
+// 0 outside a check.
 PyObject* f_choose(PyObject*, PyObject* args) {
   unsigned options;
   const char* name;

@@ -55,17 +55,17 @@ class Points {
   // that the ready processes go first (rule 7.7).
   virtual bool pauses(ProcessBase*, const void* operation, bool yields) noexcept = 0;
   // Called when the operation begins at a place. The place is null if other processes cannot see
-  // it.
+  // the operation.
   virtual void arrives(ProcessBase*, const void* place, Access) noexcept = 0;
   // Called when a select begins, and examines its guards from `from` on. Returns the guard that it
-  // must take, or -1.
+  // must choose, or -1.
   virtual int selects(ProcessBase*, const SeenSelect&, std::uint32_t from,
                       std::uint64_t key) noexcept = 0;
   // Called when the operation has begun. Returns true if the operation is over and another process
   // goes first: then the outcome of the operation must be kept.
   virtual bool begun(ProcessBase*, Begun) noexcept = 0;
-  // Called when a process with a stack of its own is in the run queue; it waits here until it goes
-  // on.
+  // Called when a process with a stack of its own is in the run queue; it waits in this call until
+  // it is run again.
   virtual void stops(ProcessBase*) noexcept = 0;
 
   // Called when ordinary code enters a block (rule 7.5) or begins an operation. Ordinary code is a
@@ -108,7 +108,7 @@ class Checking {
 };
 extern Checking checking;
 
-// The services that the engine may use.
+// The services that the engine can use.
 struct Services {
   static constexpr unsigned kVersion = 4;
   static constexpr const char* kCapsule = "weft._native._checking";
@@ -140,7 +140,7 @@ void check_selects(bool on) noexcept;
 
 class Caller;
 
-// An operation of a process with a stack of its own, or of ordinary code. Other processes may go on
+// An operation of a process with a stack of its own, or of ordinary code. Other processes can go on
 // before the operation begins, and again when it is over. Outside a check the object is false and
 // does nothing.
 class CheckedCall {

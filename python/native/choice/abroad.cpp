@@ -158,7 +158,7 @@ void Abroad::committed(std::uint32_t seat) noexcept {
   bury();
 }
 // Destroys an Abroad that no longer has an owner, when the step is over. The ends of the Abroad are
-// dropped with it, and another process may be waiting for that.
+// dropped with it, and another process might be waiting for that.
 void Abroad::bury() noexcept { space_->bury(std::shared_ptr<Abroad>(this)); }
 bool Abroad::made(PyObject* value, core::Waker& waiter) {
   values_[std::exchange(making_, -1)].o = value;
@@ -213,7 +213,7 @@ int Choice::check_far(const char* verb) {
   return 0;
 }
 
-// Returns the guards that may be chosen, in order of preference.
+// Returns the guards that can be chosen, in order of preference.
 std::vector<std::uint32_t> Choice::order_of_guards(std::uint32_t from) const {
   std::vector<std::uint32_t> order(n_);
   std::iota(order.begin(), order.end(), 0u);

@@ -28,7 +28,7 @@ class Abroad final : public wire::FarOp {
     std::uint32_t guard;     // the guard's index in the choice
     bool writes, ends;
     PyObject* value;  // the value of an output; borrowed
-    // The guard's precondition is false: the guard takes no part, but may hold the choice open
+    // The guard's precondition is false: the guard takes no part, but can hold the choice open
     // (rule 5.6).
     bool off = false;
     bool later = false;  // an output whose value is made only after the commit (rule 5.8)
@@ -59,7 +59,7 @@ class Abroad final : public wire::FarOp {
   }
   // Returns the seat that has committed without its value, or -1. The owner makes the value, and
   // calls made() or failed(). made() takes ownership of the value. It returns true if the choice is
-  // over; otherwise `waiter` is woken once it is.
+  // over; otherwise `waiter` is woken once the choice is over.
   int to_make() const noexcept { return over_ ? -1 : making_; }
   bool made(PyObject* value, core::Waker& waiter);
   void failed();

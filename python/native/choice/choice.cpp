@@ -365,7 +365,7 @@ std::int64_t Choice::deadline() noexcept {
   return t < 0 ? prim::forever : select_->guard(t).deadline;
 }
 
-// Stops using a standing alternative. Such an alternative may receive a value while its process
+// Stops using a standing alternative. Such an alternative can receive a value while its process
 // sleeps, which an asyncio task cannot handle. So a task uses a new select over the guards each
 // time.
 void Choice::unstand() noexcept {
@@ -394,7 +394,8 @@ template <class Now>
 int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign) {
   if (foreign) unstand();
   run_ = run;
-  // In a task the clock must be read here, where reading it may run Python code.
+  // In a task, reading the clock can run Python code. That is allowed here, so the clock is read
+  // here.
   const std::int64_t begun = timers_ && !run ? now_ns() : 0;
   const auto now = [run, begun]() noexcept { return run ? run->now() : begun; };
   if (timers_) set_deadlines(now());
@@ -503,7 +504,8 @@ PyObject* Choice::describe() const {
 }
 
 void Choice::begins_checked(ProcessBase* me, SelectMemory* memory) {
-  if (mode_ == Mode::random) mode_ = Mode::fair;  // a check may choose any guard that is ready
+  // a check is allowed to choose any guard that is ready
+  if (mode_ == Mode::random) mode_ = Mode::fair;
   const std::uint32_t from = memory && n_ > 1 ? memory->of(key_)
                              : select_        ? select_->next_start()
                                               : 0;

@@ -34,7 +34,7 @@ class Choice {
   Choice& operator=(const Choice&) = delete;
   ~Choice();
 
-  // Takes the guards from Python objects. Returns -1, with the error set, for bad use. `loud` sets
+  // Reads the guards from Python objects. Returns -1, with the error set, for bad use. `loud` sets
   // ended="raise" for all guards.
   int fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb, bool loud = false);
   int fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer);
@@ -83,7 +83,7 @@ class Choice {
   // retired.
   PyObject* describe() const;
   // Called while the program is checked, when the select in process `me` is about to begin.
-  // `memory` is null unless the guards may be selected over again.
+  // `memory` is null unless the guards can be selected over again.
   void begins_checked(ProcessBase* me, SelectMemory* memory);
   // While the choice is parked: returns whether it is neither committed nor withdrawn yet.
   bool undecided() const noexcept;
@@ -164,7 +164,7 @@ class Choice {
   int chosen_ = -1;
 
   bool far_ = false;                       // whether at least one guard is at a far channel
-  std::unique_ptr<Abroad, LetGo> abroad_;  // set while other homes decide
+  std::unique_ptr<Abroad, LetGo> abroad_;  // not null while other homes decide
   // The guards that the select waits for while the homes decide: the homes' answer, and `lasting_`.
   runtime::FixedArray<core::Guard> meanwhile_;
   std::vector<std::uint32_t> lasting_;

@@ -188,7 +188,7 @@ void finish(SelectOpObject* o) noexcept {
   if (std::exchange(o->occupies, false)) o->alternative->busy = false;
 }
 
-// Returns 0 if the select may begin, -1 for bad use.
+// Returns 0 if the select can begin, -1 for bad use.
 int prepare(SelectOpObject* o) {
   if (o->alternative) {
     if (!o->alternative->choice) {
@@ -213,7 +213,7 @@ int prepare(SelectOpObject* o) {
 PyObject* alarm_rings(PyObject* self, PyObject*);
 PyMethodDef alarm_def{"weft_timer", gated<alarm_rings>, METH_NOARGS, nullptr};
 
-// Sets the event loop's timer for the earliest deadline. A loop with a coarse clock may call too
+// Sets the event loop's timer for the earliest deadline. A loop with a coarse clock can call too
 // early. Then the timer is set again, to at least 1 ms.
 int set_alarm(SelectOpObject* o, std::int64_t least) {
   const std::int64_t at = o->choice->deadline();
@@ -282,7 +282,7 @@ void SelectOpObject::over(ProcessBase&, Status) noexcept {
 }
 
 // The outcome is dropped at the wake-up, although the choice has committed: by then the value of
-// the chosen guard may have been made and delivered.
+// the chosen guard might have been made and delivered.
 Late SelectOpObject::leave_to_partner() noexcept {
   if (task_waiter) silence(this);
   if (state == OpState::held) return [](PyObject* o, ProcessBase&) noexcept { finish(sel(o)); };
@@ -405,7 +405,7 @@ PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
   observe("begin", verb_of(purpose), guards.get(), nullptr);
   PyObject* r = block_in_select(c, purpose, remember);
   PyObject* e = r ? nullptr : take_exception();
-  guards.reset(c.describe());  // the choice is described again, because channels may have retired
+  guards.reset(c.describe());  // the choice is described again, because channels might have retired
                                // meanwhile
   if (!r) restore_exception(e);
   observe_returned(verb_of(purpose), guards.get(), r);
@@ -450,7 +450,8 @@ void observe_selects(bool on) noexcept {
 }
 
 Facing facing(ProcessBase& p) noexcept {
-  // The operation is read only once, because a component's thread may clear it without the GIL.
+  // The operation is read only once, because a component's thread can clear the pointer without the
+  // GIL.
   const runtime::OpKind* const op = p.operation();
   if (!op || op == &held_op) return Facing::able;
   if (op->undecided) {

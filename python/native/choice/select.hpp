@@ -6,14 +6,14 @@ namespace weft::py {
 
 struct AlternativeObject {
   PyObject_HEAD Choice* choice;  // null if the alternative is closed
-  bool busy;                     // whether a process waits in a select over it
+  bool busy;                     // whether a process waits in a select over this alternative
 };
 
 extern PyTypeObject AlternativeType;
 
 enum class Purpose : std::uint8_t { select, sleep, tick, end, reads, writes };
 
-// Returns an awaitable for a choice that it owns, or for an alternative's choice.
+// Returns an awaitable for a choice that the awaitable owns, or for an alternative's choice.
 PyObject* new_select(Choice* owned, AlternativeObject* alternative, Purpose purpose);
 PyObject* blocking_select(Choice& c, Purpose purpose, bool remember);
 // Selects in the way in which the caller waits: it returns an awaitable, or blocks.

@@ -96,7 +96,7 @@ weft_status read_abroad(NativeCall& c, std::uint32_t end, weft_value* to);
 weft_status write_abroad(NativeCall& c, std::uint32_t end, weft_value* from);
 weft_status select_abroad(NativeCall& c, weft_guard* guards, std::uint32_t n, bool fair,
                           std::uint32_t* chosen);
-// Converts the object `o` (owned), which was taken from a slot. The channel may have been wired
+// Converts the object `o` (owned), which was taken from a slot. The channel might have been wired
 // while the value lay in the slot.
 weft_status taken_abroad(NativeCall& c, std::uint32_t end, PyObject* o, weft_value* to);
 // Takes back the value from the slot of a write that did not commit.

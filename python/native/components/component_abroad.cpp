@@ -93,7 +93,7 @@ PyObject* guard_of(Call& c, weft_guard& from, Owned<>& value) {
     if (from.kind == WEFT_SYNC)
       g.reset(Py_NewRef(reinterpret_cast<PyObject*>(c.barriers[from.end])));
     if (from.kind == WEFT_SKIP) g.reset(call("skip", PyTuple_New(0)));
-    // Fractions of a nanosecond may be lost, but the guard never comes early.
+    // Fractions of a nanosecond can be lost, but the guard never comes early.
     if (from.kind == WEFT_TIMER && from.deadline == prim::forever)
       g.reset(call("at", Py_BuildValue("(d)", HUGE_VAL)));
     if (from.kind == WEFT_TIMER && from.deadline != prim::forever)

@@ -267,7 +267,7 @@ bool read_at_once_abroad(Call& c, std::uint32_t end, weft_value* to) {
   *to = g[0].value;
   return true;
 }
-// Another reader may come between a look and a read. So the core looks and reads in one step, by a
+// Another reader can come between a look and a read. So the core looks and reads in one step, by a
 // choice with a skip.
 bool read_at_once(Call& c, Engine& core, Value& slot) {
   core::Guard g[2];
@@ -282,7 +282,7 @@ bool read_at_once(Call& c, Engine& core, Value& slot) {
     const Operation op(c);
     i = one.scan([]() noexcept { return std::int64_t{0}; });
   }
-  // The read has committed, but its writer is still making the value.
+  // If the choice is parked, the read has committed, but its writer is still making the value.
   if (i == core::Select::parked) {
     c.thread->place = &core;
     static constexpr runtime::OpKind held{"read", [](ProcessBase&) noexcept { return false; },
@@ -486,7 +486,7 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
                        nullptr);
     default: break;
   }
-  // The text may be in any encoding.
+  // The text can be in any encoding.
   const Owned e(PyObject_CallFunction(component_error, "ssNN", c.component, c.info->name,
                                       to_str(type.c_str()), to_str(text.c_str())));
   if (!e) return nullptr;
@@ -538,7 +538,7 @@ void task_waiter_comes() {
   task_waiters.fetch_add(1, std::memory_order_seq_cst);
   const auto busy = [](Call* c) { return c->in_core.load(std::memory_order_seq_cst); };
   while (std::any_of(running_calls.begin(), running_calls.end(), busy)) {
-    // A busy call may be waiting for the GIL in order to conclude a run.
+    // A busy call might be waiting for the GIL in order to conclude a run.
     PyThreadState* const mine = give_up_lock();
     sched_yield();
     take_lock(mine);
@@ -566,7 +566,7 @@ void go_abroad(const ChannelObject* channel) {
           busy = busy || c->in_core.load(std::memory_order_seq_cst);
         }
     if (!busy) return;
-    // A busy call may be waiting for the GIL in order to conclude a run.
+    // A busy call might be waiting for the GIL in order to conclude a run.
     PyThreadState* const mine = give_up_lock();
     sched_yield();
     take_lock(mine);

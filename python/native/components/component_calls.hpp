@@ -16,7 +16,7 @@
 
 namespace weft::py {
 
-// The guards of a select, which are kept while it waits.
+// The guards of a select, which are kept while the select waits.
 struct NativeCall::Choosing {
   explicit Choosing(std::uint32_t n) : size(n), guards(n), slots(std::make_unique<Value[]>(n)) {}
   const std::uint32_t size;
@@ -79,7 +79,7 @@ weft_status status_of(Call& c, Status s) noexcept;
 // Records that an operation has met this end of a channel (rule 3.5). Returns `end`.
 weft_status met(Call& c, weft_status end) noexcept;
 bool idle(Call& c, const char* verb);
-// Returns false, and reports bad use, on the pool, where no operation may wait on the stack.
+// Returns false, and reports bad use, on the pool, where no operation can wait on the stack.
 bool may_wait(Call& c, const char* verb);
 // Return the end or the barrier for an operation; null for bad use.
 EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb);
@@ -130,8 +130,8 @@ weft_status finish_select(Call& c);
 
 // --- component_pool.cpp
 //
-// Called when an operation has completed at once. Returns true if the process is on the pool and
-// lets others run first (rule 7.7); it is then in the run queue.
+// Called when an operation has completed without waiting. Returns true if the process is on the
+// pool and lets others run first (rule 7.7); the process is then in the run queue.
 bool gives_way(Call& c) noexcept;
 weft_status start_read(weft_process* p, std::uint32_t end, weft_value* to, weft_place at);
 weft_status start_write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at);

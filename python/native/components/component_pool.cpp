@@ -131,7 +131,7 @@ void pool_body(void* arg) {
     own_thread(PyThreadState_Get(), nullptr);
     t->last->finished(0, nullptr);
     // The thread leaves the run before any user code runs on this thread: as soon as another thread
-    // has the GIL, the run may end.
+    // has the GIL, the run can end.
     t->run.gone();
     delete t;
     run_deferred();
@@ -315,7 +315,7 @@ weft_status wait(Call& c, const runtime::OpKind& kind) noexcept {
   return WEFT_PENDING;
 }
 weft_status finish_sync(Call& c) { return status_of(c, c.process->status); }
-// Called when the current operation has completed at once, with status s.
+// Called when the current operation has completed without waiting, with status s.
 weft_status over(Call& c, Status s) {
   c.process->status = s;
   return gives_way(c) ? WEFT_PENDING : finish(reinterpret_cast<weft_process*>(&c));

@@ -187,15 +187,15 @@ ChannelObject* wired_among(Call& c, const weft_guard* guards, std::uint32_t n) n
   return found;
 }
 
-// Begins a choice. Returns null if no choice was begun; `status` then says why. If `*far` is set,
-// it is a channel with ends in other OS processes, and nothing was begun.
+// Begins a choice. Returns null if no choice was begun; `status` then says why. If `*far` is not
+// null, it points to a channel with ends in other OS processes, and nothing was begun.
 Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
                       std::uint32_t* chosen, weft_place at, int& i, ChannelObject** far,
                       weft_status& status) {
   *chosen = n;
   status = WEFT_BAD_USE;
-  // A select of timers alone is refused too, since a choice whose value is being made may be stored
-  // in the same place.
+  // A select of timers alone is refused too, since a choice whose value is being made might be
+  // stored in the same place.
   if (!idle(c, "select or sleep")) return nullptr;
   if (n == 0) {
     bad(c, "select without guards would wait for ever");

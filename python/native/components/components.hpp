@@ -11,7 +11,7 @@ struct ThreadProcess;
 void start_pooled(runtime::Group& g, ProcessObject* p);
 // Called before ends of a native channel are made in other OS processes. When it returns, no
 // component is in an operation at the channel without the GIL, and none can begin one. The function
-// may release the GIL, but not after its last check of the components.
+// can release the GIL, but not after its last check of the components.
 void go_abroad(const ChannelObject* c);
 
 // Runs a process on the pool; the address of this function also marks the wakers of processes on
@@ -32,7 +32,7 @@ bool in_component(const ThreadProcess& t) noexcept;
 // to the waiting queue to its last. While there is such a task, operations of components are done
 // with the GIL (component_calls.cpp); the first task waits until the operations that were begun
 // without the GIL are over.
-void task_waiter_comes();  // may release the GIL
+void task_waiter_comes();  // can release the GIL
 void task_waiter_goes() noexcept;
 // Called in the child of a fork, where the parent's calls do not exist. Otherwise the child would
 // wait forever for a call that was in an operation at the fork.

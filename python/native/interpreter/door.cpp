@@ -34,7 +34,8 @@ struct DoorPlace {
 
 // Waits until no thread is entering. Next the interpreter frees the states of all threads but this
 // one. A thread that entered at that moment would find its own state freed. This thread's state is
-// released meanwhile, because an entering thread may wait for this one to stop, or for the gate.
+// released meanwhile, because an entering thread might wait for this thread to stop, or for the
+// gate.
 void wait_for_who_comes() noexcept {
   PyThreadState* const mine = PyEval_SaveThread();
   while (coming > 0) sched_yield();
@@ -103,7 +104,7 @@ PyObject* called(PyObject* f, PyObject* a, PyObject* b) noexcept {
 PyGILState_STATE enter_interpreter() {
   try {
     std::optional<DoorPlace> place(std::in_place);
-    if (closed) {  // the door may have been closed while this thread waited for a place
+    if (closed) {  // the door might have been closed while this thread waited for a place
       place.reset();
       for (;;) pause();
     }

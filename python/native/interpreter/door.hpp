@@ -28,7 +28,7 @@ namespace weft::py {
 PyObject* called(PyObject* f, PyObject* a = nullptr, PyObject* b = nullptr) noexcept;
 
 // Performs the first step of a thread that the interpreter does not know yet. PyGILState_Release()
-// undoes it.
+// undoes that step.
 PyGILState_STATE enter_interpreter();
 
 // Called when the interpreter ends. From then on a thread without the lock never gets it again.

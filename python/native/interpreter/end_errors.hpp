@@ -12,7 +12,7 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
                     bool met = true);
 // Raises PeerDied (rule 8.7).
 PyObject* raise_barrier_died(const char* verb, int guard = -1);
-// Returns whether an operation made this Retired or Poisoned (rule 3.5).
+// Returns whether an operation made this exception, a Retired or Poisoned (rule 3.5).
 bool is_met(PyObject* end);
 void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept;
 

@@ -70,7 +70,7 @@ PyObject* to_str(const std::string& s) {
 std::string channel_name(ChannelObject* c) { return runtime::name_of(c->core); }
 
 // Returns the format without reprs, for use when a `__repr__` has raised. The `__repr__` of a
-// deeply nested list does so.
+// deeply nested list raises, for example.
 static std::string without_reprs(std::string format) {
   // "%.0s" skips the object, so that nothing else of the object is shown.
   constexpr std::string_view kInstead = "an object whose repr() fails%.0s";

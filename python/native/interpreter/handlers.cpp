@@ -226,7 +226,7 @@ class Search {
     return it->second;
   }
 
-  // The objects that one function may use.
+  // The objects that one function can use.
   class Context {
    public:
     explicit Context(Search& s) noexcept : s_(s) {}
@@ -411,7 +411,7 @@ bool may_act(const std::vector<PyObject*>& handlers) noexcept {
 }
 
 #else
-// Other threads may change the objects meanwhile, and no lock may be taken here. So every handler
+// Other threads can change the objects meanwhile, and no lock must be taken here. So every handler
 // counts as one that may act.
 bool may_act(const std::vector<PyObject*>& handlers) noexcept { return !handlers.empty(); }
 #endif

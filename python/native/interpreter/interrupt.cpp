@@ -198,12 +198,12 @@ void say(std::string s, const std::vector<std::string>& lines) {
   PySys_FormatStderr("%s", s.c_str());
 }
 
-// Called when Ctrl-C has come again: a process that was cancelled but has not come to an operation
-// may never come to one.
+// Called when Ctrl-C was pressed again: a process that was cancelled but has not reached an
+// operation since might never reach one.
 void insist() {
   const Owned r(end_elsewhere ? PyObject_CallNoArgs(end_elsewhere) : nullptr);
   if (!r && end_elsewhere) PyErr_WriteUnraisable(end_elsewhere);
-  // The exception is raised in the process that runs.
+  // If a process runs, the exception is raised in that process.
   if (current_coroutine() || current_greenlet()) return;
   if (const auto lines = lines_of(running_in(*root_run)); !lines.empty())
     say("\nweft: interrupted again; a thread ends at an operation, and so these are waited for "

@@ -36,7 +36,8 @@ bool watch_signals();
 void unwatch_signals() noexcept;
 
 // While such an object lives on the main thread, no handler of a watched signal runs there: signals
-// that come are passed on to Python at its end. On other threads it does nothing.
+// that arrive are passed on to Python when the object is destroyed. On other threads the object
+// does nothing.
 class HoldSignals {
  public:
   HoldSignals() noexcept;
@@ -49,7 +50,7 @@ class HoldSignals {
 };
 
 // Called when the main thread is about to check for signals and then to sleep in `p`; null means
-// that the thread is awake. On other threads this does nothing.
+// that the thread is awake. On other threads this function does nothing.
 void main_sleeps_by(runtime::Parking* p) noexcept;
 
 // Does what PyErr_CheckSignals() does, on a thread that is in an operation.

@@ -14,7 +14,7 @@
 
 namespace weft::py {
 
-// In 3.14 and later the interpreter may put any dying object of such a type in a list that is
+// In 3.14 and later the interpreter can put any dying object of such a type in a list that is
 // linked through the headers.
 #if PY_VERSION_HEX < 0x030E0000 && !defined(Py_GIL_DISABLED)
 inline constexpr bool headerless = true;

@@ -55,7 +55,7 @@ void close(OutsideObject* t, void (*exit)(weft::Outside*) noexcept) noexcept {
   exit(std::exchange(t->token, nullptr));
 }
 void outside_dealloc(PyObject* o) {
-  // The exit is deferred, because the collector may run under locks of the extension's.
+  // The exit is deferred, because the collector might run under locks of the extension.
   close(self_of(o), &defer_exit);
   Py_TYPE(o)->tp_free(o);
 }

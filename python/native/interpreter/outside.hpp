@@ -12,8 +12,9 @@ const OpenTokens& open_tokens() noexcept;  // needs the GIL
 void forget_outside() noexcept;            // called in the child of a fork
 // The next three functions handle tokens that are dropped. When a token is freed, the runs check
 // again.
-void exit_now(weft::Outside* owned) noexcept;    // called at a safe point
-void defer_exit(weft::Outside* owned) noexcept;  // frees it at the next safe point (pending.cpp)
-void forget_exits() noexcept;                    // called in the child of a fork
+void exit_now(weft::Outside* owned) noexcept;  // called at a safe point
+// frees the token at the next safe point (pending.cpp)
+void defer_exit(weft::Outside* owned) noexcept;
+void forget_exits() noexcept;  // called in the child of a fork
 
 }  // namespace weft::py

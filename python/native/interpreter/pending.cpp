@@ -38,7 +38,7 @@ thread_local bool running_deferred = false;
 bool something_pending = false;
 
 void defer_decref(PyObject* o) noexcept {
-  if (is_cell(o)) return drop_cell(o);  // a thread that drops a cell may not have the GIL
+  if (is_cell(o)) return drop_cell(o);  // a thread that drops a cell might not have the GIL
   dropped.push_back(o);
   something_pending = true;
 }
@@ -63,7 +63,7 @@ bool deferred_runs_here() noexcept { return running_deferred; }
 
 void run_deferred_now() noexcept {
   release_lent();
-  // A finaliser that runs below may begin an operation, which calls this function again. The loop
+  // A finaliser that runs below can begin an operation, which calls this function again. The loop
   // below handles the work that this operation defers.
   if (running_deferred) return;
   running_deferred = true;

@@ -6,7 +6,7 @@ namespace weft::py {
 
 extern bool something_pending;
 void run_deferred_now() noexcept;
-// returns whether there are queued ends that this thread may retire
+// returns whether there are queued ends that this thread is allowed to retire
 bool ends_pending() noexcept;
 // returns whether a finaliser runs on this thread (pending.cpp)
 bool deferred_runs_here() noexcept;

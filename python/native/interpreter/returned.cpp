@@ -28,13 +28,13 @@ destructor dealloc_for_good;
 
 void stop_dealloc(PyObject* o) {
   auto* e = reinterpret_cast<PyStopIterationObject*>(o);
-  // The collector has cleared an object without args.
+  // An object without args was cleared by the collector.
   if (spare || !e->args) return dealloc_for_good(o);
   PyObject_GC_UnTrack(o);
   Owned args = new_ref(e->args);
   Py_TYPE(o)->tp_clear(o);
   e->suppress_context = 0;
-  // Code that ran during the clearing may have filled `spare`.
+  // Code that ran during the clearing might have filled `spare`.
   if (PyTuple_GET_SIZE(args.get()) == 0 && !spare) {
     e->args = args.release();
     spare = o;

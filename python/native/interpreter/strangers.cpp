@@ -59,7 +59,7 @@ std::set<unsigned long>& natives = *new std::set<unsigned long>;  // identities 
 std::atomic<bool> asked{false};
 
 // Calls F on another thread, because the caller (a thread that ends, or a run that finds a foreign
-// thread) may hold locks or be about to sleep, and must not call Python code.
+// thread) might hold locks or be about to sleep, and must not call Python code.
 template <auto F>
 bool on_a_thread() noexcept {
   const auto body = [](void*) {
@@ -144,7 +144,7 @@ PyObject* f_look_again(PyObject*, PyObject*) {
 PyObject* f_helper_thread(PyObject*, PyObject* on) {
   if (PyObject_IsTrue(on) == 1) {
     helpers.insert(PyThreadState_Get());
-    look_again();  // runs have counted this as a foreign thread until now
+    look_again();  // runs have counted this thread as foreign until now
   } else {
     helpers.erase(PyThreadState_Get());
   }
@@ -171,7 +171,7 @@ std::set<unsigned long> native_strangers() {
 }
 
 #ifdef Py_GIL_DISABLED
-// Without a GIL threads may end at any time, and their states with them, so the list of states
+// Without a GIL threads can end at any time, and their states with them, so the list of states
 // cannot be walked. Instead, `_thread` reports how many live threads it has started. That number
 // leaves out threads that C code registered by PyGILState_Ensure, as Weft's threads do.
 PyObject* count_threads = nullptr;
@@ -192,7 +192,7 @@ bool foreign_threads(runtime::Run& run) {
     if (whose && whose != &run) return true;
     known.insert(t);
   }
-  known.erase(run_of(run).state);  // the thread of a guest may have ended meanwhile
+  known.erase(run_of(run).state);  // the thread of a guest might have ended meanwhile
   std::size_t ours = run_of(run).counted;
   for (PyThreadState* t : known) ours += is_counted(t);
   return all > ours;
@@ -348,7 +348,7 @@ bool is_helper(PyThreadState* t) noexcept { return helpers.count(t) != 0; }
 void forget_strangers() noexcept {
   own_threads.clear();
   helpers.clear();
-  new (&lock) std::mutex;  // another thread may have held the lock at the fork
+  new (&lock) std::mutex;  // another thread might have held the lock at the fork
   natives.clear();
 #ifdef Py_GIL_DISABLED
   wanted = watching = false;

@@ -16,7 +16,7 @@ void note_stranger() noexcept;
 bool is_helper(PyThreadState* t) noexcept;
 // Returns whether there are live threads besides those of this run: Python threads, or C threads
 // that have used Weft or were found in Python. If watch_foreign() is called next, runs check again
-// when one of them ends.
+// when one of these threads ends.
 bool foreign_threads(runtime::Run& run);
 // Called when the run stands still because of these threads.
 void watch_foreign(runtime::Run& run) noexcept;

@@ -108,7 +108,7 @@ void deliver(LinkObject* l) noexcept {
       continue;
     }
     if (!p->future) continue;
-    const Owned f(std::exchange(p->future, nullptr));  // the calls below may free the task waiter
+    const Owned f(std::exchange(p->future, nullptr));  // the calls below can free the task waiter
     if (loop) set_future(f.get());
   }
   list_called(l);
@@ -208,7 +208,7 @@ void bell_dealloc(PyObject* o) {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   abandon_orphans(l);
-  // These objects are dropped after the walk, because dropping them may remove entries from the
+  // These objects are dropped after the walk, because dropping them can remove entries from the
   // lists.
   std::vector<PyObject*> kept;
   let_go_of_tasks(l, kept);

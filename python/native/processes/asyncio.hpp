@@ -33,8 +33,8 @@ struct LinkObject {
   int bell;             // an eventfd; -1: closed
   bool dirty;
   bool virtual_time;  // whether the loop's own time is virtual: see loop_time()
-  // How many operations of the task `counted` have completed at once since an operation of that
-  // task last waited (rule 7.7).
+  // How many operations of the task `counted` have completed without waiting since an operation of
+  // that task last waited (rule 7.7).
   std::uint32_t at_once;
   const void* counted;  // for comparison only
   prim::atomic<bool> rung;
@@ -45,7 +45,7 @@ extern PyTypeObject LinkType;
 // Returns the link of the loop that runs on this thread (borrowed). Null without an exception: no
 // loop runs. Null with an exception: the loop cannot be used.
 LinkObject* link_here() noexcept;
-// Returns the loop, a new reference; null without an exception if the loop is gone.
+// Returns the loop, a new reference; null without an exception if the loop no longer exists.
 PyObject* loop_of(LinkObject* l) noexcept;
 // The time of the running loop's own clock in ns, if the loop says that its time is virtual (rule
 // 13.7).
@@ -69,8 +69,8 @@ class Section {
   LinkObject* outer_;
 };
 const void* current_task() noexcept;  // the current task of the running loop
-// Counts n operations of a task that have completed at once. Returns true if the task must now let
-// other tasks of the loop run.
+// Counts n operations of a task that have completed without waiting. Returns true if the task must
+// now let other tasks of the loop run.
 bool count_at_once(LinkObject& l, const void* task, std::size_t n) noexcept;
 // Returns true if the task is neither done nor collected, and its loop is not closed.
 bool task_lives(LinkObject* l, const void* task) noexcept;

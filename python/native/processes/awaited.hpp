@@ -91,8 +91,8 @@ void leave_task(D* o) noexcept {
   }
 }
 
-// Drops the outcome of an operation that is over but has not given it to its process or task, which
-// is still running.
+// Drops the outcome of an operation that is over but has not given the outcome to its process or
+// task, which is still running.
 template <class D>
 void leave_outcome(D* o) noexcept {
   outcome_of(o).drop();
@@ -147,7 +147,7 @@ inline bool pauses(ProcessObject* me, PyObject* operation, bool yields, PyObject
   return true;
 }
 // Like pauses(), but called after the operation has begun. If `how` says that the operation is
-// over, another process may run first, and the operation gives way.
+// over, another process can run first, and the operation gives way.
 template <class D>
 [[gnu::noinline]] PySendResult begun_checked(D* o, ProcessObject* me, PySendResult how,
                                              PyObject** r) {

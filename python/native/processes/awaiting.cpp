@@ -56,7 +56,7 @@ void wake_up_came(ProcessObject* p) noexcept {
     const Owned held(k.operation);
     kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
     k.late(k.operation, p->base);
-    i = 0;  // the calls above may have changed the list
+    i = 0;  // the calls above might have changed the list
   }
 }
 

@@ -26,7 +26,7 @@ inline bool resumed(ProcessObject* p, PyObject* operation) noexcept {
   return this_process() == &p->base && !p->base.op && p->waits == operation;
 }
 // Returns whether the operation's process runs here, and drives the coroutine that awaits the
-// operation. Only then may the operation be thrown into and closed.
+// operation. Only then is it allowed to throw into the operation, or to close it.
 inline bool driven_by(ProcessObject* p) noexcept { return this_process() == &p->base; }
 
 // Called when the operation's process ends, or goes on to another operation.
@@ -40,7 +40,7 @@ inline bool woken_first(ProcessObject* p) noexcept {
     drop_awaited(p->waits);
   if (!(p->owed | p->yielded)) [[likely]]
     return false;
-  p->owed = 1;  // a yield that is left also owes a wake-up, since the process is in the run queue
+  p->owed = 1;  // a process that leaves a yield is owed a wake-up too, since it is in the run queue
   p->yielded = 0;
   return true;
 }

@@ -76,7 +76,7 @@ const void* task_here() noexcept {
   return t ? t : link_here();
 }
 
-// Checks that the block may be left here. `here` identifies the caller in the way in which owners
+// Checks that the block can be left here. `here` identifies the caller in the way in which owners
 // are identified. Returns -1 for bad use.
 int check_leaving(GroupObject* g, const void* here) {
   if (g->state == GroupState::left)
@@ -114,7 +114,7 @@ bool passes_by(const GroupObject* g, PyObject* e) noexcept {
   return g->generation != generation && e != Py_None;
 }
 
-// Checks that the group may be entered. `run` is the run within which it is entered, or null.
+// Checks that the group can be entered. `run` is the run within which it is entered, or null.
 int check_made(GroupObject* g, const runtime::Run* run) {
   if (g->state != GroupState::made)
     bad_use("a Group can be entered only once: make another");
@@ -185,7 +185,7 @@ PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
                            : in_task() ? task_here()
                                        : nullptr;
   GuestObject* const guest = grp(o)->guest;
-  // The loop is closed, or has dropped the task. So the block is abandoned here on behalf of the
+  // If the loop is closed, or has dropped the task, the block is abandoned here on behalf of the
   // task (rule 13.5).
   const bool forgotten = guest && grp(o)->state == GroupState::open && !me &&
                          !task_lives(link_of(guest), grp(o)->owner);
@@ -293,7 +293,7 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e) {
 }
 
 // Returns the caller, in the form that identifies the owners of blocks that are left by a call;
-// null if the caller may not leave a block.
+// null if the caller is not allowed to leave a block.
 const void* caller_here() noexcept {
   ProcessBase* const p = this_process();
   if (greenlet_of(p)) return p;
@@ -435,7 +435,7 @@ void group_finalize(PyObject* o) {
   if (g->guest) {
     end_block(g);
     g->group = nullptr;
-    g->state = GroupState::ended;  // the block's network is abandoned with it
+    g->state = GroupState::ended;  // the block's network is abandoned with the block
   } else if (!g->outermost) {
     abandon_block(g);
   } else if (can_close(g)) {

@@ -21,7 +21,8 @@ void yield_in_block(runtime::ThreadProcess& t) noexcept;
 // --- in a check ---
 // The queue of the block's scheduler; null: the thread is in no block.
 core::RunQueue* queue_of_block(runtime::ThreadProcess& t) noexcept;
-// Called when the thread is in that queue. Runs the scheduler until the thread's turn comes.
+// Called when the thread is in the queue that queue_of_block() returns. Runs the scheduler until
+// the thread's turn comes.
 void go_on_in_block(runtime::ThreadProcess& t) noexcept;
 void block_thread_run(core::Waker* w);
 

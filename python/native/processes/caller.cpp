@@ -105,7 +105,7 @@ bool tell_alone(runtime::ThreadProcess& t) noexcept {
 }
 
 // Called when the thread has waited outside any run for as long as patience() allows. Reports the
-// wait, unless a run goes on that may wake the thread (rule 10.6). If nothing that might wake the
+// wait, unless a run goes on that might wake the thread (rule 10.6). If nothing that might wake the
 // thread is left, the wait is bad use (rule 11.2). Returns true if this function must be called
 // again.
 bool stands_alone(runtime::ThreadProcess& t) noexcept {
@@ -183,8 +183,8 @@ Caller::Caller(const char* verb) noexcept {
   process_ = thread_ = &t;
   // Greenlets that were started at a shallower depth use this part of the stack while they run
   // (greenlet.cpp, invariant 3). The slot is on the heap from the beginning, because a party that
-  // does not need the interpreter's lock may meet this thread as soon as it is enrolled. One slot
-  // for each thread is enough, since a thread is in only one operation at a time.
+  // does not need the interpreter's lock can meet this thread as soon as the operation is enrolled.
+  // One slot for each thread is enough, since a thread is in only one operation at a time.
   static thread_local Value away;
   if (scheduler_of_block(t)) slot_ = &away;
 }

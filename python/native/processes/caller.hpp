@@ -53,7 +53,7 @@ class Caller {
   // is one, otherwise Cancelled.
   PyObject* withdrawn(PyObject* value);
   // Returns the result of the operation, unless an exception was thrown into the greenlet. If too
-  // many operations have completed at once, other processes run first (rule 7.7).
+  // many operations have completed without waiting, other processes run first (rule 7.7).
   PyObject* give(PyObject* owned) noexcept;
 
  private:

@@ -51,7 +51,7 @@ bool is_container(PyObject* o) noexcept {
 }
 
 // Finds, in order, the ends in an argument and in the lists, tuples, sets and dictionaries inside
-// the argument (rule 2.3). The search keeps a list instead of recursing, so the argument may be
+// the argument (rule 2.3). The search keeps a list instead of recursing, so the argument can be
 // nested as deeply as memory allows. No code of the user's runs: a subclass is searched as its
 // built-in base.
 class Search {
@@ -77,7 +77,7 @@ class Search {
 
  private:
   // Adds the object to the list if it is an end or a container. (A reference is taken: the
-  // container that holds the object may change as soon as the container's lock is released.)
+  // container that holds the object can change as soon as the container's lock is released.)
   bool meet(PyObject* o) {
     if (!is_end(o) && !is_container(o)) return false;
     ahead_.push_back(Py_NewRef(o));
@@ -107,8 +107,8 @@ class Search {
       }
     }
     std::reverse(ahead_.begin() + static_cast<std::ptrdiff_t>(before), ahead_.end());
-    // The largest size of a container that is not remembered. If it has no ends or containers
-    // inside, it is quickly searched again each time it occurs.
+    // The largest size of a container that is not remembered. If such a container has no ends or
+    // containers inside, it is quickly searched again each time it occurs.
     constexpr Py_ssize_t kSmall = 16;
     if (ahead_.size() > before || size > kSmall) seen_.insert(o);
     return 0;
@@ -167,7 +167,7 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   FunctionObject* f = func(self);
   const Py_ssize_t n = PyVectorcall_NARGS(nf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   // The list is kept for its storage. It is moved out during the call, because Python code that
-  // runs during the call may also call a process function.
+  // runs during the call can also call a process function.
   static Ends spare_ends;
   Ends ends = std::move(spare_ends);
   ends.clear();

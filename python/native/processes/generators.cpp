@@ -55,7 +55,7 @@ bool close_in_process(PyRun& run, PyObject* generator) {
   const Owned p(ends ? call("closing", generator, ends.get()) : nullptr);
   PyObject* const one = p.get();
   const Owned list(p ? process_list(&one, 1) : nullptr);
-  // The calls above ran user code, so the run may have ended meanwhile.
+  // The calls above ran user code, so the run might have ended meanwhile.
   const bool started = list && run.spawned && claim_processes(list.get()) == 0;
   if (started) start_process(*run.spawned, proc(PyList_GET_ITEM(list.get(), 0)));
   return started;

@@ -45,7 +45,7 @@ struct GreenletState {
 
 namespace {
 
-thread_local PyGreenlet* hub = nullptr;  // set while a greenlet runs
+thread_local PyGreenlet* hub = nullptr;  // not null while a greenlet runs
 // The process that has ended and is returning to the hub, which drops it.
 thread_local ProcessObject* ended = nullptr;
 

@@ -279,7 +279,8 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
   }
   const auto outermost = std::make_unique<Outermost>(clock);
   PyObject* r = nullptr;
-  // An enclosing timeout has cancelled the run, because it had expired.
+  // If the run is cancelled, an enclosing timeout has cancelled it, because that timeout had
+  // expired.
   if (outermost->run.self.cancel().load()) {
     never_run(list);
     raise_cancelled(outermost->run.self, nullptr);
@@ -427,7 +428,7 @@ void give_up(GroupOpObject* o) noexcept {
   }  // if the block is open, its owner still has to leave it: leave_blocks() handles that
 }
 
-// Returns false, with an exception set, if `me` may not step the operation.
+// Returns false, with an exception set, if `me` is not allowed to step the operation.
 bool may_step(GroupOpObject* o, ProcessObject* me) {
   const char* const what = o->parallel ? "Parallel" : "a group";
   if (o->done)
@@ -574,7 +575,7 @@ PyObject* f_run(PyObject*, PyObject* args) {
 
 PyObject* f_spawn(PyObject*, PyObject* const* args, Py_ssize_t n) {
   run_deferred();
-  // Iterating over the arguments runs user code, in which a block may begin or end.
+  // Iterating over the arguments runs user code, in which a block can begin or end.
   const Owned list(process_list(args, n));
   if (!list) return nullptr;
   runtime::Run* run = current_run();
@@ -606,7 +607,7 @@ PyObject* f_where(PyObject*, PyObject*) {
 PyObject* f_flatten(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return process_list(args, n);
 }
-// Returns the processes of a Sequence, which starts them later. None of them may already be
+// Returns the processes of a Sequence, which starts them later. None of them must already be
 // started, or be listed twice.
 PyObject* f_in_turn(PyObject*, PyObject* const* args, Py_ssize_t n) {
   Owned list(process_list(args, n));

@@ -1,5 +1,5 @@
-// Shared by the two files of composition. group.cpp starts processes and waits for them at once;
-// block.cpp implements the block of a Group.
+// Shared by the two files of composition. group.cpp starts processes and waits for them
+// immediately; block.cpp implements the block of a Group.
 #pragma once
 #include <exception>
 #include <vector>
@@ -27,7 +27,7 @@ enum class GroupState : std::uint8_t { made, open, left, ended };
 
 struct GroupObject {
   PyObject_HEAD PyObject* list;  // the processes
-  runtime::Group* group;         // set while the group is open
+  runtime::Group* group;         // not null while the group is open
   PyObject* block;               // the exception that left the block
   Outermost* outermost;          // in ordinary code: the block as an outermost run
   runtime::Scheduler* scheduler;
@@ -39,8 +39,9 @@ struct GroupObject {
   GroupObject* around;  // the enclosing block of the same owner
   PyObject* file;       // the file in which the block was entered
   int line;
-  std::uint32_t generation;  // the fork in which the group was made, as for channels
-  std::uint32_t starting;    // how many processes of the group are being started at the moment
+  // the generation of the OS process that made the group, as for channels
+  std::uint32_t generation;
+  std::uint32_t starting;  // how many processes of the group are being started at the moment
   GroupState state;
   bool virtual_time;  // whether virtual time was requested
   bool borrowed;      // whether the scheduler belongs to an enclosing block
@@ -63,7 +64,7 @@ void abandon_group(GroupObject* g, runtime::Group& successor) noexcept;
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group,
                runtime::Group* spawned);
 // Called in a check when ordinary code in a block goes on after a network within the block. Other
-// processes may go on first.
+// processes can go on first.
 void goes_on_after(runtime::ThreadProcess& self, std::initializer_list<runtime::Group*> groups);
 // Returns true if a network on the thread `self` has a result; otherwise raises the network's
 // outcome, and returns false. `outermost` is null for a network within another.

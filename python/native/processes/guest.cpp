@@ -116,7 +116,7 @@ namespace {
 
 // --- turns ---------------------------------------------------------------------------------------
 
-void guest_ring(runtime::Parking& p) noexcept {  // may be called from any thread
+void guest_ring(runtime::Parking& p) noexcept {  // can be called from any thread
   auto* g = static_cast<GuestObject*>(p.host);
   // A thread without the GIL must not wait for the GIL here, because the code that releases the
   // guest waits for the threads that ring the guest.
@@ -158,7 +158,7 @@ void disarm(GuestObject* g) noexcept {
       with_signals_held([&] { return PyObject_CallMethodNoArgs(h.get(), names.cancel); }));
 }
 
-// Sets the timer. `least` is in ns: a loop with a coarse clock may call early, and the timer must
+// Sets the timer. `least` is in ns: a loop with a coarse clock can call early, and the timer must
 // not be shorter than that clock can resolve.
 void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0) noexcept {
   if (at == g->armed) return;
@@ -244,12 +244,12 @@ void go_on(GuestObject* g, PyObject* loop) noexcept {
   arm(g, loop, at);
   if (at != prim::forever) return;
   PyObject* const only = alone(g, loop);
-  // The callbacks that are about to run may wake a process, so another check is scheduled after
+  // The callbacks that are about to run might wake a process, so another check is scheduled after
   // them.
   if (only == Py_None && g->looks < 3 && ++g->looks) schedule(g, loop);
   if (only != Py_True) return;
   // If a virtual clock jumps, or a deadlock is declared, the guest is rung. Otherwise a standstill
-  // may begin.
+  // can begin.
   if (const std::uint32_t n = g->run->run.conclude()) look_later(g, loop, n);
 }
 
@@ -346,7 +346,7 @@ void begin_run(GuestObject* g, runtime::Clock clock) {
   g->run->self.function = "main";
   watch_outside(g->run->run);
   g->run->run.activated();
-  // The guest counts as something outside, since the loop's own timers and sockets may act; go_on()
+  // The guest counts as something outside, since the loop's own timers and sockets can act; go_on()
   // examines these.
   g->run->run.enter_outside();
   g->scheduler = new runtime::Scheduler(g->run->run);
@@ -476,8 +476,8 @@ PyObject* guest_wait(PyObject* o, PyObject* future) {
   GuestObject* g = gst(o);
   Py_XSETREF(g->waiter, Py_NewRef(future));
   const Owned loop(g->run ? loop_of(g->link) : nullptr);
-  // The guest may already be resting. It does not count as alone on its loop until a task waits for
-  // it (alone()), so that is determined again here.
+  // The guest might already be resting. It does not count as alone on its loop until a task waits
+  // for it (alone()), so that is determined again here.
   if (loop && !g->scheduled) {
     const Section s(g->link);
     if (std::exchange(g->resting, false)) g->scheduler->begin_turn();

@@ -42,7 +42,7 @@ struct GuestObject {
   bool due;        // whether the guest is in the list of guests that are to be scheduled
   bool scheduled;  // whether turn() is among the loop's callbacks
   bool resting;
-  bool open;  // whether the guest is a block that may start more processes
+  bool open;  // whether the guest is a block that can start more processes
   bool told;  // whether Weft has cancelled the guest's task
   bool ended;
   bool in_turn;

@@ -21,7 +21,7 @@ namespace weft::py {
 namespace {
 
 // Withdraws a process from a future that is not done. (The process drops the future when it runs,
-// because no Python code may run here.)
+// because no Python code must run here.)
 bool withdraw_await(ProcessBase& p) noexcept {
   if (p.status != Status::pending) return false;
   p.status = Status::cancelled;

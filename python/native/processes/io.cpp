@@ -67,7 +67,7 @@ bool begin(CallObject* c, ProcessBase& p) {
   c->process = &p;
   c->run->enter_outside();
   p.place = c;
-  p.op = &io_op;  // set before the pool has the call, which may be done before submit returns
+  p.op = &io_op;  // set before the pool has the call, which might be done before submit returns
   if (Owned(PyObject_CallOneArg(submit, reinterpret_cast<PyObject*>(c)))) return true;
   if (!leave(c)) {
     // The call has already been done or cancelled, so the pool has accepted it. Only the exception
@@ -232,7 +232,7 @@ PyObject* call_run(PyObject* self, PyObject*) {
   }
   Owned function(std::exchange(c->function, nullptr));
   {
-    const ForeignThread beyond;  // a call that is no longer waited for may hold ends
+    const ForeignThread beyond;  // a call that is no longer waited for might hold ends
     PyObject* r = nullptr;
     if (PyContext_Enter(c->context) == 0) {
       {

@@ -32,7 +32,7 @@ struct LimitObject {
 LimitObject* lim(PyObject* o) noexcept { return reinterpret_cast<LimitObject*>(o); }
 PyObject* name_by;  // the string "_by", made once so that looking it up needs no memory
 
-// Closes the limits of a plain thread, which may end while a suspended generator still has a limit
+// Closes the limits of a plain thread, which can end while a suspended generator still has a limit
 // open.
 struct PlainThread {
   ~PlainThread() {
@@ -107,7 +107,7 @@ PyObject* limit_enter(PyObject* o, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// Checks that the caller may leave or move the limit. Returns -1 for bad use.
+// Checks that the caller is allowed to leave or move the limit. Returns -1 for bad use.
 int check_mine(LimitObject* l, const char* what) {
   if (l->state != LimitState::open)
     bad_use("%s of a timeout whose block %s", what,

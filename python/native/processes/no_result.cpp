@@ -143,7 +143,7 @@ PyObject* why_reason(PyObject* o, void*) {
 
 // Returns the part of an exception's text after the process's path at its beginning; null if the
 // text does not begin with that path. (Only the last part of the path is compared, because an index
-// may have been added to the path since.)
+// might have been added to the path since.)
 const char* after_path(const WhyObject* w, const char* text) noexcept {
   const char* const end = std::strstr(text, ": ");
   if (!end || !w->function) return nullptr;
@@ -265,7 +265,7 @@ PyObject* result_of(ProcessObject* p) {
   if (!why(w.get())->reason && p->failed) why(w.get())->reason = failure_text(p->outcome);
   Owned r(no_result(w.get()));
   if (!r) return nullptr;
-  // User code has made the text, and may have asked for the result meanwhile. Then the NoResult
+  // User code has made the text, and might have asked for the result meanwhile. Then the NoResult
   // exists already.
   if (!Py_IS_TYPE(its(), &WhyType)) return Py_NewRef(its());
   if (watch)

@@ -189,13 +189,13 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   std::exception_ptr ptr;
   if (left && !(failure && watched_by_others(p)))
     ptr = std::make_exception_ptr(Failure(left.release()));
-  left.reset();  // before the group is notified, because the run may be over afterwards
+  left.reset();  // before the group is notified, because the run might be over afterwards
   const auto how = static_cast<weft::Ending>(p->how);
   if (checking) [[unlikely]]
     checking->ended(p, g);
   if (p->watch()) tell_watchers(p);
   g->finished(id, std::move(ptr), how);
-  // This process may have been the last on its thread: then the scheduler's loop ends.
+  // This process might have been the last on its thread: then the scheduler's loop ends.
   if (waits_for_thread) runtime::Scheduler::current()->stop();
 }
 
@@ -233,9 +233,9 @@ void never_run(PyObject* list) noexcept {
 }
 
 // _continue_with_parent(): makes the system send SIGCONT to this program when the thread that
-// started it ends, usually with its whole program, since this program may be stopped at that time.
-// A signal that ends this program would be wrong, because that thread may end alone. Only Linux has
-// such a request.
+// started it ends, usually with its whole program, since this program might be stopped at that
+// time. A signal that ends this program would be wrong, because that thread can end alone. Only
+// Linux has such a request.
 PyObject* f_continue_with_parent(PyObject*, PyObject*) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGCONT);
@@ -520,7 +520,7 @@ void thread_body(void* arg) {
     }
     own_thread(t->state, nullptr);
     // The thread leaves the run before any user code runs on this thread: as soon as another thread
-    // has the GIL, the run may end.
+    // has the GIL, the run can end.
     t->run->gone();
     delete t;
     p.reset();
@@ -598,7 +598,7 @@ void apart_body(void* arg) {
     own_thread(PyThreadState_Get(), nullptr);
     std::exchange(waits_for_thread, nullptr)->finished(0, nullptr);
     // The thread leaves the run before any user code runs on this thread: as soon as another thread
-    // has the GIL, the run may end.
+    // has the GIL, the run can end.
     mine->run.gone();
     delete mine;
     p->own = nullptr;

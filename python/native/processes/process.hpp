@@ -47,7 +47,7 @@ struct ProcessObject {
   PyObject* outcome;
   union {
     runtime::ThreadProcess* thread;  // for a thread process that runs
-    // For a coroutine: the operation that it awaits (awaiting.hpp); borrowed, may be null.
+    // For a coroutine: the operation that it awaits (awaiting.hpp); borrowed, can be null.
     PyObject* waits;
     NativeCall* native;  // for a process on the pool: its call
   };
@@ -66,7 +66,7 @@ struct ProcessObject {
   std::uint8_t given_up;
   std::uint8_t done;
   std::uint8_t failed;
-  Ending how;  // set once the process is done
+  Ending how;  // valid once the process is done
   // Whether the process has put itself into the run queue: 1 means that the program asked for it, 2
   // that the process gives way (awaited.hpp).
   std::uint8_t yielded;

@@ -39,7 +39,7 @@ struct PyRun {
 #endif
   // The blocked processes at a deadlock.
   std::vector<runtime::Report::Blocked> blocked;
-  std::vector<LeftOpen> left_open;  // set at a deadlock
+  std::vector<LeftOpen> left_open;  // filled at a deadlock
   // Returns whether this is the run of a block in ordinary code.
   bool in_block() const noexcept { return self.group != nullptr; }
   std::vector<PoolThread*> pool;  // the run's threads of the pool; protected by the GIL

@@ -20,7 +20,7 @@ void raise_in_main(PyObject* owned_or_null) noexcept;
 PyObject* raised_meanwhile() noexcept;
 // Returns the call's result; null if it raised an exception, which is cleared. A signal whose
 // handler was set after Weft first met the loop is not held back. If such a handler raises, the
-// call is made again. So `call` must be something that may be done twice.
+// call is made again. So `call` must be something that can safely be done twice.
 template <class F>
 PyObject* with_signals_held(F call) noexcept {
   Owned raised(raised_by_signals());

@@ -141,8 +141,8 @@ class InTask {
   int look(Choice& c) const noexcept;
 
   void hold(const runtime::OpKind&) const noexcept {
-    o_->task_waiter->woken = false;  // a wake-up after this means that the partner no longer holds
-                                     // the node
+    o_->task_waiter->woken = false;  // a wake-up after this point means that the partner no longer
+                                     // holds the node
   }
   void release() const noexcept {}
 

@@ -339,7 +339,7 @@ PyObject* f_rows(PyObject*, PyObject* args) {
         f.line = {};
       }
     });
-    // A value has passed at the process's ends, so the process may have gone on and come back to
+    // A value has passed at the process's ends, so the process might have gone on and come back to
     // the same state.
     if (mark != s.mark) {
       s.since = at;
@@ -444,7 +444,7 @@ std::string doing(ProcessBase& p) {
     const std::string at = where_running(p);
     return at.empty() ? "running" : "running at " + at;
   }
-  const bool collects = PyGC_Disable();  // as in begin_report(): no finaliser may run meanwhile
+  const bool collects = PyGC_Disable();  // as in begin_report(): no finaliser must run meanwhile
   locate(p);
   if (collects) PyGC_Enable();
   const bool of_children = !op->visit && by_verb(op->verb) == children;

@@ -64,7 +64,7 @@ PyObject* ends_held() {
 //   ends_held().
 // The names of ends are those of WIRE.md 10.7.
 PyObject* network(int known = 0) {
-  // A program that is not a peer yet may also connect over a network (WIRE.md 17.16).
+  // A program that is not a peer yet can also connect over a network (WIRE.md 17.16).
   bool quiet = !ends_pending() && runtime::due_tokens.load() == runtime::link_tokens.load() + known;
   for (PyRun* run : every_run()) quiet = quiet && run->run.waits_for_links();
   Owned sessions(PyList_New(0)), lent(PyList_New(0)), far(PyList_New(0));
@@ -226,7 +226,7 @@ PyObject* f_strangers(PyObject*, PyObject*) {
 #endif
 }
 // _ends_under_way(): returns how many ends of other programs' channels this program has sent and is
-// still responsible for, or has taken over without confirmation of their home so far (WIRE.md 7.4).
+// still responsible for, or has taken over without confirmation by their home so far (WIRE.md 7.4).
 PyObject* f_under_way(PyObject*, PyObject*) {
   std::size_t n = 0;
   if (const std::shared_ptr<Space> space = this_space()) {
@@ -236,7 +236,7 @@ PyObject* f_under_way(PyObject*, PyObject*) {
   }
   return PyLong_FromSize_t(n);
 }
-// _lent(): returns the channels made here of which other programs have ends.
+// _lent(): returns the channels made in this program of which other programs have ends.
 PyObject* f_lent(PyObject*, PyObject*) {
   std::set<ChannelObject*> found;
   if (const std::shared_ptr<Space> space = this_space()) {

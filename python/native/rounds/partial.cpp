@@ -61,8 +61,8 @@ struct Place final : Holders {
   // The number of open ends whose holder is not known.
   unsigned long unknown_readers = 0, unknown_writers = 0;
 
-  // Returns true if an unknown process may come to the place, or if the other side has no end in a
-  // known process.
+  // Returns true if an unknown process might come to the place, or if the other side has no end in
+  // a known process.
   bool open(bool writing) const {
     return unknown_readers + unknown_writers > 0 || (writing ? readers : writers).empty();
   }
@@ -155,7 +155,7 @@ Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect
   return places;
 }
 
-// Finds the processes that may go on, by the same rules as the C++ runtime (runtime/going_on.hpp).
+// Finds the processes that can go on, by the same rules as the C++ runtime (runtime/going_on.hpp).
 // A family consists of the children of a process.
 runtime::GoingOn going_on(const std::vector<One>& all, const Places& places) {
   runtime::GoingOn g;
@@ -325,7 +325,7 @@ void put(runtime::GoingOn& g, std::string_view fact, std::uint32_t id, std::uint
   if (fact == "waits_for") g.waits_for(id, key);
   if (fact == "holds") g.holds(id, key);
 }
-// _going_on([(name of a function of GoingOn, process, key or 0)]): returns the processes that may
+// _going_on([(name of a function of GoingOn, process, key or 0)]): returns the processes that can
 // go on. The caller has numbered the processes and the keys
 // (weft/_distributed_deadlock/partial.py).
 PyObject* f_going_on(PyObject*, PyObject* facts) {
@@ -353,7 +353,8 @@ PyMethodDef partial_functions[] = {{"_facts", gated<f_facts>, METH_VARARGS, null
 }  // namespace
 
 OneMoment::OneMoment() noexcept {
-  task_waiter_comes();  // waits for components in operations, and lets none begin one
+  // waits for components in operations, and prevents them from beginning another
+  task_waiter_comes();
   collector_ = PyGC_Disable();
 }
 OneMoment::~OneMoment() {

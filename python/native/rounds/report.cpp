@@ -45,7 +45,7 @@ namespace {
 
 // --- sleeping ------------------------------------------------------------------------------------
 
-// Without a GIL a frame may be read only while no thread runs it. A thread's frame may be read
+// Without a GIL a frame can be read only while no thread runs it. A thread's frame can be read
 // while the thread sleeps here, which this flag shows.
 void say_asleep([[maybe_unused]] bool is) noexcept {
 #ifdef Py_GIL_DISABLED
@@ -65,7 +65,7 @@ void* give_up() {
 // A thread that runs a component sleeps and yields without the GIL (aside.hpp). The address that
 // step_aside() returns and step_back() receives says which of the two it does.
 char as_it_sleeps, as_it_yields;
-// Set while a sleeping thread is taken out of its sleep for a moment.
+// Not null while a sleeping thread is taken out of its sleep for a moment.
 thread_local PyThreadState* called_back = nullptr;
 
 void* step_aside() {
@@ -81,7 +81,7 @@ void step_back(void* state) {
   take_lock(called_back = std::exchange(aside_state, nullptr));
 }
 
-// Takes the GIL, which a run needs to draw its conclusion.
+// Acquires the GIL, which a run needs to draw its conclusion.
 void* take_to_conclude() {
   if (!aside()) return nullptr;
   PyThreadState* const mine = std::exchange(aside_state, nullptr);
@@ -198,7 +198,7 @@ bool disturbed(void* state) {
   drop_own();
   if (ends_pending()) run_deferred();
   give_up();
-  return true;  // a handler, or the release of an end, may have made a process runnable here
+  return true;  // a handler, or the release of an end, might have made a process runnable here
 }
 // --- where processes are -------------------------------------------------------------------------
 
@@ -232,7 +232,7 @@ void let_go(PyObject* o) noexcept {
   if (o) defer_decref(o);
 }
 
-// Coroutine.cr_frame and .cr_await. They are read by their descriptors, because a look-up may take
+// Coroutine.cr_frame and .cr_await. They are read by their descriptors, because a look-up can take
 // the lock for all types.
 PyObject *cr_frame, *cr_await;
 PyObject* get(PyObject* descriptor, PyObject* o) {
@@ -302,7 +302,7 @@ void note_ends(ProcessBase& p) {
 bool collector_was_on = false;
 
 void begin_report(runtime::Run& run) {
-  // Frames are made below under the runtime's locks, where no finaliser may run.
+  // Frames are made below under the runtime's locks, under which no finaliser must run.
   collector_was_on = PyGC_Disable();
   held.clear();
   left_open.clear();
@@ -351,8 +351,8 @@ void on_deadlock(runtime::Run& run, const runtime::Report& r) {
 
 std::set<PyRun*> all_runs;  // protected by the GIL
 
-// Returns whether a thread may hold an end that no process holds, at a channel where a party waits
-// for the other side.
+// Returns whether a thread might hold an end that no process holds, at a channel where a party
+// waits for the other side.
 bool thread_outside(runtime::Run& run) noexcept {
   if (!foreign_threads(run)) return false;
   held.clear();
@@ -367,7 +367,7 @@ bool thread_outside(runtime::Run& run) noexcept {
       found = found || (writing ? core.reader_ends() : core.writer_ends()) > known;
     }
     void barrier(const core::SyncObject&) override { found = true; }
-    // Called for the end of a process. A process of another run may still go on.
+    // Called for the end of a process. A process of another run might still go on.
     void end(const core::SyncObject& e) override { found = found || run_of_end(e) != &run; }
     runtime::Run& run;
     explicit Look(runtime::Run& r) : run(r) {}
@@ -499,7 +499,7 @@ std::string where_running([[maybe_unused]] ProcessBase& p) {
   const bool thread = o && o->kind == Kind::thread && o->thread;
   auto* const t = thread ? static_cast<ThreadProcess*>(o->thread) : nullptr;
   if (t ? t->state && !in_component(*t) : o && o->kind == Kind::coroutine && o->body) {
-    const bool collects = PyGC_Disable();  // as in begin_report(): no finaliser may run meanwhile
+    const bool collects = PyGC_Disable();  // as in begin_report(): no finaliser must run meanwhile
     if (t)
       at_users_frame(*t);
     else
@@ -547,7 +547,7 @@ int init_report(PyObject*) {
   runtime::report_hooks.never = &never_had;
   runtime::report_hooks.deadlock = &on_deadlock;
   runtime::report_hooks.ends = "ended=\"raise\"";
-  runtime::report_hooks.outside = nullptr;  // left_open.py reports this
+  runtime::report_hooks.outside = nullptr;  // left_open.py gives this advice
   const Owned m(PyImport_ImportModule("atexit"));
   const Owned f(m ? PyCFunction_New(&shutdown_def, nullptr) : nullptr);
   const Owned r(f ? PyObject_CallMethod(m.get(), "register", "O", f.get()) : nullptr);

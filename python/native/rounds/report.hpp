@@ -7,7 +7,7 @@ namespace weft::py {
 
 struct ChannelObject;
 
-// Called when threads that are not processes may hold ends (rule 10.3).
+// Called when threads that are not processes might hold ends (rule 10.3).
 void watch_outside(runtime::Run& run) noexcept;
 PyObject* block_interrupt(
     // Returns the exception (owned) that `p`, in the block of a run, must raise instead of
@@ -17,7 +17,7 @@ PyObject* block_interrupt(
 extern thread_local PyObject* guest_interrupt;
 // Wakes a sleeping thread, which then retires the pending ends (pending.hpp).
 void look_for_ends() noexcept;
-// Makes each run check again whether anything outside may wake it.
+// Makes each run check again whether anything outside might wake the run.
 void look_again() noexcept;
 void look_again_in_loops() noexcept;  // does the same for the runs that are guests of a loop
 void forget_threads() noexcept;       // called in the child of a fork

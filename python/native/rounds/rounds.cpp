@@ -107,7 +107,7 @@ PyObject* to_bytes(const Buffer& b) {
   return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(b.data()),
                                    static_cast<Py_ssize_t>(b.size()));
 }
-// Holds a Python buffer while this lives.
+// Holds a Python buffer while the object lives.
 struct Given : Py_buffer {
   Given() { obj = nullptr; }
   Given(const Given&) = delete;
@@ -188,7 +188,8 @@ PyObject* f_tell(PyObject*, PyObject* args) {
 
 // --- what follows from the answers of a round ----------------------------------------------------
 
-// _rounds_still(answers, whole): returns whether all stand still, with nothing under way.
+// _rounds_still(answers, whole): returns whether all programs stand still, with nothing under way
+// between them.
 PyObject* f_still(PyObject*, PyObject* args) {
   Given all;
   int whole;
@@ -249,7 +250,8 @@ void await_declared(PyRun* run) noexcept {
     const OutsideGate beyond;
     PyThreadState* const state = give_up_lock();
     std::unique_lock g(taking);
-    // The wait is short, because the run may have been taken between the check above and this line.
+    // The wait is short, because the run might have been taken between the check above and this
+    // line.
     taken.wait_for(g, std::chrono::milliseconds(10));
     g.unlock();
     take_lock(state);

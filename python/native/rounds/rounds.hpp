@@ -13,10 +13,10 @@ struct PyRun;
 // Returns this program's space, which is made with this name if there is none yet.
 std::shared_ptr<wire::Space> space_named(const char* name);
 // Returns whether a TELL has condemned this run (WIRE.md 10.6), and this function has not already
-// returned true for it. If so, carry_out() must cancel its processes.
+// returned true for this run. If so, carry_out() must cancel its processes.
 bool take_condemned(PyRun* run) noexcept;
-// Waits, for a second at most, for the report of a run that may have been condemned just before its
-// end. Which processes waited in the run is known once _declare_deadlock() is called.
+// Waits, for a second at most, for the report of a run that might have been condemned just before
+// its end. Which processes waited in the run is known once _declare_deadlock() is called.
 void await_declared(PyRun* run) noexcept;
 void forget_rounds() noexcept;  // called in the child of a fork
 // Returns "file:line" of a process that runs. An empty text means that the line is not known: for a

@@ -218,7 +218,7 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
   for (Value* v; r == 0 && (v = first_bare(c->core));) {
     const Owned value = new_ref(v->o);
     PyObject* const cell = convert(c, n, value.get(), "a value that waits at");
-    // The conversion may have let other code run, so the value may have left its slot.
+    // The conversion might have let other code run, so the value might have left its slot.
     if (!cell) {
       r = -1;
     } else if (first_bare(c->core) == v && v->o == value.get()) {
@@ -308,7 +308,7 @@ int value_native(ChannelObject* c, const NativeType* t, PyObject* o, weft_value&
 }
 
 int cells_to_objects(ChannelObject* c) {
-  // Until the slot has its new content, no other code may take the value. So no finaliser runs
+  // Until the slot has its new content, no other code must take the value. So no finaliser runs
   // here, and components wait for the GIL.
   const bool collects = PyGC_Disable();
   std::vector<PyObject*> done;  // the replaced cells; views own their arrays now

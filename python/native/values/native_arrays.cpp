@@ -31,7 +31,7 @@ BlockHead* head_of(void* block) noexcept { return static_cast<BlockHead*>(block)
 struct DLManaged;
 struct Loan {    // exists while the debug mode is on
   Owned<> note;  // the lender and the place of the loan, for the debug mode
-  // The checksum of the numbers while nothing may change them.
+  // The checksum of the numbers for the time in which nothing must change them.
   std::uint64_t sum;
   std::string touched;  // how a change was noticed; empty if there was none
   std::string holder;   // the process that has the array, or that had it last
@@ -71,7 +71,7 @@ int release_when_called(void*) {
   release_lent();
   return 0;
 }
-// This function may be called without the GIL, and under a lock of the core, where no finaliser may
+// This function can be called without the GIL, and under a lock of the core, where no finaliser can
 // run.
 void give_back_lent(void* block) noexcept {
   bool first;

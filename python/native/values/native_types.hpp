@@ -27,7 +27,7 @@ const NativeType* native_type_of(PyObject* type);
 // Describes the type for messages: "list[float]". If `whole` is false, describes it as an
 // annotation, with aggregates by their names.
 std::string describe(const NativeType* t, bool whole = true);
-// Returns the repr of a value, shortened. If repr() fails, returns `otherwise`, which may show the
+// Returns the repr of a value, shortened. If repr() fails, returns `otherwise`, which can show the
 // value's type (%.100s).
 PyObject* shown(PyObject* value, const char* otherwise);
 
@@ -40,7 +40,7 @@ bool says_no_value(PyObject* raised);
 // Converts a native value to an object. Takes ownership only of the arrays in the value.
 PyObject* from_native(const NativeType* t, const weft_value& v);
 
-// Makes the block of a value; null if there is no memory. Any thread may release the block, without
+// Makes the block of a value; null if there is no memory. Any thread can release the block, without
 // the GIL and under locks of the core.
 void* allocate_block(std::size_t bytes) noexcept;
 void release_block(void* block) noexcept;
@@ -53,7 +53,7 @@ void release_lent() noexcept;
 // records that a process of a component has taken the arrays in the block, or passes them on.
 inline constinit thread_local PyObject* lending_to = nullptr;
 void loan_moves(void* block, const char* process, const char* component, bool taken);
-// For write(move=True): returns -1 with BadUse if other code may use the memory.
+// For write(move=True): returns -1 with BadUse if other code can use the memory.
 int check_only(PyObject* value);
 bool is_array(const NativeType* t) noexcept;
 inline void drop_native(weft_value& v) noexcept { release_block(std::exchange(v.block, nullptr)); }

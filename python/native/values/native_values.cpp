@@ -102,7 +102,7 @@ bool has_items(const NativeType* t, PyObject* v) noexcept {
 }
 int flatten_items(const NativeType* t, PyObject* v, Flattened& to) {
   if (!has_items(t, v)) return refuse(t, v);
-  const Owned all(PySequence_Tuple(v));  // copied, because converting an item may change a list
+  const Owned all(PySequence_Tuple(v));  // copied, because converting an item can change a list
   if (!all) return -1;
   const Py_ssize_t n = PyTuple_GET_SIZE(all.get());
   int r = 0;
@@ -158,7 +158,7 @@ int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth);
 // Flattens a list, a tuple or a dict.
 int flatten_any_items(const NativeType* t, PyObject* v, Flattened& to, int depth) {
   const bool dict = PyDict_Check(v);
-  // The items are copied, because converting an item may change the original.
+  // The items are copied, because converting an item can change the original.
   const Owned all(dict ? PyDict_Items(v) : PySequence_Tuple(v));
   if (!all) return -1;
   const Py_ssize_t n = PySequence_Size(all.get());

@@ -84,7 +84,7 @@ std::uint64_t time_of(const Known& me, const ProcessBase* b) noexcept {
 std::string plain_name(const core::SyncObject& place) {
   return place.line || !place.name ? runtime::name_of(place) : place.name;
 }
-// Returns a number that distinguishes a place from an earlier one at its address, whose name may
+// Returns a number that distinguishes a place from an earlier one at its address, whose name might
 // have had the same address too.
 const void* identity(PyObject* name, const core::SyncObject& place) noexcept {
   // A string keeps its hash once the hash has been computed.
@@ -147,7 +147,7 @@ void flight_parks() noexcept {
   me->op = 0;
   gone_on = {me->since, nullptr};
   if (!b || !coroutine_of(b) || !c->executor) return;
-  // Between two steps the scheduler of a guest returns to its host's loop, which may take any
+  // Between two steps the scheduler of a guest returns to its host's loop, which can take any
   // amount of time.
   const auto* const here = static_cast<const runtime::Scheduler*>(c->executor);
   if (!here->host()) gone_on.next = here->next_ready();
@@ -216,7 +216,7 @@ void flight_ends(ProcessObject* p, PyObject* left) noexcept {
       PyErr_Clear();
     }
   }
-  if (!recorder) return;  // str() has run Python code, which may have stopped the recorder
+  if (!recorder) return;  // str() has run Python code, which might have stopped the recorder
   recorder->lane.room();
   recorder->lane.end(form::Clock::now(), the_process(base_of(p)), how, why);
 }

@@ -17,7 +17,7 @@ extern bool flight_is_on;  // whether the recorder is on; written with the GIL h
 inline bool flying() noexcept { return flight_is_on; }
 void flight_parks() noexcept;  // called when the running process begins to wait
 // Called when an operation is over. If `result` is null, `left` is the exception (owned by the
-// caller); `left` may be null too, at the end of a loop. `target` is as for observe().
+// caller); `left` can be null too, at the end of a loop. `target` is as for observe().
 void flight_over(const char* op, PyObject* target, PyObject* result, PyObject* left) noexcept;
 void flight_starts(ProcessObject* p) noexcept;
 // `left` is null if the process returned

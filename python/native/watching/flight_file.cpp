@@ -195,7 +195,7 @@ std::uint32_t Files::process_of(std::uint32_t file, std::int64_t id, std::string
       process_numbers_[file].try_emplace(id, static_cast<std::uint32_t>(processes.size()));
   if (fresh) processes.push_back({std::string(path), id, file});
   // A path gets an index once there is a second process of its name. If the events are read
-  // backwards, the first name that is met is the final one.
+  // backwards, the first name that is found is the final one.
   if (!fresh && !backwards_) processes[it->second].path = path;
   return it->second;
 }
@@ -263,7 +263,7 @@ bool Files::load(Lane& lane) {
   return true;
 }
 
-// Takes the lane's next event from its block. Returns false at the end, where the block is cut off,
+// Reads the lane's next event from its block. Returns false at the end, where the block is cut off,
 // and at a fault.
 bool Files::decode(Lane& lane) {
   Event& e = lane.event;

@@ -52,7 +52,7 @@ struct Of : Totals {  // the totals of a process
   bool seen = false, started = false, ended = false, waits = false;
   std::int64_t first = 0, last = 0, since = 0;
   Kind what = kReads;
-  // in: the places from which it has read; out: those to which it has written.
+  // in: the places from which the process has read; out: those to which it has written.
   std::vector<std::uint32_t> in, out;
 };
 void note(std::vector<std::uint32_t>& all, std::uint32_t place) {
@@ -246,7 +246,7 @@ class Backwards {
     at_ = until;
     seeks_ = false;
   }
-  // Returns a reference to the end of the process's last step that was met: the time at which the
+  // Returns a reference to the end of the process's last step that was read: the time at which the
   // process began to wait, or ended.
   std::int64_t& step_of(std::uint32_t process) {
     if (process >= steps_.size()) steps_.resize(files_.processes.size(), 0);

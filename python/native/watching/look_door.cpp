@@ -85,8 +85,8 @@ void ring(int number) {
 }
 
 // The end of the pipe from which the thread reads. The file is recorded before the thread is
-// started: when the thread checks, the program may already have closed the descriptor, and may use
-// its number for another file.
+// started: when the thread checks, the program might already have closed the descriptor, and might
+// use its number for another file.
 struct Rung {
   int from;
   File mine;

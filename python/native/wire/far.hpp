@@ -246,10 +246,10 @@ class SupervisedPort final : public Base {
     last_read_->is(nullptr);
     last_read_->plain = plainly;
   }
-  const bool last_;  // whether no process will be started in this one's place
+  const bool last_;  // whether no process will be started in this process's place
   PyObject* const in_hand_;
   PyObject* const lost_;
-  // Shared with rooms, which may live longer than the port.
+  // Shared with rooms, which can live longer than the port.
   const std::shared_ptr<LastRead> last_read_ = std::make_shared<LastRead>();
 };
 
@@ -368,7 +368,7 @@ class FarSide : public core::FarAgent {
     else
       told(o);
   }
-  // The answer to one operation usually holds for later operations. But a death may concern only
+  // The answer to one operation usually holds for later operations. But a death can concern only
   // that operation (rule 5.8: a function that was to make its value has raised). So after a death
   // the next operation asks again.
   void told(const wire::Outcome& o) noexcept {

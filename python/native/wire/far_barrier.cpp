@@ -31,7 +31,7 @@ constexpr std::chrono::seconds kBound{10};
 constexpr std::chrono::milliseconds kPiece{50};
 
 // A message about the barrier's parties that is under way. The message keeps itself alive until it
-// is answered, since its sender may stop waiting earlier.
+// is answered, since its sender might stop waiting earlier.
 class Word final : public wire::FarOp {
  public:
   Word(std::uint32_t end, Parties what) {
@@ -43,7 +43,7 @@ class Word final : public wire::FarOp {
     return answered_.try_acquire_for(time);
   }
   wire::PartiesRoom room;
-  // Set while the message is under way. Protected by the space's lock.
+  // Not null while the message is under way. Protected by the space's lock.
   std::shared_ptr<Word> itself;
 
  private:

@@ -172,7 +172,7 @@ bool Feed::send_now(Direct& by) noexcept {
 
 namespace {
 
-constexpr std::size_t kTurn = 1 << 16;  // the maximum number of bytes that are read at once
+constexpr std::size_t kTurn = 1 << 16;  // the maximum number of bytes that are read at a time
 struct Rooms {
   std::array<char, kTurn> raw, plain;
 };
@@ -256,7 +256,7 @@ void feed_dealloc(PyObject* o) {
   Py_TYPE(o)->tp_free(o);
 }
 
-// fileno(): returns the descriptor of the bell, which is readable if there may be bytes to send.
+// fileno(): returns the descriptor of the bell, which is readable if there might be bytes to send.
 PyObject* feed_fileno(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   return f ? PyLong_FromLong(f->bell()) : nullptr;
@@ -320,8 +320,8 @@ PyObject* feed_may(PyObject* o, PyObject* whether) {
   if (f->direct) f->direct->may = whether == Py_True && !f->direct->rest;
   Py_RETURN_NONE;
 }
-// rest(): returns the bytes of a direct send that the socket did not take, or None. Needs the lock
-// for TLS.
+// rest(): returns the bytes of a direct send that the socket did not accept, or None. Needs the
+// lock for TLS.
 PyObject* feed_rest(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;

@@ -62,7 +62,7 @@ class Feed final : public wire::LinkBase {
     PyObject* encrypt = nullptr;    // (bytes)
     PyObject* encrypted = nullptr;  // () -> bytes
     TlsIn in;
-    PyObject* rest = nullptr;  // the bytes that the socket did not take, or null
+    PyObject* rest = nullptr;  // the bytes that the socket did not accept, or null
     bool may = true;
   };
   std::shared_ptr<Direct> direct;  // null if threads do not send their own frames

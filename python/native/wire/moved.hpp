@@ -12,7 +12,7 @@ namespace weft::py {
 
 struct Moved {
   std::shared_ptr<wire::Port> here;     // a ChannelPort or BarrierPort, if the home is this program
-  std::shared_ptr<wire::FarEnd> there;  // set if the home is another program
+  std::shared_ptr<wire::FarEnd> there;  // not null if the home is another program
   bool writes;
   std::string name;
   bool barrier = false;

@@ -152,7 +152,7 @@ PyObject* part_of(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t si
   }
   return PyMemoryView_FromObject(reinterpret_cast<PyObject*>(p.get()));
 }
-// Returns a part of the bytes as a copy, because the receiver may write to the part.
+// Returns a part of the bytes as a copy, because the receiver can write to the part.
 PyObject* part_of(PyObject* bytes, std::size_t at, std::size_t size) {
   return PyByteArray_FromStringAndSize(PyBytes_AS_STRING(bytes) + at,
                                        static_cast<Py_ssize_t>(size));
@@ -232,7 +232,7 @@ std::shared_ptr<Slot> of_a_place(PyObject* bytes, PyObject* buffer) {
 // to the list of such buffers.
 PyObject* apart(PyObject* list, PyObject* buffer) {
   Py_buffer b;
-  // The buffer is not contiguous, so pickle copies it.
+  // If the buffer is not contiguous, pickle copies it.
   if (PyObject_GetBuffer(buffer, &b, PyBUF_SIMPLE) < 0) {
     PyErr_Clear();
     Py_RETURN_TRUE;
@@ -391,7 +391,7 @@ PyObject* pack_cbor(ChannelObject* c, PyObject* value) {
 }  // namespace
 
 void forget_places() noexcept {
-  new (&places_lock) std::mutex;  // a thread of the parent may have held the lock
+  new (&places_lock) std::mutex;  // a thread of the parent might have held the lock
   places.clear();
 }
 
@@ -523,11 +523,11 @@ PyObject* Coming::last(wire::Bytes piece) noexcept {
   return as_cbor(o, nullptr, Carries::typed);
 }
 
-// The keeper owns the bytes instead of the packed value, which may be the last owner of the Python
-// object from which it was made. A bytes object runs no code when it is dropped.
+// The keeper owns the bytes instead of the packed value, which might be the last owner of the
+// Python object from which it was made. A bytes object runs no code when it is dropped.
 wire::Keeper packed_keeper(PyObject* packed) {
   PyObject* const bytes = packed_of(packed)->bytes;
-  if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // other code may write to a bytearray
+  if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // other code can write to a bytearray
   return {Py_NewRef(bytes), defer_decref};
 }
 
@@ -587,7 +587,7 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
   if (is_native(c) && !is_wired(c)) {
     PyObject* const cell = pack_native(c, value);
     if (!cell || !is_wired(c)) return cell;
-    // The conversion has run user code, so the channel may have been wired meanwhile. If so, the
+    // The conversion has run user code, so the channel might have been wired meanwhile. If so, the
     // value must not be sent as a cell.
     value = unpack_native(cell);
     if (!value) return nullptr;
@@ -648,8 +648,8 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed) {
       if (!r && !PyErr_Occurred()) r = PyObject_CallOneArg(pickle_loads, p->bytes);
     } else {
       PyObject* const at = c ? reinterpret_cast<PyObject*>(const_cast<ChannelObject*>(c)) : Py_None;
-      // Makes the value writable, since it belongs to its reader. If another read may receive the
-      // value too (an extended read may give it back), the reader receives a copy.
+      // Makes the value writable, since it belongs to its reader. If another read can receive the
+      // value too (an extended read can give it back), the reader receives a copy.
       const Owned whole(PyByteArray_Check(p->bytes) && Py_REFCNT(packed) > 1
                             ? PyBytes_FromObject(p->bytes)
                             : Py_NewRef(p->bytes));

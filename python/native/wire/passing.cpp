@@ -122,7 +122,7 @@ class Passing {
   Kept to_tcp_, to_link_;
   wire::detail::Lookout lookout_;
   std::int64_t until_ = 0;  // when to stop receiving; 0 if no time is set yet
-  // Whether TLS may contain decrypted bytes. They wait there while to_link_ is not empty.
+  // Whether TLS can contain decrypted bytes. They wait there while to_link_ is not empty.
   bool inside_ = true;
   bool said_all_ = false;  // whether this side has announced to the caller that it has finished
   bool heard_all_ = false;

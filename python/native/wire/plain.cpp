@@ -86,7 +86,7 @@ constexpr Py_ssize_t kMostText = 16;
 
 PyObject *name_dtype, *name_str, *name_kind, *name_metadata;  // interned
 
-// Types that have been met before; they are kept forever. No Python function is called under the
+// Types that have occurred before; they are kept forever. No Python function is called under the
 // lock, because without a GIL several threads run this code.
 std::atomic<PyTypeObject*> ndarray{nullptr};
 std::mutex lock;

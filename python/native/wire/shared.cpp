@@ -193,7 +193,7 @@ PyObject* f_shared_found(PyObject*, PyObject* args) {
                     static_cast<int>(dims), shape);
 }
 
-// --- a copy of the bytes that this OS process may change -----------------------------------------
+// --- a copy of the bytes that this OS process can change -----------------------------------------
 
 #ifdef __linux__
 struct OwnObject {
@@ -212,7 +212,7 @@ int own_buffer(PyObject* o, Py_buffer* view, int flags) {
 }
 #endif
 
-// _shared_to_change(shared): returns a buffer of the array's bytes that may be written to, and that
+// _shared_to_change(shared): returns a buffer of the array's bytes that can be written to, and that
 // no other code sees. Its pages are copied when they are written to. Returns None if there is no
 // such memory.
 PyObject* f_to_change(PyObject*, PyObject* o) {

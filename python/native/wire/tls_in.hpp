@@ -51,7 +51,7 @@ class TlsIn {
     return waits ? kNone : kOver;
   }
 
-  // Returns whether take() may give more bytes before further bytes come over the connection.
+  // Returns whether take() can give more bytes before further bytes come over the connection.
   bool has_more() noexcept {
     Owned r(PyObject_CallNoArgs(left_));
     bool more = r && PyObject_IsTrue(r.get()) > 0;

@@ -83,11 +83,11 @@ class FedLink final : public AnyLink {
   void join() override {}
   Feed link;
 };
-// A link in shared memory (WIRE.md 12.4). Such links have not been tried without a GIL.
+// A link in shared memory (WIRE.md 12.4). Such links have not been tested without a GIL.
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
 unsigned shared_links = 0;
-// The largest number of links in shared memory that a program makes. Further ones are made by
-// introductions; there may be 60 in all.
+// The largest number of links in shared memory that a program makes. Further links are made by
+// introductions; there can be 60 in all.
 constexpr unsigned kSharedLinks = 24;
 // The attendant lives as long as the program, because it must not be destroyed under the GIL.
 std::shared_ptr<wire::Attendant>* attendant = nullptr;
@@ -417,7 +417,7 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
                     "version on both machines"
                   : "");
         // The entry is removed, because a space limits the number of offered ends, and a session
-        // may last long.
+        // can last long.
         const Peer::Offered got = std::move(at);
         link->peer()->offered.erase(link->peer()->offered.begin() +
                                     (&at - link->peer()->offered.data()));
@@ -462,7 +462,7 @@ PyObject* wire_refused(PyObject* o, PyObject*) {
 void close_link(WireObject* w, const char* why) noexcept {
   auto* const link = std::exchange(w->link, nullptr);
   if (!link || w->generation != generation) return;
-  // The threads that serve the link may have been stopped while they hold its locks. The system
+  // The threads that serve the link might have been stopped while they hold its locks. The system
   // tells the peer that this program has ended.
   if (door_is_closed()) return;
   count(**link, false);
@@ -478,7 +478,7 @@ void close_link(WireObject* w, const char* why) noexcept {
   take_lock(state);
   delete link;
 }
-// close(why): ends the session, and waits until its thread has gone.
+// close(why): ends the session, and waits until the link's thread has ended.
 PyObject* wire_close(PyObject* o, PyObject* args) {
   const char* why = "the link was closed";
   if (!PyArg_ParseTuple(args, "|s", &why)) return nullptr;
@@ -535,8 +535,8 @@ PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
                               {}};
 PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-// Tokens for programs that may connect to this one over a network, or for which this program waits
-// (WIRE.md 17): while there is a token, something outside may wake a run (rule 10.3).
+// Tokens for programs that might connect to this one over a network, or for which this program
+// waits (WIRE.md 17): while there is a token, something outside might wake a run (rule 10.3).
 std::vector<weft::Outside> outsiders;
 PyObject* f_outside(PyObject*, PyObject* more) {
   if (PyObject_IsTrue(more) > 0) {

@@ -16,7 +16,7 @@ struct ChannelObject;
 // Returns whether the channel stands for a barrier of another OS process (far_barrier.cpp).
 bool is_far_barrier(const ChannelObject* c) noexcept;
 // Returns whether a link to a board, or over a network, is open. If so, a visitor from its other
-// end may meet any waiting party.
+// end can meet any waiting party.
 bool any_board() noexcept;
 void forget_links() noexcept;  // called in the child of a fork: the links belong to the parent
 

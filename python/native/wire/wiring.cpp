@@ -107,7 +107,7 @@ int pack_all(ChannelObject* c) {
   for (Bare b; (b = first_bare(c->core)).value;) {
     PyObject* const value = b.value->o;
     Owned packed(pack(c, Py_NewRef(value)));
-    // Other code may have run meanwhile, so the value is searched for again.
+    // Other code might have run meanwhile, so the value is searched for again.
     const Bare now = first_bare(c->core);
     const bool there = now.value == b.value && now.writer == b.writer && b.value->o == value;
     if (packed && there) {

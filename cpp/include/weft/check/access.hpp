@@ -15,8 +15,8 @@ enum class Access : std::uint8_t {
   write,         // a plain writer arrives
   choice,        // a select arrives, and sees which parties wait
   quiet_choice,  // as `choice`, but the retirement of the channel makes no difference to the select
-  choose_read,   // a select arrives that could meet only a writer here
-  choose_write,  // a select arrives that could meet only a reader here
+  choose_read,   // a select arrives that could meet only a writer at the place
+  choose_write,  // a select arrives that could meet only a reader at the place
   close,         // the last end of a side is closed
   close_other,   // an end is closed whose side has others
   make,          // an end is made
@@ -46,8 +46,8 @@ class Relation {
     // end depends on that number: a death marks the channel at once (rule 4.5), and a poison does
     // not depend on it.
     put(close_other, {make});
-    // When one side has ended, the process that takes its last value, or gives it one that it waits
-    // for, ends the channel: after that no end can be made.
+    // When one side has ended, a read that takes that side's last value, or a write that gives that
+    // side a value for which it waits, ends the channel: after that no end can be made.
     put(make, {read, write, choice, choose_read, choose_write, all});
     put(all, {all, join, look});
     put(join, {look});

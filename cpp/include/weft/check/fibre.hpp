@@ -35,9 +35,9 @@
 
 namespace weft::checking {
 
-// prepare() makes a new stack ready: the first exchange_stacks() that goes to it calls `entry` on
-// it. `entry` must not return. exchange_stacks() stores the caller's place in *save, and goes on at
-// the place `load`.
+// prepare() makes a new stack ready: the first exchange_stacks() that enters that stack calls
+// `entry` on it. `entry` must not return. exchange_stacks() stores the caller's place in *save, and
+// goes on at the place `load`.
 #if defined(__x86_64__)
 // swapcontext() makes two system calls to keep the mask of signals, which nobody changes here.
 [[gnu::naked, gnu::noinline]] inline void exchange_stacks(void** /*save*/, void* /*load*/) {

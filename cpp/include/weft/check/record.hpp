@@ -64,7 +64,7 @@ struct Process {
   bool ready = false;          // whether the process is known to be ready
   Uid select = 0;              // the select in which the process is, or 0
   bool timed = false;          // whether that select has a timer
-  bool limited = false;        // whether a time limit may end the process's operations
+  bool limited = false;        // whether a time limit can end the process's operations
   Waiting* waiting = nullptr;  // called when that select is decided
   int arrival = kNone;         // the event in which that select began to wait
 };
@@ -95,7 +95,7 @@ struct Place {
 class Record {
  public:
   bool kept = false;      // whether events are kept; if not, steps are only counted
-  bool any_time = false;  // whether a time may come while a process can run
+  bool any_time = false;  // whether a time can come while a process can run
   bool cancels = false;   // whether a cancellation conflicts with every step
   bool crowds = false;    // whether two arrivals at a barrier conflict
 
@@ -107,7 +107,7 @@ class Record {
   // Returns the place of this key. A place that existed before the run is recorded at its first
   // use.
   int place_of(const void* key, int by);
-  // Called when the object with this key no longer exists; another object may receive the key.
+  // Called when the object with this key no longer exists; another object can receive the key.
   // Returns the place, or kNone.
   int gone(const void* key);
   std::string path(int process) const;
@@ -140,7 +140,7 @@ class Record {
   void select_at(const void* key, Access how);
   void select_parks(Waiting* waiting);
   // Called when the select that has parked waits at this place. `ends` says whether the retirement
-  // of the channel decides it, too.
+  // of the channel also decides the select.
   void waits_at(const void* key, bool writes, bool ends);
   void select_over(int process) noexcept { at(process).select = 0; }
   void weaken(const void* key, Access to);  // for Waiting::decided()
@@ -174,8 +174,8 @@ class Record {
   int current = kNone;  // the current event
   int running = 0;      // the process of the current event
   bool cancelled = false;
-  // Set when more processes have arrived at a barrier than it has parties. Then it makes a
-  // difference which of them come first.
+  // True once more processes have arrived at a barrier than it has parties. Then it makes a
+  // difference which of them arrive first.
   bool crowded = false;
 
  private:

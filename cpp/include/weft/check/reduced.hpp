@@ -37,7 +37,7 @@ class Reduced final : public Strategy {
   // Returns true after the first run with a cancellation, or with a barrier at which more processes
   // arrive than it has parties. Cancellations conflict with every step, and arrivals at such a
   // barrier with one another, but no step so far has recorded that. So the search starts again, and
-  // records it.
+  // records them.
   bool restarts(const Run&) override;
   void forget();  // called before another program is checked
 
@@ -57,7 +57,8 @@ class Reduced final : public Strategy {
     unsigned options, taken;
   };
   struct Node {
-    std::vector<Uid> options;  // could take this step; first the usual order's
+    // the processes that could take this step; the first is that of the usual order
+    std::vector<Uid> options;
     std::size_t chosen = 0;
     std::vector<Alternative> within;  // choices within the step of the chosen process
     std::vector<Uid> todo, done;

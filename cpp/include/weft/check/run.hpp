@@ -18,18 +18,19 @@ namespace weft::checking {
 enum class Stopped : std::uint8_t {
   no,
   different,  // a step of the schedule is not possible: the program differs from run to run
-  blocked,    // another schedule stands for this one
+  blocked,    // another schedule represents this one
   limit,      // there were too many steps
   deadlock,
 };
 
 struct Settings {
-  bool any_time = false;  // whether a time may come while a process can run
-  bool park = false;      // whether another process may go first only where a process parks
+  bool any_time = false;  // whether a time can come while a process can run
+  bool park = false;      // whether another process can go first only where a process parks
   // A run has at most `limit` steps, and `limit_each` for each of its processes.
   unsigned limit = 20000;
   unsigned limit_each = 100;
-  unsigned early = 2;  // the maximum number of times in a run that come while a process could run
+  // the maximum number of deadlines in a run that are reached while a process could run
+  unsigned early = 2;
 };
 
 enum class Kind : std::uint8_t { go, time, guard, fault };
@@ -39,7 +40,8 @@ struct Decision {
   unsigned step;  // the number of that process's last step
   unsigned nth;   // of a guard or fault: how many decisions of its kind the step made before
   Kind kind;
-  // the process that runs next (kNone if a time comes), or the number of the option that was taken
+  // the process that runs next (kNone if a deadline is reached), or the number of the option that
+  // was taken
   int choice;
   unsigned options, index;  // index: the option taken; 0 is the usual one
   bool goes_on;             // whether the usual choice would continue with that process
@@ -62,7 +64,7 @@ class Strategy {
   // Returns the index of the chosen one of the run.options(). Called only if there are several
   // options, or if events are kept.
   virtual unsigned go(Run& run) = 0;
-  // Returns which of these options is taken within a step.
+  // Returns which of these options is chosen within a step.
   virtual unsigned take(Run& run, unsigned options, Kind kind) = 0;
   virtual void end(Run&) {}
   // Prepares the next schedule. Returns false if there is none.
@@ -85,13 +87,14 @@ class Run {
   void differs(std::string how);
 
   // Returns the index of the ready process that runs next. The first of them is the usual one.
-  // Returns ready.size() if a time comes first. `goes_on` says that the first is the process that
-  // ran last and that it could go on; `timer` says whether there is a timer.
+  // Returns ready.size() if a deadline is reached first. `goes_on` says that the first ready
+  // process is the one that ran last, and that it could go on; `timer` says whether there is a
+  // timer.
   unsigned go(std::span<const int> ready, bool goes_on, bool timer);
   // Called when a step of the process begins.
   void goes(int process);
-  // Called when the first of the awaited times comes. `early` says that it comes although a process
-  // could run.
+  // Called when the first of the awaited deadlines is reached. `early` says that it is reached
+  // although a process could run.
   void time_comes(bool early);
   // Called when the process lets these ready processes run first.
   void yields(int process, std::span<const int> ready);
@@ -109,7 +112,7 @@ class Run {
   const Process& last() const noexcept { return record.at(record.running); }
 
   unsigned steps = 0, early = 0, switches = 0;
-  bool early_cut = false;  // whether Settings::early has kept a time from coming
+  bool early_cut = false;  // whether Settings::early has kept a deadline from being reached
   bool too_large = false;  // whether the strategy has left the run unanalysed because of its size
   double chances = 1;      // the product of the numbers of options
   std::vector<Decision> decisions;
@@ -122,11 +125,13 @@ class Run {
 
   Strategy* strategy_ = nullptr;
   Stopped stopped_ = Stopped::no;
-  std::span<const int> ready_;  // the processes that may run next; valid only in a decision
-  std::vector<int> some_;       // the array of ready_ if processes that yield are left out
+  std::span<const int> ready_;  // the processes that can run next; valid only in a decision
+  // the array that ready_ refers to if processes that yield are left out
+  std::vector<int> some_;
   // the positions in ready_, if some processes are left out
   std::vector<unsigned> positions_;
-  std::vector<std::vector<int>> yields_to_;  // by process: the processes that are to run before it
+  // by process: the processes that are to run before that process
+  std::vector<std::vector<int>> yields_to_;
   unsigned yielding_ = 0;
   unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // guards_, faults_: decisions of this step, by kind
   bool clock_ = false, goes_on_ = false;

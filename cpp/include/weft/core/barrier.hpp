@@ -64,8 +64,8 @@ class BarrierEngine : public SyncObject {
     return fine;
   }
 
-  // Returns `ok` if `me` was the last to arrive, `pending` if it must await the wake-up, and `died`
-  // if the barrier is dead.
+  // Returns `ok` if `me` was the last to arrive, `pending` if `me` must await the wake-up, and
+  // `died` if the barrier is dead.
   Status begin_sync(Node& me) noexcept {
     Wakes after;
     lock_.lock();
@@ -86,7 +86,7 @@ class BarrierEngine : public SyncObject {
     return t == Attempt::committed ? Status::ok : Status::pending;
   }
 
-  // Returns true if `me` was still waiting; it then no longer counts as arrived (rule 8.3).
+  // Returns true if `me` was still waiting; `me` then no longer counts as arrived (rule 8.3).
   bool withdraw(Node& me) noexcept {
     lock_.lock();
     const bool was = me.is(NodeFlags::queued);
@@ -115,7 +115,7 @@ class BarrierEngine : public SyncObject {
       n.status = Status::died;
       t = n.choice_->claim_one(DONE + n.index) ? Attempt::ended : Attempt::gone;
     } else if (!same) {
-      t = arrive(n.choice_, n.index, after);  // two guards of one select are one arrival
+      t = arrive(n.choice_, n.index, after);  // Two guards of one select count as one arrival.
     }
     if (t == Attempt::not_ready && !same) {
       n.status = Status::pending;
@@ -159,8 +159,8 @@ class BarrierEngine : public SyncObject {
     }
   }
 
-  // Handles the arrival of one more party. x is the party's choice, or null if the party came by
-  // sync.
+  // Handles the arrival of one more party. x is the party's choice; null if the party came by
+  // begin_sync(), or by scan(), where no other party can claim its choice.
   Attempt arrive(Choice* x, std::uint32_t xi, Wakes& after) noexcept {
     for (;;) {
       if (enrolled_ == 0 || plain_count_ + choice_count_ + 1 < enrolled_) return Attempt::not_ready;

@@ -58,8 +58,8 @@ class BiasedLock {
     lock_slow(me);
   }
 
-  // Locks if the lock is biased to the calling thread, otherwise returns null. unlock_cheaply()
-  // unlocks.
+  // If the lock is biased to the calling thread, locks it, and returns what unlock_cheaply() needs
+  // to unlock it; otherwise returns null.
   using Held = prim::atomic<std::uint8_t>*;
   [[gnu::always_inline]] Held lock_cheaply() noexcept {
     const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
@@ -85,15 +85,15 @@ class BiasedLock {
 
  private:
   static constexpr std::uint8_t kBiases = 6;
-  // owner_ holds one of two things: an identity (below prim::bias_identities_end) and the number of
-  // the bias; or kIsPlain, the identity of the thread that came last, and the number of the next
-  // bias.
+  // owner_ holds one of two things: either an identity (below prim::bias_identities_end) and the
+  // number of the bias, or kIsPlain, the identity of the thread that last took the lock, and the
+  // number of the next bias.
   static constexpr std::uint32_t kNobody = 0, kIsPlain = 1u << 31, kShift = 28,
                                  kWhich = 7u << kShift;
   // The values of state_.
   static constexpr std::uint8_t kPlain = kBiases;
-  // Ends are made and dropped outside processes too, so a few uses by threads without an identity
-  // mean nothing.
+  // Ends are made and dropped outside processes too, so the lock becomes plain only after several
+  // uses by threads without an identity.
   static constexpr std::uint8_t kForeignUses = kPlain + 16;
   static constexpr std::uint8_t kStreak = kPlain + prim::bias_streak;
   static_assert(kStreak > kPlain);
@@ -107,7 +107,8 @@ class BiasedLock {
     held_word(me);
   }
 
-  // Called with word_ held, which may not be enough; when this returns, the caller has the lock.
+  // Called with word_ held. If the lock is biased, that is not enough, and the bias is revoked.
+  // When this function returns, the caller has the lock.
   [[gnu::always_inline]] void held_word(std::uint32_t me) noexcept {
     const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
     if (is_plain(owner)) [[likely]]
@@ -132,7 +133,7 @@ class BiasedLock {
     state_ = kPlain;
   }
 
-  // Counts how often in a row the thread `me` has come.
+  // Counts how often in a row the thread `me` has taken the lock.
   void count(std::uint32_t owner, std::uint32_t me) noexcept {
     const std::uint32_t i = which(owner);
     if (i == kBiases) return;

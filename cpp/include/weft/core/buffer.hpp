@@ -23,7 +23,8 @@ struct Ring {
   std::uint32_t held = 0;
   std::uint32_t reserved = 0;
   Overflow overflow = Overflow::block;
-  std::uint16_t kept = 0;  // how many of `held` belong to extended reads whose value may come back
+  // how many of `held` belong to extended reads whose value can be put back
+  std::uint16_t kept = 0;
   std::uint64_t dropped = 0;
   // For an unbounded buffer: doubles the storage. The pointer is null where there is no heap.
   bool (*grow)(Ring&) noexcept = nullptr;
@@ -70,7 +71,7 @@ struct Ring {
     --size;
   }
 
-  // Takes out all contents, which the caller must destroy once the lock is released.
+  // Removes and returns all contents; the caller must destroy them once the lock is released.
   Ring steal() noexcept {
     Ring r = *this;
     data = nullptr;

@@ -36,7 +36,7 @@ class Buffered : public Rendezvous<T, P> {
   using B::blocked, B::node, B::release, B::reader_queue_, B::state_, B::transfers_,
       B::writer_queue_;
 
-  // Returns whether the buffer can take a value now, so that the writer need not wait (rule 1.4).
+  // Returns whether the buffer can accept a value now, so that the writer need not wait (rule 1.4).
   bool accepts() const noexcept {
     return ring && (ring->room() || ring->overflow != Overflow::block);
   }
@@ -118,9 +118,9 @@ class Buffered : public Rendezvous<T, P> {
       after.finish(y, Status::ok);
     }
   }
-  // Returns whether the value of the waiting writer w may enter the buffer: it may if there is
-  // room, or slots are lent. If w is a watch, it is woken because its party might now commit. If w
-  // belongs to a standing alternative that does not wait, w is marked ready, so that the
+  // Returns whether the value of the waiting writer w may enter the buffer. It may enter if there
+  // is room, or if slots are lent. If w is a watch, it is woken because its party might now commit.
+  // If w belongs to a standing alternative that does not wait, w is marked ready, so that the
   // alternative checks this guard.
   typename B::Step may_enter(Node& w, AfterUnlock& after) noexcept {
     if (w.is(NodeFlags::watch)) {
@@ -135,9 +135,10 @@ class Buffered : public Rendezvous<T, P> {
     return B::Step::claim;
   }
 
-  // Returns whether a lender (lending.hpp) must be woken. At a buffer it must be if as many slots
-  // are free as the lender wants, if an extended read holds a slot, or if another party waits to
-  // write. At a rendezvous it must be if a reader can be promised, or a promise must be taken back.
+  // Returns whether a lender (lending.hpp) must be woken. At a buffer, the lender must be woken if
+  // as many slots are free as the lender wants, if an extended read holds a slot, or if another
+  // party waits to write. At a rendezvous, it must be woken if a reader can be promised, or a
+  // promise must be taken back.
   bool lends(const Node& lender) const noexcept {
     if (lender.index == 0) return false;
     if (!ring) return static_cast<const Self*>(this)->must_look();

@@ -57,7 +57,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // The fast path of begin(), for a party that is not `special` in a channel without waiting
   // queues: the party meets the one party that waits, or waits itself. Returns `met_afar` if the
   // partner belongs to another scheduler, and `neither` if nothing has happened, so that
-  // begin_slow() must be called. The slot and the place of `me` are written only if it waits.
+  // begin_slow() must be called. The slot and the place of `me` are written only if that party
+  // waits.
   enum class FastResult : std::uint8_t { met, met_afar, waits, neither };
   template <Side S>
   [[gnu::always_inline]] FastResult begin_fast(Node& me, void* slot) noexcept {
@@ -115,7 +116,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->join(side, me);
       if (state_ & B::kWatched) rematch(after);
     } else if (t == Attempt::partner_holds) {
-      // The operation is pending, so a report or a withdrawal may ask where its process waits.
+      // The operation is pending, so a report or a withdrawal can ask where its process waits.
       me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
@@ -165,7 +166,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       if (!was) agent()->leaves(*agent(), me);
     } else {
       AfterUnlock after;
-      // Readers may have waited behind an extended read that lacked a slot.
+      // `me` might be an extended read that lacked a slot, and other readers might wait behind it.
       if (side == Side::in && was && ring) rematch(after);
       if (side == Side::in) declined(me);
       decided(me, after);
@@ -190,8 +191,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
   }
 
-  // Takes the value of a computed output, which is now in me.slot (rule 5.8). Returns `pending` if
-  // an extended reader holds the writer.
+  // Accepts the value of a computed output, which is now in me.slot (rule 5.8). Returns `pending`
+  // if an extended reader holds the writer.
   Status deliver(Node& me) noexcept {
     if (!ring) {
       Node* r = me.partner();
@@ -266,8 +267,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
 
   // Phase B of a select: commits together with the select's own word, or joins the waiting queue.
-  // Under the lock, it looks a second time (attempt) for a partner that may have enrolled since
-  // phase A.
+  // Under the lock, enrol() looks a second time (attempt()) for a partner, which might have
+  // enrolled since phase A.
   template <Side S>
   Attempt enrol(Node& n) noexcept {
     this->lock_queues();
@@ -298,7 +299,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
 
   // Tries an output guard of a foreign select again. The guard commits if it can, but does not join
-  // the queue again. If the node is not in the queue, a partner has committed it here.
+  // the queue again. If the node is not in the queue, a partner has committed the guard here.
   template <Side S>
   Attempt retry(Node& n) noexcept {
     AfterUnlock after;
@@ -336,8 +337,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
 
   // Links the node of a standing alternative, which then stays linked. Returns false if the other
-  // side has a standing party here already. Neither of two such parties would ever arrive, so the
-  // second one must enrol here for each select.
+  // side has a standing party at this channel already. Neither of two such parties would ever
+  // arrive, so the second one must enrol at this channel for each select.
   template <Side S>
   bool link_standing(StandingNode& n) noexcept {
     if constexpr (plain_only<P>) return false;  // The guard must enrol for each select.
@@ -359,7 +360,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
   // Notifies the foreign reader, the only party that could take a standing output, so that it tries
   // again. Called when that output has set its word to WAITING, so that the reader finds it. (If
-  // notified earlier, the reader would look too soon, mark the alternative ready, and so keep it
+  // notified earlier, the reader would check too soon, mark the alternative ready, and so keep it
   // from ever waiting.)
   void invite_foreign() noexcept {
     AfterUnlock after;
@@ -388,10 +389,10 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return met;
   }
 
-  // Enrols `me` for a party that commits in another place and takes nothing here. `me` waits in the
-  // queue until the party might find a partner; then it is woken once, with `ok`, or with how the
-  // channel has ended. Any result other than `pending` is that status, and means that `me` need not
-  // wait. withdraw() removes `me`.
+  // Enrols `me` for a party that commits at another place and takes no value from this channel.
+  // `me` waits in the queue until the party might find a partner; then it is woken once, with `ok`,
+  // or with how the channel has ended. Any result other than `pending` is that status, and means
+  // that `me` need not wait. withdraw() removes `me`.
   template <Side S>
   Status watch(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no such parties");
@@ -417,8 +418,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // --- foreign readers (rule 6.6) ----------------------------------------------------------------
 
   // Enrols a party that takes the value itself, on its own thread. If the result is `pending`, the
-  // waker is notified, so that it tries again, any number of times, until take() succeeds. The
-  // waker is woken only if a partner that computes its value holds the party.
+  // waker is notified, any number of times, so that the party tries again until take() succeeds.
+  // The waker is woken only if a partner that computes its value holds the party.
   Status begin_foreign(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no foreign parties");
     AfterUnlock after;
@@ -431,7 +432,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->template join<Side::in>(me);
       rematch(after);  // A standing output must learn of this reader.
     } else if (t == Attempt::partner_holds && !me.is(NodeFlags::extended)) {
-      // The operation is pending, so a report or a withdrawal may ask where its process waits.
+      // The operation is pending, so a report or a withdrawal can ask where its process waits.
       me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
@@ -440,15 +441,15 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // Takes a value that is offered. Called by a foreign party that is awake, on its own thread.
   // Returns `not_ready` if the offer was withdrawn and the party stays in the queue, and
-  // `partner_holds` if it will be woken. A guard of a foreign select passes Enrolled, a plain
-  // reader Free.
+  // `partner_holds` if the party will be woken. A guard of a foreign select passes Enrolled, a
+  // plain reader Free.
   template <class Me>
   Attempt take(Node& me, Me how) noexcept {
     AfterUnlock after;
     this->lock_queues();
     // The party leaves the queue while it tries, so that it is not notified again meanwhile.
     if (!me.is(NodeFlags::queued)) {
-      // The party has committed already, and a partner that computes its value holds it; or the
+      // The party has committed already, and is held by a partner that computes a value; or the
       // guard fell silent.
       this->unlock_queues();
       return me.is(NodeFlags::silent) ? Attempt::not_ready : Attempt::partner_holds;
@@ -469,8 +470,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- ends --------------------------------------------------------------------------------------
 
-  // Makes a new counted end from the channel. Returns false if its side has ended, or an operation
-  // at the end would fail at once (rule 2.5).
+  // Makes a new counted end from the channel. Returns false if the end's side has ended, or an
+  // operation at the end would fail at once (rule 2.5).
   bool first_reader() noexcept { return first<Side::in>(B::readers_, B::kReadersGone); }
   bool first_writer() noexcept { return first<Side::out>(B::writers_, B::kWritersGone); }
 

@@ -52,15 +52,15 @@ class Choosing {
     return engine().start(now, foreign);
   }
   // Returns when the first timer guard of a parked choice is due, in ns; prim::forever if there is
-  // none. Call this only once the word is WAITING: a timer that fired before that would find
+  // none. Call deadline() only once the word is WAITING: a timer that fired before that would find
   // nothing to end, and would be lost.
   std::int64_t deadline() const noexcept {
     const int t = held() ? none : earliest_timer();
     return t == none ? prim::forever : g_[t].deadline;
   }
-  // Continues after the wake-up; returns the guard that was chosen, `parked` or `none`. If
-  // `cancelled`, a request to cancel has come meanwhile, so the choice does not wait for another
-  // guard.
+  // Continues after the wake-up; returns the guard that was chosen, `parked` or `none`. `cancelled`
+  // says whether a request to cancel has arrived meanwhile; if so, the choice does not wait for
+  // another guard.
   template <class Now>
   [[gnu::always_inline]] int woken(Now&& now, bool cancelled) noexcept {
     const bool late = engine().choice.word() == TIMED_OUT;

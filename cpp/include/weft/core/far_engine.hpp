@@ -31,7 +31,8 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     B::form_queues();
   }
 
-  // Takes the first plain party of side S out of its queue; returns null if there is none.
+  // Removes the first plain party of side S from its queue, and returns it; returns null if there
+  // is none.
   template <Side S>
   Node* next() noexcept {
     this->lock_queues();
@@ -50,7 +51,8 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     after.run();
   }
   // Called when the home reports that the channel has ended for side S, with status s. `strength`
-  // is that of a poison. The parties that wait are notified, and so is any party that comes later.
+  // is that of a poison. The parties that wait are notified, and so is any party that arrives
+  // later.
   template <Side S>
   void has_ended(Status s, std::uint8_t strength) noexcept {
     AfterUnlock<T> after;

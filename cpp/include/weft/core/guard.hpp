@@ -35,10 +35,11 @@ struct GuardOps {
   Attempt (*enrol)(Guard&) noexcept;
   void (*leave)(Guard&) noexcept;
   State (*state)(Guard&) noexcept;
-  Attempt (*take)(Guard&) noexcept;  // for a foreign select; null for guards that it cannot take
-  bool (*link)(Guard&) noexcept;     // for a standing alternative
+  // for a foreign select; null if such a select cannot take this guard
+  Attempt (*take)(Guard&) noexcept;
+  bool (*link)(Guard&) noexcept;  // for a standing alternative
   void (*enable)(Guard&, bool) noexcept;
-  // For a standing output: notifies the foreign reader that it may take the value.
+  // For a standing output: notifies the foreign reader that it can take the value.
   void (*invite)(Guard&) noexcept;
 };
 
@@ -61,11 +62,13 @@ struct Guard {
   // that of its cache lines.
   [[no_unique_address]] StandingNode node;
   Kind kind = Kind::skip;
-  bool enabled = true;    // the precondition; a guard that is not enabled is off
-  bool ends = false;      // the retirement of the channel is an outcome (rule 5.6)
-  bool flat = false;      // enrolled for good by a standing alternative
-  bool silent = false;    // the select that owns this guard has found that its channel has retired
-  bool enqueued = false;  // this select has put the guard into a queue, and must withdraw it
+  bool enabled = true;  // the precondition; a guard that is not enabled is off
+  bool ends = false;    // whether the retirement of the channel is an outcome (rule 5.6)
+  bool flat = false;    // whether a standing alternative has enrolled the guard for good
+  // whether the owning select has found that the guard's channel has retired
+  bool silent = false;
+  // whether this select has put the guard into a queue, and must withdraw it
+  bool enqueued = false;
   const GuardOps* ops = nullptr;
   SyncObject* where = nullptr;  // a ChannelEngine<T, P>, BarrierEngine<P> or LatchEngine<P>
   std::int64_t deadline = 0;    // for a timer: steady or virtual time in ns
@@ -143,7 +146,7 @@ class Kinds {
 };
 
 // The kinds of guards that, while they are on, keep a select open. The select is over once all
-// guards of these kinds have retired. If neither kind is set, nothing ends the select.
+// guards of these kinds have retired. If both members are false, nothing ends the select.
 struct Keepers {
   bool inputs = false, outputs = false;
   bool any() const noexcept { return inputs || outputs; }
@@ -170,7 +173,7 @@ inline Keepers keepers(Kinds seen, Guard* g, std::uint32_t n) noexcept {
   if (!outputs && (!inputs || seen.lasting())) return {};
   if (!seen.anything_off()) [[likely]]
     return {.inputs = !outputs, .outputs = outputs};
-  // The program may switch guards on later: an input after a timer or a skip has been chosen, or an
+  // The program can switch guards on later: an input after a timer or a skip has been chosen, or an
   // output after an input has been chosen.
   if (seen.off(Kind::input) && seen.timed() && open_though_off(g, n, Kind::input)) return {};
   const bool held =
@@ -252,7 +255,7 @@ inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcep
       if (!same) continue;
       if (const Fault::What w = between(x, y); w != Fault::none) found = {w, y.node.index, i};
     }
-    if (same) continue;  // One guard for each place is enough.
+    if (same) continue;  // The table needs only one guard for each place.
     link(x).prev = head(x);
     head(x) = &link(x);
   }

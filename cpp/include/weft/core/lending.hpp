@@ -64,7 +64,7 @@ class Lending : public Notifier<T, P, Self> {
     this->unlock_queues();
     return n;
   }
-  // Takes the value in me.slot, which was written on credit. If no party will read the value, it
+  // Accepts the value in me.slot, which was written on credit. If no party will read the value, it
   // stays in the slot.
   void put(Node& me) noexcept {
     AfterUnlock after;
@@ -144,7 +144,7 @@ class Lending : public Notifier<T, P, Self> {
     this->hint(after);
     static_cast<Self*>(this)->unlock(after);
   }
-  // For a rendezvous: returns whether a lender that stands in the queue has something to do.
+  // For a rendezvous: returns whether a lender in the queue has something to do.
   bool must_look() const noexcept {
     const Node* const r = first_reader();
     if (r && r->is(NodeFlags::promised)) return r->told != 0 || !may_promise();
@@ -213,7 +213,7 @@ class Lending : public Notifier<T, P, Self> {
     if (!ring || ring->overflow != Overflow::block || ring->capacity >= Ring<T>::kLending / 2)
       return false;
     // While an extended read holds a slot, a writer without a slot may still meet a reader (rule
-    // 1.5). For such a meeting the writer must stand in the queue here.
+    // 1.5). For such a meeting the writer must wait in this channel's queue.
     if (ring->held > 0) return false;
     if ((state_ & (B::kPoisoned | B::kWritersGone | B::kReadersGone)) || writers_.get() != 1)
       return false;

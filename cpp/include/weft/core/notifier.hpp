@@ -96,7 +96,8 @@ class Notifier : public Buffered<T, P, Self> {
       if (t == Attempt::committed) after.finish_behind(before, r, Status::ok);
       l = reader_queue_.front();
     }
-    // Alternatives with an output that stands here are notified of waiting readers and of room.
+    // Alternatives with a standing output at this channel are notified of waiting readers and of
+    // room.
     for (Link* l = writer_queue_.front(); l;) {
       Node* w = node(l);
       l = l->next;
@@ -134,14 +135,14 @@ class Notifier : public Buffered<T, P, Self> {
     return this->template claimable<Side::in>(ring ? NodeFlags::extended : 0) &&
            !(ring && ring->lending());
   }
-  // Wakes the watches in q whose parties might find a partner. `now` says whether a party of their
-  // side might. For lenders other conditions apply.
+  // Wakes the watches in q whose parties might find a partner. `now` says whether any party on the
+  // side of q might find one. For lenders, other conditions apply.
   void tell_watches(Queue& q, bool now, AfterUnlock& after) noexcept {
     for (Link* l = q.front(); l;) {
       Node* y = node(l);
       l = l->next;
       if (!y->is(NodeFlags::watch)) continue;
-      // A value that is made later needs a slot.
+      // A value that is computed later needs a slot in the buffer.
       const bool meets = y->is(NodeFlags::compute) && ring ? accepts() : now;
       if (!(y->index == 0 ? meets : this->lends(*y))) continue;
       release(q, y);
@@ -153,8 +154,8 @@ class Notifier : public Buffered<T, P, Self> {
       if (node(l)->is(NodeFlags::watch)) return true;
     return false;
   }
-  // Marks the alternatives that stand here and do not wait as ready, so that they check for watches
-  // once they wait.
+  // Marks each standing alternative in the queue that does not wait as ready, so that it checks for
+  // watches once it waits.
   static void mark_standing(Queue& q) noexcept {
     for (Link* l = q.front(); l; l = l->next)
       if (node(l)->is(NodeFlags::standing) && !node(l)->is(NodeFlags::disabled))
@@ -172,7 +173,7 @@ class Notifier : public Buffered<T, P, Self> {
     for (Link* l = writer_queue_.front(); l && found < most; l = l->next) {
       const Node* y = node(l);
       if (y->is(NodeFlags::disabled)) continue;
-      // The value needs a slot first.
+      // Such a writer's value needs a slot first.
       if (ring && (y->is(NodeFlags::compute) || ring->lending())) return found;
       if (B::waits(*y)) ++found;
     }
@@ -243,8 +244,8 @@ class Notifier : public Buffered<T, P, Self> {
       rematch(after);
   }
 
-  // Called when a standing alternative has just taken a value here. If the channel has more values,
-  // the alternative's node is marked ready again.
+  // Called when a standing alternative has just taken a value at this channel. If the channel has
+  // more values, the alternative's node is marked ready again.
   template <Side S>
   void mark_if_more(Node& n) noexcept {
     const bool more = S == Side::in ? offered() : could_write();
@@ -302,14 +303,14 @@ class Notifier : public Buffered<T, P, Self> {
         if (!y->is(NodeFlags::notified)) tell(y, after);
         continue;
       }
-      // This party will be notified when the promise is kept or taken back.
+      // This party will be notified when the promise is kept or withdrawn.
       if (y->is(NodeFlags::promised)) continue;
       if (!y->is(NodeFlags::standing)) {
         release(q, y);
         if (ends(y, s)) after.finish(y, s);
         continue;
       }
-      // The alternative of this guard knows already that the channel has retired.
+      // The alternative of a silent guard knows already that the channel has retired.
       if (s == Status::retired && y->is(NodeFlags::silent)) continue;
       mark_ready(y);
       // The alternative checks the channel itself. A silent guard stays silent for the select that

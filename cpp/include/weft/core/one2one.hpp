@@ -71,14 +71,15 @@ class OneToOneEngine : public ChannelBase<P> {
     capacity_ = capacity;
     mask_ = slots_for(capacity) - 1;
   }
-  // Makes both sides begin as light ones. Called before the first use, where there is a heavy
-  // fence.
+  // Makes both sides begin with light fences. Called before the first use, on systems that have a
+  // heavy fence.
   void begin_light() noexcept {
     look_.fetch_or(kReaderLight | kWriterLight, std::memory_order_relaxed);
   }
   static constexpr bool buffered() noexcept { return true; }
   T* storage() const noexcept { return data_; }
-  // Calls clear(), without the lock. If `discard` is null, the engine calls clear() itself.
+  // Points to a function that calls clear(), without the lock. If the pointer is null, the engine
+  // calls clear() itself.
   void (*discard)(OneToOneEngine&) noexcept = nullptr;
 
   std::uint64_t transfers() const noexcept {
@@ -116,8 +117,8 @@ class OneToOneEngine : public ChannelBase<P> {
     }
   }
 
-  // The fast path of begin(): performs the operation if it is a usual case and need not wait.
-  // Returns false if nothing has happened.
+  // The fast path of begin(): performs the operation if the operation is a usual case and need not
+  // wait. Returns false if nothing has happened.
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     return fast<S>(slot);
@@ -181,7 +182,8 @@ class OneToOneEngine : public ChannelBase<P> {
 
   // --- ends --------------------------------------------------------------------------------------
 
-  // Makes the one end of a side. Returns false if it was made already, or the channel has ended.
+  // Makes the one end of a side. Returns false if that end was made already, or the channel has
+  // ended.
   bool first_reader() noexcept { return first<Side::in>(B::readers_, kReadersGone); }
   bool first_writer() noexcept { return first<Side::out>(B::writers_, kWritersGone); }
 
@@ -456,7 +458,7 @@ class OneToOneEngine : public ChannelBase<P> {
   struct Sleeper {
     Index slept_at = 0;      // the side's index when it last went to sleep
     Index fenced_at = 0;     // the other side's index after the last heavy fence
-    bool unsettled = false;  // the other side uses full fences now, but may not know it yet
+    bool unsettled = false;  // the other side uses full fences now, but might not know that yet
   };
   Sleeper reader_, writer_;
   std::uint32_t announced_ = 0;  // the sides about to join their queue; their bits then stay set

@@ -19,7 +19,7 @@ namespace weft::inline WEFT_ABI {
 namespace core {
 
 // Each lock has a second pair of functions, for a fast path that is inlined at each use.
-// lock_cheaply() may refuse, by returning null; otherwise its result is passed to unlock_cheaply().
+// lock_cheaply() can refuse, by returning null; otherwise its result is passed to unlock_cheaply().
 class NoLock {
  public:
   void lock() noexcept {}
@@ -32,7 +32,7 @@ class NoLock {
 class SpinLock {
  public:
   void lock() noexcept {
-#if __STDC_HOSTED__  // The rare case is a call.
+#if __STDC_HOSTED__  // On a hosted system, the rare case is a call.
     if (word_.exchange(1, std::memory_order_acquire) != 0) [[unlikely]]
       await();
 #else
@@ -58,7 +58,7 @@ class SpinLock {
   prim::atomic<std::uint8_t> word_{0};
 };
 
-// A count that several threads may change (Shared), or only one thread.
+// A count that several threads can change if Shared is true, and only one thread otherwise.
 template <bool Shared>
 class Count {
  public:
@@ -133,8 +133,8 @@ class RunQueue {
     return all;
   }
 
-  // Visits the wakers, for code that takes a waker other than the first (runtime/chooser.hpp). Must
-  // not be called while the queue is advanced.
+  // Visits the wakers, for code that removes a waker other than the first (runtime/chooser.hpp).
+  // Must not be called while the queue is advanced.
   template <class F>
   void each(F&& f) noexcept {
     for (Link** at = &head_; at != tail_;) {
@@ -186,9 +186,9 @@ inline constinit RunQueue* current_run_queue = nullptr;
 #define WEFT_CHECK_LOCAL 0
 #endif
 
-// A policy's wake() returns whether it put the waker on the run queue of this scheduler. That
-// happens only as often as processes of this scheduler wait, so the caller need not count such
-// wake-ups in order to give way (rule 7.7).
+// A policy's wake() returns whether it put the waker on the run queue of this scheduler. Such
+// wake-ups happen only as often as processes of this scheduler wait, so the caller need not count
+// them in order to give way (rule 7.7).
 struct Local {
   using Lock = core::NoLock;
   using Count = core::Count<false>;

@@ -63,7 +63,7 @@ class StandingChoice : public Choice {
   bool some() const noexcept { return some_.load(std::memory_order_seq_cst) != 0; }
 
  private:
-  SpinLock lock_;  // taken while a channel's lock is held; no lock is taken under it
+  SpinLock lock_;  // acquired while a channel's lock is held; no lock is acquired under this one
   Queue list_;
   prim::atomic<std::uint32_t> some_{0};
 };

@@ -26,8 +26,8 @@ struct AfterUnlock : Wakes {
   alignas(T) unsigned char victim[sizeof(T)];
   bool has_victim = false;
   bool more = false;  // whether further foreign parties must be notified after `told`
-  // A foreign party that must be notified. It is not in the list of wakers, since two channels may
-  // notify one select at once.
+  // A foreign party that must be notified. It is not in the list of wakers, since two channels can
+  // notify one select at the same time.
   Waker* told = nullptr;
   void finish_all() noexcept {
     this->run();
@@ -46,7 +46,7 @@ class Rendezvous : public ChannelBase<P> {
   using B::transfers_;
 
   // Meets a party that waits on the other side: the first that can be claimed together with `me`.
-  // Parties may meet at a buffer too (rule 1.5): when every slot is held or reserved, or when the
+  // Parties can meet at a buffer too (rule 1.5): when every slot is held or reserved, or when the
   // buffer is empty.
   template <Side S, class Me>
   Attempt meet(Node& n, Me me, Wakes& after) noexcept {
@@ -122,7 +122,7 @@ class Rendezvous : public ChannelBase<P> {
       return Step::claim;
     if (y.is(NodeFlags::disabled)) return Step::pass_over;
     // A foreign reader takes its value itself, and the readers behind it wait (rule 6.6). The value
-    // of a promised reader may be under way.
+    // of a promised reader might be under way.
     if (side == Side::out && y.is(NodeFlags::foreign | NodeFlags::promised)) return Step::stop;
     if (!ring) return Step::claim;
     // A computed or lent value, or an extended read, needs a slot first.

@@ -50,10 +50,10 @@ class Select : public Choosing<Select> {
   }
   std::uint32_t next_start() const noexcept { return start_; }
 #if WEFT_CHECKED
-  // Returns whether a check decides which guard is taken (runtime/points.hpp).
+  // Returns whether a check decides which guard is chosen (runtime/points.hpp).
   bool takes_any() const noexcept { return mode_ != Mode::priority && n_ > 1; }
   void begin_at(std::uint32_t i) noexcept {
-    mode_ = Mode::fair;  // also for a random select: the check may take any ready guard
+    mode_ = Mode::fair;  // also for a random select: the check is allowed to choose any ready guard
     start_ = i;
   }
 #endif
@@ -208,7 +208,8 @@ class Select : public Choosing<Select> {
       case Attempt::committed: return chosen(i, Status::ok);
       case Attempt::ended: return found_ended(i);
       case Attempt::partner_holds:
-        // The select has committed, and the partner wakes it as if that partner had claimed it.
+        // The select has committed, and the partner wakes the select as if the partner had claimed
+        // it.
         held_ = static_cast<int>(i);
         return parked;
       default: return none;

@@ -109,7 +109,8 @@ class Standing : public Choosing<Standing> {
  private:
   static bool link(Guard& x) noexcept {
     if (!x.where) return false;
-    if (!x.ends) x.node.set(NodeFlags::quiet);  // set before the guard's channel can end
+    // This flag is set before the guard's channel can end.
+    if (!x.ends) x.node.set(NodeFlags::quiet);
     if (x.ops->link(x)) return true;
     // The guard is enrolled at each select, so the end of its channel wakes the owner.
     x.node.clear(NodeFlags::quiet);
@@ -132,7 +133,7 @@ class Standing : public Choosing<Standing> {
   [[gnu::noinline, gnu::cold]] void stay_over() noexcept {
     if (const int at = over(g_, n_); at != none) choice.mark(&g_[at].node);
   }
-  // Returns whether over() is worth a call: as far as is known, all guards that may decide have
+  // Returns whether over() is worth a call: as far as is known, all guards that can decide have
   // retired.
   bool all_gone() const noexcept {
     const auto in = static_cast<std::size_t>(Kind::input);
@@ -154,7 +155,7 @@ class Standing : public Choosing<Standing> {
       case Attempt::partner_holds: held_ = static_cast<int>(i); return parked;
       case Attempt::ended:
         if (x.node.status == Status::retired && !x.ends) return fell_silent(static_cast<int>(i));
-        // The guard was silent, and its channel has been poisoned since.
+        // If the guard was silent, its channel has been poisoned since.
         if (x.silent) --gone_[static_cast<std::size_t>(x.kind)];
         x.silent = false;
         status_ = x.node.status;

@@ -16,8 +16,8 @@ enum class Status : std::uint8_t {
   died,       // the other side was killed (rule 4.5)
   cancelled,  // the operation was withdrawn before its commit (rule 6.2)
   timed_out,  // a timer guard was chosen (rule 5.2)
-  // Like died, for a write at a channel whose home has died: the value may have been taken (WIRE.md
-  // 8.1).
+  // Like died, for a write at a channel whose home has died: the value might have been taken
+  // (WIRE.md 8.1).
   in_doubt,
 };
 

@@ -66,8 +66,8 @@ struct WakerOps {
 struct NodeFlags {
   // The node is linked in a channel's waiting queue (channel's lock).
   static constexpr std::uint16_t queued = 1;
-  // The node is for a party that commits elsewhere. It is woken once, and leaves the queue, when
-  // that party might find a partner.
+  // The node is for a party that commits at another place. The node is woken once, and leaves the
+  // queue, when that party might find a partner.
   static constexpr std::uint16_t watch = 2;
   // The node belongs to a choice; a node without this flag is its own waker.
   static constexpr std::uint16_t of_choice = 4;
@@ -90,13 +90,14 @@ struct NodeFlags {
   static constexpr std::uint16_t keeps = 2048;  // quiet, and counted by KeptChoice
   // Quiet, and its channel has retired (channel's lock).
   static constexpr std::uint16_t silent = 4096;
-  // The value of this extended read may come back (WIRE.md 4.7). Until the read has ended, the
+  // The value of this extended read can come back (WIRE.md 4.7). Until the read has ended, the
   // channel has not ended for readers.
   static constexpr std::uint16_t kept = 8192;
-  // A plain reader in the queue whose value is, or may be, under way (lending.hpp; channel's lock).
+  // A plain reader in the queue whose value is, or might be, under way (lending.hpp; channel's
+  // lock).
   static constexpr std::uint16_t promised = 16384;
-  // A process with this flag waits only for a limited time, so it must be able to leave a queue at
-  // once.
+  // A process with this flag waits only for a limited time, so it must be able to leave a queue
+  // immediately.
   static constexpr std::uint16_t limited = 32768;
   // The parties that the fast path of a meeting cannot handle.
   static constexpr std::uint16_t special =
@@ -136,7 +137,7 @@ struct Node : Link {
 
   // A committed node may hold its partner: the writer that an extended read keeps waiting, or the
   // reader that waits for a computed value. The partner is kept in `place`, which is free by then:
-  // the owner knows where it waits.
+  // the owner knows where its operation waits.
   Node* partner() const noexcept { return static_cast<Node*>(place); }
   void hold(Node* other) noexcept { place = other; }
 };
@@ -166,8 +167,8 @@ class Holder {
 struct SyncObject {
   const char* name = nullptr;  // the object's name if line is 0, else the file where it was made
   std::uint32_t line = 0;
-  // last_reader, last_writer: the processes that were given an end of the object, or used one,
-  // last; 0 if there is none yet.
+  // last_reader, last_writer: the processes that were the last to receive or to use an end of the
+  // object; 0 if there is none yet.
   Holder last_reader;
   Holder last_writer;
 #if WEFT_CHECKED
@@ -203,8 +204,8 @@ class Choice {
   // Returns false if a party has already committed this choice, and its wake-up is under way.
   bool finish_as(Word outcome) noexcept { return claim_one(outcome); }
 
-  // Sets the next value of the word. Called by the party that has this word LOCKED (claim_both,
-  // barriers).
+  // Sets the next value of the word. Called by the party that has set this word to LOCKED
+  // (claim_both, barriers).
   void unlock_as(std::uint32_t to) noexcept { word_.store(to, std::memory_order_seq_cst); }
 
   // Returns true if this choice was WAITING and the call has set it to `to`.
@@ -282,7 +283,7 @@ class Wakes {
     add(waker_of(n));
   }
   // last() returns the last waker so far; null if there is none. finish_behind() puts another waker
-  // right behind it, before those that were added meanwhile.
+  // right behind `before`, ahead of those that were added meanwhile.
   Waker* last() const noexcept { return tail_; }
   void finish_behind(Waker* before, Node* n, Status s) noexcept {
     n->status = s;
@@ -324,7 +325,7 @@ struct Free {
 };
 
 // Called when the channel has ended with status s for n, which has left the waiting queue. Returns
-// true if that is the outcome of n's operation, and the caller has claimed it.
+// true if s is the outcome of n's operation, and the caller has claimed it.
 inline bool ends(Node* n, Status s) noexcept {
   if (s == Status::retired && n->is(NodeFlags::quiet)) {
     n->set(NodeFlags::silent);
@@ -334,8 +335,8 @@ inline bool ends(Node* n, Status s) noexcept {
   return Free{}.with(n) == Claim::won;
 }
 
-// How a party claims if others may be claiming its choice at this moment. A third party that
-// commits two sleepers uses this too.
+// How a party claims if other parties can claim its choice at the same moment. A third party that
+// commits two sleepers uses Enrolled too.
 struct Enrolled {
   Choice* x;
   std::uint32_t index;
@@ -352,7 +353,8 @@ struct Enrolled {
   }
 };
 
-// Acts as Free or Enrolled, as is decided at run time, so that the code for both is compiled once.
+// Acts as Free or as Enrolled, which is decided at run time, so that the code for both is compiled
+// once.
 struct Either {
   Choice* x = nullptr;  // null: acts as Free
   std::uint32_t index = 0;

@@ -47,10 +47,10 @@ inline constexpr bool plain_only = requires {
 };
 
 // The agent of a channel whose other side is in another address space (far_engine.hpp). It is
-// notified (WakerOps::tell) when a party has joined a queue, or the last end here was closed. The
-// call may come from any thread, any number of times, and never comes under a lock.
+// notified (WakerOps::tell) when a party has joined a queue, or the last end in this address space
+// was closed. The call may come from any thread, any number of times, and never comes under a lock.
 struct FarAgent : Waker {
-  // Called when a party leaves whose request was sent to the home. The party's operation may be
+  // Called when a party leaves whose request was sent to the home. The party's operation might be
   // over already.
   void (*leaves)(FarAgent&, Node&) noexcept = nullptr;
   // Called when an end in this address space poisons the channel.
@@ -79,8 +79,8 @@ class ChannelBase : public SyncObject {
   void another_reader() noexcept { readers_.up(); }
   void another_writer() noexcept { writers_.up(); }
 
-  // Returns whether a party waits at this local channel whose run queue is not the current one. If
-  // so, that party or the caller is on the wrong scheduler (rule 11.2).
+  // Returns whether a party that waits at this local channel has a run queue other than the current
+  // one. If so, that party or the caller is on the wrong scheduler (rule 11.2).
   bool waits_elsewhere() const noexcept {
     const std::uintptr_t w = reader_queue_.word();
     if (w != 0 && !(w & Queue::kTag)) return elsewhere(alone_as(w));
@@ -88,14 +88,14 @@ class ChannelBase : public SyncObject {
       if (w != 0 && q->front() && elsewhere(node(q->front()))) return true;
     return false;
   }
-  // Returns whether any party waits here. Called by the holder of the last reference, without the
-  // lock.
+  // Returns whether any party waits at this channel. Called by the holder of the last reference,
+  // without the lock.
   WEFT_OUTLINE_HOSTED bool waited() const noexcept {
     const std::uintptr_t w = reader_queue_.word();
     return (w & ~Queue::kTag) != 0 || !writer_queue_.empty();
   }
-  // Returns whether this party waits here, as far as that can be seen without the lock. The party's
-  // process must not run meanwhile.
+  // Returns whether this party waits at this channel, as far as that can be seen without the lock.
+  // The party's process must not run meanwhile.
   bool is_waiting(const Node& n) const noexcept {
     const std::uintptr_t w = reader_queue_.word();
     return has_queues(w) ? n.is(NodeFlags::queued) : alone_as(w) == &n;
@@ -112,9 +112,10 @@ class ChannelBase : public SyncObject {
   static constexpr std::uint8_t kPoisoned = 2;
   static constexpr std::uint8_t kWritersGone = 4;
   static constexpr std::uint8_t kReadersGone = 8;
-  static constexpr std::uint8_t kWatched = 16;   // a standing or foreign party was here
+  static constexpr std::uint8_t kWatched = 16;   // a standing or foreign party has been here
   static constexpr std::uint8_t kDeciding = 32;  // a notified foreign reader is undecided
-  static constexpr std::uint8_t kSpanned = 64;   // a watch was here: see ChannelEngine::watch()
+  // a watch has been here: see ChannelEngine::watch()
+  static constexpr std::uint8_t kSpanned = 64;
   // The channel's other side is in another address space (far_engine.hpp).
   static constexpr std::uint8_t kFar = 128;
   static constexpr std::uint8_t kWriterDied = 1;
@@ -148,8 +149,8 @@ class ChannelBase : public SyncObject {
     reader_queue_.set_word(Queue::kTag);
     if (w == 0) return;
     Node* const n = alone_as(w);
-    // The node's place was written before, since it may be read without this lock (a withdrawal
-    // asks a process at which channel it waits).
+    // The node's place was written earlier, since other threads can read it without this lock (a
+    // withdrawal asks a process at which channel it waits).
     if (w & kWriter)
       join_queue(Side::out, *n);
     else
@@ -187,8 +188,8 @@ class ChannelBase : public SyncObject {
     n.clear(NodeFlags::queued);
     own<S>().erase(&n);
   }
-  // Takes a claimed partner out of its queue. But the node of a standing alternative stays, and
-  // goes to the tail.
+  // Takes a claimed partner out of its queue. But the node of a standing alternative stays in the
+  // queue, and moves to its tail.
   void release(Queue& q, Node* y) noexcept {
     q.erase(y);
     if (y->is(NodeFlags::standing))
@@ -256,7 +257,7 @@ class ChannelBase : public SyncObject {
   }
 
   static bool elsewhere(const Node* n) noexcept {
-    // A standing alternative is between two selects, and its process may no longer exist.
+    // A standing alternative may be between two selects; then its process might no longer exist.
     if (n->choice() && n->choice()->word() != WAITING) return false;
     const Waker* w = n->choice() ? n->choice()->waker : n;
     return w && w->ops && w->ops->home && w->ops->home != current_run_queue;

@@ -42,9 +42,10 @@ class Engine final : public runtime::Poller {
   int epoll_ = -1, bell_ = -1;
   std::atomic<std::int32_t> waiting_{0};  // how many operations wait in this engine
   std::atomic<std::int64_t> looked_{0};   // when the engine last polled for events, in ns
-  unsigned executors_ = 0;                // under the book's lock: how many executors use this
-  Engine* all_next_ = nullptr;            // under the book's lock: the engine made before this one
-  Engine* free_next_ = nullptr;           // under the book's lock: the next unused engine
+  // under the book's lock: how many executors use this engine
+  unsigned executors_ = 0;
+  Engine* all_next_ = nullptr;   // under the book's lock: the engine made before this one
+  Engine* free_next_ = nullptr;  // under the book's lock: the next unused engine
 };
 
 }  // namespace weft::inline WEFT_ABI::io::detail

@@ -97,7 +97,8 @@ class Awaiter : Trying<Work> {
   bool await_ready() {
     Engine::here(*p_);
     weft::detail::meet_request(*p_);
-    // This is set before the wait begins, because then another thread may wake the process.
+    // `usual_` is set before the wait begins, because from then on another thread can wake the
+    // process.
     usual_ = p_->ops;
     p_->runs_by(ops);
     struct Restore {
@@ -201,7 +202,7 @@ struct ReadyWork {
 
 extern const core::GuardOps ready_ops;
 
-// The guard that a descriptor is ready; also an operation by itself.
+// A guard that is ready when its descriptor is. It is also an operation of its own.
 template <Side S>
 struct Ready : Conditional<Ready<S>> {
   using Value = void;

@@ -58,7 +58,7 @@ struct Write {
   static constexpr const char* kOperation = "write to a descriptor";
   std::shared_ptr<Watched> w;
   std::string_view from;
-  std::size_t* sent;  // null if the caller does not ask
+  std::size_t* sent;  // null if the caller does not want the number
   std::size_t done = 0;
   long error = 0;
   Watched& watched() noexcept { return *w; }
@@ -106,8 +106,8 @@ class Stream {
   detail::Operation<detail::ReadSome> read_some(std::span<char> into) const;
   // Writes all of `from`, whose bytes must stay where they are until the operation is over. Throws
   // std::system_error (EPIPE, ECONNRESET: nobody reads any more), Cancelled, TimedOut; BadUse if
-  // this is a Stream(). `*sent` is at every moment the number of bytes that the system has taken,
-  // also after an exception.
+  // this is a Stream(). `*sent` is at every moment the number of bytes that the system has
+  // accepted, also after an exception.
   detail::Operation<detail::Write<true>> write_all(std::string_view from,
                                                    std::size_t* sent = nullptr) const;
   // Writes at least one byte (none if `from` is empty). Returns how many. Throws what write_all()

@@ -61,8 +61,8 @@ class Watched {
   // Ends the waits for the descriptor, and the connection. A later operation fails with EBADF.
   void close() noexcept;
 
-  // For a read, which the process tries before it waits. taken(): returns whether a read may find
-  // something. more(): called after a read that may have left something.
+  // For a read, which the process tries before it waits. taken(): returns whether a read might find
+  // something. more(): called after a read that might have left something.
   bool taken() noexcept { return hint_.exchange(false, std::memory_order_acq_rel); }
   void more() noexcept;
   // For a layer above, which has taken bytes from the descriptor and keeps some that nobody has
@@ -70,7 +70,7 @@ class Watched {
   // each of its reads, one thread at a time.
   void keeps(bool some) noexcept;
   bool kept() const noexcept { return kept_.load(std::memory_order_acquire); }
-  // Returns whether a read of TCP may return less than is available.
+  // Returns whether a read of TCP can return less than is available.
   bool reads_short() const noexcept { return short_.load(std::memory_order_relaxed); }
 
   // Joins the waiting queue of that side, on the process's own thread. Returns false if the process

@@ -136,7 +136,7 @@ class Link final : public wire::LinkBase {
     peer_->session.went(n);
     return n;
   }
-  // Sends as much of the piece as the socket takes. Returns false if a part is left.
+  // Sends as much of the piece as the socket accepts. Returns false if a part is left.
   bool push() noexcept {
     while (at_ < out_.size()) {
       ERR_clear_error();

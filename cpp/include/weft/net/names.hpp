@@ -393,7 +393,7 @@ class Names {
       config.History = 1;
       config.TTL = std::chrono::nanoseconds(kLives).count();
       s = js_CreateKeyValue(&bucket, js, &config);
-      // Another program made the bucket first.
+      // If the bucket cannot be made, another program has made it first.
       if (s != NATS_OK) s = js_KeyValue(&bucket, js, kBucket);
     }
     bucket_.reset(bucket);

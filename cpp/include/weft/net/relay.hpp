@@ -36,14 +36,14 @@ inline constexpr const char* kRelay = "weft.relay";  // the beginning of all sub
 inline constexpr std::uint32_t kRelayAgainMost = 2'000;
 inline constexpr wire::LineOptions kRelayLine{
     .window = 32, .most = 16'384, .again_ms = 200, .lease_ms = 20'000};
-// How long a program may take to answer when it is asked for a session, and then to become linked.
+// How long a program can take to answer when it is asked for a session, and then to become linked.
 inline constexpr Milliseconds kMeet{10'000};
 // How long after its own return this program waits for another program that the server had lost
 // too.
 inline constexpr Milliseconds kBack{3'000};
 // How many ms an acknowledgement waits for a packet with which it can be sent.
 inline constexpr std::int64_t kTell = 5;
-inline constexpr Milliseconds kLastWords{3'000};  // how long sending the last messages may take
+inline constexpr Milliseconds kLastWords{3'000};  // how long sending the last messages can take
 inline constexpr std::size_t kHigh = std::size_t{1} << 18;
 
 inline bool is_hex(std::string_view text, std::size_t size) {
@@ -74,7 +74,7 @@ inline std::optional<SessionRequest> session_request(std::string_view message) {
 // One connection through the relay, below TLS.
 class Way {
  public:
-  // Sends a message to the peer; the message may be lost. A message of no bytes says that this
+  // Sends a message to the peer; the message can be lost. A message of no bytes says that this
   // program has left.
   using Sends = std::function<void(wire::Bytes)>;
 
@@ -117,14 +117,14 @@ class Way {
       gone_ = true;  // Messages that the peer sent before this are delivered first.
       return ring();
     }
-    // The message is dropped; the peer will send it again.
+    // If there is no room, the message is dropped; the peer will send it again.
     if (in_.size() - given_ > most_) return;
     line_.input(message, now(), in_);
     give();
     go(true);
     if (over_ || gives_ != waits_to_give() || takes_ != waits_to_take() || due() < wakes_) ring();
   }
-  // Called when the server is back: sends again what may have been lost.
+  // Called when the server is back: sends again what might have been lost.
   void hurry() {
     const std::lock_guard g(lock_);
     if (over_) return;
@@ -169,7 +169,7 @@ class Way {
   bool waits_to_give() const noexcept { return given_ < in_.size(); }
   bool waits_to_take() const noexcept { return !closing_ && out_.size() < kHigh; }
 
-  // Writes the bytes that have arrived to the socket, as far as the socket takes them.
+  // Writes the bytes that have arrived to the socket, as far as the socket accepts them.
   void give() {
     while (waits_to_give()) {
       const ssize_t n =
@@ -244,7 +244,7 @@ class Way {
   }
 
   const Sends sends_;
-  const std::size_t most_;  // the maximum number of bytes that may wait for the socket
+  const std::size_t most_;  // the maximum number of bytes that can wait for the socket
   int socket_ = -1, theirs_ = -1, bell_[2] = {-1, -1};
   std::mutex lock_;
   wire::detail::Line line_;
@@ -350,7 +350,7 @@ class Ways {
       const auto most =
           static_cast<std::size_t>(std::max<std::int64_t>(natsConnection_GetMaxPayload(c), 1));
       do {
-        // The message is dropped, and sent again later.
+        // If the client is not connected, the message is dropped, and sent again later.
         if (natsConnection_Status(c) != NATS_CONN_STATUS_CONNECTED) return;
         const std::size_t n = std::min(most, data.size());
         natsConnection_Publish(c, there.c_str(), data.data(), static_cast<int>(n));
@@ -450,7 +450,8 @@ class Ways {
       why = s == NATS_NO_RESPONDERS ? "nobody listens there" : natsStatus_GetText(s);
       if (s == NATS_NO_RESPONDERS) {
         const std::lock_guard g(lock_);
-        // Before that time the other program may not be back yet, as this program was not.
+        // For a time of kBack after this program's own return, the other program might not be back
+        // yet.
         if (Clock::now() > since_ + kBack) break;
       }
       // If no program listens at that place, the server answers at once; but it does not report

@@ -40,7 +40,7 @@
 
 namespace weft::inline WEFT_ABI::net {
 
-// Thrown if nobody answers at an address. For example, the home of a name may have been killed.
+// Thrown if nobody answers at an address. For example, the home of a name might have been killed.
 // (Python raises ConnectionError.)
 class Unreachable final : public Error {
  public:
@@ -266,7 +266,8 @@ class Keys {
     return std::filesystem::path(from("HOME")) / ".config" / "weft" / "net";
   }
   // OpenSSL cleans itself up when a program ends, unless its first user forbids that. nats.c's
-  // threads release a connection some time after it was closed, and would crash then.
+  // threads release a connection some time after it was closed, and would crash if OpenSSL had
+  // cleaned itself up by then.
   static SSL_CTX* made(const SSL_METHOD* method) {
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
     return SSL_CTX_new(method);

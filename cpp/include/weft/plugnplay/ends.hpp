@@ -1,6 +1,6 @@
 // What a plug-and-play process accepts where it needs an end. It accepts an end, which the process
-// then holds (it copies an lvalue), or a channel or ChannelHandle, from which it takes a new end at
-// once. Where it needs several ends it accepts a braced list of these, or a vector.
+// then holds (it copies an lvalue), or a channel or ChannelHandle, from which it takes a new end
+// immediately. Where it needs several ends it accepts a braced list of these, or a vector.
 #pragma once
 #include <initializer_list>
 

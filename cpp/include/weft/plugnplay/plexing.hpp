@@ -109,7 +109,7 @@ Process sequential_delta(I&& in, Ends<Writer<detail::value_of<I>, detail::policy
       .named("delta");
 }
 // Acts as a delta whose outputs change: a writer end read from `config` is added, or removed if its
-// channel is among the outputs already. An end from `config` is taken before a value of the input.
+// channel is among the outputs already. An end from `config` is read before a value of the input.
 // Without outputs the values are dropped.
 template <class T = void, class I, class C>
 Process dynamic_delta(I&& in, C&& config,

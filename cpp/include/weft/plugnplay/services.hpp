@@ -1,6 +1,6 @@
 // Processes for servers (rules 20.1 to 20.4): batch() collects values, rate_limit() limits their
 // rate, keyed_pool() gives them to workers by their keys, and broadcast() gives them to readers
-// that come and go. Times are those of the run's clock, which may be virtual.
+// that come and go. Times are those of the run's clock, which can be virtual.
 #pragma once
 #include <functional>
 
@@ -119,8 +119,8 @@ Process batch(I&& in, O&& out, std::int64_t n, weft::detail::Lasting longest = S
       .named("batch");
 }
 // Copies each value, but at most n + burst - 1 values in any time `per` (rule 20.2). One value goes
-// out each per / n (rounded up to a nanosecond), and after a pause up to `burst` values at once.
-// Throws BadUse if n < 1, burst < 1, or `per` is not positive.
+// out each per / n (rounded up to a nanosecond), and after a pause up to `burst` values without a
+// gap. Throws BadUse if n < 1, burst < 1, or `per` is not positive.
 template <class T = void, class I, class O>
 Process rate_limit(I&& in, O&& out, std::int64_t n, weft::detail::Lasting per,
                    std::int64_t burst = 1) {

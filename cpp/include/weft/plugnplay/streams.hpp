@@ -82,7 +82,7 @@ Process pairs(I&& in, O&& out) {
                          detail::writer_of<T>(std::forward<O>(out)))
       .named("pairs");
 }
-// Writes `value` for ever.
+// Writes `value` forever.
 template <class T = void, class O>
 Process generate(O&& out, std::type_identity_t<detail::value_of<O>> value) {
   return detail::repeating(detail::writer_of<T>(std::forward<O>(out)), std::move(value))
@@ -93,7 +93,7 @@ template <class T = void, class O>
 Process numbers(O&& out) {
   return detail::counting(detail::writer_of<T>(std::forward<O>(out))).named("numbers");
 }
-// Reads for ever, and drops the values.
+// Reads forever, and drops the values.
 template <class T = void, class I>
 Process black_hole(I&& in) {
   return detail::swallowing(detail::reader_of<T>(std::forward<I>(in))).named("black_hole");

@@ -1,4 +1,4 @@
-// Processes that use the clock of their run, which may be virtual (rule 8.6).
+// Processes that use the clock of their run, which can be virtual (rule 8.6).
 #pragma once
 #include "ends.hpp"
 
@@ -52,15 +52,15 @@ Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Spa
 
 }  // namespace detail
 
-// Writes each value of the input `delay` after it came.
+// Writes each value of the input `delay` after the value arrived.
 template <class T = void, class I, class O>
 Process fixed_delay(weft::detail::Lasting delay, I&& in, O&& out) {
   return detail::delaying(delay, detail::reader_of<T>(std::forward<I>(in)),
                           detail::writer_of<T>(std::forward<O>(out)))
       .named("fixed_delay");
 }
-// Writes `value` now and every interval, without drift: the values that a slow reader missed come
-// at once. Throws BadUse if `interval` is not positive.
+// Writes `value` now and every interval, without drift: the values that a slow reader missed follow
+// immediately. Throws BadUse if `interval` is not positive.
 template <class T = void, class O>
 Process regular(O&& out, std::type_identity_t<detail::value_of<O>> value,
                 weft::detail::Lasting interval) {

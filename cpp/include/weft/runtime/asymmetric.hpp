@@ -51,7 +51,7 @@ class OwnersLock {
   void leave() noexcept { inside_.store(0, std::memory_order_release); }
 
   // Enters the lock as a visitor. There is one visitor at a time, and the owner is never a visitor.
-  // Returns false if another visitor is here.
+  // Returns false if there is another visitor.
   bool try_visit() noexcept {
     if (!try_book()) return false;
     announce();

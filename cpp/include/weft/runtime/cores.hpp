@@ -53,7 +53,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
 
   Executor& executor() noexcept override { return *this; }
   bool multi() const noexcept override { return true; }
-  // A process of this executor may be on any of the executor's threads.
+  // A process of this executor can be on any of the executor's threads.
   bool here() const noexcept override { return false; }
   void post(core::Waker* w) noexcept override {
     if (Worker* me = this_worker; me && me->crew == this) [[likely]]
@@ -62,7 +62,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
       post_remote(w);
   }
   // Returns operations for processes that start here; through them a thread that wakes such a
-  // process finds this executor at once. May be called from any thread.
+  // process finds this executor immediately. Can be called from any thread.
   const ProcessOps& ops_here(const ProcessOps& base) override {
     for (const Homed* known = nullptr;;) {
       const Homed* const first = homed_.load(std::memory_order_acquire);
@@ -212,15 +212,15 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
       p->ops->run(p);
     }
     // If the process has ended (Final), it no longer exists. Otherwise it is suspended; from here
-    // on another thread may resume it.
+    // on another thread can resume it.
     if (o) [[unlikely]]
       o->suspended(c.running ? p : nullptr, &c, false);
     if (c.running) p->runs_on.store(0, std::memory_order_release);
   }
   void withdraw_cancelled(Worker&) noexcept { run_.serve_cancellations(*this); }
   void withdraw(ProcessBase& p) noexcept override {
-    // The process may have handled the request itself, in the step during which the cancellation
-    // was noticed, and may wait for something else by now.
+    // The process might have handled the request itself, in the step during which the cancellation
+    // was noticed, and might wait for something else by now.
     Base::withdraw(p, [](ProcessBase& q) {
       if (q.cancel().load(std::memory_order_relaxed) != 0 && q.op && q.op->withdraw(q))
         q.ops->wake(&q);
@@ -240,8 +240,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   }
   std::int64_t earliest() const noexcept { return run_.wake_time(); }
   std::int64_t clock() const noexcept { return prim::now(); }
-  // A thread that falls asleep here may find that nothing can run. It then wakes the worker as any
-  // other thread would.
+  // A thread that falls asleep here might find that nothing can run. It then wakes the worker as
+  // any other thread would.
   void asleep(Worker& w) noexcept {
     this_context->running = nullptr;
     this_worker = nullptr;
@@ -262,7 +262,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   prim::atomic<const Homed*> homed_{nullptr};
   prim::atomic<std::uint8_t> released_{0};
   prim::atomic<std::uint8_t> stopping_{0};
-  // Set when the host is cancelled. Worker 0, which is the host's thread, acts on it.
+  // Not 0 once the host was cancelled. Worker 0, which runs on the host's thread, acts on the
+  // request.
   prim::atomic<std::uint8_t> host_asked_{0};
   std::vector<std::thread> threads_;
   Posting posting_;  // the last member, so it is destroyed first

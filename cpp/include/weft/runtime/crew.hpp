@@ -160,7 +160,7 @@ class Crew {
         round = 0;
         continue;
       }
-      // The process is in the queue, but its last worker is still suspending it.
+      // If the queue is not empty, its processes are still being suspended by their last workers.
       if (w.queue.size() != 0) {
         prim::pause(round++);
         continue;
@@ -395,7 +395,7 @@ class Crew {
     const std::uint32_t n = w.queue.push(p);
     if (idle_.load(std::memory_order_relaxed) != 0) surplus(w, n);
   }
-  // Called when more processes are ready here than run, and some worker is idle.
+  // Called when more processes are ready at this worker than run, and some worker is idle.
   [[gnu::noinline]] void surplus(Worker& w, std::uint32_t waiting) noexcept {
     if (waiting < kMany && !w.long_steps_.load(std::memory_order_relaxed)) return appoint(w);
     if (on_the_way_.load(std::memory_order_relaxed) != 0 ||

@@ -19,7 +19,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class StealQueue {
  public:
-  // The maximum number of processes that a thief takes at once.
+  // The maximum number of processes that a thief takes at a time.
   static constexpr std::uint32_t kMost = 64;
 
   std::uint32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
@@ -36,9 +36,9 @@ class StealQueue {
     return lock_.enter_cheaply() ? push_inside(w) : 0;
   }
 
-  // Takes the oldest process that is fully suspended, and records `mark` as the worker it runs on.
-  // Returns null if there is no such process. (A process can be queued while its last worker is
-  // still suspending it; such a process is not taken.)
+  // Removes and returns the oldest process that is fully suspended, and records `mark` as the
+  // worker that runs it. Returns null if there is no such process. (A process can be queued while
+  // its last worker is still suspending it; such a process is not taken.)
   [[gnu::always_inline]] ProcessBase* take(std::uint8_t mark) noexcept {
     if (size() == 0) return nullptr;
     if (!lock_.enter_cheaply()) [[unlikely]]

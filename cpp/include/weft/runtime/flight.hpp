@@ -219,7 +219,7 @@ class Ring {
   }
   std::uint64_t dropped() const noexcept { return dropped_; }
 
-  // Calls f(block, used) for each block, the oldest first. No block is taken meanwhile.
+  // Calls f(block, used) for each block, the oldest first. No thread takes a block meanwhile.
   template <class F>
   bool each(F&& f) {
     const std::lock_guard g(mutex_);
@@ -351,7 +351,7 @@ class Lane {
   void over(std::uint64_t now, Known& process, Op op, Outcome outcome, Known* place,
             std::uint64_t more, bool has_more) noexcept {
     // All that is needed is read before the first byte is written, and the address is in a local
-    // variable. The compiler must assume that a byte that is written may change any object, so it
+    // variable. The compiler must assume that a byte that is written can change any object, so it
     // would otherwise load the address again after each byte.
     const std::uint64_t waited = process.op == Known::kIdle ? 0 : now - process.since + 1;
     const std::uint32_t me = process.local, where = place ? place->local + 1u : 0;
@@ -467,7 +467,7 @@ class Lane {
     std::size_t n = std::min(s.size(), kText);
     while (n < s.size() && n && (static_cast<unsigned char>(s[n]) & 0xC0) == 0x80) --n;
     at_ += put_varint(at_, n);
-    at_ = std::copy_n(s.data(), n, at_);  // data() may be null if n is 0
+    at_ = std::copy_n(s.data(), n, at_);  // data() can be null if n is 0
   }
   void done() noexcept {
     ++block_->events;

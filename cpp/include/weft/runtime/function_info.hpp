@@ -56,7 +56,7 @@ const FunctionInfo* layout(FunctionInfos& first, const HeldAt* at, std::size_t n
 inline const FunctionInfo no_ends;
 const FunctionInfo* first_in_file(const FunctionInfo& a, const char* file) noexcept;
 // Returns the record of `a` with that file. `file` is compared by its address, and must live for as
-// long as a report may ask for it. `a` comes from layout(), or is null if there are no ends.
+// long as a report can ask for it. `a` comes from layout(), or is null if there are no ends.
 inline const FunctionInfo* in_file(const FunctionInfo* a, const char* file) noexcept {
   if (!a) a = &no_ends;
   const FunctionInfo* const last = a->in_files.load(std::memory_order_acquire);

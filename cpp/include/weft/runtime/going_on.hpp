@@ -24,8 +24,8 @@ class GoingOn {
   // These functions state the facts, in any order.
   void process(Id id, Key family) { families_.add(id, Pairs::number(family)); }
   void able(Id id) { able_.push_back(id); }
-  // The process waits at `channel`, and a holder of an end there may wake it. If anything else may
-  // wake the process, the caller uses able() instead.
+  // The process waits at `channel`, and a holder of an end of that channel might wake the process.
+  // If anything else might wake it, the caller uses able() instead.
   void waits_at(Id id, Key channel) { waiting_.add(Pairs::number(channel), id); }
   void waits_at_barrier(Id id) { at_barriers_.push_back(id); }
   void waits_for(Id id, Key family) { parents_.add(Pairs::number(family), id); }
@@ -41,7 +41,7 @@ class GoingOn {
   // holds ends
   Pairs families_, parents_, waiting_, held_;
   Numbers at_barriers_;
-  Numbers able_;  // the processes that may go on; after solve() all of them, ascending
+  Numbers able_;  // the processes that can go on; after solve() all of them, ascending
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -38,9 +38,9 @@ class Group {
  public:
   Run& run;
   Executor* executor;  // the executor that runs the group's coroutines
-  // The owner, or null. No longer valid once the group is abandoned: see owner().
+  // The owner, or null. The pointer is no longer valid once the group is abandoned: see owner().
   ProcessBase* parent;
-  const char* name = nullptr;  // part of the path; may be null
+  const char* name = nullptr;  // part of the path; can be null
 
   Group(Run& r, Executor* e, ProcessBase* p) noexcept;
   Group(const Group&) = delete;
@@ -50,7 +50,7 @@ class Group {
   // Makes p a child. The caller must make p runnable.
   void add(ProcessBase& p);
 
-  // Removes p, which has finished, from the list. After that, p may be destroyed. The group is
+  // Removes p, which has finished, from the list. After that, p can be destroyed. The group is
   // informed by finished(), after p has released its ends (rule 7.7).
   void unlink(ProcessBase& p) noexcept;
   // Called when a child has finished. `left` is the child's failure, or, if the group keeps ends,
@@ -95,7 +95,7 @@ class Group {
 
   // Asks every child to end (rule 6). Children that are started later are asked as well. A child
   // that waits for a group of its own passes the request on to that group. That group is queued,
-  // and not called from here, since groups may nest deeper than the stack allows. The owner of the
+  // and not called from here, since groups can nest deeper than the stack allows. The owner of the
   // group is on this thread, so the group stays alive.
   void cancel() noexcept;
   void cancel(ProcessBase& p) noexcept;
@@ -126,8 +126,8 @@ class Group {
     const std::lock_guard g(lock_);
     for (ProcessBase* p = children_; p; p = p->sibling_next) f(*p);
   }
-  // Returns how many processes of that name were started here. (A path has an index only if there
-  // are several.)
+  // Returns how many processes of that name were started in this group. (A path has an index only
+  // if there are several.)
   std::uint32_t started(const char* function) noexcept;
 
  private:
@@ -144,9 +144,9 @@ class Group {
   // Used by the owner, or by a thread that withdraws the owner's operation.
   bool passed_on_ = false;
 
-  // Several of the blocks that a process is in may ask the process to end at once. The blocks share
-  // one bit (Identity::Cancel::block), which is set while any of them is `asked`. block_ is written
-  // under the run's groups_mutex_ too.
+  // Several of the blocks that a process is in can ask the process to end at the same time. The
+  // blocks share one bit (Identity::Cancel::block), which is set while any of them is `asked`.
+  // block_ is written under the run's groups_mutex_ too.
   enum class Block : std::uint8_t { none, open, asked, met };
   Block block_ = Block::none;
   bool keeps_end_ = false;

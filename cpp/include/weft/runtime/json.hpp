@@ -58,7 +58,7 @@ struct JsonOther {};
 using JsonValue = std::variant<JsonOther, bool, double, std::int64_t, std::string>;
 using JsonObject = std::map<std::string, JsonValue, std::less<>>;
 
-// Reads one JSON text, which is to be an object.
+// Reads one JSON text, which must be an object.
 class JsonReader {
  public:
   explicit JsonReader(std::string_view text) : at_(text) {}

@@ -13,7 +13,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 // Finds the smallest knot. `to` contains pairs of a node and a node to which an edge leads, sorted;
 // there are `n` nodes. Only nodes below `counted` count for a knot's size. Among knots of one size,
-// the knot with the lowest node is taken. A knot contains neither the node `out` nor any node that
+// the knot with the lowest node is chosen. A knot contains neither the node `out` nor any node that
 // leads to it. Returns the knot's counted nodes in ascending order.
 Numbers smallest_knot(const Pairs& to, std::uint32_t n, std::uint32_t counted, std::uint32_t out);
 

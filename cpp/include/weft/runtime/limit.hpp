@@ -47,9 +47,8 @@ class Limit final : public core::Waker {
   }
 
   // Limits what `p`, the process that runs here, does from now on. `deadline` is in ns of the clock
-  // of p's run. If it is prim::forever, there is no limit; if it has passed, the request comes at
-  // once.
-  // If `again` is set, the limit asks at each operation, once its time has come.
+  // of p's run. If it is prim::forever, there is no limit; if it has passed, the request comes
+  // immediately. If `again` is set, the limit asks at each operation, once its time has come.
   void open(ProcessBase& p, std::int64_t deadline, bool again = false);
   bool is_open() const noexcept { return process_ != nullptr; }
   bool of(const ProcessBase& p) const noexcept { return process_ == &p; }
@@ -70,7 +69,7 @@ class Limit final : public core::Waker {
   // Closes the limits that p left open. Called when p ends, or when its thread becomes another
   // process.
   static void close_all(ProcessBase& p, Run& r) noexcept;
-  // Returns whether any limit of p is armed, so that p may still go on.
+  // Returns whether any limit of p is armed, so that p might still go on.
   static bool any_armed(ProcessBase& p, Run& r) noexcept;
   // Ordinary code, `from`, becomes process `to` of a run for a time. lend() gives the limits of
   // `from` to `to`, with the time that is left of them. give_back() returns them at the end of
@@ -80,14 +79,14 @@ class Limit final : public core::Waker {
   bool lent() const noexcept { return lent_; }
 
  private:
-  // These functions are called with the run's mutex held, except first_of(), which takes it.
+  // These functions are called with the run's mutex held, except first_of(), which locks it.
   void arm(std::int64_t deadline);
   bool disarm() noexcept;
   static Limit* first_of(ProcessBase& p, Run& r) noexcept;
   static Limit* innermost_of(const ProcessBase& p, const Run& r) noexcept;
   // Returns the outer one of two limits of a process.
   static Limit* outer_of(Limit* a, Limit* b) noexcept;
-  // Makes `now`, which may be null, the innermost limit.
+  // Makes `now`, which can be null, the innermost limit.
   static void exchange(ProcessBase& p, Run& r, Limit* now);
 
   void await_firing() noexcept;
@@ -104,7 +103,7 @@ class Limit final : public core::Waker {
   Run* run_ = nullptr;
   Limit* outer_ = nullptr;
   Limit* as_ = nullptr;              // once a limit that asks again was met: see invariant 5
-  prim::atomic<bool> asked_{false};  // set while the limit's request stands
+  prim::atomic<bool> asked_{false};  // true while the limit's request has not been met
   prim::atomic<bool> told_{false};
   bool met_ = false;
   bool lent_ = false;

@@ -85,7 +85,7 @@ class Look {
 
   // The mutex that is held while something is read.
   static std::mutex& at_work() noexcept;
-  // Called in the child of a fork: threads of the parent may have held the locks.
+  // Called in the child of a fork: threads of the parent might have held the locks.
   static void forget() noexcept;
 
  private:

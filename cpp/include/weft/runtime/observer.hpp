@@ -13,13 +13,14 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Run;
 
-// These functions are called from any thread, by several at once, and with no lock held.
+// These functions are called from any thread, by several threads at the same time, and with no lock
+// held.
 struct Observer {
   // Called when the process resumes; its op still says what the process waited for. `where` is the
   // thread's Context, used as a key; it is null for a thread process, which keeps no other process
   // waiting.
   virtual void resumes(ProcessBase&, const void* where) noexcept = 0;
-  // `next`: the thread resumes another process at once, so that no time passes between the two.
+  // `next`: the thread resumes another process immediately, so that no time passes between the two.
   virtual void suspended(ProcessBase*, const void* where, bool next) noexcept = 0;
   // Called when a single-core scheduler is about to sleep, on its own thread.
   virtual void idle(Run&, Executor&) noexcept = 0;

@@ -45,7 +45,7 @@ struct Activity {
   // again after the same time.
   virtual bool stood_still(std::uint32_t /*number*/) noexcept { return false; }
   // Called by a thread that has slept and is counted active again. If another thread is examining
-  // all sleepers, awoken() may wait until it has finished.
+  // all sleepers, awoken() can wait until that thread has finished.
   virtual void awoken() noexcept {}
 
  protected:
@@ -71,8 +71,8 @@ class Poller {
   virtual void leave() noexcept = 0;
 
   // Ends the sleep of `who` if it sleeps in a poller; otherwise returns false. `which` is the
-  // poller of `who`. It is null if `who` had no poller when the caller checked; `who` may have one
-  // by now.
+  // poller of `who`. It is null if `who` had no poller when the caller checked; `who` might have
+  // one by now.
   static bool rouse(const Parking& who, Poller* which) noexcept {
     if (which) return which->rouse_if(who);
     return all_.load(std::memory_order_seq_cst) && rouse_any(who);
@@ -113,7 +113,7 @@ struct AroundSleep {
   void* (*step_aside)() = nullptr;
   void (*step_back)(void*) = nullptr;
   // Takes the lock while a run decides whether it is deadlocked because its last executor falls
-  // asleep, on a thread that may not have the lock. Called with no other lock held.
+  // asleep, on a thread that might not have the lock. Called with no other lock held.
   void* (*conclude)() = nullptr;
   void (*concluded)(void*) = nullptr;
 };
@@ -190,7 +190,7 @@ class Parking {
   std::uint32_t sleep() noexcept;
 
   // Called by a signal handler, on any thread, while the executor may be asleep. Makes sleep() ask
-  // at once what disturbed it. disturb() takes no lock if prim::wakes_from_handlers is true.
+  // immediately what disturbed it. disturb() takes no lock if prim::wakes_from_handlers is true.
   void disturb() noexcept;
 
   // Begins to rest. Returns false if signals have come, so that the host must not rest.

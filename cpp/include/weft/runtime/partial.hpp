@@ -30,7 +30,7 @@ struct Waits {
   std::string at;                      // file:line
   std::vector<std::string> places;     // the names of channels and barriers
   std::vector<std::string> waits_for;  // the paths of the processes that hold ends at these places
-  // The places to which a party from outside the run may come.
+  // The places to which a party from outside the run might come.
   std::vector<std::string> open;
 };
 

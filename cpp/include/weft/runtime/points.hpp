@@ -37,7 +37,7 @@ using checking::Begun;
 struct SelectBegins {
   core::Guard* guards;
   std::uint32_t count;
-  bool any;  // whether the select may take any guard that is ready (rule 5.4)
+  bool any;  // whether the select is allowed to take any guard that is ready (rule 5.4)
   // Returns the index of the guard to which the select has committed, or a negative number.
   int (*committed)(const void* engine) noexcept;
   const void* engine;
@@ -78,7 +78,7 @@ class Points {
   virtual void reads_clock() noexcept = 0;
   // Called when the program does something that cannot be checked. Throws BadUse.
   virtual void refuses(const char* what) = 0;
-  // Called when a process would wait for ever for a lock, because another process holds the lock.
+  // Called when a process would wait forever for a lock, because another process holds the lock.
   virtual void stands_at_lock() noexcept = 0;
 
   // Starts a thread process of the check, on a stack of its own and on the thread of the check.

@@ -34,7 +34,7 @@ class Executor;
 class Group;
 class ProcessBase;
 
-// A kind of operation on which a process may be parked.
+// A kind of operation on which a process can be parked.
 struct OpKind {
   // "read", "write", "select", "sync", "sleep", "wait for"
   const char* verb;
@@ -46,7 +46,7 @@ struct OpKind {
   void (*visit)(ProcessBase&, class WaitVisitor&);
   // Visits the places where the operation has not committed. Called on the process's own executor
   // while other processes run. If the function visits nothing, or the pointer is null, the process
-  // may go on.
+  // can go on.
   void (*undecided)(ProcessBase&, class WaitVisitor&) = nullptr;
   // Reports the place at which a process has committed that was woken and has not gone on. The
   // pointer is null if such a place is never measured.
@@ -73,7 +73,7 @@ class WaitVisitor {
   virtual void ended(const core::SyncObject&, std::uint32_t /*guard*/) {}
   // Called if the process waits for a time that never comes (rule 8.5).
   virtual void nowhere() {}
-  // Called if the process waits for a time that will come, or for a descriptor: both may wake the
+  // Called if the process waits for a time that will come, or for a descriptor: both can wake the
   // process by themselves.
   virtual void timed() {}
 
@@ -155,12 +155,12 @@ class Identity {
   prim::atomic<std::uint32_t> word_{0};
 };
 
-// The line of a process's last operation, and how many of its operations have completed at once
-// since it last waited or let other processes run (rule 7.7). Both are in one word: a process that
-// begins to wait stores a constant there, which also resets the count.
+// The line of a process's last operation, and how many of its operations have completed without
+// waiting since it last waited or let other processes run (rule 7.7). Both are in one word: a
+// process that begins to wait stores a constant there, which also resets the count.
 class Standing {
  public:
-  // This many operations may complete at once; the next operation lets other processes run.
+  // This many operations can complete without waiting; the next operation lets other processes run.
   static constexpr std::uint32_t kAtOnce = 1000;
 
   constexpr Standing(std::uint32_t line = 0) noexcept : word_(fresh(line)) {}
@@ -173,22 +173,22 @@ class Standing {
   void at(std::uint32_t line) noexcept {
     prim::store_to(word_, (word_ & ~kLine) | (line & kLine), std::memory_order_relaxed);
   }
-  // Counts one more operation that has completed at once. Returns true if the process must let
-  // other processes run, and then call begin_anew().
+  // Counts one more operation that has completed without waiting. Returns true if the process must
+  // let other processes run, and then call begin_anew().
   [[gnu::always_inline]] bool at_once() noexcept {
     const std::uint32_t was = word_, now = was + kOne;
     prim::store_to(word_, now, std::memory_order_relaxed);
     return now < was;
   }
   void begin_anew() noexcept { *this = word_; }
-  // Counts n more operations that have completed at once. If there are too many, the next operation
-  // lets other processes run.
+  // Counts n more operations that have completed without waiting. If there are too many, the next
+  // operation lets other processes run.
   void at_once(std::size_t n) noexcept {
     const std::uint32_t left = (~word_ & ~kLine) / kOne;
     prim::store_to(word_, word_ + (n < left ? static_cast<std::uint32_t>(n) : left) * kOne,
                    std::memory_order_relaxed);
   }
-  // Returns the line. May be called from any thread.
+  // Returns the line. Can be called from any thread.
   operator std::uint32_t() const noexcept {
     return prim::load_from(word_, std::memory_order_relaxed) & kLine;
   }
@@ -226,7 +226,7 @@ class ProcessBase : public core::Waiter {
   // until it is fully suspended; otherwise 0.
   prim::atomic<std::uint8_t> runs_on{0};
 
-  // These functions serve a process that another thread may examine while the process runs (a
+  // These functions serve a process that another thread can examine while the process runs (a
   // report on demand, beside components). waits_in() says that the process's own thread begins to
   // wait by `kind`, or goes on if `kind` is null. stands_at() says that this thread has reached
   // this line.
@@ -252,7 +252,7 @@ class ProcessBase : public core::Waiter {
     else
       clear(core::NodeFlags::framed);
   }
-  // Returns the process's executor. May be called from any thread: a select replaces the ops by its
+  // Returns the process's executor. Can be called from any thread: a select replaces the ops by its
   // own while the process is parked (selecting.hpp).
   Executor* executor() noexcept {
     return static_cast<const ProcessOps*>(prim::load_from(ops, std::memory_order_relaxed))
@@ -282,7 +282,7 @@ class ProcessBase : public core::Waiter {
 struct Context {
   ProcessBase* running = nullptr;
   Executor* executor = nullptr;  // the executor that runs the process; null for a thread process
-  bool moves = false;            // whether a process that runs here may go on on another thread
+  bool moves = false;            // whether a process that runs here can continue on another thread
   // The process's frame is being destroyed after an uncaught poison of this strength.
   std::uint8_t dying = 0;
   // A Poisoned of this strength was made since the process was resumed.
@@ -310,7 +310,7 @@ class Executor {
   virtual bool here() const noexcept = 0;
   // Returns the operations of a process that is to start on this executor.
   virtual const ProcessOps& ops_here(const ProcessOps& ops) { return ops; }
-  // Returns whether processes may move between threads.
+  // Returns whether processes can move between threads.
   virtual bool multi() const noexcept { return false; }
   // Calls f(x) while none of the executor's processes starts to run. Called by one of these
   // processes. Processes whose runs_on is not 0 go on running.
@@ -324,21 +324,21 @@ class Executor {
   // that every thread of the executor sleeps; while the run's door is closed, none of them goes on
   // (Run::while_door_closed).
   virtual bool sleeps() const noexcept { return false; }
-  // Returns the process that runs here. Null means that none runs, or that runs_on tells which one
-  // does.
+  // Returns the process that runs on this executor. Null means that none runs, or that runs_on
+  // tells which one does.
   virtual const ProcessBase* runs_now() const noexcept { return nullptr; }
   // Makes the executor check for cancellations, like nudge(); but a busy thread checks only at the
   // end of its step.
   virtual void hurry() noexcept { nudge(); }
-  // Called for a process that runs here and gives way. Searches all queues, and returns true if no
-  // other process is ready; otherwise the process goes behind the ready processes.
+  // Called for a process that runs on this executor and gives way. Searches all queues, and returns
+  // true if no other process is ready; otherwise the process goes behind the ready processes.
   virtual bool nobody_ready() noexcept { return true; }
   // Returns the poller in which this executor sleeps; `make` makes it at the first call, on one of
-  // the executor's threads. Returns null if no process can wait for a descriptor here. Throws what
-  // `make` throws.
+  // the executor's threads. Returns null if no process can wait for a descriptor on this executor.
+  // Throws what `make` throws.
   virtual class Poller* poller(class Poller& (*)()) { return nullptr; }
   // Searches all queues for ready processes, and puts this process behind them. Called for a
-  // process that runs here.
+  // process that runs on this executor.
   virtual void give_way(core::Waker* w) noexcept { post(w); }
 
  protected:

@@ -55,7 +55,7 @@ struct Report {
     std::vector<std::string> silent;
     // The places where no holder of the other side is known, each with that side.
     std::vector<std::string> unknown;
-    bool somebody = false;  // whether there may be an unknown holder
+    bool somebody = false;  // whether there might be an unknown holder
     // The process's node in the graph, which is the process's index in `order`.
     std::uint32_t node = 0;
   };

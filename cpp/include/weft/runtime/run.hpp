@@ -85,9 +85,9 @@ class Run final : public Activity {
   void gone() noexcept;
   std::int64_t wake_time() noexcept override;
 
-  // Declares that something outside may wake the run from now on, until leave_outside(). `due` says
-  // that it will certainly act, or is meant to take time (an io call, a socket). Something that is
-  // not due may never act, so there may be a standstill.
+  // Declares that something outside might wake the run from now on, until leave_outside(). `due`
+  // says that it will certainly act, or is meant to take time (an io call, a socket). Something
+  // that is not due might never act, so there can be a standstill.
   void enter_outside(bool due = true) noexcept {
     if (!due) not_due_.fetch_add(1, std::memory_order_seq_cst);
     outside_.fetch_add(1, std::memory_order_seq_cst);
@@ -97,19 +97,19 @@ class Run final : public Activity {
   // host has called enter_outside() for the things that the loop waits for, none of which is due.
   // Returns the number of the standstill that begins, or 0.
   std::uint32_t conclude() noexcept;
-  // Called when nothing can run and nothing is known outside. Returns whether something outside may
-  // wake the run nevertheless (threads that are not processes, rule 10.3).
+  // Called when nothing can run and nothing is known outside. Returns whether something outside
+  // might wake the run nevertheless (threads that are not processes, rule 10.3).
   bool (*anything_outside)(Run&) noexcept = nullptr;
 
   // --- standstill (rule 10.6) --------------------------------------------------------------------
-  // The findings at a standstill. They are reported afterwards, when everything may go on.
+  // The findings at a standstill. They are reported afterwards, when everything can go on.
   struct Standstill {
     virtual ~Standstill() = default;
     virtual void tell() noexcept = 0;
   };
   // Finds which processes wait where, while everything in the run sleeps; the caller deletes the
   // result. It returns null if no process waits, or the standstill was reported before. If the
-  // function is null, no standstill is reported. The function may be set during the run
+  // function is null, no standstill is reported. The function can be set during the run
   // (look_by()).
   using Look = Standstill* (*)(Run&) noexcept;
   std::atomic<Look> look_at_standstill{nullptr};
@@ -121,7 +121,7 @@ class Run final : public Activity {
   bool stood_still(std::uint32_t number) noexcept override;
   std::int64_t waits_before() const noexcept override;
   static constexpr std::int64_t kSoon = 50'000'000;  // in ns; the patience of a run that asks links
-  // Returns whether no process of the run can go on, and nothing is due except what links may
+  // Returns whether no process of the run can go on, and nothing is due except what links might
   // bring.
   bool waits_for_links() noexcept;
   // Returns how often the run has come to a standstill.
@@ -256,7 +256,7 @@ class Run final : public Activity {
   // above a live process.
   template <class F>
   void still(F&& f);
-  // Calls f like still(), but returns false at once if another thread works on the groups now.
+  // Calls f like still(), but returns false immediately if another thread works on the groups now.
   // try_still() is for a thread that owns a lock which other threads take within f.
   template <class F>
   bool try_still(F&& f);
@@ -268,7 +268,7 @@ class Run final : public Activity {
 
   // --- threads of thread processes ---------------------------------------------------------------
   // Starts a thread that is joined before the run ends. Finished threads are joined when the next
-  // thread is made: a run that makes threads for ever must not keep them all. Throws
+  // thread is made: a run that makes threads forever must not keep them all. Throws
   // std::system_error if the system cannot start a thread.
   void keep(void (*body)(void*), void* of);
   // Called when the process of the calling thread has ended; the thread does little more.
@@ -308,7 +308,7 @@ class Run final : public Activity {
                ? links_stand.load(std::memory_order_acquire)
                : nullptr;
   }
-  // Returns how many of the things in outside_ may never act, as far as is known here.
+  // Returns how many of the things in outside_ might never act, as far as is known here.
   std::int32_t unsure() const noexcept {
     return not_due_.load(std::memory_order_seq_cst) +
            (links_are_asked.load(std::memory_order_relaxed)

@@ -53,7 +53,7 @@ class Scheduler final : public Executor {
     // If the flag is stored at this moment, the scheduler still checks it after some steps.
     prim::store_to(context_.attention, true, std::memory_order_relaxed);
   }
-  // Returns the operations for processes whose home is this scheduler. May be called from any
+  // Returns the operations for processes whose home is this scheduler. Can be called from any
   // thread.
   const ProcessOps& ops_here(const ProcessOps& base) override {
     const std::lock_guard g(homed_lock_);
@@ -122,8 +122,8 @@ class Scheduler final : public Executor {
         run.fire_due();
         continue;
       }
-      // A thread that falls asleep here may find that nothing can run, and let virtual time jump or
-      // declare a deadlock. It then wakes the scheduler as any other thread would.
+      // A thread that falls asleep here might find that nothing can run, and let virtual time jump
+      // or declare a deadlock. It then wakes the scheduler as any other thread would.
       this_scheduler = nullptr;
       const std::uint32_t s = parking_.sleep();
       this_scheduler = this;
@@ -212,7 +212,7 @@ class Scheduler final : public Executor {
       core::Waker* next = queue_.advance(w);
       if (w->is(core::NodeFlags::framed)) [[likely]] {
         resume(w, context);
-      } else {  // A process with a stack of its own may pass control to the next process itself:
+      } else {  // A process with a stack of its own can pass control to the next process itself:
                 // take().
         if (next) queue_.rest_at(next);
         w->ops->run(w);
@@ -328,8 +328,8 @@ class Scheduler final : public Executor {
   static inline constinit thread_local Scheduler* this_scheduler = nullptr;
 
   ProcessBase* const host_;
-  // The context is a member, because a process with a stack of its own may be on another stack when
-  // it asks for the context.
+  // The context is a member, because a process with a stack of its own might be on another stack
+  // when it asks for the context.
   alignas(kLine) Context context_;
   core::RunQueue queue_;
   core::SpinLock homed_lock_;

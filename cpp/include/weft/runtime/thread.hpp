@@ -27,7 +27,7 @@ class ThreadProcess : public ProcessBase, public Executor {
   static ThreadProcess& self() noexcept;
   // Called on a thread that belongs to no run and has waited for patience() (rule 10.6), while the
   // thread counts as asleep. If the function returns true, it is called again after the same time.
-  // The pointer may be null.
+  // The pointer can be null.
   static inline bool (*stands_alone)(ThreadProcess&) noexcept = nullptr;
   static ThreadProcess* current_or_null() noexcept { return current; }
   // Sets the process that this thread stands for, and returns the previous process. become() is for
@@ -86,7 +86,7 @@ class ThreadProcess : public ProcessBase, public Executor {
     [[gnu::noinline]] ~Hosting() {
       self_.op = nullptr;
       self_.hosting_.store(outer_, std::memory_order_seq_cst);
-      // Another thread that has found the executor here may still be using it; the executor is
+      // Another thread that has found the executor here might still be using it; the executor is
       // destroyed after this.
       self_.nudging_.wait_until_none();
     }

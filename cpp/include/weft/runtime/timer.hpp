@@ -36,7 +36,7 @@ class TimerHeap {
   // Drops the timers of choices that have another outcome and whose owners have not removed the
   // timers yet (such as a writer that an extended read holds).
   void drop_dead() noexcept {
-    // A word that is LOCKED may become WAITING again.
+    // A word that is LOCKED can become WAITING again.
     while (!empty() && heap_[0]->choice->word() > core::LOCKED) pop();
   }
   TimerNode* pop() noexcept;

@@ -22,7 +22,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// A count that several threads may change (Shared), or only one thread (then no change is an atomic
+// A count that several threads can change (Shared), or only one thread (then no change is an atomic
 // read-modify-write).
 template <bool Shared>
 class TogetherWord {
@@ -160,7 +160,8 @@ class Together {
     }
   }
   // Counts one undecided operation fewer. Returns true if that operation was the last and the
-  // process sleeps. Then the caller must wake the process, and touch nothing here.
+  // process sleeps. Then the caller must wake the process, and must touch nothing of this object
+  // afterwards.
   bool one_decided(bool ended) noexcept {
     if (ended) {
       word_.raise(kEnded);

@@ -43,7 +43,7 @@ class Aside {
     return PTRDIFF_MAX;
   }
   void published(std::size_t n) noexcept { published_ += n; }
-  // Called once the hand-shake has been sent: descriptors may follow it.
+  // Called once the hand-shake has been sent: descriptors can follow it.
   void begin() noexcept { ready_ = true; }
   // Returns whether the socket is full.
   bool waits() const noexcept { return waits_; }

@@ -41,8 +41,8 @@ struct Gathering {
 
 }  // namespace detail
 
-// Appends the sessions of this program that may wake a process, as the program reports them to
-// others. Returns false if a session is still opening: then nothing may be concluded. Called in a
+// Appends the sessions of this program that might wake a process, as the program reports them to
+// others. Returns false if a session is still opening: then nothing must be concluded. Called in a
 // step.
 inline bool sessions_of(const Space& space, std::vector<InProgram::Session>& to) {
   bool open = true;
@@ -60,7 +60,7 @@ class Asking : private Inquirer {
   Asking& operator=(const Asking&) = delete;
 
   // The functions below are called in a step. ask() begins a round of this program's own and
-  // returns its number; say() must follow. If `all` is set, every program describes itself.
+  // returns its number; say() must follow. If `all` is true, every program describes itself.
   // Otherwise the programs are asked only whether all their runs wait, and a program that has a run
   // which does not wait does not pass the question on.
   std::uint32_t ask(bool all);

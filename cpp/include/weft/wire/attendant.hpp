@@ -44,7 +44,7 @@ namespace weft::inline WEFT_ABI::wire {
 // A link as its attendant sees it.
 class Attended {
  public:
-  // Receives what the peer has published. The peer may also have made room, so that this side can
+  // Receives what the peer has published. The peer might also have made room, so that this side can
   // send again.
   virtual void take() noexcept = 0;
   // Called when the socket is readable or writable. Sets `watched` to false when nothing more can
@@ -52,7 +52,7 @@ class Attended {
   virtual void readable() noexcept = 0;
   // Called when the peer has ended. Receives what the peer has published, then ends the link.
   virtual void gone(const char* how) noexcept = 0;
-  // Called on the watching thread, outside of steps. From now on the link may enter().
+  // Called on the watching thread, outside of steps. From now on the link can enter().
   virtual void adopted() noexcept = 0;
   // Called like adopted(), when the link is over and nothing else refers to it.
   virtual void let_go() noexcept = 0;
@@ -80,7 +80,7 @@ class Attended {
 
 class Attendant {
  public:
-  // Each link takes two of the 128 words that a thread may wait for.
+  // Each link takes two of the 128 words that a thread can wait for.
   static constexpr std::size_t kLinks = 60;
 
   // Returns the existing attendant, or a new one. Throws BadUse if the system cannot wait for
@@ -162,7 +162,7 @@ class Attendant {
   }
   void look_at_sockets() noexcept {
     const std::uint64_t one = 1;
-    // The thread has been woken already.
+    // If the write fails, the thread has been woken already.
     if (::write(control_fd_.get(), &one, sizeof(one)) < 0) return;
   }
   void leave(Attended& l, Life& w) {
@@ -171,7 +171,7 @@ class Attendant {
     w.end();
   }
   // Called by the watching thread, from Attended::readable(). The hand-shake of the link is over,
-  // so the looker may poll the link.
+  // so the looker can poll the link.
   void opened(Attended& l) {
     const Change c(*this, true);
     l.open = true;
@@ -201,7 +201,8 @@ class Attendant {
   static constexpr long kWaitv = 449;
   // How often the looker polls all links before it checks the peers' life words again.
   static constexpr int kRounds = 16;
-  // How often in a row the looker may receive only frames that wake other threads and not itself.
+  // How often in a row the looker is allowed to receive only frames that wake other threads and not
+  // itself.
   static constexpr int kInVain = 3;
   // The ticking ends after this many ticks in which nothing was put off.
   static constexpr int kQuiet = 8;
@@ -300,7 +301,7 @@ class Attendant {
           wake(*k.wake);
   }
   // Makes this thread the looker from now on. The thread first wakes peers that have parked: on a
-  // shared CPU they run at once, and their answers need no bell.
+  // shared CPU they run immediately, and their answers need no bell.
   void begin_to_look() noexcept {
     say(Bell::looking);
     for (Attended* l : links_) {
@@ -538,16 +539,16 @@ class Attendant {
           quiet = now == seen ? quiet + 1 : 0;
           if (quiet == kQuiet) ticking_.store(false), put_off_.store(0), quiet = 0;
           seen = now;
-          pay();  // The owed bells are rung even if ticking has just ended: rings may have been put
-                  // off before that.
+          pay();  // The owed bells are rung even if ticking has just ended: rings might have been
+                  // put off before that.
           for (Attended* l : links_) {
             if (l->late.load() && l->late.exchange(false) && l->outlet.unread()) ring(*l);
             if (l->left.load() && l->left.exchange(false) && l->busy()) look = true;
           }
         }
       }
-      // The loop repeats until some thread has polled: this thread or the looker, which may just be
-      // leaving.
+      // The loop repeats until some thread has polled: this thread or the looker, which might just
+      // be leaving.
       if (look) {
         if (wanted_.load() == 0 && looks_.try_lock()) {
           say(Bell::looking);
@@ -643,13 +644,13 @@ class Attendant {
   static inline std::mutex made_lock_;
   static inline std::weak_ptr<Attendant> made_;
   static inline std::atomic<Attendant*> current_{nullptr};
-  // The objects below are never destroyed: a thread may sleep in here while the program ends.
+  // The objects below are never destroyed: a thread can sleep in this class while the program ends.
   static inline runtime::Posting& users_ = *new runtime::Posting;
 
   std::mutex looks_, list_;
   std::atomic<int> wanted_{0};
   std::vector<Attended*> links_;
-  // This lock may be taken in a step or outside one; no other lock is taken while it is held.
+  // This lock can be acquired in a step or outside one; no other lock is taken while it is held.
   std::mutex unadopted_lock_;
   // Links not yet adopted; links that the watching thread has adopted.
   std::vector<std::shared_ptr<Attended>> unadopted_, adopted_;

@@ -41,8 +41,8 @@ inline void narrow(Bytes whole, Buffer& out) {
 
 class Widener {
  public:
-  // Takes in the bytes that have arrived, in any pieces, and appends whole frames to `out`. Returns
-  // null, or a text that says what is wrong; after a fault the Widener takes no more bytes.
+  // Accepts the bytes that have arrived, in any pieces, and appends whole frames to `out`. Returns
+  // null, or a text that says what is wrong; after a fault the Widener accepts no more bytes.
   const char* input(Bytes in, Buffer& out) {
     if (wrong_) return wrong_;
     put(rest_, in);

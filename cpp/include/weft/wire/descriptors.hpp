@@ -86,7 +86,7 @@ class Descriptors {
     std::uint64_t at;
     int descriptor;
   };
-  // The maximum number of received descriptors that may wait for their frame: two OFFERs with as
+  // The maximum number of received descriptors that can wait for their frame: two OFFERs with as
   // many guards as are allowed.
   static constexpr std::size_t kMost = 512;
   static constexpr std::size_t kAtOnce = 16;  // descriptors in one message

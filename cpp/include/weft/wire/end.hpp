@@ -90,7 +90,7 @@ class MovingEnd {
 
 }  // namespace detail
 
-// A reader end whose home may be any program.
+// A reader end whose home can be any program.
 template <class T>
 class ReaderEnd : public detail::MovingEnd<T, core::Side::in> {
   using Base = detail::MovingEnd<T, core::Side::in>;
@@ -119,7 +119,7 @@ class ReaderEnd : public detail::MovingEnd<T, core::Side::in> {
   }
 };
 
-// A writer end whose home may be any program.
+// A writer end whose home can be any program.
 template <class T>
 class WriterEnd : public detail::MovingEnd<T, core::Side::out> {
   using Base = detail::MovingEnd<T, core::Side::out>;

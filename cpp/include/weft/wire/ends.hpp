@@ -79,7 +79,8 @@ class FarWait : public FarOp {
   static bool withdraw(runtime::ProcessBase& p) noexcept {
     auto& me = of(p);
     const Space::Step step(*me.peer()->space);
-    // The process has been woken, and the operation has committed (rule 6.3).
+    // If the word is `over`, the process has been woken, and the operation has committed (rule
+    // 6.3).
     if (me.word() == Word::over) return false;
     me.unwanted_ = true;
     me.stop();
@@ -91,8 +92,8 @@ class FarWait : public FarOp {
   virtual Peer* peer() const noexcept = 0;
   // Returns the peer whose session ended, if the outcome is `lost`.
   virtual Peer* lost_peer() const noexcept { return peer(); }
-  // These are called in a step; they begin and withdraw the operation, like Far::begin() and
-  // Far::withdraw().
+  // start() and stop() are called in a step; they begin and withdraw the operation, like
+  // Far::begin() and Far::withdraw().
   virtual bool start() { return peer()->far.begin(*this); }
   virtual void stop() { peer()->far.withdraw(*this); }
 
@@ -109,7 +110,7 @@ class FarWait : public FarOp {
   const runtime::OpKind& kind_;
 };
 
-// Returns the end of an operation that may be awaited once. Throws BadUse the second time.
+// Returns the end of an operation that can be awaited once. Throws BadUse the second time.
 inline std::shared_ptr<FarEnd> once(std::shared_ptr<FarEnd>& e, const char* what) {
   if (!e) weft::detail::awaited_twice(what);
   return std::move(e);

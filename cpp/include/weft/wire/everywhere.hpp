@@ -35,7 +35,8 @@ struct InProgram {
     // `home` is the home of the place; 0 means this program. `key` is the place at that home; for a
     // far end, it is the name of the end.
     std::uint64_t home = 0, key = 0;
-    std::uint32_t last = 0;  // the process that used the other side here last, or 0 for none
+    // the process of this program that used the other side last, or 0 for none
+    std::uint32_t last = 0;
     std::string name;
   };
   struct Process {

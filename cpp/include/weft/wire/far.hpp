@@ -26,7 +26,7 @@ struct FarGuard {
   bool writes = false;
   Room* room = nullptr;
   // `holds` marks an extended read, which is never a guard of a choice. `keeps` says that the
-  // read's value may be given back.
+  // read's value can be given back.
   bool holds = false, keeps = false;
   bool off = false;  // For a choice that spans several homes: the guard's precondition is false.
   // An output whose value is made after the commit; the guard's room is filled at that time.
@@ -51,8 +51,8 @@ class FarOp {
   std::span<FarGuard> guards;
   Outcome outcome{};
   const char* refused = nullptr;  // the reason why the operation was not sent, or null
-  // For a part of a choice: the part can commit only while `trying` is set. If it is set before
-  // begin(), the home tries all guards of the part at once.
+  // For a part of a choice: the part can commit only while `trying` is true. If it is true before
+  // begin(), the home tries all guards of the part together.
   bool trying = false;
   // If not 0, the operation is a part of a choice that spans several homes, and `rank` is the
   // choice's place in the order of all such choices (WIRE.md 5).
@@ -71,7 +71,7 @@ class FarOp {
  protected:
   ~FarOp() = default;
   // Called when the operation is over; `outcome` says how it ended. Called under the space's lock;
-  // the operation may be destroyed when this returns.
+  // the operation can be destroyed when over() returns.
   virtual void over() noexcept = 0;
   // Called when the operation has committed with this guard, whose value is to be made now:
   // Far::made() or Far::failed() must follow. Called under the space's lock.
@@ -93,7 +93,7 @@ class FarOp {
   std::uint32_t making_ = 0;  // the guard whose value is being made
   bool in_line_ = false;      // whether the operation waits for a credit
   // Whether the end is being given back. If the home's answer then begins a lending, that lending
-  // is over at once.
+  // is over immediately.
   bool last_ = false;
   Word word_ = Word::unsent;
   Buffer pieces_;  // the received pieces of a value that takes several frames

@@ -133,7 +133,7 @@ struct Frame {
 namespace detail {
 
 // Reads a little-endian number on any machine. The function is only for numbers: the bytes of
-// another type, such as a Buffer, may contain pointers.
+// another type, such as a Buffer, can contain pointers.
 template <std::unsigned_integral U>
 U get(const std::byte* p) noexcept {
   U v = 0;
@@ -179,7 +179,7 @@ class Spare {
   Buffer kept_;  // empty, but keeps its capacity
 };
 
-// The fields that frames of one kind may carry.
+// The fields that frames of one kind can carry.
 struct Shape {
   bool known = false;
   std::uint8_t flags = 0;
@@ -276,8 +276,8 @@ struct Taken {
   // `more` means that the frame is still incomplete.
   enum What : std::uint8_t { more, frame, fault } what = more;
   std::size_t size = 0;  // the length of the frame in bytes
-  // The frame; its body lies in the input. If the frame is incomplete, it has no body here, and it
-  // is not known whether the body will be valid. If `size` is 0, even the header is incomplete.
+  // The frame; its body lies in the input. If the frame is incomplete, this Frame has no body, and
+  // it is not known whether the body will be valid. If `size` is 0, even the header is incomplete.
   Frame frame_{};
   const char* why = nullptr;  // says what is wrong, if `what` is `fault`
 };
@@ -331,7 +331,7 @@ struct Asked {
   std::uint32_t end = 0;
   bool writes = false;
   Payload value{};
-  // `holds` marks an extended read, as the only guard. `keeps` says that the read's value may come
+  // `holds` marks an extended read, as the only guard. `keeps` says that the read's value can come
   // back.
   bool holds = false, keeps = false;
   bool off = false;    // the precondition is false; only in a choice that spans, and without a

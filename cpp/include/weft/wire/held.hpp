@@ -29,7 +29,7 @@ class FarExtended {
 
   T& operator*() noexcept { return value_; }
   T* operator->() noexcept { return &value_; }
-  // Gives the unused value back to the channel, whose next reader receives it. give_back() may be
+  // Gives the unused value back to the channel, whose next reader receives it. give_back() can be
   // called once; the value here stays until this object is destroyed. Throws BadUse if the read was
   // begun without redeliver.
   void give_back() {
@@ -54,8 +54,8 @@ class FarExtended {
     space->bury(std::move(p));
   }
 
-  // Refers to the peer, because the end may be closed meanwhile. It is null once the home has been
-  // notified that the read is over.
+  // Refers to the peer, because the end can be closed meanwhile. The pointer is null once the home
+  // has been notified that the read is over.
   std::shared_ptr<Peer> peer_;
   T value_;
   std::uint64_t number_;

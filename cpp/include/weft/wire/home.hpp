@@ -39,7 +39,7 @@ class Decided : public core::Waker {
   explicit Decided(std::shared_ptr<Space> s) noexcept : space(std::move(s)) { ops = &kOps; }
   Decided(const Decided&) = delete;
   Decided& operator=(const Decided&) = delete;
-  virtual void told() noexcept = 0;  // the object may be destroyed when this returns
+  virtual void told() noexcept = 0;  // the object can be destroyed when told() returns
 
   const std::shared_ptr<Space> space;
 
@@ -83,8 +83,8 @@ class Visitor final : public Decided {
   std::unique_ptr<core::Guard[]> guards;  // used if there are several guards
   core::Select select;
 
-  // Begins the operation. Returns true if the operation has its outcome at once; `chosen` is then
-  // the guard.
+  // Begins the operation. Returns true if the operation has its outcome immediately; `chosen` is
+  // then the guard.
   bool begin() noexcept;
   // Withdraws the visitor. Returns true if nothing has happened. Returns false if the visitor had
   // its outcome; its wake-up is then under way or in the space's list.
@@ -98,7 +98,7 @@ class Visitor final : public Decided {
   // ends of one channel.
   bool bind() noexcept;
   // Makes this visitor an extended read (rule 1.6). Called before begin(). `keeping` says that this
-  // home keeps the value, which may come back.
+  // home keeps the value, which can come back.
   void will_hold(bool keeping) noexcept {
     holds = true;
     keeps = keeping;
@@ -215,8 +215,8 @@ class Home {
 
   Space& space;
   bool told_a_reader = false;  // an answer to a reader was queued and not flushed yet
-  // Whether this home may lend the places of readers (WIRE.md 6.6). It may not if frames may be
-  // lost while both sides live on.
+  // Whether this home is allowed to lend the places of readers (WIRE.md 6.6). It is not if frames
+  // can be lost while both sides live on.
   bool lends_places = true;
   // Whether the peer is on another machine. If so, the values that the peer has sent and no reader
   // has taken are counted.

@@ -65,7 +65,7 @@ class SocketIntroducer final : public Introducer,
     ++running_;
     try {
       peers_.push_back(make(*this, *by.space, socket, f.op, static_cast<std::uint32_t>(f.val)));
-      // No descriptor is left, so ends that are sent there will not find their home.
+      // No descriptor is left, so ends that are sent to that program will not find their home.
     } catch (const BadUse&) {
       ended();
     }

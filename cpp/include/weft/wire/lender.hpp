@@ -46,7 +46,7 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   Home& home_;
   const std::uint32_t end_;
   const std::shared_ptr<Port> port_;
-  std::shared_ptr<Lender> me_;  // set while the lender is queued, or woken
+  std::shared_ptr<Lender> me_;  // not null while the lender is queued, or woken
   std::uint32_t lent_;
   bool wanted_ = false, recalled_ = false, over_ = false;
 };

@@ -29,7 +29,7 @@
 namespace weft::inline WEFT_ABI::wire {
 
 struct LineOptions {
-  std::uint32_t window = 4;  // the maximum number of packets that may be under way
+  std::uint32_t window = 4;  // the maximum number of packets that can be under way
   // The maximum number of the session's bytes in one packet; at most 1,024.
   std::uint32_t most = 192;
   // The time in ms after which a packet without acknowledgement is sent again. Both sides use the
@@ -77,9 +77,9 @@ class Line {
   static constexpr std::size_t kStart = 40, kMost = 1024, kLargest = 32'768;
 
   // Makes the protocol of one line. `token` is random and not 0. If `again_most_ms` is not 0, the
-  // link has only one session (WIRE.md 13.3): its peer may hold received bytes back for as long as
+  // link has only one session (WIRE.md 13.3): its peer can hold received bytes back for as long as
   // it lives, and never starts anew. While nothing is acknowledged, the time before packets are
-  // sent again doubles, up to this limit; and a packet may have kLargest bytes.
+  // sent again doubles, up to this limit; and a packet can have kLargest bytes.
   Line(const LineOptions& o, std::uint32_t token, std::uint32_t again_most_ms = 0)
       : options_(o),
         again_most_(again_most_ms),
@@ -119,7 +119,7 @@ class Line {
   // Queues as many of these bytes as there is room for. Returns their number.
   std::size_t queue(Bytes out) { return linked() ? resender_->queue(out) : 0; }
 
-  // Takes in bytes that were received from the line. Appends bytes of the session to `session`.
+  // Accepts bytes that were received from the line. Appends bytes of the session to `session`.
   void input(Bytes in, std::int64_t now, Buffer& session) {
     for (const std::byte b : in) {
       if (b != std::byte{0}) {
@@ -152,7 +152,7 @@ class Line {
     else if (again_at_ == kNever)
       again_at_ = now + wait_;
   }
-  // Takes the time, in ms: sends again what was not acknowledged, and may end a lease.
+  // Receives the current time, in ms: sends again what was not acknowledged, and can end a lease.
   void passed(std::int64_t now) {
     if (!linked()) return;
     if (lease_ != 0 && now - heard_at_ >= lease_) lost_ = "nothing was heard of it for the lease";
@@ -241,7 +241,8 @@ class Line {
       return;
     }
     says_start_ = true;
-    // The START is meant for an earlier program; this side's START tells the peer so.
+    // If `to` is another token, the START is meant for an earlier program; this side's START tells
+    // the peer so.
     if (to != 0 && to != mine_) return;
     theirs_ = from;
     lease_ = options_.lease_ms == 0 || field(2) == 0
@@ -269,7 +270,7 @@ class Line {
   std::uint32_t theirs_ = 0;  // the peer's token; 0 if no peer has been noticed
   // wait_ is the time before packets are sent again: `again_`, or a doubling of it.
   std::uint32_t again_, lease_, wait_ = 0;
-  std::optional<Resender> resender_;  // set once the line is linked
+  std::optional<Resender> resender_;  // has a value once the line is linked
   const char* lost_ = nullptr;
   bool says_start_ = false, holds_ = false;
   // Whether a packet of the peer has come. From then on the peer's START names this side, unless

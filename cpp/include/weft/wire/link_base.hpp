@@ -34,8 +34,8 @@ class LinkBase : protected Link {
     give_port<T, core::Side::out>(std::move(e), name, capacity);
   }
 
-  // Hands over an end whose home may be any program. If the home is a third program, this waits
-  // until the peer has adopted the end at that home; after that this program may leave. Throws what
+  // Hands over an end whose home can be any program. If the home is a third program, the call waits
+  // until the peer has adopted the end at that home; after that this program can leave. Throws what
   // give() of a channel's end throws, and BadUse if no link can introduce those two programs.
   template <class T>
   void give(ReaderEnd<T> e, const std::string& name) {
@@ -70,7 +70,7 @@ class LinkBase : protected Link {
   FarWriter<T> writer(const std::string& name) {
     return FarWriter<T>(far_end(end_named(name, true, Value<T>::type())));
   }
-  // Returns an end like reader() and writer(), but the end's home may be any program, even this
+  // Returns an end like reader() and writer(), but the end's home can be any program, even this
   // one.
   template <class T>
   ReaderEnd<T> reader_end(const std::string& name) {
@@ -128,9 +128,9 @@ class LinkBase : protected Link {
     const Space::Step step(*peer_->space);
     peer_->fate = std::move(f);
   }
-  // Sets whether the session counts as something outside that may wake a run (rule 10.3). At first
-  // it counts; it does not count while what it may bring is counted separately. Must not be called
-  // in a step.
+  // Sets whether the session counts as something outside that might wake a run (rule 10.3). At
+  // first it counts; it does not count while what it might bring is counted separately. Must not be
+  // called in a step.
   void be_outside(bool so) {
     {
       const Space::Step step(*peer_->space);
@@ -307,7 +307,7 @@ class LinkBase : protected Link {
   std::optional<Outside> outside_{Outside::link};
   // Counts changes: an end was handed to this program, or the session is over.
   std::atomic<std::uint32_t> news_{0};
-  std::mutex news_lock_;  // held when news_ changes; may be taken in a step or outside one
+  std::mutex news_lock_;  // held when news_ changes; can be acquired in a step or outside one
   std::condition_variable news_came_;
 };
 

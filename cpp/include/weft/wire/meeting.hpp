@@ -141,7 +141,7 @@ class Meeting {
       return std::make_unique<StreamLink>(space_, s.release());
     }
   }
-  // Makes next() return. May be called from any thread.
+  // Makes next() return. Can be called from any thread.
   void close() noexcept {
     const char one = 1;
     if (::write(bell_[1], &one, 1) < 0) return;  // The thread has been notified already.
@@ -151,8 +151,8 @@ class Meeting {
   void (*on_refused)(const std::string& why) = nullptr;
 
  private:
-  // Takes the lock. Its holder has the name if the locked file is still the file at the path: a
-  // program that gives up the name removes the file before it frees the lock.
+  // Acquires the lock. The holder of the lock has the name if the locked file is still the file at
+  // the path: a program that gives up the name removes the file before it frees the lock.
   void take_lock() {
     for (;;) {
       lock_ =
@@ -185,7 +185,7 @@ class Meeting {
   const std::string path_;
   Descriptor lock_, socket_;
   int bell_[2] = {-1, -1};
-  // While the point is open, a program may connect and wake a run (rule 10.3).
+  // While the point is open, a program can connect and wake a run (rule 10.3).
   const Outside outside_{Outside::due};
 };
 

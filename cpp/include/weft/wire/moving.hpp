@@ -43,7 +43,7 @@ inline constexpr const char* kBarrierType = "barrier";
 // An end whose home is another space. All its copies in this program share one FarEnd.
 class FarEnd {
  public:
-  // How often an end may move before its home answers.
+  // How often an end can move before its home answers.
   static constexpr std::size_t kBefore = 16;
 
   FarEnd(std::shared_ptr<Peer> p, std::uint32_t number, std::uint64_t key, std::string name);

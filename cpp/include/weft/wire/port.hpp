@@ -86,7 +86,7 @@ class PortOf final : public Port {
   }
   ~PortOf() override {
     close(false);
-    weft::detail::release<T, Shared>(core_);  // Visitors may have outlived the end.
+    weft::detail::release<T, Shared>(core_);  // Visitors might have outlived the end.
   }
 
   std::string type() const override { return Value<T>::type(); }

@@ -153,7 +153,7 @@ class Started final : public Fate {
     const int found = ::waitid(P_PID, static_cast<id_t>(pid_), &s, state | WNOHANG | WNOWAIT);
     return found == 0 ? s.si_pid == pid_ : errno == ECHILD && state == WEXITED;
   }
-  // Takes the exit status of the program, which has ended.
+  // Collects the exit status of the program, which has ended.
   int take() noexcept {
     const std::lock_guard g(lock_);
     if (pid_ > 0)
@@ -225,7 +225,7 @@ class ProgramOver {
 using Program = ProgramOver<StreamLink>;
 
 // Called in a program that was started with a session: returns its socket, for a link of the same
-// kind. inherited() may be called once. Returns -1 if the program was not started with a session.
+// kind. inherited() can be called once. Returns -1 if the program was not started with a session.
 // Throws BadUse if the variable does not name an open descriptor.
 inline int inherited() {
   const char* const v = std::getenv("WEFT_WIRE");

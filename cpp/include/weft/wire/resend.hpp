@@ -98,7 +98,7 @@ class Resender {
   }
   // Returns whether an acknowledgement of received packets is still owed to the peer.
   bool owes() const noexcept { return owes_; }
-  // Takes in a received packet, and appends the bytes of the session that are due. Anything that is
+  // Accepts a received packet, and appends the bytes of the session that are due. Anything that is
   // not a packet is ignored: the sender will send again.
   void input(Bytes packet, Buffer& in) {
     if (packet.size() < kPacketHeader ||
@@ -151,18 +151,18 @@ class Resender {
   const std::uint32_t window_;
   const std::size_t most_;
   const std::uint32_t patience_;
-  // For the sender: the number of the oldest packet without acknowledgement; the next number.
+  // For the sender: the number of the oldest packet without acknowledgement, and the next number.
   std::uint32_t base_, next_;
   std::deque<Buffer> kept_;
   std::size_t sent_ = 0;  // how many of kept_ were sent since waited() last started over
   std::uint32_t whiles_ = 0;
-  // For the receiver: the next number that it takes; one more than the highest number that came.
+  // For the receiver: the next number that it accepts; one more than the highest number that came.
   std::uint32_t due_, seen_;
   bool owes_ = false;  // an acknowledgement is owed
   bool holds_ = false;
   // While the hold is on: the number up to which packets are acknowledged.
   std::uint32_t told_ = 0;
-  std::uint32_t untold_ = 0;  // packets taken since the last acknowledgement was sent
+  std::uint32_t untold_ = 0;  // packets accepted since the last acknowledgement was sent
 };
 
 }  // namespace weft::inline WEFT_ABI::wire::detail

@@ -66,7 +66,7 @@ class Outlet {
     if (size_ - (tail - head_) < in.size()) head_ = head();
     if (tail - head_ == size_ && !in.empty()) {
       d_->starved.store(1, std::memory_order_seq_cst);
-      head_ = head();  // The reader may have made room before it could see `starved`.
+      head_ = head();  // The reader might have made room before it could see `starved`.
     }
     const std::uint32_t room = size_ - (tail - head_);
     if (room > size_) return kBroken;

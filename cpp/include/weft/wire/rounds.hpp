@@ -72,7 +72,7 @@ class Rounds final : private Asking {
   ~Rounds();
 
   // Asks all programs that can be reached for their state. Waits at most `patience` for the
-  // answers; if some are missing, `whole` is false. May be called from any thread, but not in a
+  // answers; if some are missing, `whole` is false. Can be called from any thread, but not in a
   // coroutine, because it blocks.
   Everywhere everywhere(std::chrono::nanoseconds patience = std::chrono::seconds(1));
 

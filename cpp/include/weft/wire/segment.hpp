@@ -114,7 +114,7 @@ class Segment {
   }
 
  private:
-  // Returns whether the size is more than half of the machine's memory. A system may promise more
+  // Returns whether the size is more than half of the machine's memory. A system can promise more
   // memory than it has, and then kill the program that uses the memory, or another program.
   static bool more_than_there_is(std::size_t size) noexcept {
     return size > static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *

@@ -84,15 +84,15 @@ class FarSelect {
                     std::move(f));
   }
   // Adds weft::after(1s), weft::at(ns), weft::skip(), or a watch's ended(). Each of these guards
-  // may have its own when().
+  // can have its own when().
   FarSelect& on(std::variant<DeadlineGuard, Skip, EndOf> g) {
     if (const EndOf* e = std::get_if<EndOf>(&g); e && !e->state) weft::detail::moved_end("select");
     others_.push_back({static_cast<int>(number_++), std::move(g)});
     return *this;
   }
-  // Gives the end that was added last a precondition. If it is false, the guard takes no part (rule
-  // 5.2), but may hold the select open (rule 5.6). when() and ends() throw BadUse if the last guard
-  // added was not an end.
+  // Gives the end that was added last a precondition. If the precondition is false, the guard takes
+  // no part (rule 5.2), but can hold the select open (rule 5.6). when() and ends() throw BadUse if
+  // the last guard added was not an end.
   FarSelect& when(bool on) {
     last("when").off = !on;
     spans_ = spans_ || !on;
@@ -202,7 +202,7 @@ class FarSelect {
       return span_->begin();
     }
     // The home of the barriers decides. That home also decides a select that only looks; such a
-    // select offers its guards and withdraws at once.
+    // select offers its guards and withdraws them immediately.
     bool start_at_barriers() {
       for (const std::size_t i : order_) offer_.push_back(s_.guards_[i]);
       guards = offer_;
@@ -235,7 +235,8 @@ class FarSelect {
     bool begin_and_wait() {
       weft::detail::meet_request(process());
       put_in_order();
-      // No home need be asked: the guard that is chosen without asking is the first one.
+      // If order_ is empty, no home need be asked: the guard that is chosen without asking is the
+      // first one.
       if (order_.empty() && instead_ >= 0) {
         outcome.status = Status::cancelled;
         return true;
@@ -421,7 +422,7 @@ class FarSelect {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("select");
     return Awaiter(*this, &self).wait(self);
   }
-  // Returns the value of the input that was chosen. value() may be called once. Throws BadUse if no
+  // Returns the value of the input that was chosen. value() can be called once. Throws BadUse if no
   // input was chosen, or its value is of another type.
   template <class T>
   T value() {
@@ -434,8 +435,8 @@ class FarSelect {
     return static_cast<RoomOf<T>*>(room)->take();
   }
   // Returns the value of output `guard` (an index), which was not sent: another guard was chosen,
-  // or the select threw (rule 5.10). This may be called once. Throws BadUse if the value was sent,
-  // or the guard is not an output of this type.
+  // or the select threw (rule 5.10). unsent() can be called once. Throws BadUse if the value was
+  // sent, or the guard is not an output of this type.
   template <class T>
   T unsent(int guard) {
     for (std::size_t i = 0; i < ends_.size(); ++i) {
@@ -477,7 +478,7 @@ class FarSelect {
   }
   template <class T, class F>
   FarSelect& makes(FarSelect& me, F f) {
-    // The room may move to the part that decides, but stays the same object.
+    // The room can move to the part that decides, but stays the same object.
     auto* const room = static_cast<RoomOf<T>*>(ends_.back().room.get());
     makers_.resize(guards_.size());
     makers_.back() = [room, f = std::move(f)]() mutable { room->put(f()); };
@@ -485,7 +486,7 @@ class FarSelect {
     return me;
   }
   FarSelect& far(const std::shared_ptr<FarEnd>& e, bool writes, std::unique_ptr<Room> room) {
-    // A far end is added, and all ends so far are local.
+    // If a far end is added while all ends so far are local, the select spans.
     if (far_ == guards_.size() && !ends_.empty()) spans_ = true;
     for (const End& other : ends_) {
       if (!other.far) continue;

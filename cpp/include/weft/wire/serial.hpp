@@ -124,7 +124,7 @@ class SerialLink final : public LinkBase {
     return low == 0 ? 1 : low;
   }
   // Rounds a time up so that the first bytes on the line stop no board (WIRE.md 12.6). COBS writes
-  // a 3 before two bytes between zeros, so no time may have two such bytes.
+  // a 3 before two bytes between zeros, so no time must have two such bytes.
   static std::uint32_t gentle(std::uint32_t ms) noexcept {
     if (ms > 0xFFFF) return ms | 1;
     const std::uint32_t up = (ms + 255) & ~255u;
@@ -154,7 +154,7 @@ class SerialLink final : public LinkBase {
     if (::write(bell_[1], &one, 1) < 0) return;  // A full pipe: the thread is already woken.
   }
 
-  // Puts frames into packets, and sends as many packets as the line takes.
+  // Puts frames into packets, and sends as many packets as the line accepts.
   void pump() noexcept {
     Session& s = peer_->session;
     for (;;) {
@@ -169,7 +169,7 @@ class SerialLink final : public LinkBase {
     }
     if (out_.empty()) line_.output(now(), out_);
     while (!out_.empty()) {
-      // A line may be a socket. The flag makes send() raise no signal if that socket is closed.
+      // A line can be a socket. The flag makes send() raise no signal if that socket is closed.
       ssize_t n = ::send(fd_, out_.data(), out_.size(), MSG_NOSIGNAL);
       if (n < 0 && errno == ENOTSOCK) n = ::write(fd_, out_.data(), out_.size());
       if (n < 0 && errno == EINTR) continue;
@@ -200,7 +200,7 @@ class SerialLink final : public LinkBase {
       }
       const std::int64_t wait =
           due == detail::Line::kNever ? -1 : std::clamp<std::int64_t>(due - now(), 0, 3'600'000);
-      // While the line takes nothing, work that is due waits for the line, except for the end of
+      // While the line accepts nothing, work that is due waits for the line, except for the end of
       // the lease.
       pollfd fds[] = {{fd_, static_cast<short>(POLLIN | (writing ? POLLOUT : 0)), 0},
                       {bell_[0], POLLIN, 0}};
@@ -212,8 +212,9 @@ class SerialLink final : public LinkBase {
         while (::read(bell_[0], room.data(), room.size()) > 0) {
         }
       const ssize_t n = fds[0].revents & ~POLLOUT ? ::read(fd_, room.data(), room.size()) : -2;
-      // The line may be a socket, and its peer may have closed it without reading everything. Then
-      // the first read() fails with ECONNRESET, and only later ones return what the peer sent last.
+      // The line might be a socket, and its peer might have closed it without reading everything.
+      // Then the first read() fails with ECONNRESET, and only later ones return what the peer sent
+      // last.
       const bool nothing =
           n == -2 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ||
                                 (errno == ECONNRESET && !std::exchange(reset_, true))));

@@ -27,7 +27,7 @@ struct Version {
 };
 
 struct Profile {
-  static constexpr std::uint32_t home = 1;     // the space may have channels of its own
+  static constexpr std::uint32_t home = 1;     // the space can have channels of its own
   static constexpr std::uint32_t credits = 2;  // the space knows CREDIT and RECALL (WIRE.md 6.2)
   static constexpr std::uint32_t rounds = 4;   // the space answers ASK (WIRE.md 10.6)
   // The space knows credits at a rendezvous (WIRE.md 6.6).
@@ -92,7 +92,7 @@ class Session {
     return state_ == State::open && (mine_.profile & theirs_.profile & Profile::rounds) != 0;
   }
   void greet();
-  // Takes in received bytes, in any pieces. Nothing may change the bytes during the call.
+  // Takes in received bytes, in any pieces. Nothing must change the bytes during the call.
   void input(Bytes in);
   // Called by the link when the peer has ended.
   void lost(const std::string& why) { end(why, false); }
@@ -173,13 +173,13 @@ class Session {
       lent_bytes_ = 0;
   bool lends_ = false, borrows_ = false;  // borrows_: whether an element of lent_ has no keeper
   bool hurries_ = false;
-  // At most kUnread answers may wait to be sent. `answers_` counts the answers, `gone_` the bytes
+  // At most kUnread answers can wait to be sent. `answers_` counts the answers, `gone_` the bytes
   // sent. For every kEach answers, `unread_` holds the value that `gone_` will have once these
   // answers are sent.
   static constexpr std::uint64_t kUnread = 65'536, kEach = 64;
   std::uint64_t answers_ = 0, gone_ = 0;
   std::deque<std::uint64_t> unread_;
-  // Set if too many answers wait because the peer does not read. If the peer then sends more, that
+  // True if too many answers wait because the peer does not read. If the peer then sends more, that
   // is a fault.
   bool piles_up_ = false;
   std::string refused_;  // why the peer's HELLO was not good

@@ -232,7 +232,7 @@ class ShmLink final : public LinkBase, private Attended {
     const Space::Step step(*peer_->space);
     take_some(room);  // `room` holds a whole ring: all that the peer has published.
     peer_->session.lost(how);
-    if (counted_) attendant_->look_at_sockets();  // The watching thread may now release the link.
+    if (counted_) attendant_->look_at_sockets();  // The watching thread can now release the link.
   }
 
   const Descriptor socket_;
@@ -241,7 +241,8 @@ class ShmLink final : public LinkBase, private Attended {
   std::array<Descriptor, 2> for_peer_;  // kept until the hand-shake has been sent
   Aside aside_;
   bool shut_ = false, enlisted_ = false, left_ = false, last_ = false;
-  // Exactly one of the two is set: counted_ if another space has arranged the session.
+  // Exactly one of the two pointers is not null: counted_ if another space has arranged the
+  // session.
   std::shared_ptr<SocketIntroducer> introducer_, counted_;
   std::shared_ptr<Attendant> attendant_;
 };

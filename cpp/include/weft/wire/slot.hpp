@@ -58,8 +58,8 @@ class Slot {
 
   std::byte* data() const noexcept;
   std::size_t size() const noexcept { return length_; }
-  // Takes a share for the program at the other side of `by`, and describes the slot for a frame.
-  // Returns false if that is not possible.
+  // Reserves a share for the peer of `by`, and describes the slot for a frame. Returns false if
+  // that is not possible.
   template <class By>
   bool lend_to(By& by, Buffer& description) const {
     if (!by.passes()) return false;

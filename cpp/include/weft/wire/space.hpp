@@ -134,7 +134,7 @@ class Space : public std::enable_shared_from_this<Space> {
 
   const Greeting& greeting() const noexcept { return greeting_; }
 
-  // Records that a visitor of one of this space's sessions has its outcome. May be called from any
+  // Records that a visitor of one of this space's sessions has its outcome. Can be called from any
   // thread.
   void decided(core::Waker* w) noexcept;
   // Answers the visitors that have their outcomes. Called in a step.
@@ -145,7 +145,7 @@ class Space : public std::enable_shared_from_this<Space> {
   // flushed one after the other. Called in a step.
   void readers_first(const Home& h) noexcept;
   // Keeps a visitor whose session is over and whose wake-up is still to come. bury() and unbury()
-  // remove it. Called in a step.
+  // remove the visitor. Called in a step.
   void adopt(std::unique_ptr<Visitor> g) noexcept { orphans_.push_back(std::move(g)); }
   void bury(const Visitor& g) noexcept {
     std::erase_if(orphans_, [&](const std::unique_ptr<Visitor>& o) { return o.get() == &g; });
@@ -180,7 +180,7 @@ class Space : public std::enable_shared_from_this<Space> {
 
   // --- questions to all programs (rounds.hpp), in a step ---
 
-  // Records that a link of this space begins (1) or ends (-1). May be called from any thread.
+  // Records that a link of this space begins (1) or ends (-1). Can be called from any thread.
   void linked(std::int32_t more) noexcept {
     links_.fetch_add(more, std::memory_order_seq_cst);
     links_of_all_.fetch_add(more, std::memory_order_seq_cst);
@@ -189,7 +189,7 @@ class Space : public std::enable_shared_from_this<Space> {
   bool has_all_links() const noexcept { return links_.load() == links_of_all_.load(); }
   Inquirer* inquirer = nullptr;
   std::unordered_set<FarEnd*> far_ends;  // the far ends that this space holds
-  // Makes links that are made from now on announce that this space may be asked.
+  // Makes links that are made from now on announce that this space can be asked.
   void may_be_asked(Inquirer& by) noexcept {
     inquirer = &by;
     greeting_.profile |= Profile::rounds;
@@ -229,7 +229,7 @@ class Space : public std::enable_shared_from_this<Space> {
   }
   // Returns a peer whose session is over, for ends whose home cannot be reached.
   std::shared_ptr<Peer> nobody();
-  // Drops p when the step is over. In a step a peer may be the last owner of its session, and an
+  // Drops p when the step is over. In a step a peer can be the last owner of its session, and an
   // operation must not be destroyed by the code that tells the operation that it is over.
   void bury(std::shared_ptr<void> p) { buried_.push_back(std::move(p)); }
 
@@ -262,7 +262,7 @@ class Space : public std::enable_shared_from_this<Space> {
   // The pairs of incarnations that were introduced to each other.
   std::set<std::pair<std::uint64_t, std::uint64_t>> acquainted_;
   std::uint64_t tokens_ = 0;
-  detail::Spare spare_;  // shared by all sessions of the space, of which there may be thousands
+  detail::Spare spare_;  // shared by all sessions of the space, of which there can be thousands
   std::uint32_t ranks_ = 0;
   std::vector<std::shared_ptr<void>> buried_;
   // Wakers whose operation has an outcome and that are not in the list yet, the latest first.
@@ -317,7 +317,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   // the session is over.
   void (*news)(Peer&) noexcept = nullptr;
   void* listener = nullptr;  // for use by `news`
-  bool outside = true;       // whether the session may wake a run (LinkBase::be_outside)
+  bool outside = true;       // whether the session might wake a run (LinkBase::be_outside)
   // Null if nothing more is known about the peer's end. It is written before other threads know the
   // link.
   std::shared_ptr<Fate> fate;

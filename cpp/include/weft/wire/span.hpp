@@ -84,8 +84,8 @@ class Span {
   bool begin();
   // The caller calls made() or failed() after whole_.committed(). made() says that the value is in
   // the guard's room. failed() says that the value could not be made; the choice is over, and
-  // over() is not called. made() returns true if the choice is over at once; over() is not called
-  // in that case either.
+  // over() is not called. made() returns true if the choice is over immediately; over() is not
+  // called in that case either.
   bool made();
   void failed();
   // Asks the homes to withdraw the choice; over() then says whether that was too late.

@@ -122,7 +122,7 @@ class StreamLink final : public LinkBase {
         peer_->session.is_over())
       ring();
   }
-  // Sends as many bytes as the socket takes, from where they lie.
+  // Sends as many bytes as the socket accepts, without copying them.
   ssize_t send() noexcept {
     std::array<Bytes, 64> parts;
     std::array<iovec, parts.size()> there;
@@ -141,7 +141,7 @@ class StreamLink final : public LinkBase {
 
   void serve() {
     detail::be_prompt();
-    // The buffer holds all that a socket can hold, since each round may have to wait for a
+    // The buffer holds all that a socket can hold, since each round might have to wait for a
     // language's lock.
     Buffer room(std::size_t{1} << 18);
     for (;;) {

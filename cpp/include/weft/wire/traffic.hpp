@@ -43,19 +43,19 @@ class Traffic {
   }
   // Forgets the sessions, which belong to the parent. Called in the child of a fork.
   static void forget() noexcept {
-    new (&all().lock) std::mutex;  // Another thread of the parent may have held the lock.
+    new (&all().lock) std::mutex;  // Another thread of the parent might have held the lock.
     new std::set<std::uint64_t>(std::move(all().open));
     all().open.clear();
   }
 
  private:
   struct All {
-    std::mutex lock;  // no other lock is taken while it is held
+    std::mutex lock;  // no other lock is acquired while this one is held
     std::uint64_t last = 0;
     std::set<std::uint64_t> open;
   };
   static All& all() noexcept {
-    static All* const a = new All;  // never destroyed: sessions may outlive the program's statics
+    static All* const a = new All;  // never destroyed: sessions can outlive the program's statics
     return *a;
   }
   std::uint64_t number_;

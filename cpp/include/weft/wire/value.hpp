@@ -91,8 +91,8 @@ struct Value {
 };
 
 namespace detail {
-// A peer may announce more than it ever sends. So at most this much memory is reserved, and a
-// longer value grows as its pieces come.
+// A peer can announce more than it ever sends. So at most this much memory is reserved, and a
+// longer value grows as its pieces arrive.
 inline constexpr std::size_t kAtOnce = std::size_t{64} << 20;  // in bytes
 
 template <class E>
@@ -204,7 +204,7 @@ Payload unload_value(const T& v, Buffer& keep, Carrier& by) {
     return {0, keep, true, apart};
   }
 }
-// Whether a value can be built from its pieces as they come.
+// Whether a value can be built from its pieces as they arrive.
 template <class T>
 inline constexpr bool kGrows = std::is_default_constructible_v<T>&& requires(T& v, Bytes b) {
   Value<T>::bytes(v), Value<T>::will_come(v, b.size()), Value<T>::more(v, b.size(), b);
