@@ -15,7 +15,7 @@ static uint8_t *put_text(uint8_t *p, const char *text) {
   for (unsigned i = 0; text && text[i] && i < LONGEST; i++) *p++ = (uint8_t)text[i];
   return p;
 }
-/* Completes the piece that begins at `piece` and ends at `end`. Returns its end. */
+/* Completes the piece that begins at `piece` and ends at `end`. Returns the end of the piece. */
 static uint8_t *close_piece(uint8_t *piece, char letter, uint8_t *end) {
   piece[0] = (uint8_t)letter;
   put32(piece + 1, (uint32_t)(end - piece) - PIECE);
@@ -101,7 +101,7 @@ static void stop(weft_flight_reader *r) {
     uint32_t until = count_of(l);
     reading[i].first = l->ring[0];
     WEFT_POKE(l->mask, 0);
-    /* go_on() has skipped one event of another core, which may not have come yet. */
+    /* go_on() has skipped one event of another core, which that core may not have noted yet. */
     if (missing(until, l->from) > COUNTS / 2) until = l->from;
     /* The other core may be in the middle of a note, which overwrites the oldest event. */
     if (missing(until, l->from) > WEFT_FLIGHT - 1) {

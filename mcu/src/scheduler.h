@@ -55,7 +55,7 @@ WEFT_INLINE void WEFT_OP(hold)(weft_queue *,
                                                * posted and taken */
 WEFT_INLINE bool WEFT_OP(remove)(weft_queue *,
                                  weft_event *); /* take the event out of the queue; false if it
-                                                 * is not in it */
+                                                 * is not in the queue */
 
 /* Announce a change that waiting cores must see. The caller holds the lock, and calls weft_wake
  * afterwards. */
@@ -236,7 +236,7 @@ WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint
 }
 
 /* Return whether some action (of e or of another event) has posted e already, although e's action
- * asks for it again. In that case that post counts. */
+ * asks for e again. In that case that post counts. */
 WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
   if (__builtin_expect(!e->next, 1)) return false;
 #if WEFT_DEBUG

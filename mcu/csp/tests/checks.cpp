@@ -59,7 +59,7 @@ void run() {
 }
 }  // namespace timeout
 
-// A value comes before the deadline. The event is cancelled, and ends nothing later.
+// A value comes before the deadline. The deadline's event is cancelled, and ends nothing later.
 namespace in_time {
 constinit Channel<Int> c;
 Process reader(Scheduler&, Reader<Int> in) {

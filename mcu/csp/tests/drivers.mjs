@@ -92,7 +92,7 @@ function load(name, options) {
   const edges = () => cycles(IO_BANK0).length;
   const quiet = [
     contact(6, 1000, 0, often(8, 250)),
-    contact(6, 30000, 1, often(60, 400)), // bounces for longer than it must be quiet
+    contact(6, 30000, 1, often(60, 400)), // bounces for longer than the quiet time
   ];
   m.run(cycle(65000) - first);
   check('key: interrupts of 70 edges', edges(), 2);

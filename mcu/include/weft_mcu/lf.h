@@ -205,7 +205,7 @@ typedef struct { pthread_cond_t cond; lf_mutex_t *mutex; } lf_cond_t;
 #define lf_thread_join(thread, result) pthread_join((thread), (result))
 #define lf_thread_self() pthread_self()
 int lf_thread_id(void); /* numbers count from 0, in the order in which threads ask for theirs */
-/* The owner may lock a mutex again, as upstream. */
+/* A thread that holds a mutex can lock the mutex again, as upstream. */
 static inline int lf_mutex_init(lf_mutex_t *m) {
   pthread_mutexattr_t kind;
   pthread_mutexattr_init(&kind);

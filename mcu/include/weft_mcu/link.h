@@ -92,7 +92,7 @@ typedef struct weft_link_op {
 } weft_link_op;
 
 typedef struct weft_link {
-  /* The user sets these before weft_link_begin. */
+  /* The user sets the following members before weft_link_begin. */
   weft_link_end *ends;
   uint8_t count;
   uint8_t *out; /* the buffer for bytes to the PC: at least 64 bytes longer than the longest
@@ -106,7 +106,7 @@ typedef struct weft_link {
   const char *why;             /* the reason why the session is over; 0 if the session is not
                                 * over */
 
-  /* The link sets these. */
+  /* The link sets the following members. */
   uint32_t mine, theirs, random, lease_, again_;
   uint32_t base, due, start_at, heard, beat_at, again_at, last;
   uint16_t first, held, kept_bytes;

@@ -187,7 +187,7 @@ static uint32_t ticks(weft_event *e, uint32_t release) {
   (void)release;
   if (++actions == 1) {
     (void)weft_periodic_start(&queue, &periodic, &other, ticks, weft_now32(), 50);
-    /* until the other core has run the action */
+    /* Wait until the other core has run the action. */
     while (actions < 2 && !fake_panicked) fake_point();
     leaves = 1;
   } else if (actions == 2) {

@@ -121,7 +121,7 @@ static uint32_t again_once(weft_event *e, uint32_t release) {
 static void post_others(void) {
   if (logged != 1) return;
   weft_post(&queue, &pool[1], 1200); /* at the time of the held event, but posted after it */
-  /* Goes before the event that is held, so that the held event is put back. */
+  /* This event goes before the event that is held, so the held event is put back. */
   weft_post(&queue, &pool[2], 1150);
   fake_quiet = 0;
 }

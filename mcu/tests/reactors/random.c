@@ -105,7 +105,7 @@ static bool taken(int action, int delay, int time, uint32_t step) {
   return false;
 }
 static uint32_t put_event(int action, int delay, int time, uint32_t step, uint32_t value) {
-  while (taken(action, delay, time, step)) step++; /* R7: the microstep moves on until it is free */
+  while (taken(action, delay, time, step)) step++; /* R7: the next free microstep is used */
   for (int i = 0; i < WAITING; i++)
     if (!m.events[i].used) {
       m.events[i] = (event){time, step, action, delay, value, true, ++m.number};

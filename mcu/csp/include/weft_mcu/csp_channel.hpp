@@ -30,12 +30,12 @@ namespace detail {
 template <Side S>
 inline constexpr std::uint32_t kOp = S == Side::in ? WEFT_FLIGHT_READ : WEFT_FLIGHT_WRITE;
 
-// A plain read or write. It waits by the process's own node.
+// A plain read or write, for which the process's own node waits.
 template <class T, Side S>
 struct Plain {
   union {
     ChannelEngine<T>* channel;
-    core::Node* me;  // set from await_suspend on
+    core::Node* me;  // the process's node; await_suspend sets it
   };
   std::conditional_t<S == Side::in, T*, T> value;
 
@@ -79,7 +79,7 @@ inline constexpr std::uint32_t kPast = 1u << 28, kHop = 1u << 30;
 
 inline bool is_past(std::uint32_t t) noexcept { return weft_now32() - t < kPast; }
 
-// An event that ends a choice by its deadline.
+// An event that ends a choice when the choice's deadline has come.
 struct Deadline : weft_event {
   core::Choice* choice = nullptr;
   std::uint32_t until;

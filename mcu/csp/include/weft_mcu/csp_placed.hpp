@@ -164,7 +164,7 @@ class PlacedPromise : public mcu::Process::promise_type {
     return static_cast<unsigned>(s) >=
            static_cast<unsigned>(Status::retired) + static_cast<unsigned>(asks);
   }
-  // Ends the process, by its status, when the loop comes to it.
+  // Makes the loop end the process, with its status, instead of resuming it.
   void end() noexcept { frame().resume = &end_here; }
   // Called with the result of an operation's beginning. Returns whether the process must suspend.
   WEFT_RARE bool begun(Status s) noexcept {
@@ -202,7 +202,7 @@ class PlacedPromise : public mcu::Process::promise_type {
     dying = 0;
   }
 
-  Asks asks = Asks::nothing;  // while an operation waits
+  Asks asks = Asks::nothing;  // what the process checks for while an operation waits
   Turns turns;
   PlacedPromise* awaited_by = nullptr;
 };
@@ -239,7 +239,7 @@ template <class T, core::Side S, Asks A>
 struct PlacedOp {
   union {
     mcu::ChannelEngine<T>* channel;
-    PlacedPromise* me;  // set from await_suspend on, if the process checks for the end
+    PlacedPromise* me;  // set by await_suspend if the process checks for the channel's end
   };
   union {
     T value;
@@ -260,7 +260,7 @@ struct PlacedOp {
     else
       return begin<T, S>(p, c, &value);
   }
-  // Called once, since the process no longer checks after that.
+  // Called once: after this call the process no longer checks for an end.
   Status outcome() noexcept {
     me->asks = Asks::nothing;
     return me->status;
@@ -318,8 +318,8 @@ inline std::int64_t later(std::int64_t us) noexcept {
   return us > kNever - now ? kNever : now + us;
 }
 
-// Ends a choice at a 64-bit time. The event of a Deadline may be at most 67 minutes ahead, so this
-// one is posted again until the time has come. There is no event for kNever.
+// Ends a choice at a 64-bit time. The event of a Deadline may be at most 67 minutes ahead, so the
+// event of this timer is posted again until the time has come. There is no event for kNever.
 struct PlacedTimer : mcu::detail::Deadline {
   std::int64_t at = 0;
 

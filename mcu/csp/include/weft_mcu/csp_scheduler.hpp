@@ -98,8 +98,8 @@ class Scheduler : public core::WakerOps {
   // csp_anywhere.hpp defines this function.
   template <auto F, class... A>
   int start(A&&... arguments) noexcept;
-  // Does the same. The flight recorder shows the process under this name (rule M24). The name must
-  // live as long as the program.
+  // Does what start(p) does. The flight recorder shows the process under this name (rule M24). The
+  // name must live as long as the program.
   int start(Process p, const char* name) noexcept;
   // Serves the queue until every process has ended, or returns at once if there is none. Called
   // from a core's main program.
@@ -182,10 +182,10 @@ struct Process::promise_type : core::Node {
   Scheduler &scheduler() const noexcept {
     return *const_cast<Scheduler *>(static_cast<const Scheduler *>(ops));
   }
-  // Called when an operation has completed at once. Returns true if the process must let the others
-  // run, and go to the end of the run queue (rule M20). An operation that has met a waiting process
-  // does not count, because the number of waiting processes is finite. (`index` is free for this
-  // counter, since the node belongs to no choice.)
+  // Called when an operation has completed at once. Returns true if the process must let the other
+  // processes run, and go to the end of the run queue (rule M20). An operation that has met a
+  // waiting process does not count, because the number of waiting processes is finite. (`index` is
+  // free for this counter, since the node belongs to no choice.)
   [[gnu::noinline]] bool gives_way() noexcept {
     if (++index % Scheduler::kTurn != 0) return false;
     scheduler().push(this);

@@ -155,7 +155,7 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
       return 0;
     }
     if (policy == WEFT_RX_UPDATE && last) {
-      if (last->time == env->now) { /* The last event is in `soon`: take it out of that list. */
+      if (last->time == env->now) { /* The last event is in `soon`: remove it from that list. */
         weft_rx_event **at = &env->soon, *before = 0;
         while (*at && *at != last) before = *at, at = (weft_rx_event **)(void *)&(*at)->next;
         if (*at) {
@@ -356,7 +356,7 @@ void weft_rx_admit_delay(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_time t = e->time;
   uint32_t step = e->step;
   if (!weft_rx_before(env->now, t))
-    t = env->now, step = env->step + 1; /* Only a physical connection comes here. */
+    t = env->now, step = env->step + 1; /* Only a physical connection reaches this branch. */
   e->fire = weft_rx_fire_delay;
   weft_rx_place(env, e, t, step, &d->latest, &d->latest_step, &d->queued);
 }

@@ -116,7 +116,7 @@ weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
 WEFT_INLINE void weft_rx_take_timers(weft_rx_env *env, weft_rx_timer *n, weft_rx_time t) {
 #if !WEFT_RX_HEAP
   weft_rx_timer *x = n->next;
-  /* The timer is alone at this tag, and is inserted again from its place on. */
+  /* The timer is alone at this tag. The search for its new place begins at its old place. */
   if (__builtin_expect(!x || x->time != t, 1)) {
     weft_rx_time next = t + n->period;
     weft_rx_timer **at = &env->head;

@@ -33,7 +33,7 @@ static void weft_rx_fire_ask(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_free_event(env, e);
   weft_rx_stop_next(env);
 }
-/* Put a handler's request to stop at the tag of its expiry, or take it at once if that is past. */
+/* Put a handler's request to stop at the tag of its expiry; if that tag is past, stop now. */
 static void weft_rx_admit_ask(weft_rx_env *env, weft_rx_event *e) {
   if (!weft_rx_before(env->now, e->time)) {
     weft_rx_fire_ask(env, e);

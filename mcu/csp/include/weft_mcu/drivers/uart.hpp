@@ -78,8 +78,8 @@ class Uart {
     return WEFT_OK;
   }
 
-  // Takes the UART's interrupt; weft_isr_uart0 or weft_isr_uart1 calls this. One run takes at most
-  // 8 bytes from the FIFO; if more are left, the interrupt comes again.
+  // Handles the UART's interrupt; weft_isr_uart0 or weft_isr_uart1 calls this. One run takes at
+  // most 8 bytes from the FIFO; if more are left, the interrupt comes again.
   void on_interrupt() noexcept {
     const std::uint32_t raised = reg(kMis);
     if (raised & kTransmit) {
@@ -123,7 +123,7 @@ class Uart {
     port_.close();
   }
 
-  // The number of bytes that the handler took and that found no room, or no channel any more.
+  // The number of bytes that the handler took and that found no room, or whose channel had ended.
   std::uint32_t lost() const noexcept { return WEFT_PEEK(lost_); }
   // How often the handler found that bytes had been lost because the FIFO was full. The UART does
   // not count these bytes.

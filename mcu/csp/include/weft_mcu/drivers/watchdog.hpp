@@ -90,7 +90,7 @@ class Watchdog {
     Watchdog* d = static_cast<Event*>(e)->dog;
     for (std::uint32_t i = 0; i < N; ++i) {
       const Watched& w = d->lives_[i];
-      // `last` is read before the clock, so it is never ahead of it.
+      // `last` is read before the clock, so `last` is never later than the clock's time.
       const std::uint32_t last = WEFT_PEEK(w.last);
       if (!WEFT_PEEK(w.watched) || weft_now32() - last <= w.life.within) continue;
       WEFT_POKE(d->silent_, i);
