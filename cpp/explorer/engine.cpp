@@ -571,8 +571,8 @@ int explore_main(int argc, char** argv) {
                   o.failed ? o.what.c_str() : "no failure with this schedule");
       return o.failed ? 1 : 0;
     }
-    // The scenario says up to which bound it can be exhausted. That is checked unless the options
-    // ask for another search.
+    // The scenario says up to which bound all its schedules can be run. The engine checks this
+    // bound unless the options ask for another search.
     const bool held = !random && !executions && !killers && bound < 0 && more == 0 && mutant == 0;
     progress::begin(s.name);
     Engine::Limits l;

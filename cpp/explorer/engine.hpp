@@ -54,7 +54,7 @@ class Engine {
   void note(std::string text);  // adds a line to the trace
   // Set by a body. If the flag is true, the expiry of a time limit while another thread could run
   // counts as a preemption. The flag is meant for bodies in which a thread checks for work at
-  // intervals, and that could otherwise run for ever.
+  // intervals, and that could otherwise run forever.
   bool expiry_costs = false;
   // Called with the numbers of the thread that is left and of the thread that resumes (-1 for
   // none), to keep thread-local data apart. May be null.
@@ -144,8 +144,8 @@ class Engine {
   std::int64_t now_ = 0;
   bool failed_ = false;
   std::string what_;
-  // the steps of this execution at which another thread continued than the running one, and that
-  // thread
+  // the steps of this execution at which another thread than the running one continued, and the
+  // thread that continued
   std::vector<std::pair<std::uint64_t, int>> departures_;
   std::vector<std::pair<std::uint64_t, int>> script_;  // the same, for an execution to replay
   bool tracing_ = false;

@@ -110,7 +110,7 @@ void result_by_default(bool mended) {
             asks_for(jobs.writer(), results.reader()));
 }
 
-// --- the first answer is taken; the processes with the others wait for ever, as an end is kept ---
+// --- the first answer is taken; the processes with the others wait forever: an end is kept ---
 
 Process answers(int n, Writer<int> out) { co_await out.write(n); }
 Process takes_the_first(Reader<int> in, int more) {

@@ -406,7 +406,7 @@ TEST_CASE("rule 18.6: no SIGPIPE, and a reset has its number") {
   to = Stream();
   char c[1];
   CHECK(error_of([&] { from.read_some(c)(); }) == ECONNRESET);
-  // No program listens there.
+  // After these lines no program listens at the address `was`.
   const io::Address was = door.address();
   door = io::Listener(kAnywhere);
   CHECK(error_of([&] { io::connect(was)(); }) == ECONNREFUSED);
@@ -497,7 +497,7 @@ TEST_CASE("rule 18.6: a descriptor that another process has too") {
   const int number = a.fd();
   a = Stream();
   b = Stream();
-  // The child's copies make no events here for the streams that now have these numbers.
+  // The child's copies make no events in this program for the streams that now have these numbers.
   auto [d, e] = Stream::pair();
   CHECK((d.fd() == number || e.fd() == number));
   weft::run(uses(d, e));

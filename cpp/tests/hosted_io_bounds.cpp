@@ -41,7 +41,7 @@ void send_with_descriptor(int to, const char* bytes) {
   REQUIRE(sendmsg(to, &m, 0) == static_cast<ssize_t>(bytes_at.iov_len));
 }
 
-// Reads 6 bytes. The wait begins before any of them is sent.
+// Reads 6 bytes. The wait begins before any of these bytes is sent.
 void reads_six(Stream s, const std::function<void()>& send) {
   const auto reads = [](Stream from) -> Process {
     std::string all;

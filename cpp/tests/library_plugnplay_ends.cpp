@@ -10,13 +10,13 @@ namespace pnp = weft::plugnplay;
 
 namespace {
 
-// The other side of one channel of the process under test. It runs in virtual time, so that a port
-// that waits for a time lets the other processes run first.
+// The other side of one channel of the process under test. Ports run in virtual time, so that a
+// port that waits for a time lets the other processes run first.
 struct Port {
   bool input;
   bool optional;  // whether the process goes on without this port
   std::function<Process()> leave, poison;
-  // Writes or reads until it learns of the channel's end, or at most n times.
+  // Writes or reads until the port learns of the channel's end, or at most n times.
   std::function<Process(std::string*, int)> watch;
 };
 template <class E>

@@ -198,7 +198,7 @@ struct ThreadWorker {
 // Chooses how a worker reads. A worker that may find its outputs ended is a relay.
 template <class P>
 void take_at_random(Ends<P>& e, Random& random) {
-  // If a worker read one input to its end before the next, a cycle of merges could block for ever.
+  // If a worker read one input to its end before the next, a cycle of merges could block forever.
   // Therefore a worker reads plainly only if it has one input.
   e.take = e.in.size() == 1 && random.below(2) == 0 ? Take::plain
                                                     : static_cast<Take>(1 + random.below(5));

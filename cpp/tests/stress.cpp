@@ -311,7 +311,7 @@ int run(std::uint64_t seed, std::uint64_t operations, unsigned threads) {
           player->play(round, s, 500, foreigners, standing, poison, retire);
           ++over;
         });
-      // No party may wait for ever: each party is cancelled again and again, whether it waits or is
+      // No party may wait forever: each party is cancelled again and again, whether it waits or is
       // committing at that moment.
       for (std::uint64_t k = r.next(); over.load() < threads; ++k) {
         Player& p = *players[k % threads];

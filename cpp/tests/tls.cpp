@@ -42,8 +42,9 @@ void extend(X509* c, X509* by, int what, const char* value) {
   X509_EXTENSION_free(e);
 }
 
-// Makes a certificate for `name`. The authority `by` signs it with the key `signs`; without `by` it
-// is the certificate of an authority. It expires in a day; if `old`, it expired a day ago.
+// Makes a certificate for `name`. The authority `by` signs it with the key `signs`; without `by`
+// the certificate is that of an authority. The certificate expires in a day; if `old`, it expired a
+// day ago.
 Certificate certify(const char* name, EVP_PKEY* key, X509* by, EVP_PKEY* signs, bool old = false) {
   constexpr long kDay = 86'400;
   static long serial = 1;

@@ -87,7 +87,7 @@ TEST_CASE("wire 6.2: a buffer of one slot lends it, and gets it back each time")
     Op& next = t.write(100);
     CHECK_FALSE(next.is_over);
     next.withdraw();
-    // The write is cancelled at once, since no other party knows of it.
+    // The write is cancelled at once, since no other party knows of the write.
     CHECK(next.status() == Status::cancelled);
     t.pump();
     CHECK(t.r() == v);
@@ -587,7 +587,7 @@ TEST_CASE(
       REQUIRE(x.op->times == 1);
       REQUIRE(std::count(read.begin(), read.end(), x.v) == (x.op->ok() ? 1 : 0));
     }
-    // A write that was begun after another write was over is read after it.
+    // A write that was begun after another write was over is read after that other write.
     std::vector<Written> in_order;
     for (const int v : read)
       if (v < 1'000'000) in_order.push_back(mine[static_cast<std::size_t>(v - 1)]);

@@ -411,7 +411,7 @@ TEST_CASE(
     if (before) {
       CHECK(t.ends() == 1);
       CHECK(t.passes(e, 4));
-    } else {  // The space that held the end before has given it up, so the end died.
+    } else {  // The space that held the end before has given up the end, so the end died.
       REQUIRE(t.ends() == 0);
       CHECK_THROWS_AS(t.home(), PeerDied);
       Op op;

@@ -568,8 +568,8 @@ TEST_CASE("wire 14.2: more offers than the limit end the session, and all of the
         "more offers are open than a peer may have");
 }
 
-// Feeds a home raw bytes, which no space has written. Returns why the session has ended; "" if it
-// has not.
+// Feeds a home raw bytes, which no space has written. Returns why the session has ended; "" if the
+// session is open.
 std::string after(const w::Buffer& bytes) {
   auto home = w::Space::make("home", 1);
   w::Peer p(*home);

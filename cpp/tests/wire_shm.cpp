@@ -480,7 +480,7 @@ TEST_CASE(
     ::_exit(0);
   }
   {
-    // fds[1] is open here too, so no end of file will come.
+    // fds[1] is open in this program too, so no end of file will come.
     w::ShmLink link(w::Space::make("parent"), fds[0]);
     auto r = link.reader<int>("r");
     ::kill(child, SIGKILL);

@@ -487,7 +487,7 @@ TEST_CASE(
       x.write(s.a0.at_party, w, 1).read(s.a0.at_party, r).last();
       if (looks) x.only_look();
       x.begin(*s.p[0]);
-      // The choice must end within this many rounds: it must not send requests for ever.
+      // The choice must end within this many rounds: it must not send requests forever.
       const auto settles = [&] {
         for (int i = 0; i < 100; ++i) {
           bool any = false;

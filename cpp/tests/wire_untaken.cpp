@@ -26,8 +26,8 @@ w::Frame write(std::uint64_t op, const w::Buffer& value, std::uint32_t end = 0) 
   return {w::Kind::offer, w::Flag::write | w::Flag::body, end, 0, op, value.size(), value};
 }
 
-// A home with some peers on other machines, each of which has a writer end. Together they may keep
-// ten kilobytes there.
+// A home with some peers on other machines, each of which has a writer end. Together the peers may
+// keep ten kilobytes at the home.
 struct HomeWithPeers {
   static constexpr std::size_t kMost = 10 * 1024;
   std::shared_ptr<w::Space> home = w::Space::make("home");

@@ -35,7 +35,7 @@ const PORT_ROM = 7;
 const PORT_APB = 8;
 const PORT_AHB = 9;
 const NO_PORT = 15;
-/** Marks an access that has already lost once. */
+/** Marks an access that has already lost a conflict once. */
 const RETRY = 1;
 
 /** The downstream port of an address. @param {number} address */

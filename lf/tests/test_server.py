@@ -99,7 +99,7 @@ def test_problems_while_typing(client: Client) -> None:
 
 
 def test_only_the_last_text_counts(client: Client) -> None:
-    """Messages that wait are taken before the server looks for problems."""
+    """Messages that wait are handled before the server looks for problems."""
     client.type("main reactor {")
     client.server.work(lambda: True)
     assert client.sent == []

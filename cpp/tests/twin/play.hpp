@@ -135,7 +135,7 @@ class Play {
     try {
       co_await std::move(inner);
     } catch (const weft::Cancelled&) {
-      // A request may come after the inner process has ended; in the rules there is only that one.
+      // A request can come after the inner process has ended; the rules know only the inner one.
       if (!me->has_returned(pid)) throw;
     }
     if (me->has_returned(pid)) co_return pid;
@@ -347,7 +347,7 @@ class Play {
         frames.push_back({Kind::attempt, s->inner, 0, 0, s});
         continue;
       }
-      if (kind == "iter") {  // The frame begins at the end of a turn, so it reads first.
+      if (kind == "iter") {  // The frame begins at the end of a turn, so the iter reads first.
         frames.push_back({Kind::iter, s->inner, s->inner->statements.size(),
                           s->args.size() > 1 ? s->args[1] : -1, s});
         continue;
