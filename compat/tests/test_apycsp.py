@@ -277,7 +277,7 @@ def test_buffered_channels_and_what_waits() -> None:
 
 @pytest.mark.parametrize("delta", [SeqDelta2, Delta2])
 def test_a_consumer_that_poisons_its_own_end_alone(run: Any, delta: Any) -> None:  # rule 10.1
-    """The delta ends by the poison, and the other processes would wait for ever: in aPyCSP the
+    """The delta ends by the poison, and the other processes would wait forever: in aPyCSP the
     network hangs in this case.
     """
 

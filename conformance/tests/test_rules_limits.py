@@ -38,8 +38,8 @@ def catching(what: str, *body: list[Any], then: tuple[list[Any], ...] = ()) -> l
 
 
 def alone(*body: list[Any]) -> dict[str, Any]:
-    """Returns a process that holds both ends of a channel, so that its reads and writes wait for
-    ever.
+    """Returns a process that holds both ends of a channel, so that its reads and writes wait
+    forever.
     """
     return net(1, proc(1, ["0r", "0w"], *body))
 

@@ -207,7 +207,7 @@ TEST_CASE_TEMPLATE("plug and play: dynamic_delta adds and takes out outputs; new
     co_await w.write(1);  // The value 1 goes to b alone.
     co_await conf.write(to.writer());
     co_await w.write(2);
-    co_await conf.write(to.writer());  // The delta knows this writer, so it drops it; c retires.
+    co_await conf.write(to.writer());  // The delta drops a writer that it knows already; c retires.
     conf.retire();
     co_await w.write(3);
   };

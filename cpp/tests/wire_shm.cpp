@@ -114,7 +114,7 @@ TEST_CASE(
   CHECK(p.now() == P::kLongest / 2);
   p.came(3'000);
   CHECK(p.now() == P::kLongest);
-  // Answers now take 50 us. The thread sleeps through them until it knows that this is usual.
+  // Answers now take 50 us. The thread sleeps before each comes, until it has learned this time.
   for (std::uint32_t i = 2; i < P::kSteady; ++i) {
     p.in_vain();
     p.slept(50'000);
@@ -134,7 +134,7 @@ TEST_CASE(
   }
   p.came(2'000);
   CHECK(p.now() == P::kLongest);
-  // If answers take longer, the thread sleeps through them, and soon does not spin before that.
+  // If answers take longer, the thread sleeps before each comes, and soon without spinning first.
   for (int i = 0; i < 12; ++i) {
     p.in_vain();
     p.slept(P::kAnswer + 1);

@@ -91,7 +91,7 @@ class CortexM3(Firmware):
     def image(self, files: dict[str, bytes]) -> bytes:
         return board.image({**board.package(), **files})
 
-    # The emulator connects to a socket of this test: the board's UART stops for ever if the board
+    # The emulator connects to a socket of this test: the board's UART stops forever if the board
     # sends bytes while no program is connected.
     def before(self) -> None:
         self.listening = socket.socket(socket.AF_UNIX)

@@ -361,4 +361,4 @@ def test_bytes_over_a_uart_are_a_trace(recorded: Bare, tmp_path: Path) -> None:
     slept = [x["waited"] for x in lines if x.get("op") == "sleep" and x["e"] == "commit"]
     assert all(900_000 <= ns <= 1_100_000 for ns in slept)
     assert one.summary().unfinished == ["bench/ticker"]
-    assert one.clocks() == []  # there is no other clock to compare it with
+    assert one.clocks() == []  # there is no other clock to compare the board's with

@@ -48,8 +48,8 @@ print(run(main()))
 
 @pytest.mark.parametrize("tier", tiers.MICROPYTHONS)
 def test_a_ring_and_an_io_call_do_not_wait_for_the_keyboard(tier: str) -> None:
-    """The objects that are registered with poll() have no file descriptor. poll() must not take
-    this for 0, the standard input.
+    """The objects that are registered with poll() have no file descriptor. poll() must not mistake
+    the missing descriptor for 0, the standard input.
     """
     running = subprocess.Popen(
         [*tiers.command(tier), "-c", SILENT],

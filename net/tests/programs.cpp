@@ -200,7 +200,7 @@ void chooses(weft::net::Network& network, const Args& a) {
 }
 
 // A process that reads a value from another program and then writes one to another program. Reports
-// how it ended.
+// how the process ended.
 weft::Process passes(weft::wire::FarReader<weft::Typed<long>> in,
                      weft::wire::FarWriter<weft::Typed<long>> out) {
   co_await out.write(co_await in.read());

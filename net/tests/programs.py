@@ -385,8 +385,8 @@ def many_writers(server: str, keys: str, name: str, n: str) -> None:
 
 
 def calls_for_ever(server: str, keys: str) -> None:
-    """Reports the pid of the OS process that writes on the host, how the call ended there, and how
-    it ended here.
+    """Reports the pid of the OS process that writes on the host, how the call ended on the host,
+    and how it ended in this program.
     """
     import far_parts
 
@@ -481,7 +481,7 @@ def is_cut(server: str, keys: str, address: str) -> None:
 
 
 def cuts_off(server: str, keys: str, address: str) -> None:
-    """Is the program on the other side of `is_cut`. Reports how each operation ended, and how later
+    """Is the peer of `is_cut`. Reports how each operation ended, and how later
     operations on the same ends end.
     """
     with net.join(server, keys=keys, address=address) as network:

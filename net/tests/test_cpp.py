@@ -522,7 +522,7 @@ def test_who_is_sent_away_leaves_no_descriptor(server, keys, network, cpp):  # w
     for _ in range(20):
         with socket.create_connection((host, int(port))) as raw:
             raw.sendall(b"no TLS at all, whoever that may be")
-            with contextlib.suppress(OSError):  # a reset
+            with contextlib.suppress(OSError):  # the home may reset the connection
                 while raw.recv(100):
                     pass
     while len(list(fds.iterdir())) > before:  # the home's threads end on their own
@@ -606,7 +606,7 @@ def test_rubbish_first(server, keys, network, cpp, first_bytes):  # wire 17.2
     with socket.create_connection((host, int(port))) as raw, tls.wrap_socket(raw) as s:
         s.sendall(first_bytes)
         s.shutdown(socket.SHUT_WR)
-        with contextlib.suppress(OSError):  # a reset
+        with contextlib.suppress(OSError):  # the home may reset the connection
             assert s.recv(100) == b""
     network.reader("c").retire()
     home.go()

@@ -257,7 +257,7 @@ LIES = [
 @pytest.mark.parametrize("lie", LIES, ids=str)
 def test_results_that_are_none(lie):  # wire 17.14
     """A program that sends a message that is not a result counts as dead, so that the calls do not
-    wait for ever.
+    wait forever.
     """
 
     class LostHosts:
@@ -412,7 +412,7 @@ def test_what_makes_no_sense(agent, network, server, keys):
 
 def test_who_waits_in_vain_is_told_where_it_is(gpu1, caller, fifo):
     """Rounds do not reach hosts of other machines, so only a timeout reports a call that waits
-    there for ever. test_where_calls_are.py tests the place that the report names.
+    there forever. test_where_calls_are.py tests the place that the report names.
     """
     path, go = fifo
     with Executor(1, on="gpu1") as pool:

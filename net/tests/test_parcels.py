@@ -516,7 +516,7 @@ def test_a_working_dir(taker, keys, tmp_path, imports):  # wire 17.26
 
 
 def test_a_module_that_changes_while_it_is_sent(joined, tmp_path, imports, monkeypatch):
-    """Wire 17.26. The call starts again with the new version, but not for ever."""
+    """Wire 17.26. The call starts again with the new version, but not forever."""
     here = written(tmp_path / "here", jobs_along=JOB, ours_along="def f(n):\n    return 0\n")
     jobs = imports(here, "jobs_along")
     packed, edits = _net_parcels.packed, iter(range(1, 100))

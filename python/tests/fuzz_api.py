@@ -256,7 +256,7 @@ def outcome(
         if line == "let go":
             waited.add(seed)
         elif line != "woken":
-            missed = missed or phase == 1  # the program went on because it was woken
+            missed = missed or phase == 1  # the program went on only because the signal woke it
             if missed:
                 p.kill()
                 break

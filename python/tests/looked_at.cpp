@@ -126,7 +126,7 @@ int knot() {
 
 Process nothing() { co_return; }
 
-// With `waits`, keeps the program from ending: it is destroyed after main() has returned.
+// With `waits`, keeps the program from ending: the object is destroyed after main() has returned.
 struct Last {
   bool waits = false;
   ~Last() {

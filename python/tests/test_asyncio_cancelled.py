@@ -63,7 +63,7 @@ def test_a_reader_cancelled_in_the_turn_of_its_wake_up_takes_nothing(
 
 
 def test_a_writer_cancelled_in_the_turn_of_its_commit_completes(play: Runner) -> None:
-    """Rule 6.3: the value has been taken. The cancellation comes once, at the next point."""
+    """Rule 6.3: the value has been taken. The cancellation comes once, at the next operation."""
 
     async def main() -> Any:
         c = Channel()

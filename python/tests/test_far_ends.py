@@ -54,13 +54,13 @@ def test_where_an_os_process_is_calm_each_moment_counts() -> None:
     assert [(one["now"], one["share"]) for one in answer["processes"]] == [
         ("reads", {"runs": 0.2, "reads": 0.8}),
         ("runs", {"writes": 1.0}),
-        ("runs", {"due": 1.0}),  # it is not known at which of its two ends it waited
+        ("runs", {"due": 1.0}),  # it is unknown at which of its two ends the process waited
     ]
     assert answer["channels"]["c1"]["reading"] == 0.8
 
 
 def test_whoever_was_let_go_on_is_due() -> None:
-    """So is a coroutine, which waits for its scheduler, and a thread that has done more than
+    """A coroutine that waits for its scheduler is due, and so is a thread that has done more than
     wait."""
     for more in (
         {"kind": "coroutine"},

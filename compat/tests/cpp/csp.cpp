@@ -22,7 +22,7 @@ using std::string;
 using std::vector;
 using namespace std::chrono_literals;
 
-// The paper's listings loop for ever. In these tests the last reader stops the other processes by
+// The paper's listings loop forever. In these tests the last reader stops the other processes by
 // poison.
 template <class T>
 using chan = one2one_chan<T, true>;
@@ -145,7 +145,7 @@ TEST_CASE("csp, Listings 14, 18: channels become ends; CommsTime of process obje
   };
   one2one_chan<unsigned long long> a, b, c, d;
   vector<unsigned long long> got;
-  // The consumer ends and the other processes wait for ever: Weft reports the deadlock, where
+  // The consumer ends and the other processes wait forever: Weft reports the deadlock, where
   // C++CSP hangs.
   const par network{csp::plugnplay::prefix<unsigned long long>(0, c, a),
                     csp::plugnplay::delta<unsigned long long>(a, {b, d}),

@@ -50,7 +50,7 @@ class Full:
         return self.of(*args)
 
 
-# The first mistake loads the module of sentences. There may be no memory for it.
+# The first mistake loads the module of sentences. There may be no memory for this module.
 loads, builtins.__import__ = builtins.__import__, Full(None, 0)
 refused(lambda: Channel("c").poison(0))
 builtins.__import__ = loads

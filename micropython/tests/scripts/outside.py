@@ -68,7 +68,7 @@ async def cancels_as_it_ends(log):
     async with Group() as g:
         p = g.start(calls(log))
         await yield_()
-        while not p.k.at.over:  # the call's own thread sets it
+        while not p.k.at.over:  # the call's own thread sets `over`
             pass
         p.cancel()
 

@@ -1,6 +1,6 @@
 # Without a GIL a thread that looks up a field while another thread adds a field to the same object
-# may not find it. So processes and channels of threads have all their fields from the beginning,
-# and objects that grow are read under the lock (rules 7.8, 10.5, 12).
+# might not find the field. So processes and channels of threads have all their fields from the
+# beginning, and objects that grow are read under the lock (rules 7.8, 10.5, 12).
 from weft import _machine, threads
 from weft.threads import (
     Cancelled,
