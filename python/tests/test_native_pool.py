@@ -205,7 +205,7 @@ def test_in_a_network_that_is_a_guest_of_asyncio():  # rule 16.10
 
 def test_tasks_of_asyncio_at_its_channels():
     """The tasks need the interpreter's lock, so the component's operations at their channels take
-    it (aside.hpp)."""
+    the lock (aside.hpp)."""
 
     async def main():
         a, c = channels(2)

@@ -432,7 +432,7 @@ def test_the_watchdog_names_a_hog_in_a_host(two: Hosts, tmp_path: Path) -> None:
     elsewhere: list[str] = []
 
     def report(hog: Hog) -> None:
-        if "in computes" in hog.stack:  # on a busy machine it may not be in computes() yet
+        if "in computes" in hog.stack:  # on a busy machine the process may not be in computes() yet
             found.append((hog, threading.current_thread().name))
         else:
             elsewhere.append(hog.stack)

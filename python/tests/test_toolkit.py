@@ -196,7 +196,7 @@ def test_a_failure_elsewhere_leaves_no_child() -> None:
 
 
 def test_poison_ends_the_child_and_spreads() -> None:
-    """Rule 4.3: poison passes from its output to its input."""
+    """Rule 4.3: poison passes from the command's output to its input."""
     i, o = Channel("i"), Channel("o")
 
     @process
