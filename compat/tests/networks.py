@@ -31,7 +31,7 @@ def load(name: str) -> Any:
 
 
 def free_port() -> int:
-    """Returns a port that is free, and stays free until the test takes it: the system itself gives
+    """Returns a port that is free, and stays free until the test uses it: the system itself gives
     out no port below 32,768, and tests that run beside this one take other ports.
     """
     from weft.compat.pycsp._errors import ChannelBindException

@@ -56,7 +56,8 @@ def test_listing_1_an_implementation_is_chosen_by_one_import(name: str) -> None:
 
 
 def test_listing_2_io_keeps_the_others_running(p: Any) -> None:
-    """Ten processes wait at once: each is released only when all ten have begun to wait."""
+    """Ten processes wait at the same time: each is released only when all ten have begun to
+    wait."""
     all_wait = threading.Barrier(10)
 
     @p.io
@@ -127,8 +128,8 @@ def test_listing_5_each_request_is_matched_once(p: Any) -> None:
 
 
 def test_listing_6_a_process_that_blocks_hands_over(p: Any) -> None:
-    """A ring: a token passes through every process in turn, although each process blocks at
-    once."""
+    """A ring: a token passes through every process in turn, although each process blocks
+    immediately."""
     size, rounds = 30, 5
     ring = p.Channel() * size
 
@@ -258,7 +259,8 @@ def test_monte_carlo_pi(p: Any) -> None:
 
 
 def row(y: int, width: int, height: int) -> list[int]:
-    """Returns a line of the Mandelbrot set: after how many steps each point left it, at most 50."""
+    """Returns a line of the Mandelbrot set: for each point the number of steps after which the
+    point left the set, at most 50."""
 
     def steps(c: complex) -> int:
         z = 0j
@@ -347,8 +349,8 @@ def test_a_ring_with_several_tokens(p: Any, tokens: int) -> None:
 
 
 def test_many_processes_each_read_one_value(p: Any) -> None:
-    """There are more processes than may start at once (1,000). The others start when some of these
-    have ended. compat/docs/pycsp.md gives the time that a million takes.
+    """There are more processes than may run at the same time (1,000). The others start when earlier
+    processes have ended. compat/docs/pycsp.md gives the time that a million takes.
     """
     channel = p.Channel()
     seen: list[int] = []

@@ -54,8 +54,8 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_what_it_prints_is_here_when_it_has_ended(
     monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
-    """The output arrives however late it comes. In an earlier version, a program that ended at once
-    lost its output.
+    """The output arrives however late it comes. In an earlier version, a program that ended
+    immediately lost its output.
     """
     monkeypatch.setenv("LATE", "yes")
     p.Parallel(there.where())
@@ -72,8 +72,8 @@ def test_ends_go_along() -> None:
 
 
 def test_where_it_runs(ssh: Path, capfd: Any) -> None:
-    """Values go and come by pickle; text that the process prints is printed on the standard error
-    of this program."""
+    """Values are sent and received by pickle; text that the process prints is printed on the
+    standard error of this program."""
     first, second = p.Parallel(there.where({1, 2}) * 2)
     assert (first[0], first[2]) == ("me@node1", {1, 2})
     assert len({os.getpid(), first[1], second[1]}) == 3

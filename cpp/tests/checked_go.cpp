@@ -207,7 +207,7 @@ TEST_CASE("rule 17.5: bugs in the manner of Go programs are found, and short") {
     CHECK_MESSAGE(r.failures[0].kind == bug.kind, r.text);
     CHECK_MESSAGE(r.failures[0].deviations <= 2, r.text);
     CHECK_MESSAGE(r.schedules < 500, r.text);
-    // A thread outside cannot come to a network that is checked: the report gives no such advice.
+    // No thread outside can use a network that is checked, so the report does not advise `Outside`.
     CHECK_MESSAGE(r.text.find("Outside") == std::string::npos, r.text);
   }
 }

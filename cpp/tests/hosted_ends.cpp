@@ -242,7 +242,8 @@ TEST_CASE_TEMPLATE(
 }
 
 TEST_CASE_TEMPLATE("rule 3.2: a blocked party counts as an end", P, POLICIES) {
-  // A write that waits when its end is closed still delivers; here another process closes it.
+  // A write that waits when its end is closed still delivers; in this test another process closes
+  // the end.
   weft::Channel<int, P> c;
   auto w = std::make_unique<weft::Writer<int, P>>(c.writer());
   auto writer = [](weft::Writer<int, P>& x) -> Process { co_await x.write(9); };
@@ -273,7 +274,7 @@ TEST_CASE_TEMPLATE(
   auto r = c.reader();
   auto writer = [](weft::Writer<Token, P> w) -> Process {
     for (int i = 0; i < 2; ++i) co_await w.write(Token(i));
-    for (int i = 2; i < 4; ++i) {  // The first write waits, the second completes at once.
+    for (int i = 2; i < 4; ++i) {  // The first write waits, the second completes immediately.
       try {
         co_await w.write(Token(i));
         CHECK(false);

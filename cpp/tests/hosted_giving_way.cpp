@@ -10,8 +10,8 @@ using namespace test;
 
 namespace giving_way {
 
-// The number of operations in a row that complete at once; the next operation lets the other
-// processes run.
+// After this number of operations in a row that complete without waiting, an operation lets the
+// other processes run.
 constexpr int kOthersRunAfter = 1001;
 
 struct Seen {

@@ -305,7 +305,7 @@ TEST_CASE("plug and play: a packet without an output, a vector of another length
   weft::Channel<std::vector<int>> v;
   weft::Channel<int> e, f;
   auto send_three = [](weft::Writer<std::vector<int>> w) -> Process {
-    std::vector<int> three{1, 2, 3};  // g++ 12 takes no braced list of values inside a co_await.
+    std::vector<int> three{1, 2, 3};  // g++ 12 accepts no braced list of values inside a co_await.
     co_await w.write(std::move(three));
   };
   CHECK_THROWS_WITH_AS(weft::run(send_three(v), pnp::deparaplex(v, {e, f})),

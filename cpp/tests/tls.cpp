@@ -275,7 +275,7 @@ TEST_CASE("rule 18.10: who does not prove the name is refused, in words") {
                        tls::Context::server(in_folder("old.pem"), in_folder("key.pem")));
            }),
            "certificate has expired");
-  with_both(nothing, nothing, theirs(), ours(), "127.0.0.1");  // the certificate has this address
+  with_both(nothing, nothing, theirs(), ours(), "127.0.0.1");  // the certificate names this address
 }
 
 TEST_CASE("rule 18.10: a server may ask for the client's certificate") {
@@ -378,7 +378,7 @@ TEST_CASE("names are looked up, and the first address that answers is taken") {
   weft::run([](io::Listener d, std::string p) -> Process {
     std::vector<io::Address> to = co_await io::look_up("localhost", p);
     CHECK(!to.empty());
-    to.insert(to.begin(), io::Address("127.0.0.1:1"));  // nobody listens there
+    to.insert(to.begin(), io::Address("127.0.0.1:1"));  // no program listens at this address
     to.push_back(io::Address("127.0.0.1:" + p));
     const io::Stream s = co_await io::connect(to);
     CHECK(s.peer().port() == d.address().port());

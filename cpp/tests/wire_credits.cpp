@@ -151,8 +151,8 @@ TEST_CASE(
         {w::Kind::hello, 0, w::kMagic, 0x0001'0001, 5, profile | std::uint64_t{4096} << 32, lease},
         0);
     const bool knows = profile == w::Profile::credits;
-    // A peer that knows credits would not offer a second time, and there is no peer here to answer
-    // the RECALL.
+    // A peer that knows credits would not offer a second time, and this test has no peer that
+    // answers the RECALL.
     const std::uint32_t writes = knows ? 1 : 3;
     for (std::uint32_t n = 1; n <= writes; ++n)
       w::append(bytes, {w::Kind::offer, w::Flag::write, 0, 0, n, n, {}}, n);
@@ -201,7 +201,7 @@ TEST_CASE("wire 6.3: while somebody else has a writer end nothing is lent") {
 TEST_CASE(
     "wire 6.3: what another writes comes after all that was written on credit before it (rule "
     "1.3)") {
-  // The other writer learns of the first write before that write has arrived.
+  // The other writer learns of the first write before the value of that write has arrived.
   for (const bool reader_waits : {false, true}) {
     CAPTURE(reader_waits);
     Lent t(4);

@@ -20,7 +20,7 @@ using In = w::ReaderEnd<int>;
 std::uint32_t number(const Out& e) { return e.there()->checked("test")->number; }
 w::Peer& peer(const Out& e) { return *e.there()->checked("test")->peer; }
 
-// Takes the far end that was given to this peer, as a program does.
+// Makes the end that was given to this peer an end of its program, as a program does.
 Out take_far_end(w::Peer& p, std::size_t i = 0) {
   const auto& o = p.offered[i];
   return Out(

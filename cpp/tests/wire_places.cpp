@@ -98,7 +98,7 @@ TEST_CASE("wire 6.6: nothing is lent before the first write, nor to who knows no
   t.pump();
   CHECK(one.value() == 1);
   Lent other;
-  // This home is like that of a link which may lose frames.
+  // This home behaves like the home of a link that may lose frames.
   other.a.at_home.home.lends_places = false;
   other.begin_lending();
   other.read();
@@ -139,7 +139,7 @@ TEST_CASE("wire 6.6: nor does an extended one, or one of another program") {
   CHECK(theirs.value() == 5);
 }
 
-// A choice over several homes reads by attempts, each of which may be taken back at any moment
+// A choice over several homes reads by attempts, each of which can be withdrawn at any moment
 // (WIRE.md 5.4).
 TEST_CASE("wire 6.6: nor does an attempt of a choice that spans, of the home's own program") {
   Lent t;

@@ -401,7 +401,8 @@ struct Hostile : Two {
     b.give(other.writer());
     pump();
   }
-  // Sends a frame that is refused, and returns the reason. The other session and the channel go on.
+  // Sends a frame that is refused, and returns the reason. The other session and the channel
+  // continue to work.
   std::string refused(const w::Frame& f) {
     a.to_home(f);
     pump();

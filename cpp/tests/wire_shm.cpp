@@ -163,7 +163,7 @@ TEST_CASE("wire 12.4: what is made is sealed, of its size and there: nobody take
 }
 
 TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a signal") {
-  // No file of this process may be large, so this test takes no memory from others.
+  // No file of this process may be large, so this test takes no memory from other programs.
   rlimit size;
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &size) == 0);
   const auto signal = ::signal(SIGXFSZ, SIG_IGN);

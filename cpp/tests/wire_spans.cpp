@@ -331,7 +331,7 @@ TEST_CASE(
   s.settle();
   CHECK((x.is_over && x.status() == Status::retired && x.times == 1));
   CHECK(s.quiet());
-  // The choice finds the ready guard at once.
+  // The choice finds the ready guard immediately.
   Spanning y;
   y.read(s.a0.at_party, rc).read(s.a1.at_party, rd).begin(*s.p[0]);
   s.settle();
@@ -384,7 +384,7 @@ TEST_CASE(
       if (!open) {
         CHECK((x.status() == Status::retired && x.outcome.guard == 1));
       } else {
-        re.retire();  // The guard was open when the choice began, and this counts.
+        re.retire();  // Whether the guard is open is decided when the choice begins.
         s.settle();
         CHECK_FALSE(x.is_over);
         std::thread writes([&, token = Outside()] { wc(5); });

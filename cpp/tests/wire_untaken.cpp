@@ -71,7 +71,7 @@ TEST_CASE("wire 14.5: values of which not all has come are counted over all sess
   CHECK(is_much(t.why(1)));
   CHECK((t.why(0).empty() && t.why(2).empty()));
   CHECK(t.held() == 6 * 1024);
-  // The other sessions go on: their values arrive.
+  // The other sessions continue to work: their values arrive.
   t.says(0, write(1, kEight));
   CHECK(t.r().size() == 2 * 1024 + 8);
   CHECK(t.held() == 4 * 1024);

@@ -562,7 +562,7 @@ function miscellaneous(core, op, cycles) {
           core.onSEV();
           break;
         default:
-          // Unallocated hints execute as NOP (ARMv6-M A5.2.5); IT does not exist here.
+          // Unallocated hints execute as NOP (ARMv6-M A5.2.5); IT does not exist on this core.
           if (op & 15) undefinedInstruction(core, op);
       }
       break;

@@ -33,7 +33,7 @@ static weft_event halt;
 static const uint16_t powers[] = {1, 2, 4}, counts[] = {10, 100, MOST};
 
 /* Fill the queue with n events of `the_actor`, `apart` us from each other; the event that ends the
- * program goes behind all of them. */
+ * program is queued behind them. */
 #define FILL(q, n, the_actor, apart)                                              \
   do {                                                                            \
     for (unsigned i = 0; i < (n); i++) {                                          \

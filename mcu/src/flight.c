@@ -69,7 +69,7 @@ const void *weft_flight_hidden;
 _Static_assert(sizeof(event) == STEP, "WEFT_FLIGHT_NOTE counts on this size");
 __attribute__((naked)) WEFT_HOT void weft_flight_note(const void *who, const void *place,
                                                       uint32_t what) {
-  (void)who, (void)place, (void)what; /* The assembly takes them from r0, r1 and r2. */
+  (void)who, (void)place, (void)what; /* The assembly finds them in r0, r1 and r2. */
   WEFT_FLIGHT_NOTE(weft_flight_lanes);
 }
 #else

@@ -123,7 +123,7 @@ def test_a_cable_that_is_plugged_out_and_in_again(squares: Bare) -> None:
     """wire 12.6: each side learns from its lease that the other has gone"""
     while not squares.cable.cut:
         with suppress(PeerDied), session(squares, lease=1.0) as (pc, to, back):
-            to(2)  # on a busy machine the emulator may be silent for the lease: PeerDied, again
+            to(2)  # on a busy machine the lease may expire: then the test tries again
             assert back() == 4
             squares.cable.cut = True
             with pytest.raises(PeerDied):

@@ -303,7 +303,8 @@ def finds(values: Any, path: str) -> None:
 
 
 def writes_later(writer: Any, path: str) -> None:
-    """Starts a thread that stays, and that writes the contents of the file at `path`."""
+    """Starts a thread that outlives the call, and that writes the contents of the file at
+    `path`."""
     threading.Thread(target=lambda: writer.write(waits_for_file(path))).start()
 
 

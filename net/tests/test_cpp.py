@@ -71,7 +71,7 @@ def test_cpp_reads_from_python(server, keys, network, cpp):
 
 def test_python_writes_to_a_home_in_cpp(server, keys, network, cpp):  # wire 17.4
     """Values arrive at a rendezvous and through a buffer, from programs one after another and from
-    several at once.
+    several at the same time.
     """
     for capacity in (0, 16):
         p = cpp("reads_all", server.url, keys, f"c{capacity}", capacity)
@@ -380,7 +380,7 @@ def test_a_deadlock_between_two_in_cpp(server, keys, cpp):  # wire 10.6, 17.23
 
 def test_a_program_that_takes_no_part(server, keys, network, cpp, monkeypatch):  # wire 17.23
     """No deadlock is reported beside a program that takes no part in rounds, because such a program
-    may do anything. Here it is killed after some rounds.
+    may do anything. In this test the program is killed after some rounds.
     """
     p, r, w = beside(network, cpp, "passes_on_alone", server.url, keys)
     network.withdraw("d/there")
@@ -550,8 +550,8 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, cpp):  # wire 17
 
 
 def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, network, cpp):  # wire 17.4
-    """The home writes the next ticket at once. A renewal would also write a ticket. But a renewal
-    also writes the home's other name, so the test can distinguish the two.
+    """The home writes the next ticket immediately. A renewal would also write a ticket. But a
+    renewal also writes the home's other name, so the test can distinguish the two.
     """
     home = cpp("is_home", server.url, keys, "c", "witness")
     assert home.next_report() == "offered"

@@ -316,7 +316,7 @@ def test_a_caller_that_goes(agent, server, keys):
 
 
 def test_a_program_that_ends_without_shutdown(agent, server, keys):
-    """When a program ends without shutdown(), its calls are finished first, as those of
+    """When a program ends without shutdown(), its calls are finished first, as the calls of
     concurrent.futures are."""
     agent("gpu1", "--hosts", "1")
     asks = (

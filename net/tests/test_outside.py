@@ -147,7 +147,7 @@ def test_a_name_that_was_refused_is_nothing_outside(network, server, keys):  # w
 
 
 def test_a_session_that_is_closed_is_nothing_outside(keys, program):  # wire 17.16
-    """The session ends at once, not only when the garbage collector runs."""
+    """The session ends immediately, not only when the garbage collector runs."""
     gc.collect()
     gc.disable()
     try:

@@ -45,7 +45,7 @@ def ignores(pid: int, number: signal.Signals) -> bool:
 
 
 def gone(pid: int) -> bool:
-    """Waits until the OS process `pid`, which is not a child of this one, has ended."""
+    """Waits until the OS process `pid`, which is not a child of this OS process, has ended."""
     try:
         one = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -158,7 +158,8 @@ def waits_for_an_end(inp: Any, ready: Any) -> list[Any]:
 
 @process
 def ends_elsewhere(inp: Any) -> list[Any]:
-    """Starts an OS process that is killed. Its end is a guard beside a far end."""
+    """Starts an OS process that is killed. The end of that OS process is a guard beside a far
+    end."""
 
     @th.process
     def chooses(p: Any) -> Any:

@@ -277,7 +277,7 @@ def test_what_the_program_printed_is_shown_once() -> None:
 
 
 def test_a_token_that_does_not_fit_is_told() -> None:
-    """Rule 17.8: a token that does not fit is no failure of the program."""
+    """Rule 17.8: a token that does not fit is not a failure of the program."""
     done = check(of("good"), "--replay", "w1:nobody@3=reads")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "does not fit this program any more" in done.stdout

@@ -328,7 +328,7 @@ def test_no_time_at_all_acts_at_the_first_operation(b, seconds):  # rule 7.12
         scope = b.weft.timeout(seconds)
         async with Within(b, scope):
             assert scope.expired
-        assert not scope.expired  # no operation ran in it: the request is taken back
+        assert not scope.expired  # no operation ran in this block, so the request is withdrawn
         await b.op(w.write("one"))
         with pytest.raises(TimeoutError):
             async with Within(b, b.weft.timeout(seconds)):
@@ -407,7 +407,7 @@ def test_reschedule(b):  # rule 7.12
             scope.reschedule(None)
             await b.op(b.weft.sleep(5))
         async with Within(b, b.weft.timeout(0)) as scope:
-            scope.reschedule(7)  # the request that was not met is taken back
+            scope.reschedule(7)  # the request that was not met is withdrawn
             assert not scope.expired
             await b.op(b.weft.sleep(5))
         async with Within(b, b.weft.timeout(1)) as scope:

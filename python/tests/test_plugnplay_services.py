@@ -61,8 +61,8 @@ def test_batches_by_number_time_and_end(b: Any) -> None:
 
 
 def batches(script: list[tuple[float, int]], n: int, seconds: float) -> list[list[int]]:
-    """Returns the batches by a model of rule 20.1. It is exact only if no value comes at the moment
-    at which the time of a batch ends.
+    """Returns the batches by a model of rule 20.1. The model is exact only if no value comes at the
+    moment at which the time of a batch ends.
     """
     made: list[list[int]] = []
     at, due = 0.0, 0.0

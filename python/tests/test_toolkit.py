@@ -139,7 +139,7 @@ def test_a_command_that_reads_no_more() -> None:
 
 
 def test_a_command_whose_input_never_comes() -> None:
-    """The process ends when the command does, although the writer of its input goes on."""
+    """The process ends when the command ends, although the writer of its input goes on."""
     i, done = Channel(), Channel()
 
     @process

@@ -244,7 +244,7 @@ class Network:
         self.stage("sink", slow == "sink", [done.reader()], [])
 
     def tree(self) -> None:
-        """Leaves, two under each node, and a root that takes from two nodes."""
+        """Leaves, two under each node, and a root that reads from two nodes."""
         slow = self.rng.choice(("root", "left", "right", "a", "d"))
         up = {name: self.channel(name) for name in ("left", "right", "a", "b", "c", "d")}
         for leaf in "abcd":

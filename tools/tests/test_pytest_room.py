@@ -157,7 +157,8 @@ def test_a_few_failed_tests_are_run_once_more(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_in_the_background_of_a_shell(tmp_path: Path, lanes: int) -> None:
-    """Programs that a test starts react to Ctrl-C, even if the shell has set it to be ignored."""
+    """Programs that a test starts react to Ctrl-C, even if the shell has set Ctrl-C to be
+    ignored."""
     (tmp_path / "test_it.py").write_text(
         "import signal, subprocess\n"
         "def test_a_child():\n"

@@ -147,7 +147,7 @@ test('a pipeline: its bottleneck, a process, a channel, the time line, pause, da
     assert.match(await text(page, '#panel .where'), /programs\.py:\d+/);
     assert.match(await text(page, '#panel .bar + .shares'), /busy/);
     await picture(page, 'pipeline-dark');
-    await page.click('#panel .list button'); // the channel that it writes to
+    await page.click('#panel .list button'); // the channel to which the process writes
     assert.equal(await text(page, '#panel h2'), 'priced');
     await page.click('.label.full[data-id="main/check → main/enrich"]');
     assert.match(await text(page, '#panel'), /its writers wait/);

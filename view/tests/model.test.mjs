@@ -123,7 +123,7 @@ test('groups open while there is room, and stay as the user wants them', () => {
   assert.ok(boxes(groups(30), { 'main/g0x': true }).includes('main/g0x/b'));
   const before = draw(groups(8)).opened;
   assert.ok(before.size > 2);
-  assert.deepEqual(drawing(groups(9), new Map(), before).opened, before); // nothing folds by itself
+  assert.deepEqual(drawing(groups(9), new Map(), before).opened, before); // nothing folds unasked
 });
 
 test('a group that only waits, and has given its ends away, has no box of its own', () => {

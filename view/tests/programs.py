@@ -157,8 +157,8 @@ def many():
 
 
 def hosts():
-    """Two hosts of a network with a line between them, and one that runs nothing. Prints where the
-    server and the keys are. "leave" on stdin ends the second host; the end of stdin ends all.
+    """Two hosts of a network with a line between them, and a host that runs nothing. Prints where
+    the server and the keys are. "leave" on stdin ends the second host; the end of stdin ends all.
     """
     here = Path(__file__).resolve().parent
     os.environ["WEFT_NATS_SERVER"] = str(here.parent.parent / ".build/net/bin/nats-server")

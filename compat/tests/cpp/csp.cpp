@@ -311,7 +311,7 @@ TEST_CASE("csp, Listing 20: timer, and as a guard") {
     CHECK(alarm.get_alarm() > t());
     alt a{never.in(), alarm};
     CHECK(a() == 1);
-    CHECK(a() == 1);  // the time has passed, so the alarm is ready at once
+    CHECK(a() == 1);  // the time has passed, so the alarm is ready immediately
   }}();
 }
 

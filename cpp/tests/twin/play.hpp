@@ -130,7 +130,7 @@ class Play {
     if (!net_.handles) return made;
     return held(this, p.id, handles_.at(p.id).of(std::move(made)));
   }
-  // A process that can be cancelled and awaited. It ends as the process inside it has ended.
+  // A process that can be cancelled and awaited. It ends in the way in which that process ends.
   static Process held(Play* me, int pid, weft::Process inner) {
     try {
       co_await std::move(inner);
@@ -140,7 +140,7 @@ class Play {
     }
     if (me->has_returned(pid)) co_return pid;
     if (const std::exception_ptr left = me->what_left(pid)) std::rethrow_exception(left);
-    throw weft::Cancelled();  // The process was cancelled before it ran.
+    throw weft::Cancelled();  // The process was cancelled before it began to run.
   }
   bool has_returned(int pid) const {
     const std::lock_guard l(lock_);
@@ -206,7 +206,7 @@ class Play {
   static R& reader(const std::vector<Slot>& slots, int i) { return *slot(slots, i).reader; }
   static W& writer(const std::vector<Slot>& slots, int i) { return *slot(slots, i).writer; }
 
-  // Closes all copies of an end, wherever they are.
+  // Closes all copies of an end, in whichever processes.
   void close(const Slot& s, bool died) {
     if (!s.open()) return;
     const int n = s.number;
@@ -529,7 +529,7 @@ class Play {
     co_return pid;
   }
 
-  // Leaves blocks up to a try that catches the failure, or its limit. Returns whether there is one.
+  // Leaves blocks up to a try that catches the failure, or its limit. Returns whether one exists.
   static bool unwind(Play* me, int pid, std::vector<Frame>& frames, std::exception_ptr& failed) {
     std::string name = name_of(failed);
     while (!frames.empty()) {

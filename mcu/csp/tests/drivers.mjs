@@ -79,7 +79,7 @@ function load(name, options) {
   m.run(1e6, () => text().endsWith('\n'));
   const [[start, bytes]] = values('start');
   const cycle = (us) => (start + us) * US;
-  const first = m.micros * US - m.cycle; // cycle 0 is in this cycle of the timer
+  const first = m.micros * US - m.cycle; // the cycle of the timer at the emulator's cycle 0
   const at = (us, f) => m.at(cycle(us) - first, f);
   /** Sets a contact to a level, with bounces: `gaps` are the us between its edges. */
   function contact(pin, us, level, gaps) {

@@ -287,7 +287,7 @@ static int64_t *const weft_rx_deadline_here __attribute__((unused)) = 0;
 #if WEFT_RX_WATCHDOGS
 #define NUMBER_OF_WATCHDOGS WEFT_RX_WATCHDOGS
 typedef weft_rx_watchdog watchdog_t;
-/* Both are called by a reaction or handler of the watchdog's reactor. */
+/* Both macros are used in a reaction or handler of the watchdog's reactor. */
 #define lf_watchdog_start(w, extra) weft_rx_start_watchdog((w), (extra))
 #define lf_watchdog_stop(w) weft_rx_stop_watchdog(w)
 #endif

@@ -129,7 +129,7 @@ enum { WEFT_LINK_NO_LEASE = 0xffffffff };
 /* Begins a session. An earlier session must be over, with all its operations. `token` and
  * `random` are two random words, new for each start. */
 void weft_link_begin(weft_link *link, uint32_t token, uint32_t random, uint32_t now_ms);
-/* Takes the `n` bytes that have come over the serial line. */
+/* Accepts the `n` bytes that have come over the serial line. */
 void weft_link_input(weft_link *link, const uint8_t *bytes, size_t n, uint32_t now_ms);
 /* Writes the bytes that are to be sent now to `to`, at most WEFT_LINK_PACKET of them, and
  * returns their number. Returns 0 if there is nothing more to send. */

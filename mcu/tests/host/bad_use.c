@@ -118,7 +118,7 @@ static void works_inside_an_action(void) {
   (void)serves;
 #endif
 }
-/* M15, M18: a message has another size than the ring's. */
+/* M15, M18: a message has a different size from the ring's messages. */
 static uint32_t slots[4];
 static weft_ring ring = WEFT_RING(slots, count, &actor);
 static void message_of_another_size(void) {

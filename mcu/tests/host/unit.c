@@ -126,7 +126,7 @@ static void post_others(void) {
   fake_quiet = 0;
 }
 /* M5, M7, M9: an action asks for its event again, and the core holds the event and then puts it
- * back: the event counts as posted before the events that have come since. */
+ * back: the event counts as posted before the events that were posted since. */
 static void held_event_keeps_its_order(void) {
   begin(1000);
   pool[0].action = again_once;

@@ -272,7 +272,7 @@ static void traces_are_equal(void) {
   for (uint32_t seed = first_seed; seed < first_seed + programs; seed++) {
     make_program(seed);
     if (program.timeout < 0)
-      /* A timer never ends by itself, so the program needs a stop. */
+      /* A timer never ends on its own, so the program needs a stop. */
       program.nodes[0].may_stop = true, program.timeout = 200;
     run_model();
     run_engine();

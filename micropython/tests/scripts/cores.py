@@ -71,7 +71,7 @@ for _ in range(3):
     print(hows(run(total(+line), core1.run(numbers(-raw, 500), means(+raw, -line)))))
 
 
-# Values go there and back, in order (1.3).
+# Values go to core 1 and back, in order (1.3).
 @core1.process
 def squares(source, out):
     while True:

@@ -205,8 +205,8 @@ class End {
     return *this;
   }
   ~End() { drop(); }
-  // Returns false if the end was moved from or closed, or was taken from a channel whose side had
-  // ended. Operations of such an end return `retired`.
+  // Returns false if the end was moved from or closed, or was obtained after its side of the
+  // channel had ended. Operations of such an end return `retired`.
   explicit operator bool() const noexcept { return core_ != nullptr; }
   ChannelEngine<T>* core() const noexcept { return core_; }
 
@@ -221,7 +221,7 @@ class End {
   }
   // Passes this end's count to the caller.
   [[nodiscard]] ChannelEngine<T>* release() noexcept { return std::exchange(core_, nullptr); }
-  // Ends the channel for all its ends, at once (rule 4).
+  // Ends the channel for all its ends, immediately (rule 4).
   void poison(std::uint8_t strength = 1) noexcept {
     if (core_) core_->poison(strength);
   }
@@ -309,8 +309,8 @@ class Channel : public ChannelEngine<T> {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // The first call of reader() or writer() connects the buffer. An end that is taken after its side
-  // has ended is empty.
+  // The first call of reader() or writer() connects the buffer. An end that is obtained after its
+  // side has ended is empty.
   Reader<T> reader() noexcept {
     connect();
     return Reader<T>{this->first_reader() ? this : nullptr};

@@ -31,7 +31,7 @@
 #include <limits>
 #include <optional>
 
-// Marks a function that is called seldom: it is never inlined, and is compiled for size.
+// Marks a function that is rarely called: it is never inlined, and is compiled for size.
 #define WEFT_RARE [[gnu::noinline, gnu::cold]]
 
 #if defined(__cpp_exceptions)
@@ -42,8 +42,8 @@ namespace weft::inline WEFT_ABI {
 
 namespace mcu {
 
-// The parties that meet in phases (rule 8). Static and `constinit`, as channels are; a process is
-// given a weft::Barrier, which refers to it.
+// The parties that meet in phases (rule 8). It is static and `constinit`, as channels are; a
+// process is given a weft::Barrier, which refers to it.
 class Barrier : public core::BarrierEngine<OneCore> {
  public:
   constexpr explicit Barrier(std::uint32_t parties) noexcept
@@ -84,7 +84,7 @@ class Turns {
 
  private:
   bool same(std::uint32_t key) const noexcept { return ((latest_ ^ key) & ~kMask) == 0; }
-  // The low bits say where the next select begins, the others have the key of the guards. (Two
+  // The low bits say where the next select begins, the other bits hold the key of the guards. (Two
   // members, since the compiler would call memset for an array.)
   std::uint32_t latest_ = 0, before_ = 0;
 };
@@ -94,7 +94,7 @@ class PlacedPromise;
 }  // namespace detail
 
 // The result of a placeable process function. scheduler.start<f>(…) starts it, or another process
-// awaits it as a step: then the other process goes on when this one has ended in any way.
+// awaits it as a step: the other process resumes when the awaited one has ended in any way.
 class [[nodiscard]] Process {
  public:
   using promise_type = detail::PlacedPromise;
@@ -112,7 +112,7 @@ class [[nodiscard]] Process {
   friend mcu::Scheduler;
   explicit Process(detail::PlacedPromise* p) noexcept : promise_(p) {}
   detail::PlacedPromise* release() noexcept { return std::exchange(promise_, nullptr); }
-  // Null if there was no room for the frame, or once the process is started.
+  // Null if there was no room for the frame, and after the process has been started.
   detail::PlacedPromise* promise_;
 };
 

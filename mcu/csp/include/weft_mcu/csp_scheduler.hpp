@@ -101,7 +101,7 @@ class Scheduler : public core::WakerOps {
   // Does what start(p) does. The flight recorder shows the process under this name (rule M24). The
   // name must live as long as the program.
   int start(Process p, const char* name) noexcept;
-  // Serves the queue until every process has ended, or returns at once if there is none. Called
+  // Serves the queue until every process has ended, or returns immediately if there is none. Called
   // from a core's main program.
   void run() noexcept;
 
@@ -110,14 +110,14 @@ class Scheduler : public core::WakerOps {
   std::uint32_t processes() const noexcept { return live_; }
   // Returns the highest number of bytes ever taken from the arena.
   std::uint32_t arena_used() const noexcept { return used_; }
-  // Returns the size of the latest frame in bytes, even if it was refused.
+  // Returns the size of the latest frame in bytes, even if the frame was refused.
   std::uint32_t last_frame() const noexcept { return last_; }
 
   // The following members are for actions of this scheduler's events (deadlines, ports): push()
   // makes a waker runnable; run_runnable() runs the runnable processes.
   constexpr weft_actor* actor() noexcept { return &actor_; }
   void push(core::Waker* w) noexcept { runnable_.push(w); }
-  // Counts the objects that may wake a process from outside the channels: deadlines, ports, links.
+  // Counts the objects that can wake a process from outside the channels: deadlines, ports, links.
   // Only a debug build needs the count.
 #if WEFT_DEBUG
   void outside(int by) noexcept { outside_ += by; }
@@ -133,7 +133,7 @@ class Scheduler : public core::WakerOps {
     std::size_t size;
   };
   // The number of resumptions in a turn; after a turn other due events are served. It is also the
-  // number of operations of a process that may complete at once, one after another, before the
+  // number of operations of a process that may complete in a row without waiting before the
   // other processes run.
   static constexpr unsigned kTurn = 32;
 
@@ -193,8 +193,8 @@ struct Process::promise_type : core::Node {
   }
 
   // The following members note events of this process in the flight recorder (rule M24). `place` is
-  // a channel or the end of a link; `op` is WEFT_FLIGHT_READ or a like constant. An operation calls
-  // note_waits if it has to wait, otherwise note_over; and when it is over it calls note_goes_on.
+  // a channel or the end of a link; `op` is WEFT_FLIGHT_READ or a like constant. An operation that
+  // waits calls note_waits, and note_goes_on when it is over; any other calls note_over.
 #if WEFT_FLIGHT
   void note_start(const char* name) noexcept {
     who_ = weft_flight_process(name);

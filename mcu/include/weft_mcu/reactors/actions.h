@@ -178,7 +178,7 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
   a->last = e;
   return 1;
 }
-/* Put e, an event of a, at (t, step) or where its spacing allows it. Return 0 if e was not put
+/* Put e, an event of a, at (t, step) or at a tag that the spacing allows. Return 0 if e was not put
  * and its value has been given back; less than 0 if e was not put and the caller owns its value
  * again. */
 WEFT_INLINE int weft_rx_put_action(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e,
@@ -440,7 +440,7 @@ void weft_rx_hold_send(void *hold) {
   weft_rx_hold_copy((uint8_t *)h->values + at * h->size, (const uint8_t *)h->from + h->value_at,
                     h->size);
 }
-/* Called at a tag at which a value may arrive, before the tag's reactions. It is possible that no
+/* Called at a tag at which a value can arrive, before the tag's reactions. It is possible that no
  * value was sent. */
 void weft_rx_hold_arrive(void *hold) {
   weft_rx_hold *h = (weft_rx_hold *)hold;

@@ -94,7 +94,7 @@ WEFT_INLINE void weft_rx_begin_pending(weft_rx_env *env, weft_rx_trig trig) {
 #endif
 }
 #if !WEFT_RX_STATIC
-/* Take the timers and events at (now, step) out of the queue. */
+/* Remove the timers and events at (now, step) from the queue. */
 WEFT_HOT_PART(weft_rx_take_tag)
 static void __attribute__((noinline))
 weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {

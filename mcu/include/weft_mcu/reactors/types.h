@@ -371,8 +371,8 @@ typedef struct weft_rx_action { WEFT_RX_ACTION_MEMBERS; } weft_rx_action;
     WEFT_RX_ACTION_UNION(weft_rx_plain); \
     T value;                             \
   }
-/* An action of plain values whose bodies ask for a token all the same. The token exists while
- * one of these bodies runs. */
+/* An action of plain values whose reaction bodies nevertheless ask for a token. The token exists
+ * while one of these bodies runs. */
 #define WEFT_RX_HELD_ACTION(T)           \
   struct {                               \
     WEFT_RX_ACTION_UNION(weft_rx_plain); \

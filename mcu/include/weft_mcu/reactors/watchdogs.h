@@ -110,7 +110,7 @@ static void weft_rx_start_watchdogs(void) {
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   for (unsigned i = 0; i < WEFT_RX_WATCHDOGS; i++) {
     weft_rx_watchdog *w = weft_rx_watchdogs[i];
-    /* The watchdogs of a reactor stand side by side in the table. */
+    /* The watchdogs of a reactor are next to each other in the table. */
     if (!i || weft_rx_watchdogs[i - 1]->lock != w->lock) pthread_mutex_init(w->lock, 0);
     pthread_cond_init(&w->changed, &attributes);
     w->expires = -1;
