@@ -55,7 +55,7 @@ struct Ends {
   Take take = Take::plain;
   bool choose_output = false;
   bool loud = false;        // whether the worker selects with ends() on each input
-  bool leaving = false;     // whether its outputs can end first: a relay, or no outputs
+  bool leaving = false;     // whether its outputs can end first; with outputs it is then a relay
   std::uint64_t stays = 0;  // a relay leaves after this number of values, if it is not 0
   std::uint64_t seed = 0;
 };

@@ -62,8 +62,8 @@ def reset(s: socket.socket) -> None:
 
 
 def echo_of_many(folder: pathlib.Path) -> None:
-    """With 200 clients at once, of which some vanish and some reset, all other clients receive all
-    of their data."""
+    """With 200 clients at the same time, of which some vanish and some reset, all other clients
+    receive all of their data."""
     numbers = random.Random(1)
     with server(folder / "echo") as (_, at):
         clients = [dial(at) for _ in range(200)]

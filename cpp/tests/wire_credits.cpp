@@ -46,7 +46,7 @@ TEST_CASE(
   CHECK(t.a.at_home.home.open() == 0);
   CHECK(t.r() == 1);
   t.pump();
-  CHECK(fifth.ok());  // Nobody waits for a buffer with room (rule 1.4).
+  CHECK(fifth.ok());  // No writer waits at a buffer with room (rule 1.4).
   for (int v = 2; v < 6; ++v) CHECK(t.r() == v);
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("wire 6.2: a buffer of one slot lends it, and gets it back each time")
     Op& next = t.write(100);
     CHECK_FALSE(next.is_over);
     next.withdraw();
-    // The write is cancelled at once, since no other party knows of the write.
+    // The write is cancelled immediately, since no other party knows of the write.
     CHECK(next.status() == Status::cancelled);
     t.pump();
     CHECK(t.r() == v);

@@ -153,7 +153,7 @@ TEST_CASE(
     "wire 7.4: the sender's count stays until the home has said that the receiver has its own") {
   Third t;
   t.write.begin(t.cb.at_party);
-  t.cb.up();  // Delivers the OFFER: the receiver asks the home at once, on the new wire.
+  t.cb.up();  // Delivers the OFFER: the receiver asks the home immediately, on the new wire.
   Wire& ca = *t.world->between(0, 2);
   t.cb.down();
   t.cb.down();
@@ -364,7 +364,7 @@ struct Fourth : Third {
   std::size_t under_way() {
     return cb.at_party.carrier.under_way() + dc.at_party.carrier.under_way();
   }
-  // Makes this space die, and all others learn of it.
+  // Makes this space die, and all other spaces learn of its death.
   void dies(std::size_t space) {
     for (Wire& l : world->wires) {
       const bool home = l.at_home.space == world->spaces[space];

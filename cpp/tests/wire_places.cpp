@@ -112,7 +112,7 @@ TEST_CASE("wire 6.6: a reader that may wait for a limited time only keeps its pl
   Here one(*t.r.core(), core::NodeFlags::limited);
   t.pump();
   CHECK_FALSE(t.lends());
-  CHECK(one.withdraw());  // The read is withdrawn at once, since its place is not lent.
+  CHECK(one.withdraw());  // The read is withdrawn immediately, since its place is not lent.
   Here& two = t.read();
   t.pump();
   CHECK(t.lends());
@@ -144,7 +144,7 @@ TEST_CASE("wire 6.6: nor does an extended one, or one of another program") {
 TEST_CASE("wire 6.6: nor does an attempt of a choice that spans, of the home's own program") {
   Lent t;
   t.begin_lending();
-  Spanning looks;  // The home keeps watching for this choice until it hears GONE.
+  Spanning looks;  // The home keeps watching for this choice until it receives GONE.
   looks.write(t.a.at_party, t.end, 1).only_look().begin(*t.far);
   t.a.up();
   t.a.down();

@@ -195,7 +195,7 @@ void three_programs() {
   check(status_of(third.wait()) == deadlock, "three programs: the third");
 }
 
-// All three programs have sessions with each other: an end of the third has gone to the second.
+// All three programs have sessions with each other: the third has sent an end to the second.
 template <class L>
 void a_circle() {
   Starter<L> s;
@@ -332,8 +332,8 @@ void a_meeting_point() {
   check(::rmdir(path) == 0, "the directory is empty");
 }
 
-// A link of another space of this program: a peer of that space can wake this program's runs, and
-// is not asked.
+// A link of another space of this program: a peer of that space can wake this program's runs, but
+// no round asks that peer.
 template <class L>
 void another_space() {
   Starter<L> s;

@@ -217,7 +217,7 @@ TEST_CASE("wire 5.9: two who only look do not meet, whoever is before the other 
     Spanning x, y;
     x.read(s.a0.at_party, ar).read(s.a1.at_party, ad).only_look();
     y.write(s.b0.at_party, bw, 1).read(s.b1.at_party, bd).only_look();
-    // Both homes know both choices before the first TRY comes.
+    // Both homes know both choices before the first TRY arrives.
     x.begin(*s.p[0]);
     y.begin(*s.p[1]);
     s.a0.up(), s.a1.up(), s.b0.up(), s.b1.up();

@@ -239,7 +239,7 @@ struct Written {
 };
 
 // Spaces, some of which have a wire to each other from the start. Two spaces that are introduced to
-// each other get a wire at once.
+// each other get a wire immediately.
 class World final : public w::Introducer, public std::enable_shared_from_this<World> {
  public:
   std::vector<std::shared_ptr<w::Space>> spaces;

@@ -347,7 +347,7 @@ def two(write: Write) -> Client:
 
 def test_rename_a_port_in_all_files(two: Client) -> None:
     """An output is renamed in its file, in a subclass and where it is connected and read; a state
-    and a member of a struct that have the same name are not."""
+    and a member of a struct that have the same name are not renamed."""
     texts = edited(two, "s.out", "value")
     assert texts["Parts.lf"] == PARTS.replace("output out", "output value").replace(
         "-> out {=", "-> value {="

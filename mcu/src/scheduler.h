@@ -46,7 +46,7 @@ WEFT_INLINE int WEFT_OP(insert)(
 /* Insert in front of events with the same time and priority. */
 WEFT_INLINE void WEFT_OP(put_back)(weft_queue *, weft_event *);
 WEFT_INLINE weft_event *WEFT_OP(take)(
-    weft_queue *); /* take out the first event whose actor is free, and mark that actor; 0 if
+    weft_queue *); /* remove the first event whose actor is free, and mark that actor; 0 if
                     * there is none */
 WEFT_INLINE bool WEFT_OP(goes_first)(
     weft_queue *, uint32_t); /* whether every event in the queue is later than this time */

@@ -192,8 +192,8 @@ def test_a_board_that_is_switched_off_and_on_is_another_one(board: Firmware) -> 
 
 
 def test_a_cable_that_is_plugged_out_and_in_again(board: Firmware) -> None:
-    """wire 12.6: each side learns from its lease that the other has gone; when the cable is plugged
-    in again, the two begin a new session"""
+    """wire 12.6: each side learns from its lease that the other has vanished; when the cable is
+    plugged in again, the two begin a new session"""
     while not board.cable.cut:
         with suppress(PeerDied), told(board, "echo", lease=1.0) as pc:
             there, back = ends(pc, there="r", back="w")

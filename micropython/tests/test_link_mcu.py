@@ -120,7 +120,7 @@ def test_a_board_that_is_switched_off_and_on_is_another_one(squares: Bare) -> No
 
 
 def test_a_cable_that_is_plugged_out_and_in_again(squares: Bare) -> None:
-    """wire 12.6: each side learns from its lease that the other has gone"""
+    """wire 12.6: each side learns from its lease that the other has vanished"""
     while not squares.cable.cut:
         with suppress(PeerDied), session(squares, lease=1.0) as (pc, to, back):
             to(2)  # on a busy machine the lease may expire: then the test tries again

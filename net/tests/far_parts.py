@@ -309,7 +309,7 @@ def writes_later(writer: Any, path: str) -> None:
 
 
 def meets(server: str, keys: str, name: str) -> int:
-    """Reports the pid of its OS process, and returns once it has read something."""
+    """Reports the pid of its OS process, and returns once it has read a value."""
     with net.join(server, keys=keys) as network:
         network.writer(f"{name}/a").write(os.getpid())
         network.reader(f"{name}/b").read()

@@ -193,7 +193,8 @@ def counts_by_name(server: str, keys: str, name: str) -> None:
 
 
 def is_home(server: str, keys: str, name: str, relay: str = "auto") -> None:
-    """Offers both sides, and keeps an end of each until the test lets the program go on."""
+    """Offers both sides of a channel, and keeps an end of each until the test lets the program go
+    on."""
     with net.join(server, keys=keys, name="home", relay=relay) as network:
         c = th.Channel(name)
         held = c.reader(), c.writer()
@@ -365,7 +366,7 @@ def reads_with_checksums(server: str, keys: str, name: str, capacity: str) -> No
 
 
 def many_writers(server: str, keys: str, name: str, n: str) -> None:
-    """Starts n writers that come at the same time."""
+    """Starts n writers that connect at the same time."""
     with net.join(server, keys=keys) as network:
 
         def one(i: int) -> None:

@@ -641,7 +641,7 @@ def test_a_home_in_cpp_whose_writer_is_killed(server, keys, cpp, program, other)
 
 
 def test_the_server_is_away(server, keys, network, cpp, tmp_path):  # wire 17.8
-    """Sessions go on while the server is away. Programs that come later meet once the server is
+    """Sessions go on while the server is away. Programs that join later meet once the server is
     back, even under the name that a home in C++ has renewed.
     """
     p = cpp("writes_for_ever", server.url, keys, "c")

@@ -294,8 +294,8 @@ def test_another_source_is_refused(agent, network, tmp_path):  # wire 17.9
 
 
 def test_changed_on_both_sides(agent, network, tmp_path, monkeypatch):
-    """An OS process that has imported an older source does not run calls for a caller with a newer
-    one.
+    """An OS process that has imported an older source does not run calls for a caller that has a
+    newer source.
     """
     module = tmp_path / "changes.py"
     module.write_text("def answer():\n    return 1\n")

@@ -49,7 +49,7 @@ def test_calls_and_their_results(gpu1, caller):  # wire 17.14
 
 
 def test_its_number_of_calls(agent, network):
-    """An Executor without a number of calls runs as many calls at once as there are OS
+    """An Executor without a number of calls runs as many calls at the same time as there are OS
     processes."""
     agent("gpu1", "--hosts", "2")
     agent("gpu2", "--hosts", "1")

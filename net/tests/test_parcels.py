@@ -269,7 +269,7 @@ def some_parcels(tmp_path: Path, n: int) -> list[_net_parcels.Parcel]:
 
 
 def test_the_shelf_keeps_what_was_used_last(tmp_path):  # wire 17.26
-    """A parcel that a call uses stays, however many others come."""
+    """A parcel that a call uses stays, however many other parcels come."""
     parcels = some_parcels(tmp_path, _net_shelf.KEPT + 2)
 
     async def body() -> None:

@@ -414,7 +414,7 @@ def _answer_to(door: net.Door, keys: Path, first: bytes) -> Any:
 
 @pytest.mark.parametrize("first", FIRST)
 def test_rubbish_first(keys, program, first):  # wire 17.2
-    """Rubbish is refused, and the next program that comes has a session."""
+    """Rubbish is refused, and the next program that connects gets a session."""
     with net.listen(keys=keys) as door:
         answer = _answer_to(door, keys, first)
         assert (

@@ -95,7 +95,7 @@ Process calls(weft::Reader<int> silent) {
   co_await weft::blocking([] { say("ready"); });
   co_await silent.read();
 }
-// Threads whose names system tools show: the second one's path is cut within a character.
+// Threads whose names system tools show: the path of the second thread is cut within a character.
 int names() {
   weft::Channel<int> c{weft::named("silent")};
   const auto keep = c.writer();

@@ -20,7 +20,7 @@ from weft import threads
 from weft.coroutines import Channel, Output, Parallel, Retired, after, process, select, timeout
 
 N = 20  # values
-PATIENCE = 1000 * N  # limits that may expire before all values have passed
+PATIENCE = 1000 * N  # the number of limits that may expire before all values have passed
 
 
 class Impatience:

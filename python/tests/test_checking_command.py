@@ -199,7 +199,7 @@ def test_the_file_as_a_script(tmp_path: Path) -> None:
     )
     done = check(str(program))
     assert done.returncode == 0 and "Every schedule" in done.stdout, done.stdout + done.stderr
-    assert "[" not in done.stdout  # the output of the program is kept
+    assert "[" not in done.stdout  # the program's own output is not shown
 
 
 def test_same_finds_a_result_that_depends_on_the_order() -> None:

@@ -332,7 +332,7 @@ def test_no_time_at_all_acts_at_the_first_operation(b, seconds):  # rule 7.12
         await b.op(w.write("one"))
         with pytest.raises(TimeoutError):
             async with Within(b, b.weft.timeout(seconds)):
-                await b.op(r.read())  # this read could commit at once (rule 6.1)
+                await b.op(r.read())  # this read could commit immediately (rule 6.1)
         return await b.op(r.read())
 
     assert alone(b, body, c.reader(), c.writer()) == "one"

@@ -450,7 +450,7 @@ def test_who_ends_in_good_order_takes_nothing_with_him() -> None:
 
 
 def test_one_that_is_supervised_dies_for_nobody_before_it_is_given_up() -> None:
-    """Rule 7.13: another process is started in its place, with the barrier."""
+    """Rule 7.13: another process is started in place of the dead one, with the barrier."""
     b, c, go = Barrier(2), Channel("said"), Channel("go")
     pids: list[int] = []
 

@@ -434,7 +434,7 @@ def test_a_future_that_the_program_tells_itself_harms_nobody(pool: Executor) -> 
 
 
 def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() -> None:
-    """The second submit waits for the process that the first one starts."""
+    """The second submit waits for the process that the first submit starts."""
     begun, go = threading.Event(), threading.Event()
     log: list[str] = []
 

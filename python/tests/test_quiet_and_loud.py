@@ -93,8 +93,8 @@ def test_raised_as_a_class_too(b):  # rule 3.5
 
 
 def test_what_is_unmet_poisons_all_the_same(b):  # rules 3.5, 4.3
-    """The program makes the exception, or meets it when it asks for an end. The exception may also
-    be of a class of the program.
+    """The program makes the exception, or meets the exception when it asks for an end. The
+    exception may also be of a class of the program.
     """
 
     class Mine(Poisoned):

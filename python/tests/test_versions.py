@@ -326,8 +326,8 @@ def test_arguments_that_others_change_meanwhile() -> None:
 
 @pytest.mark.skipif(not FREE_THREADED, reason="not a free-threaded build")
 def test_greenlets_without_the_lock() -> None:
-    """One greenlet parks in the middle of a sort, whose lists are locked: the locks are taken
-    off its stack."""
+    """One greenlet parks in the middle of a sort, whose lists are locked: these locks are removed
+    from the greenlet's stack."""
     program = """
     def key(i, r):
         r.read()

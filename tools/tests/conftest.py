@@ -48,7 +48,7 @@ VERSION = ".".join(map(str, numbers_of_version()))
 
 def plain_signals() -> None:
     """Resets signals in a child before exec: a shell may ignore Ctrl-C for background programs,
-    nohup ignores SIGHUP, and children inherit that.
+    nohup ignores SIGHUP, and children inherit these settings.
     """
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)

@@ -214,7 +214,7 @@ def test_what_had_passed_counts_where_a_test_hangs(tmp_path: Path) -> None:
         "def test_1(): pass\n"
         "def test_2(): pass\n"
         "def test_it(): threading.Event().wait()\n"
-        "def test_never(): pass\n"  # this test is claimed with the one that hangs, and lost
+        "def test_never(): pass\n"  # this test is claimed with the hanging test, and lost
     )
     (tmp_path / "test_b.py").write_text("def test_it(): pass\n")
     for seconds in (1, 30):  # on a busy machine any test may take longer than 1 s

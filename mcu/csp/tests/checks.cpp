@@ -37,7 +37,7 @@ void go(Process p) {
 // --- deadlines -----------------------------------------------------------------------------------
 
 namespace timeout {
-  // No process writes, so the event ends the read in its microsecond. Pin 2 shows the cycle.
+  // No process writes, so the event ends the read at its deadline. Pin 2 shows the cycle.
 constinit Channel<Int> c;
 volatile Int due;
 Process reader(Scheduler&, Reader<Int> in) {

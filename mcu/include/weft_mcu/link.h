@@ -55,7 +55,7 @@ typedef struct weft_link_end {
   uint8_t strength; /* the strength of the poison */
   uint8_t owes;     /* the messages that must be sent for this end: POISON, RETIRE, or one after
                      * the other */
-  bool dropped;     /* the end is no longer used: each new session gives it up at once */
+  bool dropped;     /* the end is no longer used: each new session gives it up immediately */
   uint32_t number;
 } weft_link_end;
 #define WEFT_LINK_READER(its_name) \

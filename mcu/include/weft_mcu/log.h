@@ -39,7 +39,7 @@ typedef struct {
   uint32_t args[2];
 } weft_log_slot;
 
-/* All zero is an empty log. */
+/* A weft_log that is all zero is an empty log. */
 typedef struct {
   uint32_t in, out; /* records put and taken; both wrap */
   uint32_t lost;    /* records that were overwritten and that no packet has reported yet */

@@ -82,7 +82,7 @@ static void returns_a_delay_beyond_the_horizon(void) {
 #if WEFT_DEBUG
   CHECK(fake_panicked && strstr(fake_panicked, "horizon"));
 #endif
-  CHECK(ran == 1); /* The event is never early (rule 8.5); it is done when it has run once. */
+  CHECK(ran == 1); /* The event is never early (rule 8.5): it is done after one run. */
 }
 /* M15, M1: an hour from now looks like 11 minutes ago. */
 static void posted_for_an_hour_from_now(void) {

@@ -48,7 +48,7 @@ static void once(uint64_t t, size_t id, void *arg) {
   CHECK(fake_now() >= t);
   note(t, id);
 }
-/* M16: an event with a time in the past runs at once, before later events. */
+/* M16: an event with a time in the past runs immediately, before later events. */
 static void order_and_far_times(void) {
   static const uint64_t when[] = {700, 5, 1ull << 34, 600, 600, (1ull << 31) + 5, 600, 0};
   fake_reset(5, 500);

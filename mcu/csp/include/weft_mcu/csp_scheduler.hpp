@@ -182,10 +182,10 @@ struct Process::promise_type : core::Node {
   Scheduler &scheduler() const noexcept {
     return *const_cast<Scheduler *>(static_cast<const Scheduler *>(ops));
   }
-  // Called when an operation has completed at once. Returns true if the process must let the other
-  // processes run, and go to the end of the run queue (rule M20). An operation that has met a
-  // waiting process does not count, because the number of waiting processes is finite. (`index` is
-  // free for this counter, since the node belongs to no choice.)
+  // Called when an operation has completed without waiting. Returns true if the process must let
+  // the other processes run, and go to the end of the run queue (rule M20). An operation that has
+  // met a waiting process does not count, because the number of waiting processes is finite.
+  // (`index` is free for this counter, since the node belongs to no choice.)
   [[gnu::noinline]] bool gives_way() noexcept {
     if (++index % Scheduler::kTurn != 0) return false;
     scheduler().push(this);

@@ -307,7 +307,7 @@ int weft_rx_schedule_bytes(weft_rx_action *a, int64_t extra, const void *value, 
 int weft_rx_schedule_held(weft_rx_action *a, int64_t extra, weft_rx_token *token) {
   if (!token) return weft_rx_schedule_event(a, extra, (weft_rx_payload){0}, false);
   weft_rx_hold_token(token);
-  if (!(a->flags & WEFT_RX_IS_TOKEN)) { /* Plain values travel by themselves. */
+  if (!(a->flags & WEFT_RX_IS_TOKEN)) { /* Plain values travel without a token. */
     int code = weft_rx_schedule_bytes(a, extra, token->value, 1);
     weft_rx_drop_token(token);
     return code;

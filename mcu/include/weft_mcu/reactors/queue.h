@@ -126,7 +126,7 @@ WEFT_HOT_PART(weft_rx_close) static void weft_rx_close(weft_rx_env *env, uint32_
 }
 WEFT_INLINE weft_rx_timer *weft_rx_take_first(weft_rx_env *env) {
   weft_rx_timer *n = env->heap[0], *rest = n->next;
-  if (rest) { /* The chain goes on as this entry of the heap: the tags are equal, so the order
+  if (rest) { /* The rest of the chain becomes this entry: the tags are equal, so the order
                * holds. */
     env->heap[0] = rest;
     if (env->near == n) env->near = rest;

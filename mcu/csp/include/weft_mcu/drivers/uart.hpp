@@ -57,7 +57,7 @@ class Uart {
     reg(kIbrd) = divider >> 6;
     reg(kFbrd) = divider & 63;
     reg(kLcr) = 0x70;  // 8 bits, FIFOs on
-    reg(kIfls) = 1 << 3 | 1;  // interrupts at 8 of 32: received; left to send
+    reg(kIfls) = 1 << 3 | 1;  // interrupts at 8 bytes received, and at 8 bytes left to send
     reg(kCr) = 0x301;
     WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * line.tx) = 2;
     WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * line.rx) = 2;
@@ -112,7 +112,7 @@ class Uart {
     }
     if (put == n) return;
     WEFT_POKE(lost_, lost_ + n - put);
-    if (port_.ended()) WEFT_REG_CLR(base_ + kImsc) = kReceive;  // nobody reads
+    if (port_.ended()) WEFT_REG_CLR(base_ + kImsc) = kReceive;  // no process reads any more
   }
 
   // Turns the receiver's interrupts off and ends the stream of bytes. Called from a process of the
