@@ -15,7 +15,7 @@ from unittest import mock
 
 import instructions
 
-# Prints a count: a base for the checkout's program, and a fixed number forevery operation of the
+# Prints a count: a base for the checkout's program, and a fixed number for every operation of the
 # size.
 VALGRIND = """\
     #!/bin/sh

@@ -1,5 +1,5 @@
 // Tests ended channels, and guards that are off, in a choice (rules 5.2, 5.5, 5.6). For every small
-// set of guards the select is compared with a second statement of the rule, forevery engine,
+// set of guards the select is compared with a second statement of the rule, for every engine,
 // without threads.
 #include <algorithm>
 #include <numeric>

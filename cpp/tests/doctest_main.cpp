@@ -1,4 +1,4 @@
-// Brings doctest and its main(), forevery program of test cases. The cases cite the rules of
+// Brings doctest and its main(), for every program of test cases. The cases cite the rules of
 // SEMANTICS.md that they check.
 #if defined(WEFT_WITHOUT_MAIN)
 #define DOCTEST_CONFIG_IMPLEMENT

@@ -83,7 +83,7 @@ export class Uart extends BasePeripheral {
     return this.bitNanos * (1 + data + (this.line & 2 ? 1 : 0) + (this.line & 8 ? 2 : 1));
   }
 
-  /** Called by the package when clk_peri changes; the divider is read again forevery character. */
+  /** Called by the package when clk_peri changes; the divider is read again for every character. */
   clkPeriChanged() {}
 
   // ---- sending ----

@@ -99,8 +99,8 @@ test('random instructions: registers, flags, memory and PC agree with the second
     if (op >>> 10 === 16) {
       const kind = (op >>> 6) & 15;
       const amount = registers[(op >>> 3) & 7] & 0xff;
-      // The package's C is wrong for shifts by register of 0 to the right and beyond 31, and
-      // forevery multiple of 32 of ROR.
+      // The package's C is wrong for shifts by register of 0 to the right and beyond 31, and for
+      // every multiple of 32 of ROR.
       if ((kind === 2 || kind === 3 || kind === 4 || kind === 7) && (amount === 0 || amount >= 32))
         continue;
       // The package's V and C are computed from operand plus carry, which may itself overflow.

@@ -279,7 +279,7 @@ def rss() -> int:
 
 
 def networks() -> None:
-    """Runs one network forevery way in which a network ends."""
+    """Runs one network for every way in which a network ends."""
     weft = coroutines
     c, d = Channel(), Channel(capacity=2)
 
