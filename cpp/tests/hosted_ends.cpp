@@ -137,7 +137,7 @@ TEST_CASE_TEMPLATE("rule 2.5: a side that has ended is ended for good", P, POLIC
   auto r = c.reader();
   c.writer().retire();
   CHECK_THROWS_AS(c.writer(), weft::Retired);
-  CHECK_THROWS_AS(c.reader(), weft::Retired);  // A read would raise this, too.
+  CHECK_THROWS_AS(c.reader(), weft::Retired);  // A read would raise the same error.
   CHECK_THROWS_AS(weft::run([](weft::Reader<int, P> x) -> Process {
                     CHECK_THROWS_AS(co_await x.read(), weft::Retired);
                     throw 1;

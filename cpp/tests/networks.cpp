@@ -97,8 +97,8 @@ weft::Process source(Ends<P> e, Books& books, std::uint64_t seed, long n) {
 }
 
 // Called when the select of a merge has thrown Retired with this guard. Marks in `over` the inputs
-// that must have ended then (rule 5.6), and checks that each of these inputs reports its end at
-// once.
+// that must have ended then (rule 5.6), and checks that each of these inputs reports its end
+// immediately.
 template <class P>
 weft::Process have_ended(const Ends<P>& e, int guard, std::vector<bool>& over) {
   for (std::size_t i = 0; i < e.in.size(); ++i) {

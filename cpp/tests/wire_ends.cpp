@@ -20,7 +20,7 @@ using In = w::ReaderEnd<int>;
 std::uint32_t number(const Out& e) { return e.there()->checked("test")->number; }
 w::Peer& peer(const Out& e) { return *e.there()->checked("test")->peer; }
 
-// Makes the end that was given to this peer an end of its program, as a program does.
+// Takes the far end that was given to this peer, in the way in which a program takes it.
 Out take_far_end(w::Peer& p, std::size_t i = 0) {
   const auto& o = p.offered[i];
   return Out(

@@ -130,7 +130,7 @@ class Play {
     if (!net_.handles) return made;
     return held(this, p.id, handles_.at(p.id).of(std::move(made)));
   }
-  // A process that can be cancelled and awaited. It ends in the way in which that process ends.
+  // A process that can be cancelled and awaited. It ends in the way in which `inner` ends.
   static Process held(Play* me, int pid, weft::Process inner) {
     try {
       co_await std::move(inner);
@@ -206,7 +206,7 @@ class Play {
   static R& reader(const std::vector<Slot>& slots, int i) { return *slot(slots, i).reader; }
   static W& writer(const std::vector<Slot>& slots, int i) { return *slot(slots, i).writer; }
 
-  // Closes all copies of an end, in whichever processes.
+  // Closes all copies of an end, in every process.
   void close(const Slot& s, bool died) {
     if (!s.open()) return;
     const int n = s.number;
@@ -529,7 +529,7 @@ class Play {
     co_return pid;
   }
 
-  // Leaves blocks up to a try that catches the failure, or its limit. Returns whether one exists.
+  // Leaves blocks until one handles the failure: a try, or its limit. Returns false if none does.
   static bool unwind(Play* me, int pid, std::vector<Frame>& frames, std::exception_ptr& failed) {
     std::string name = name_of(failed);
     while (!frames.empty()) {

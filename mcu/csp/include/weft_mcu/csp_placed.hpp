@@ -42,8 +42,8 @@ namespace weft::inline WEFT_ABI {
 
 namespace mcu {
 
-// The parties that meet in phases (rule 8). It is static and `constinit`, as channels are; a
-// process is given a weft::Barrier, which refers to it.
+// The parties that meet in phases (rule 8). The object is static and `constinit`, as channels are;
+// a process is given a weft::Barrier, which refers to it.
 class Barrier : public core::BarrierEngine<OneCore> {
  public:
   constexpr explicit Barrier(std::uint32_t parties) noexcept
