@@ -582,8 +582,8 @@ print("as before")
 
 
 def test_a_network_that_is_waited_for_on_another_thread_counts_for_nothing() -> None:  # rule 6.7
-    """A wait that began on another thread may end on the main thread. Its end must not remove the
-    handler of a network that is still running on the main thread.
+    """A wait that began on another thread can end on the main thread. The end of that wait must
+    not remove the handler of a network that is still running on the main thread.
     """
     saying = weft._backends.asyncio._Saying()
     there, mine = object(), object()
