@@ -259,7 +259,8 @@ def test_monte_carlo_pi(p: Any) -> None:
 
 
 def row(y: int, width: int, height: int) -> list[int]:
-    """Returns a line of the Mandelbrot set: after how many steps each point left it, at most 50."""
+    """Returns a line of the Mandelbrot set: for each point the number of steps after which the
+    point left the set, at most 50."""
 
     def steps(c: complex) -> int:
         z = 0j

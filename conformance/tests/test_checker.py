@@ -317,7 +317,8 @@ def spoilers(history, rng):
         ]
         if not chosen:
             return None
-        # The index of no guard. The next index might be a second guard on the same end.
+        # This index belongs to no guard; the next index might belong to a second guard on the same
+        # end.
         rng.choice(chosen)["out"][1] += 9
     elif kind == "dropped":
         h[-1]["dropped"][0] += 1

@@ -60,12 +60,13 @@ def test_random_networks(driver: ApartDriver, first: int) -> None:
 
 @pytest.mark.parametrize("first", [0])
 def test_networks_whose_guards_retire(driver: ApartDriver, first: int) -> None:
-    """Selects lose guards one by one while they go on (rule 5.6)."""
+    """Selects lose guards one by one, and continue with the other guards (rule 5.6)."""
     conforms(driver, first, "retiring")
 
 
 def test_tasks_whose_guards_retire(tasks: ApartDriver) -> None:
-    """Selects of tasks lose guards one by one while they go on (rules 5.6, 6.6)."""
+    """Selects of tasks lose guards one by one, and continue with the other guards (rules 5.6,
+    6.6)."""
     conforms(tasks, 0, "retiring")
 
 

@@ -147,8 +147,8 @@ def test_rule_5_6_what_is_off_is_asked_when_the_select_begins():
 
 @pytest.mark.parametrize("case", [c for c in CASES if BARRIER not in c[1]], ids=lambda c: c[0])
 def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
-    """Puts the guards of each case into a network. The ends at the other sides of their channels go
-    before, after and between the enrolments.
+    """Puts the guards of each case into a network. The ends at the other sides of their channels
+    are closed before, between and after the enrolments.
     """
     _, guards, gone, expected = case
     ends, data = [], []
@@ -222,8 +222,8 @@ def test_rule_5_6_by_priority_it_competes_in_the_place_of_any_that_decides():
 
 
 def test_rule_5_6_fair_lets_the_end_of_all_wait_for_n_selects_at_most():
-    """There is a full source, and two outputs whose readers have ended: the select raises the
-    second time at the latest.
+    """There is a full source, and two outputs whose readers have ended: the select raises at its
+    second call at the latest.
     """
     n = net(
         [{"capacity": 9}, {}, {}],

@@ -229,7 +229,8 @@ def test_what_the_block_started_is_cancelled_and_waited_for() -> None:
 
 
 def test_its_children_are_asked_once() -> None:
-    """Rule 6.1: one Cancelled stands for both requests, so the children are asked only once."""
+    """Rule 6.1: one Cancelled stands for both requests, so the children are asked to end only
+    once."""
     stubborn = proc(2, [], catching("Cancelled", ["sleep", 9], then=(["sleep", 5],)))
     given = alone(within("move_on", 3, within("move_on", 1, ["par", [stubborn]])))
     assert both(given, 2) == {(CANCELLED, OK)}

@@ -78,8 +78,8 @@ def test_rule_7_4_who_is_spawned_into_a_failing_run_is_cancelled():
 
 
 def test_rule_7_7_yield_lets_every_runnable_process_run():
-    # Processes 2 and 3 have operations that have committed when 1 yields: so both go on before
-    # process 1 does.
+    # Processes 2 and 3 have operations that have committed when process 1 yields: so both go on
+    # before process 1 does.
     n = net(
         2,
         proc(1, ["0w", "1w"], ["write", 0], ["write", 1], ["yield"]),

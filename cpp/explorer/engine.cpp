@@ -118,7 +118,7 @@ void Engine::schedule() {
       const Fiber& f = fibers_[i];
       if ((can && static_cast<int>(i) == current_) || !enabled(f)) continue;
       if (f.state == State::parked)
-        // A fiber whose time limit expires comes after all others.
+        // A fiber whose time limit expires comes after all other fibers.
         late[m++] = static_cast<std::uint8_t>(i);
       else
         options[n++] = static_cast<std::uint8_t>(i);
@@ -571,8 +571,8 @@ int explore_main(int argc, char** argv) {
                   o.failed ? o.what.c_str() : "no failure with this schedule");
       return o.failed ? 1 : 0;
     }
-    // The scenario says up to which bound it can be exhausted. That is checked unless the options
-    // ask for another search.
+    // The scenario says up to which bound all its schedules can be run. The engine checks this
+    // bound unless the options ask for another search.
     const bool held = !random && !executions && !killers && bound < 0 && more == 0 && mutant == 0;
     progress::begin(s.name);
     Engine::Limits l;

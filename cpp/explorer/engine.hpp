@@ -48,15 +48,15 @@ class Engine {
   void run();
   // Gives the objects in [p, p + size) a readable name for traces.
   void name(const void* p, std::size_t size, std::string what);
-  // Returns a number below n. The choice is explored like a schedule decision. It is meant for
-  // inputs: which thread cancels, in which order.
+  // Returns a number below n. The choice is explored like a schedule decision. The function is
+  // meant for inputs: which thread cancels, in which order.
   std::uint32_t choose(std::uint32_t n);
   void note(std::string text);  // adds a line to the trace
   // Set by a body. If the flag is true, the expiry of a time limit while another thread could run
   // counts as a preemption. The flag is meant for bodies in which a thread checks for work at
-  // intervals, and that could otherwise run for ever.
+  // intervals, and that could otherwise run forever.
   bool expiry_costs = false;
-  // Called with the numbers of the thread that is left and of the thread that resumes (-1 for
+  // Called when one thread is left and another resumes, with their numbers (-1 for
   // none), to keep thread-local data apart. May be null.
   void (*switching)(int from, int to) = nullptr;
 
@@ -74,7 +74,7 @@ class Engine {
   struct Limits {
     unsigned bound = 2;
     std::uint64_t executions = 2'000'000;
-    // With `samples`: only schedules with more preemptions than this are sampled.
+    // With `samples`: only schedules with more than this number of preemptions are sampled.
     int sure = -1;
     std::uint64_t samples = 0;  // the largest number of further executions; 0 means no such limit
     std::uint64_t steps = 20'000;
@@ -144,8 +144,8 @@ class Engine {
   std::int64_t now_ = 0;
   bool failed_ = false;
   std::string what_;
-  // the steps of this execution at which another thread continued than the running one, and that
-  // thread
+  // the steps of this execution at which another thread than the running one continued, and the
+  // thread that continued
   std::vector<std::pair<std::uint64_t, int>> departures_;
   std::vector<std::pair<std::uint64_t, int>> script_;  // the same, for an execution to replay
   bool tracing_ = false;
@@ -173,7 +173,7 @@ struct Scenario {
   std::function<void()> body;
   int exhausted;  // the bound up to which the tests run all schedules
   // The bound up to which the tests explore the scenario: `exhausted`, or a greater one, at which
-  // there are too many schedules to run all.
+  // there are too many schedules to run them all.
   unsigned bound;
 };
 bool enrol(const char* name, int exhausted, unsigned bound, void (*body)());

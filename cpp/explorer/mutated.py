@@ -301,7 +301,7 @@ def mutated() -> dict[str, str]:
 
 
 def write(out: Path) -> None:
-    """Writes all headers and sources; files that have mutants are written with them."""
+    """Writes all headers and sources to `out`, with the mutants in the files that have some."""
     texts = {place(file): text for file, text in mutated().items()}
     for path in sorted([*(CPP / "include/weft").rglob("*"), *(CPP / "src").rglob("*")]):
         if not path.is_file():

@@ -25,7 +25,7 @@ class Pool {
   static inline std::size_t at_ = 0;
 };
 
-// Empties the pool. It is made before any other object of an execution.
+// Empties the pool. The object is made before any other object of an execution.
 struct FreshPool {
   FreshPool() noexcept { Pool::reset(); }
 };

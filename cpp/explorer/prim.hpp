@@ -27,7 +27,7 @@
 
 namespace weft::inline WEFT_ABI::prim {
 
-// A store that was made and has not arrived yet, and the fiber that made it.
+// A store that was made but is not visible to other threads yet, and the fiber that made it.
 struct LateStore {
   void* at;
   void (*arrive)(void*) noexcept;
@@ -35,7 +35,7 @@ struct LateStore {
 };
 inline std::vector<LateStore> late_stores;
 // Makes the stores of fiber `by` arrive, or those of every fiber if `by` is -1. A store buffer is
-// emptied in order, so the model empties it all at once.
+// emptied in order, so the model makes all stores of a buffer arrive together.
 inline void arrive(int by) noexcept {
   std::erase_if(late_stores, [by](const LateStore& s) {
     if (by >= 0 && s.by != by) return false;
@@ -185,7 +185,7 @@ inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64
   if (word.peek() != expected) return e.did(word.peek(), word.peek());
   e.park(&word, until, until == forever);
 }
-// Only the address is used. As with a futex, the parked thread may have ended by now.
+// Only the address of `word` is used: as with a futex, the parked thread may have ended already.
 inline void unpark(atomic<std::uint32_t>& word) noexcept {
   explorer::Engine& e = explorer::engine();
   e.point(explorer::Op::unpark, &word, "unpark", 0);

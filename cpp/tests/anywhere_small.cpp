@@ -25,7 +25,7 @@ struct Noted {
   Int plus(Int x) const { return as + x; }
 };
 
-// Writes the notes to a channel, and forgets them.
+// Writes the notes to a channel, and clears the list.
 weft::Process recalls(weft::Writer<Int> log) {
   for (Int i = 0; i < notes.count; ++i) co_await log.write(notes.noted[i]);
   notes.count = 0;

@@ -94,7 +94,8 @@ class Machine {
     return network_.processes[p][processes_[p].at];
   }
 
-  // Makes one step. Returns the process that made it, or nullopt if the run is to stop.
+  // Performs one step. Returns the process that performed the step, or nullopt if the run is to
+  // stop.
   std::optional<std::size_t> step(std::optional<std::size_t> last) {
     const auto mine = last ? std::find(ready_.begin(), ready_.end(), *last) : ready_.end();
     const bool goes_on = mine != ready_.end();
@@ -213,7 +214,7 @@ class Machine {
       if (g.channel == channel && g.writes) return g.value;
     return -1;
   }
-  // Commits the operation of a process that waits at this channel; that process goes on.
+  // Commits the operation of a process that waits at this channel; that process resumes.
   void meet(std::size_t p, int at, bool writes, int value) {
     Process& other = processes_[p];
     const Operation& o = operation(p);

@@ -66,7 +66,8 @@ void philosophers(std::size_t n, bool ordered) {
   weft::run(std::move(all));
 }
 
-// Two keys that are taken in opposite orders; the second process comes late in a plain run.
+// Two keys, which two processes take in opposite orders; in a plain run the second process begins
+// late.
 struct Key {
   Channel<int> taken, put;
   Key(const char* taken_name, const char* put_name)

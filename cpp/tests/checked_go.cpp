@@ -110,7 +110,7 @@ void result_by_default(bool mended) {
             asks_for(jobs.writer(), results.reader()));
 }
 
-// --- the first answer is taken; the processes with the others wait for ever, as an end is kept ---
+// --- the first answer is taken; the processes with the others wait forever: an end is kept ---
 
 Process answers(int n, Writer<int> out) { co_await out.write(n); }
 Process takes_the_first(Reader<int> in, int more) {
@@ -207,7 +207,7 @@ TEST_CASE("rule 17.5: bugs in the manner of Go programs are found, and short") {
     CHECK_MESSAGE(r.failures[0].kind == bug.kind, r.text);
     CHECK_MESSAGE(r.failures[0].deviations <= 2, r.text);
     CHECK_MESSAGE(r.schedules < 500, r.text);
-    // A thread outside cannot come to a network that is checked: the report gives no such advice.
+    // No thread outside can use a network that is checked, so the report does not advise `Outside`.
     CHECK_MESSAGE(r.text.find("Outside") == std::string::npos, r.text);
   }
 }
@@ -220,7 +220,8 @@ TEST_CASE("rule 17.7: every schedule of the fixed ones passes") {
   }
 }
 TEST_CASE("rule 17.8: a token tells the selects of one step apart") {
-  // With the grain park a step goes on until its process parks. Here a step has two selects.
+  // With the grain park a step goes on until its process parks. In this test a step has two
+  // selects.
   std::string taken;
   const auto network = [&] {
     taken.clear();

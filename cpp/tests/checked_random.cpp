@@ -36,7 +36,7 @@ enum class What : std::uint8_t {
   yield,
   retire,  // retirement of the reader's end, if the process holds one
   poison,
-  copy,  // another end is made, and closed at once
+  copy,  // another end is made, and closed immediately
   par,   // a read and a write by two processes that run in parallel
   last = par
 };
@@ -188,8 +188,8 @@ void acts_in_thread(const std::vector<Act>& all, Ends& ends, const weft::Barrier
   }
 }
 
-// Returns whether a process with these operations needs the writer's or the reader's end of the
-// channel.
+// Returns whether a process that performs these operations needs the writer's or the reader's end
+// of the channel.
 bool has(const std::vector<Act>& all, int channel, bool writer) {
   for (const Act& a : all) {
     const bool choice = a.what >= What::select && a.what <= What::first;

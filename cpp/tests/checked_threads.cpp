@@ -79,7 +79,7 @@ void philosophers(std::size_t n, bool ordered, bool mixed) {
   weft::run(std::move(all));
 }
 
-// One process that does every operation that a thread has, and its partner.
+// One thread process that performs every operation of threads, and its partner.
 void everything() {
   Channel<int> c, d, e;
   const weft::Barrier barrier(2);
@@ -176,8 +176,8 @@ TEST_CASE("rule 17.5: an exception of a thread process fails the schedule") {
   CHECK(r.failures[0].deviations == 1);
 }
 TEST_CASE("rule 17.2: thread processes handle exceptions of their own between their operations") {
-  // Each process lets the other go on while it handles an exception, and while an exception unwinds
-  // its stack.
+  // Each process lets the other process run while it handles an exception, and while an exception
+  // unwinds its stack.
   struct Last {
     const Writer<int>& out;
     ~Last() { out(std::uncaught_exceptions()); }

@@ -107,7 +107,7 @@ TEST_CASE_TEMPLATE("rule 1.4: what entered a full buffer last is replaced", P, P
   Task w, r;
   CHECK(w.write(f.c, 1) == Status::ok);
   r.read(f.c);
-  CHECK(r.value() == 1);  // Makes the ring wrap around.
+  CHECK(r.value() == 1);  // This read makes the ring wrap around.
   for (std::uint32_t i = 2; i <= 5; ++i) CHECK(w.write(f.c, i) == Status::ok);
   CHECK(f.ring.dropped == 2);
   r.read(f.c);
@@ -212,7 +212,7 @@ TEST_CASE_TEMPLATE("rule 1.6: on a buffer the slot stays occupied", P, POLICIES)
   SUBCASE("a second extended read that withdraws lets those behind it pass") {
     Task q;
     CHECK(s.read(f.c, NodeFlags::extended) == Status::pending);
-    // The reader meets this writer; the writer before it cannot meet any party.
+    // The reader meets this writer; the writer in front cannot meet any party.
     CHECK(q.read(f.c) == Status::ok);
     CHECK(q.value() == 2);
     CHECK(f.c.template withdraw<Side::in>(s));
@@ -547,7 +547,7 @@ TEST_CASE_TEMPLATE("rules 1.4, 6.6: a buffer with room is open while a foreign r
   // The reader waits behind the undecided reader, for which this value is reserved.
   CHECK(r.read(q.c) == Status::pending);
   CHECK(w.write(q.c, 2) == Status::ok);
-  CHECK(r.wakes == 1);  // There is one value more than the undecided reader takes.
+  CHECK(r.wakes == 1);  // There is one more value than the undecided reader needs.
   CHECK(r.value() == 1);
   CHECK(q.c.take(f, core::Free{}) == core::Attempt::committed);
   CHECK(f.value() == 2);

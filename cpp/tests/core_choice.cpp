@@ -278,7 +278,7 @@ TEST_CASE_TEMPLATE(
     CHECK(alt.start(now) == Standing::parked);
     CHECK(w.write(b, 1) == Status::ok);
     CHECK(s.wakes == 1);
-    CHECK(v.write(a, 2) == Status::pending);  // No party commits it between two selects.
+    CHECK(v.write(a, 2) == Status::pending);  // No party commits this write between two selects.
     CHECK(alt.finish() == 1);
     CHECK(rooms[1].take() == 1);
     Task x;

@@ -253,7 +253,7 @@ void standing(const std::vector<Spec>& g) {
         got = alt.finish();
         if (got == Standing::again) got = alt.start(now_ns);
       }
-      // A woken select checks its guards again by itself, and a guard that was off counts with its
+      // A woken select checks its own guards again, and a guard that was off counts with its
       // state at that moment.
       if (then.any_retired() || Rule(b.specs).any_retired()) {
         if (g[i].on) REQUIRE((got >= 0 && Rule(b.specs).retired_at(static_cast<std::size_t>(got))));

@@ -132,7 +132,7 @@ TEST_CASE("all at once, as a list that ends, also if a link was in use before") 
 }
 
 // Compares the queue with a std::deque, for all operations in any order, including the ways in
-// which the scheduler's loop takes processes.
+// which the scheduler's loop takes processes from it.
 TEST_CASE("rule 15.2: as a deque would, whatever is done") {
   for (unsigned seed = 1; seed <= 200; ++seed) {
     INFO("seed ", seed);

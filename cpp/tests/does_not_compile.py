@@ -299,7 +299,7 @@ namespace wire = weft::wire;
 """
 )
 
-# Values that do not fit (rule 1.9): a title, and a statement of a coroutine. True means that the
+# Values that may not fit (rule 1.9): a title, and a statement of a coroutine. True means that the
 # compiler must warn at that line; False means that the value fits, and there must be no warning.
 NARROWED = [
     ("written to int", "co_await i.write(3.7);", True),

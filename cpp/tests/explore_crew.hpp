@@ -281,8 +281,8 @@ SAMPLED("crew: a cancelled process is withdrawn wherever it has got to (rule 6.1
   REQUIRE_THAT(p.ended);
 }
 
-// The thread that serves the cancellation must wait for a worker that is taking a process and has
-// not marked it yet.
+// The thread that serves the cancellation must wait for a worker that is taking a process but has
+// not marked the process yet.
 SAMPLED("crew: a cancellation is served while another worker takes the process (rule 6.1)", 1) {
   crew::Crew c(2, 0, true);
   crew::Job p, q;

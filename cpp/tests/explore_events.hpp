@@ -21,7 +21,7 @@ class Events {
     if (now) can_.push_back(std::move(f));
   }
   // Runs every order of `most` events that have an alternative, after the first `before` such
-  // events. Before and after these `most` events the first possible event happens.
+  // events. At all other choices the first possible event happens.
   Events() = default;
   explicit Events(unsigned most, unsigned before = 0) : before_(before), left_(most) {}
   // Makes one event happen. Returns false if no event can happen.

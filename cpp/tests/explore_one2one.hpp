@@ -63,7 +63,7 @@ SAMPLED("one-to-one: cancel meets commit, nothing is lost or doubled (rules 1.8,
 }
 
 // The reader's first sleep ends the writer's light writes. The reader's second sleep comes while
-// the writer may not have noticed this yet (invariant 3 of core/one2one.hpp).
+// the writer might not have noticed the first sleep yet (invariant 3 of core/one2one.hpp).
 SCENARIO(
     "one-to-one: a reader sleeps, is cancelled and sleeps again while a light write is under way "
     "(rules 1.8, 6.4)",

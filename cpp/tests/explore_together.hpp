@@ -5,7 +5,7 @@
 
 namespace weft::test {
 
-// A process that offers N operations at once, and waits as a thread process does.
+// A process that offers N operations at the same time, and waits as a thread process does.
 template <Side S, std::size_t N>
 class Several : public runtime::ProcessBase {
  public:

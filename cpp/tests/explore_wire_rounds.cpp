@@ -47,7 +47,7 @@ class Proc {
     Reader<int> r{};
     Writer<int> w{};
   };
-  // The objects of the explored programs that cannot be destroyed at once.
+  // The objects of the explored programs that cannot be destroyed immediately.
   static inline std::vector<std::unique_ptr<LocalOp>>* leaving = nullptr;
 
   Proc() = default;
@@ -139,7 +139,7 @@ class Asker final : public w::Asking {
   const std::size_t which_;
   bool asking_ = false;
   std::optional<w::Everywhere> first_, answers_;
-  // Whether everything stood still, or a deadlock had been declared, when the answers of the
+  // Whether no process could run, or a deadlock had been declared, when the answers of the
   // program's latest first round had come.
   bool was_still_ = false;
 };
@@ -463,8 +463,8 @@ SCENARIO(
   in_a_line(false, true);
 }
 
-// Each program has a session with both others, so each program that is asked is asked again over
-// another session.
+// Each program has a session with both others, so each program gets the same question twice, over
+// two sessions.
 SCENARIO(
     "wire: rounds: three programs in a triangle, each of which waits for the one before it: told "
     "once, and whoever ends by it wakes nobody who has not heard (wire 10.6)",

@@ -23,7 +23,7 @@ struct Receives {
   };
   std::optional<View> view{};
 
-  w::Traffic session{};  // The session is open while a message may arrive.
+  w::Traffic session{};  // The session is open while a message can arrive.
 
   explicit Receives(std::uint64_t name) : pipe{1, name} {}
   void lend(const w::Slot& s, int value) {

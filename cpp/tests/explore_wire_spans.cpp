@@ -27,7 +27,7 @@ SCENARIO(
   int steps = 0;
   do {
     frames(e, s);
-    REQUIRE_THAT(++steps < 500);  // The choices must not try each other for ever.
+    REQUIRE_THAT(++steps < 500);  // The choices must not try each other forever.
   } while (e.one());
   REQUIRE_THAT(x.ok() && y.ok() && x.times == 1 && y.times == 1);
   REQUIRE_THAT(x.outcome.guard != y.outcome.guard);

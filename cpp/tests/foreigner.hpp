@@ -14,7 +14,7 @@ namespace weft::test {
 
 class Foreigner : public core::Waiter {
  public:
-  // Whether writers in this scenario compute their values. Only if they do may a value arrive while
+  // Whether writers in this scenario compute their values. Only if they do can a value arrive while
   // the task sleeps.
   bool computed = false;
   bool was_told = false;  // whether the party was notified during its last read

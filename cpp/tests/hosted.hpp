@@ -1,6 +1,7 @@
 // Shared by the hosted tests: the policies, small processes, and the text of an exception.
 // Processes are lambdas without captures, since a coroutine refers to the captures of its lambda,
-// which are destroyed before it runs; its parameters are copied into its frame.
+// which are destroyed before the coroutine runs; the coroutine's parameters are copied into its
+// frame.
 #pragma once
 #include <doctest/doctest.h>
 

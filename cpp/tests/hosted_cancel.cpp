@@ -5,7 +5,7 @@ using namespace test;
 
 namespace {
 
-// Starts p in a group, lets it run, cancels the group, and waits.
+// Starts p in a group, lets p run for `yields` turns, cancels the group, and waits.
 Process cancelled_after(int yields, Process p) {
   weft::Group g;
   g.start(std::move(p));
@@ -326,7 +326,7 @@ TEST_CASE(
     throw std::runtime_error("outer");
   };
   auto fails_first = [](weft::Writer<int> w, weft::Writer<int> v) -> Process {
-    // The other member of the group runs next, and after it the owner of both, whose read has
+    // The other member of the group runs next, and then the owner of the group, whose read has
     // committed.
     co_await w.write(1);
     co_await v.write(1);

@@ -58,7 +58,7 @@ TEST_CASE_TEMPLATE("rule 1.2: a party whose select has committed elsewhere is pa
     co_await second.write(2);
   };
   // The chooser is first in both waiting queues. The value of b must go to the plain reader behind
-  // it.
+  // the chooser.
   weft::run(chooser(a.reader(), b.reader(), got), collect<P>(b.reader(), got),
             writer(a.writer(), b.writer()));
   CHECK(got == std::vector<int>{1, 2});
@@ -191,7 +191,7 @@ TEST_CASE_TEMPLATE(
       if (!open) return;
       ++gone;
       // Takes the channel's lock. Called on another thread, because the lock does not detect that
-      // its owner takes it twice.
+      // its owner acquires it twice.
       const auto asks = [&c] { const auto another = c.reader(); };
       if constexpr (P::shared)
         std::thread(asks).join();

@@ -24,8 +24,8 @@ ProcessOf<std::unique_ptr<int>> owner(int v) { co_return std::make_unique<int>(v
 
 // Process objects: their members are the ends and values that the process needs, and their
 // operator() returns the process. A block takes the object itself and keeps it as long as the
-// object's process lives. If the program calls operator() by hand, the object must live on by
-// itself: run() moves it into the process.
+// object's process lives. If the program calls operator() by hand, the object must keep itself
+// alive: run() moves the object into the process.
 struct Producer {
   weft::Writer<int> out;
   int from, count;
@@ -117,7 +117,7 @@ TEST_CASE("rule 7.2: the first failure cancels the others; when all have ended i
       co_await weft::sleep(1h);
     } catch (const weft::Cancelled&) {
     }
-    co_await weft::yield();  // Clean-up takes some time.
+    co_await weft::yield();  // The clean-up takes some time.
     c = true;
   };
   CHECK_THROWS_WITH_AS(weft::run(virtually, weft::par(other(cleaned), fail("broken", 1))), "broken",

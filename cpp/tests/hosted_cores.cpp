@@ -461,7 +461,8 @@ namespace {
 
 using Cpus = std::vector<int>;
 
-// Returns the CPUs that the system allows the calling thread. The thread must be on one of them.
+// Returns the CPUs that the system allows the calling thread. The thread must be running on one of
+// these CPUs.
 Cpus allowed() {
   cpu_set_t set;
   REQUIRE(sched_getaffinity(0, sizeof set, &set) == 0);

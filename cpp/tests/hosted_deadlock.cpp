@@ -144,7 +144,7 @@ TEST_CASE("rule 10.1: every kind of operation is withdrawn, and the clean-up run
     } catch (const weft::Cancelled&) {
       l.push_back("select");
     }
-    co_await weft::yield();  // Clean-up may use operations.
+    co_await weft::yield();  // The clean-up may use operations.
     l.push_back("cleaned");
   };
   auto q = [](weft::Barrier x, std::vector<std::string>& l) -> Process {

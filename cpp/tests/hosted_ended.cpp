@@ -141,7 +141,7 @@ TEST_CASE_TEMPLATE(
     CHECK(co_await guard_of(weft::select(y, weft::in(x).ends())) == 1);
     CHECK(co_await guard_of(weft::select(y, weft::in(x).ends(), weft::skip())) == 1);
     CHECK(co_await guard_of(weft::select(y, x).ends()) == 1);
-    const std::vector both{y, x};  // g++ 12 takes no braced list inside a co_await.
+    const std::vector both{y, x};  // g++ 12 accepts no braced list inside a co_await.
     CHECK(co_await guard_of(weft::select(both).ends()) == 1);
     weft::Alternative kept(Mode::fair, y, x);
     kept.ends();
@@ -174,7 +174,7 @@ TEST_CASE("rule 5.6: in threads") {
   weft::run(source(a.writer(), 3), source(b.writer(), 9), std::move(merge));
   CHECK(got.size() == 12);
 
-  // A standing alternative is woken by each end, and goes on.
+  // The end of each channel wakes a standing alternative, which then continues.
   weft::Channel<int> c, d;
   got.clear();
   auto standing = weft::thread([&got, x = c.reader(), y = d.reader()] {
@@ -239,8 +239,8 @@ TEST_CASE_TEMPLATE("rules 5.2, 5.5: a guard that is off takes no part at all", P
     auto stay = d.writer();
     closed.retire(), gone.retire();
     weft::Barrier b(2), empty(0);
-    // In a guard that is off, none of these is bad use: both ends of one channel, a closed end, one
-    // barrier twice, and a barrier without other parties.
+    // None of the following is bad use in a guard that is off: both ends of one channel, a closed
+    // end, one barrier twice, and a barrier without other parties.
     CHOSEN(weft::select(r, weft::out(w, 1).when(false), weft::skip()), 2);
     CHOSEN(weft::select(weft::in(r).when(false), weft::out(w, 1), weft::skip()), 2);
     CHOSEN(weft::select(weft::in(closed).when(false), weft::out(gone, 1).when(false), weft::skip()),

@@ -137,7 +137,7 @@ TEST_CASE_TEMPLATE("rule 2.5: a side that has ended is ended for good", P, POLIC
   auto r = c.reader();
   c.writer().retire();
   CHECK_THROWS_AS(c.writer(), weft::Retired);
-  CHECK_THROWS_AS(c.reader(), weft::Retired);  // A read would raise the same.
+  CHECK_THROWS_AS(c.reader(), weft::Retired);  // A read would raise the same error.
   CHECK_THROWS_AS(weft::run([](weft::Reader<int, P> x) -> Process {
                     CHECK_THROWS_AS(co_await x.read(), weft::Retired);
                     throw 1;
@@ -242,7 +242,8 @@ TEST_CASE_TEMPLATE(
 }
 
 TEST_CASE_TEMPLATE("rule 3.2: a blocked party counts as an end", P, POLICIES) {
-  // A write that waits when its end is closed still delivers; here another process closes it.
+  // A write that waits when its end is closed still delivers; in this test another process closes
+  // the end.
   weft::Channel<int, P> c;
   auto w = std::make_unique<weft::Writer<int, P>>(c.writer());
   auto writer = [](weft::Writer<int, P>& x) -> Process { co_await x.write(9); };
@@ -273,7 +274,7 @@ TEST_CASE_TEMPLATE(
   auto r = c.reader();
   auto writer = [](weft::Writer<Token, P> w) -> Process {
     for (int i = 0; i < 2; ++i) co_await w.write(Token(i));
-    for (int i = 2; i < 4; ++i) {  // The first write waits, the second completes at once.
+    for (int i = 2; i < 4; ++i) {  // The first write waits, the second completes immediately.
       try {
         co_await w.write(Token(i));
         CHECK(false);

@@ -10,8 +10,8 @@ using namespace test;
 
 namespace giving_way {
 
-// The number of operations in a row that complete at once; the next operation lets the other
-// processes run.
+// After this number of operations in a row that complete without waiting, an operation lets the
+// other processes run.
 constexpr int kOthersRunAfter = 1001;
 
 struct Seen {
@@ -183,8 +183,8 @@ TEST_CASE(
 }
 
 TEST_CASE("rule 7.7: a process that waits now and then is not held up") {
-  // Each round has 600 operations that complete at once, then one that waits. No other process runs
-  // in between.
+  // Each round has 600 operations that complete without waiting, then one that waits. No other
+  // process runs in between.
   weft::Channel<int> c, d{weft::buffer(8, weft::Overflow::unbounded)};
   const auto r = d.reader();
   std::vector<int> order;

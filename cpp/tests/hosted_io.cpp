@@ -257,7 +257,7 @@ TEST_CASE("rule 18.3: a descriptor of the program's own, by its number") {
   const Later later(fds[1], "xyz", 3ms);
   weft::run(waits(fds[0]));
   close(fds[0]);
-  // A descriptor that is not open is ready at once, as with poll().
+  // A descriptor that is not open is ready immediately, as with poll().
   weft::run([](int fd) -> Process { co_await io::readable(fd); }(fds[0]));
   CHECK_THROWS_AS(static_cast<void>(io::readable(-1)), weft::BadUse);
 }
@@ -406,7 +406,7 @@ TEST_CASE("rule 18.6: no SIGPIPE, and a reset has its number") {
   to = Stream();
   char c[1];
   CHECK(error_of([&] { from.read_some(c)(); }) == ECONNRESET);
-  // No program listens there.
+  // After these lines no program listens at the address `was`.
   const io::Address was = door.address();
   door = io::Listener(kAnywhere);
   CHECK(error_of([&] { io::connect(was)(); }) == ECONNREFUSED);
@@ -497,7 +497,7 @@ TEST_CASE("rule 18.6: a descriptor that another process has too") {
   const int number = a.fd();
   a = Stream();
   b = Stream();
-  // The child's copies make no events here for the streams that now have these numbers.
+  // The child's copies make no events in this program for the streams that now have these numbers.
   auto [d, e] = Stream::pair();
   CHECK((d.fd() == number || e.fd() == number));
   weft::run(uses(d, e));
@@ -540,7 +540,7 @@ TEST_CASE("rule 18.8: a process that never waits does not hold up what a descrip
     const Later later(b.fd(), "x", 3ms);
     if (cores == 1)
       weft::run(spins(over), waits(a, over));
-    else  // A process that computes holds up one core, not both.
+    else  // A process that computes keeps one core busy, but not both.
       weft::run({.cores = 2}, waits(a, over), [](const bool& there) -> Process {
         for (const auto until = weft::now() + 20'000'000; weft::now() < until;) {
         }

@@ -41,7 +41,7 @@ void send_with_descriptor(int to, const char* bytes) {
   REQUIRE(sendmsg(to, &m, 0) == static_cast<ssize_t>(bytes_at.iov_len));
 }
 
-// Reads 6 bytes. The wait begins before any of them is sent.
+// Reads 6 bytes. The wait begins before any of these bytes is sent.
 void reads_six(Stream s, const std::function<void()>& send) {
   const auto reads = [](Stream from) -> Process {
     std::string all;
@@ -106,7 +106,7 @@ TEST_CASE("rule 11.1: an object that was moved away") {
   const io::Listener door_now = std::move(door);
   const io::Datagrams post_now = std::move(post);
   const io::Child child_now = std::move(child);
-  // NOLINTBEGIN(bugprone-use-after-move): the test is about objects that were moved away
+  // NOLINTBEGIN(bugprone-use-after-move): the test is about objects that were moved from
   char b[10];
   CHECK_THROWS_AS(static_cast<void>(door.accept()), weft::BadUse);
   CHECK_THROWS_AS(door.address(), weft::BadUse);
@@ -178,7 +178,7 @@ TEST_CASE("rule 18.5: a number that the program gives to another file is watched
 TEST_CASE("rule 18.5: what comes to a file is nothing for the stream that has its number now") {
   int fds[2];
   REQUIRE(pipe(fds) == 0);
-  const int copy = dup(fds[0]);  // The kernel goes on watching the pipe, because it stays open.
+  const int copy = dup(fds[0]);  // The kernel keeps watching the pipe, because `copy` is open.
   const auto waits = [](int fd) -> Process { co_await io::readable(fd); };
   const auto selects = [](Stream s) -> Process {
     CHOSEN(weft::select(io::readable(s), weft::after(1ms)), 1);

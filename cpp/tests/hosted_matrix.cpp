@@ -26,7 +26,7 @@ std::vector<Scenario> scenarios() {
   return all;
 }
 
-// The values that the consumers of a scenario have read, and the check that they are right.
+// The values that the consumers of a scenario have read, and the check of these values.
 struct Got {
   std::mutex lock;
   std::vector<std::vector<int>> by_consumer;

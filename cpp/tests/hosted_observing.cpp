@@ -259,8 +259,8 @@ TEST_CASE("rule 14.3: selects, several at once, vectors of ends, barriers, child
             release(barrier), either_or_late(readers(f), f.writer()).named("has a timer"),
             parent(reads, g.reader(), g.writer()).named("parent"),
             look<weft::Shared>(d, a, b, c, f, g));
-  // "either" and "both" met at a and b, so "either" has ended, and its end of c is closed. None of
-  // these processes is stuck. The reader of g waits for itself.
+  // "either" and "both" met at a and b, so "either" has ended, and its end of c is closed. So
+  // neither of these processes is stuck. The reader of g waits for itself.
   CHECK(paths(d) == Paths{"main/parent/child"});
 
   // The network is similar, but its processes have no party to meet.
@@ -334,7 +334,7 @@ TEST_CASE("rules 10.5, 15.6: on several cores, while others go on there and else
       co_await w.write(0);
       for (;;) co_await w.write(co_await r.read());
     };
-    const auto local = kept.writer();  // No known process holds this end.
+    const auto local = kept.writer();  // The library knows of no process that holds this end.
     weft::Core second;
     weft::Cores pool(cores);
     weft::run(weft::on(pool),

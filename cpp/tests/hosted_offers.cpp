@@ -318,7 +318,7 @@ TEST_CASE("rule 5.10: what is copied or converted is a value of the select's own
     CHOSEN(weft::select(weft::out(w, "converted"), weft::skip()), 1);
     CHOSEN(weft::select(weft::out(w, text + " and more"), weft::skip()), 1);
     CHECK(own == text);
-    auto kept = weft::out(w, own);  // `kept` may be kept, since it holds a copy.
+    auto kept = weft::out(w, own);  // `kept` may outlive this statement, since it holds a copy.
     CHOSEN(weft::select(std::move(kept), weft::skip()), 1);
     try {
       co_await weft::select(weft::out(w, own).ends(), weft::after(1h));

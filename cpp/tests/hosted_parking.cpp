@@ -243,7 +243,7 @@ TEST_CASE("who yielded to another program, which kept the CPU, sleeps at once fo
 }
 
 namespace {
-// Returns true, as if the awaited thing were there, but only after a longer time than a yield may
+// Returns true, as if the awaited event had happened, but only after a longer time than a yield may
 // take.
 bool comes_late() {
   for (const std::int64_t end = weft::prim::now() + 200'000; weft::prim::now() < end;) {
@@ -266,6 +266,7 @@ TEST_CASE("a yield that takes long is noticed among brief ones, within sixteen o
   int attempts = 0;
   for (; ways.worth_trying() && attempts < 100; ++attempts)
     CHECK(ways.until([&] { return attempts == 0 || comes_late(); }));
-  // The first of sixteen attempts is timed. There are fewer attempts if the CPU was elsewhere.
+  // The first of sixteen attempts is timed. There are fewer attempts if the CPU was given to
+  // another thread.
   CHECK(attempts <= 17);
 }

@@ -81,8 +81,8 @@ TEST_CASE("rules 3.5, 4.3, 6.5, 7.1: of every kind of end and of process") {
   CHECK(no_result_of([&x = a] { *x; }).how == weft::Ending::poisoned);
   CHECK(no_result_of([&x = b] { *x; }).how == weft::Ending::cancelled);
   CHECK(no_result_of([&x = d] { *x; }).how == weft::Ending::retired);
-  // The name has an index only if the other thread process had begun when this one ended (rule
-  // 7.8).
+  // The name has an index only if the other thread process had begun when this thread process ended
+  // (rule 7.8).
   const std::string thread = no_result_of([&x = d] { *x; }).process;
   CHECK((thread == "main/thread[0]" || thread == "main/thread"));
   CHECK(no_result_of([&x = e] { *x; }).how == weft::Ending::poisoned);

@@ -268,7 +268,7 @@ TEST_CASE("scenario a_block_in_time_is_left_as_if_there_were_no_limit") {
   weft::run(virtually, p());
 }
 
-TEST_CASE("scenario to_move_on_raises_nothing") {  // the block is a process here
+TEST_CASE("scenario to_move_on_raises_nothing") {  // in C++ the block is a process
   auto p = []() -> Process {
     const bool slow = co_await weft::timeout(2s, naps(50s));
     CHECK_FALSE(slow);

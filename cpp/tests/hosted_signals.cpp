@@ -75,7 +75,7 @@ const Kind kinds[] = {
      }},
 };
 
-// The only run that exists, after it has come to rest. While this object lives no run ends.
+// The only run of this program, once all its processes wait. While this object lives no run ends.
 class AtRest {
  public:
   AtRest() : runs_(pin()) {
@@ -309,7 +309,7 @@ TEST_CASE("rule 7.12: what was let go of is free for another; then the first has
   {
     weft::signals other{SIGUSR1};
     CHECK_THROWS_WITH_AS(stop.reader(), doctest::Contains("has it already"), weft::BadUse);
-    weft::signals free{SIGUSR2};  // The object has kept none of those signals.
+    weft::signals free{SIGUSR2};  // The object whose constructor failed has not kept the signals.
   }
   auto r = stop.reader();
   std::raise(SIGUSR2);

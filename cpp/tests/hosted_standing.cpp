@@ -193,7 +193,7 @@ TEST_CASE_TEMPLATE("rules 2.6, 5.2: guards that are kept outlast their ends, and
     c.reset();
     r.retire();  // The guard is off, so its end may be closed.
     const weft::Channel<int, P> another;
-    CHECK(another.core() != was);  // The alternative may be enrolled at the first channel.
+    CHECK(another.core() != was);  // The alternative might still be enrolled at the first channel.
     CHOSEN(alt->select(), 1);
     alt->enable(0, true);  // No process is left that could write.
     CHOSEN(alt->select(), 1);

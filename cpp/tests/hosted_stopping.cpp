@@ -276,5 +276,5 @@ TEST_CASE("rule 7.12: signals are read, selected on, and given back") {
     CHECK(weft::run(one(stop)) == SIGUSR1);
   }
   CHECK((std::signal(SIGUSR1, before) == SIG_IGN));
-  weft::signals again{SIGUSR2};  // The signal can be taken again.
+  weft::signals again{SIGUSR2};  // Another object can use this signal again.
 }

@@ -390,8 +390,8 @@ TEST_CASE("rule 7.1: a run that makes threads again and again joins them as they
   int n = 0;
   weft::run(weft::thread([&n] {
     for (int i = 0; i < 300; ++i) weft::run(weft::thread([&n] { ++n; }));
-    // At most three threads are kept: the one of this process, the last that was made, and the one
-    // before it.
+    // At most three threads are kept: the thread of this process, the thread that was made last,
+    // and the thread that was made before it.
     CHECK(weft::detail::current_run()->threads_kept() <= 3);
   }));
   CHECK(n == 300);

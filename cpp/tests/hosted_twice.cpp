@@ -85,7 +85,8 @@ TEST_CASE("rule 11.2: an output that a select has not chosen is there for the ne
   CHECK(got == std::vector{text});
 }
 
-// Makes two processes await one select: the second process gets the error, and the first goes on.
+// Makes two processes await one select: the second process gets the error, and the first is not
+// affected.
 template <class Select>
 Process awaits_select(Select& s, int& told) {
   try {

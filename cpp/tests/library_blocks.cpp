@@ -146,7 +146,8 @@ TEST_CASE_TEMPLATE("rule 7.1: par_for: processes, operations, numbers and ranges
 
 TEST_CASE_TEMPLATE("rule 7.10: par_read, par_write: all are offered at once", P, POLICIES) {
   weft::Channel<int, P> a, b;
-  // The two sides name their ends in different orders, so in sequence they would block each other.
+  // The two sides name their ends in different orders, so if the operations were in sequence, the
+  // two sides would block each other.
   auto writer = [](weft::Writer<int, P> x, weft::Writer<int, P> y) -> Process {
     for (int i = 0; i < 3; ++i) {
       std::pair first(x, i), second(y, 10 * i);

@@ -207,7 +207,7 @@ TEST_CASE_TEMPLATE("plug and play: dynamic_delta adds and takes out outputs; new
     co_await w.write(1);  // The value 1 goes to b alone.
     co_await conf.write(to.writer());
     co_await w.write(2);
-    co_await conf.write(to.writer());  // The delta knows this writer, so it drops it; c retires.
+    co_await conf.write(to.writer());  // The delta drops a writer that it knows already; c retires.
     conf.retire();
     co_await w.write(3);
   };
@@ -305,7 +305,7 @@ TEST_CASE("plug and play: a packet without an output, a vector of another length
   weft::Channel<std::vector<int>> v;
   weft::Channel<int> e, f;
   auto send_three = [](weft::Writer<std::vector<int>> w) -> Process {
-    std::vector<int> three{1, 2, 3};  // g++ 12 takes no braced list of values inside a co_await.
+    std::vector<int> three{1, 2, 3};  // g++ 12 accepts no braced list of values inside a co_await.
     co_await w.write(std::move(three));
   };
   CHECK_THROWS_WITH_AS(weft::run(send_three(v), pnp::deparaplex(v, {e, f})),

@@ -10,13 +10,13 @@ namespace pnp = weft::plugnplay;
 
 namespace {
 
-// The other side of one channel of the process under test. It runs in virtual time, so that a port
-// that waits for a time lets the other processes run first.
+// The other side of one channel of the process under test. Ports run in virtual time, so that a
+// port that waits for a time lets the other processes run first.
 struct Port {
   bool input;
-  bool optional;  // whether the process goes on without this port
+  bool optional;  // whether the process continues without this port
   std::function<Process()> leave, poison;
-  // Writes or reads until it learns of the channel's end, or at most n times.
+  // Writes or reads until the port learns of the channel's end, or at most n times.
   std::function<Process(std::string*, int)> watch;
 };
 template <class E>
@@ -177,7 +177,7 @@ std::vector<Subject<P>> all_processes() {
        }},
       {"dynamic_delta",
        [](N& n) {
-         // The channel carries ends that are added, taken out, added, …
+         // The channel carries ends that dynamic_delta adds, removes, adds, …
          weft::Channel<int, P> more{weft::buffer(1, weft::Overflow::drop_newest)};
          auto a = n.in();
          auto config = n.template in<weft::Writer<int, P>>({more.writer()}, true, 1ms);
@@ -290,7 +290,7 @@ TEST_CASE_TEMPLATE(
             });
         continue;
       }
-      // The process goes on without this port. The user of the last channel, which is an output,
+      // The process continues without this port. The user of the last channel, which is an output,
       // then stops reading and closes it, and all processes end.
       const std::size_t last = ports.size() - 1;
       run_with_role<Form>(
@@ -302,8 +302,8 @@ TEST_CASE_TEMPLATE(
             CHECK(heard == (i == k ? "" : i == last ? "enough" : "retired"));
           });
     }
-    // All inputs of the process end. The process ends, even if it could go on without some of its
-    // inputs.
+    // All inputs of the process end. The process ends, even if it could continue without some of
+    // them.
     if (!ports.front().input) continue;
     run_with_role<Form>(
         s,

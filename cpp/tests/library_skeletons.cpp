@@ -463,8 +463,8 @@ TEST_CASE(
 
 TEST_CASE_TEMPLATE("rule 15.5: workers on threads and on two cores compute at the same time", Start,
                    sk::OnThreads, OnCores) {
-  // Neither worker resumes before the other has begun, and they do not wait by an operation, so on
-  // one core they would never resume.
+  // Neither worker resumes before the other has begun, and the workers do not wait by an operation,
+  // so on one core neither would ever resume.
   std::atomic<int> begun{0};
   const auto together = [&begun](int x) {
     for (++begun; begun < 2;) std::this_thread::yield();
@@ -478,8 +478,8 @@ TEST_CASE_TEMPLATE("rule 15.5: workers on threads and on two cores compute at th
 
 TEST_CASE(
     "skeletons: feedback keeps its width, ends with its stage, and has room for one at least") {
-  // The stage takes two values and lets all others run before it gives the values back. Meanwhile
-  // the skeleton takes no third value in.
+  // The stage takes two values and lets all other processes run before it gives the values back.
+  // Meanwhile the skeleton takes no third value in.
   int taken_in = 0, given_back = 0, most = 0;
   auto pairs = [&](weft::Reader<int> in, weft::Writer<int> out) -> Process {
     for (;;) {
@@ -508,8 +508,8 @@ TEST_CASE(
   CHECK(got.size() == 8);
   CHECK(most == 2);
 
-  // A stage that ends by itself ends the whole network: the channel of its results retires, as
-  // after the end of any process.
+  // A stage that ends of its own accord ends the whole network: the channel of its results retires,
+  // as after the end of any process.
   auto once = [](weft::Reader<int> in, weft::Writer<int>) -> Process { co_await in.read(); };
   CHECK(weft::run(sk::apply(sk::feedback(2, Stage(once), [](int) { return false; }), Ints{1, 2, 3}))
             .empty());

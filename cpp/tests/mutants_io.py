@@ -46,7 +46,7 @@ def switched(name: str, what: str, file: str, old: str, new: str) -> Text:
 
 
 def unless(name: str, what: str, file: str, old: str, instead: str = "") -> Text:
-    """Makes a mutant that takes out a statement, or puts another one in its place."""
+    """Makes a mutant that removes a statement, or replaces it by `instead`."""
     return switched(name, what, file, old, f"if ({{mutant}}) {{ {instead} }} else {{ {{part}} }}")
 
 

@@ -55,7 +55,7 @@ struct Ends {
   Take take = Take::plain;
   bool choose_output = false;
   bool loud = false;        // whether the worker selects with ends() on each input
-  bool leaving = false;     // whether its outputs may end first: a relay, or no outputs
+  bool leaving = false;     // whether its outputs can end first; with outputs it is then a relay
   std::uint64_t stays = 0;  // a relay leaves after this number of values, if it is not 0
   std::uint64_t seed = 0;
 };
@@ -96,8 +96,9 @@ weft::Process source(Ends<P> e, Books& books, std::uint64_t seed, long n) {
   books.sent.add(static_cast<std::uint64_t>(i), sum);
 }
 
-// Called when a select of a merge threw Retired with this guard. Marks in `over` the inputs that
-// must have ended then (rule 5.6), and checks that each of these inputs reports its end at once.
+// Called when the select of a merge has thrown Retired with this guard. Marks in `over` the inputs
+// that must have ended then (rule 5.6), and checks that each of these inputs reports its end
+// immediately.
 template <class P>
 weft::Process have_ended(const Ends<P>& e, int guard, std::vector<bool>& over) {
   for (std::size_t i = 0; i < e.in.size(); ++i) {
@@ -198,7 +199,7 @@ struct ThreadWorker {
 // Chooses how a worker reads. A worker that may find its outputs ended is a relay.
 template <class P>
 void take_at_random(Ends<P>& e, Random& random) {
-  // If a worker read one input to its end before the next, a cycle of merges could block for ever.
+  // If a worker read one input to its end before the next, a cycle of merges could block forever.
   // Therefore a worker reads plainly only if it has one input.
   e.take = e.in.size() == 1 && random.below(2) == 0 ? Take::plain
                                                     : static_cast<Take>(1 + random.below(5));

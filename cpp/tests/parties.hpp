@@ -30,8 +30,8 @@ using core::Select;
 using core::Side;
 using core::Standing;
 
-// A move-only value; `alive` counts the living ones. An Item that has been moved from has the value
-// 0.
+// A move-only value; `alive` counts the living Items. An Item that has been moved from has the
+// value 0.
 struct Item {
   static inline std::atomic<long> alive{0};
   std::uint32_t v = 0;

@@ -62,8 +62,8 @@ def reset(s: socket.socket) -> None:
 
 
 def echo_of_many(folder: pathlib.Path) -> None:
-    """With 200 clients at once, of which some vanish and some reset, all other clients receive all
-    of their data."""
+    """With 200 clients at the same time, of which some vanish and some reset, all other clients
+    receive all of their data."""
     numbers = random.Random(1)
     with server(folder / "echo") as (_, at):
         clients = [dial(at) for _ in range(200)]
@@ -83,8 +83,8 @@ def echo_of_many(folder: pathlib.Path) -> None:
 
 
 def echo_drains(folder: pathlib.Path) -> None:
-    """After SIGTERM the server accepts no client, and serves those that it has accepted to their
-    end."""
+    """After SIGTERM the server accepts no client, but serves the clients that it has accepted until
+    they leave."""
     with server(folder / "echo", told=True) as (process, at):
         client = dial(at)
         client.sendall(b"one")
@@ -204,8 +204,8 @@ def http_in_pieces(folder: pathlib.Path) -> None:
 
 
 def http_refuses(folder: pathlib.Path) -> None:
-    """If bytes are no request, or too many, the server sends the right status and ends the
-    connection. It goes on serving all other clients."""
+    """If the bytes are not a request, or are too many, the server sends the right status and ends
+    the connection. It goes on serving all other clients."""
     host = b"Host: x\r\n"
     with server(folder / "http") as (_, at):
         for status, bad in (
@@ -266,7 +266,7 @@ def http_drains(folder: pathlib.Path) -> None:
         for s in (begun, silent):
             s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert answer(s)[0].getheader("Connection") == "keep-alive"
-        # The server reads both parts at once. So when the first answer is here, the server has the
+        # The server reads both parts together. So when the first answer arrives, the server has the
         # beginning of the POST too.
         begun.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST /echo HTTP/1.1\r\nHost: x\r\n")
         assert answer(begun)[0].status == 200

@@ -41,8 +41,8 @@ struct Totals {
   std::uint64_t operations = 0, cancelled = 0, timed_out = 0, ended = 0;
 };
 
-// One round: fresh channels, and every thread runs its program against them until its operations
-// are used up.
+// One round: fresh channels, and every thread runs its program on these channels until its
+// operations are used up.
 struct Round {
   struct Line {
     std::unique_ptr<Buffered<Chan>> buffered;
@@ -158,8 +158,8 @@ class Player {
           break;
         case 9:
           if (poison && r.below(400) == 0) c.poison(1);
-          // An end is closed early: other parties still wait at the channel, or the channel ends
-          // for them.
+          // An end is closed early: other parties may still wait at the channel, or the channel may
+          // end for them.
           if (retire && reads[i] && r.below(40) == 0) reads[i] = false, c.drop_reader();
           if (retire && writes[i] && r.below(40) == 0) writes[i] = false, c.drop_writer();
           break;
@@ -311,7 +311,7 @@ int run(std::uint64_t seed, std::uint64_t operations, unsigned threads) {
           player->play(round, s, 500, foreigners, standing, poison, retire);
           ++over;
         });
-      // No party may wait for ever: each party is cancelled again and again, whether it waits or is
+      // No party may wait forever: each party is cancelled again and again, whether it waits or is
       // committing at that moment.
       for (std::uint64_t k = r.next(); over.load() < threads; ++k) {
         Player& p = *players[k % threads];

@@ -8,7 +8,7 @@
 namespace weft::test {
 
 // Parties of a local channel are put on the run queue of the current scheduler. In these tests that
-// queue is the one below, and a party counts as woken when it has been taken off the queue.
+// queue is the one defined below, and a party counts as woken when it has been taken off the queue.
 struct Task : core::Waiter {
   class Count {
    public:
@@ -109,7 +109,7 @@ struct Selecting {
     return *this;
   }
 
-  // Returns the index that is chosen at once, or Select::parked.
+  // Returns the index that is chosen immediately, or Select::parked.
   int go(Mode m = Mode::fair, std::uint32_t start = 0, std::uint64_t seed = 0,
          bool foreign = false) {
     select.emplace(g, n, m, &task, start);

@@ -42,8 +42,9 @@ void extend(X509* c, X509* by, int what, const char* value) {
   X509_EXTENSION_free(e);
 }
 
-// Makes a certificate for `name`. The authority `by` signs it with the key `signs`; without `by` it
-// is the certificate of an authority. It expires in a day; if `old`, it expired a day ago.
+// Makes a certificate for `name`. The authority `by` signs it with the key `signs`; without `by`
+// the certificate is that of an authority. The certificate expires in a day; if `old`, it expired a
+// day ago.
 Certificate certify(const char* name, EVP_PKEY* key, X509* by, EVP_PKEY* signs, bool old = false) {
   constexpr long kDay = 86'400;
   static long serial = 1;
@@ -274,7 +275,7 @@ TEST_CASE("rule 18.10: who does not prove the name is refused, in words") {
                        tls::Context::server(in_folder("old.pem"), in_folder("key.pem")));
            }),
            "certificate has expired");
-  with_both(nothing, nothing, theirs(), ours(), "127.0.0.1");  // the certificate has this address
+  with_both(nothing, nothing, theirs(), ours(), "127.0.0.1");  // the certificate names this address
 }
 
 TEST_CASE("rule 18.10: a server may ask for the client's certificate") {
@@ -377,7 +378,7 @@ TEST_CASE("names are looked up, and the first address that answers is taken") {
   weft::run([](io::Listener d, std::string p) -> Process {
     std::vector<io::Address> to = co_await io::look_up("localhost", p);
     CHECK(!to.empty());
-    to.insert(to.begin(), io::Address("127.0.0.1:1"));  // nobody listens there
+    to.insert(to.begin(), io::Address("127.0.0.1:1"));  // no program listens at this address
     to.push_back(io::Address("127.0.0.1:" + p));
     const io::Stream s = co_await io::connect(to);
     CHECK(s.peer().port() == d.address().port());

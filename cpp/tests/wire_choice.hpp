@@ -63,7 +63,7 @@ class Spanning final : public w::FarOp {
     goes_ = true;
     return *this;
   }
-  // Begins the choice; `first` is the guard that is asked first.
+  // Begins the choice; `first` is the guard that is offered first.
   Spanning& begin(w::Space& s, std::uint32_t first = 0) {
     space_ = s.shared_from_this();
     const w::Space::Step step(s);

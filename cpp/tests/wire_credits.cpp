@@ -46,7 +46,7 @@ TEST_CASE(
   CHECK(t.a.at_home.home.open() == 0);
   CHECK(t.r() == 1);
   t.pump();
-  CHECK(fifth.ok());  // Nobody waits for a buffer with room (rule 1.4).
+  CHECK(fifth.ok());  // No writer waits at a buffer with room (rule 1.4).
   for (int v = 2; v < 6; ++v) CHECK(t.r() == v);
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("wire 6.2: a buffer of one slot lends it, and gets it back each time")
     Op& next = t.write(100);
     CHECK_FALSE(next.is_over);
     next.withdraw();
-    // The write is cancelled at once, since no other party knows of it.
+    // The write is cancelled immediately, since no other party knows of the write.
     CHECK(next.status() == Status::cancelled);
     t.pump();
     CHECK(t.r() == v);
@@ -151,8 +151,8 @@ TEST_CASE(
         {w::Kind::hello, 0, w::kMagic, 0x0001'0001, 5, profile | std::uint64_t{4096} << 32, lease},
         0);
     const bool knows = profile == w::Profile::credits;
-    // A peer that knows credits would not offer a second time, and there is no peer here to answer
-    // the RECALL.
+    // A peer that knows credits would not offer a second time, and this test has no peer that
+    // answers the RECALL.
     const std::uint32_t writes = knows ? 1 : 3;
     for (std::uint32_t n = 1; n <= writes; ++n)
       w::append(bytes, {w::Kind::offer, w::Flag::write, 0, 0, n, n, {}}, n);
@@ -201,7 +201,7 @@ TEST_CASE("wire 6.3: while somebody else has a writer end nothing is lent") {
 TEST_CASE(
     "wire 6.3: what another writes comes after all that was written on credit before it (rule "
     "1.3)") {
-  // The other writer learns of the first write before that write has arrived.
+  // The other writer learns of the first write before the value of that write has arrived.
   for (const bool reader_waits : {false, true}) {
     CAPTURE(reader_waits);
     Lent t(4);
@@ -587,7 +587,7 @@ TEST_CASE(
       REQUIRE(x.op->times == 1);
       REQUIRE(std::count(read.begin(), read.end(), x.v) == (x.op->ok() ? 1 : 0));
     }
-    // A write that was begun after another write was over is read after it.
+    // A write that was begun after another write was over is read after that other write.
     std::vector<Written> in_order;
     for (const int v : read)
       if (v < 1'000'000) in_order.push_back(mine[static_cast<std::size_t>(v - 1)]);

@@ -20,7 +20,7 @@ using In = w::ReaderEnd<int>;
 std::uint32_t number(const Out& e) { return e.there()->checked("test")->number; }
 w::Peer& peer(const Out& e) { return *e.there()->checked("test")->peer; }
 
-// Takes the far end that was given to this peer, as a program does.
+// Takes the far end that was given to this peer, in the way in which a program takes it.
 Out take_far_end(w::Peer& p, std::size_t i = 0) {
   const auto& o = p.offered[i];
   return Out(
@@ -153,7 +153,7 @@ TEST_CASE(
     "wire 7.4: the sender's count stays until the home has said that the receiver has its own") {
   Third t;
   t.write.begin(t.cb.at_party);
-  t.cb.up();  // Delivers the OFFER: the receiver asks the home at once, on the new wire.
+  t.cb.up();  // Delivers the OFFER: the receiver asks the home immediately, on the new wire.
   Wire& ca = *t.world->between(0, 2);
   t.cb.down();
   t.cb.down();
@@ -364,7 +364,7 @@ struct Fourth : Third {
   std::size_t under_way() {
     return cb.at_party.carrier.under_way() + dc.at_party.carrier.under_way();
   }
-  // Makes this space die, and all others learn of it.
+  // Makes this space die, and all other spaces learn of its death.
   void dies(std::size_t space) {
     for (Wire& l : world->wires) {
       const bool home = l.at_home.space == world->spaces[space];
@@ -411,7 +411,7 @@ TEST_CASE(
     if (before) {
       CHECK(t.ends() == 1);
       CHECK(t.passes(e, 4));
-    } else {  // The space that held the end before has given it up, so the end died.
+    } else {  // The space that held the end before has given up the end, so the end died.
       REQUIRE(t.ends() == 0);
       CHECK_THROWS_AS(t.home(), PeerDied);
       Op op;

@@ -29,8 +29,8 @@ const char* fault(const Buffer& b, std::uint32_t seq = 0) {
   return t.what == Taken::fault ? t.why : nullptr;
 }
 
-// The carrier of values to a peer that never greets. The values here contain no ends, so they need
-// nothing from the peer.
+// The carrier of values to a peer that never greets. The values here contain no ends, so the
+// carrier needs nothing from the peer.
 struct Nowhere {
   std::shared_ptr<Space> space = Space::make("here", 1);
   std::shared_ptr<Peer> peer = std::make_shared<Peer>(*space);
@@ -97,7 +97,7 @@ TEST_CASE("wire 14.2: what is wrong with a header is a fault") {
   CHECK(fault(good, 1));               // The number is repeated.
   Buffer longer = with(0, 40);
   longer.resize(40);
-  CHECK(fault(longer));  // There is a body where there must be none.
+  CHECK(fault(longer));  // The frame has a body where no body is allowed.
   CHECK(take(good, 0, 256).what == Taken::frame);
   CHECK(take(made(Frame{Kind::bye, 0, 0, 0, 0, 300, Buffer(300)}), 0, 256).what == Taken::fault);
 }
@@ -149,7 +149,7 @@ TEST_CASE("wire 14.2: guards that do not add up are refused") {
   std::vector<Asked> got;
   const auto bad = [&](const Frame& f) { return guards_of(f, got) != nullptr; };
   const Buffer eight(8), sixteen(16);
-  // The frame has a value where there must be none.
+  // The frame has a value where no value is allowed.
   CHECK(bad(Frame{Kind::offer, 0, 0, 0, 1, 5, {}}));
   CHECK(bad(Frame{Kind::offer, Flag::body, 0, 0, 1, 5, eight}));  // A read has a body.
   // The length is greater than that of the body.

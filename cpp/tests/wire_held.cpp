@@ -344,7 +344,7 @@ TEST_CASE_TEMPLATE(
   {
     auto r = first->f->template reader<w::Large<int>>("jobs");
     auto x = r.extended(w::redeliver)();
-    // Half of the program's work is done when it dies.
+    // The program dies when half of its work is done.
     for (std::size_t i = 0; i < 10'000; ++i) (*x)[i] = -1;
     first->f->bye("it is gone");
   }

@@ -121,7 +121,8 @@ TEST_CASE_TEMPLATE(
   t.mr->give(t.ml->template writer_end<int>("w"), "w");  // gives the right space the end, by name
   std::vector<int> got;
   std::thread right([&] { run(writes_far(t.rm->template writer_end<int>("w"), 50)); });
-  // The reader end returns to its home: it moves back to the left through the middle.
+  // The reader end returns to its home: the end moves back to the left space through the middle
+  // one.
   Channel<In> back;
   t.lm->give(back.writer(), "back");
   std::thread left([&, ends = back.reader()]() mutable { run(reads_all(std::move(ends), got)); });
@@ -168,7 +169,7 @@ TEST_CASE(
   t.ml->give(m.writer(), "w");
   CHECK_THROWS_WITH_AS((void)t.lm->writer_end<double>("w"),
                        doctest::Contains("is of type i4, and f8"), BadUse);
-  // The link in this part is TCP.
+  // In this part the link is a TCP connection.
   const int listening = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in a{};
   a.sin_family = AF_INET;

@@ -181,7 +181,7 @@ const char* killed_once(const std::string& which, unsigned after) {
       s();
     });
     reader.join();
-    // The values in the home's buffer died with it.
+    // The values in the home's buffer were lost with the home.
     const std::uint64_t slack = which == "buffer" ? 4 : 0;
     if (got + slack < t.done) wrong = "a write was told to be done, and its value is gone";
     if (got > t.done + 1) wrong = "a value arrived that nobody has written";

@@ -39,7 +39,7 @@ struct Joined {
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     if constexpr (std::is_same_v<L, w::SerialLink>) {
       w::LineOptions o;
-      o.lease_ms = 600'000;  // A gibibyte takes long on a slow machine.
+      o.lease_ms = 600'000;  // Sending a gibibyte takes long on a slow machine.
       h.emplace(home, fds[0], o);
       f.emplace(far, fds[1], o);
     } else {

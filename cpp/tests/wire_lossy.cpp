@@ -27,7 +27,7 @@ TEST_CASE(
   CHECK(a.queue(bytes("abcdefgh")) == 6);
   REQUIRE(a.next(packet));  // The first packet is lost.
   REQUIRE(a.next(packet));
-  b.input(packet, got);  // The packet is beyond the gap: it is neither taken nor acknowledged.
+  b.input(packet, got);  // The packet is beyond the gap: it is neither accepted nor acknowledged.
   CHECK(got.empty());
   CHECK_FALSE(a.next(packet));
   REQUIRE(b.next(packet));

@@ -166,7 +166,7 @@ inline std::string run_network(std::uint64_t seed, bool cuts) {
   Reader<int> out = n.channels.back().reader();
   struct Stage {
     std::unique_ptr<Op> op;
-    std::unique_ptr<Op> block;  // an extended read, whose block ends when the value has gone on
+    std::unique_ptr<Op> block;  // an extended read; its block ends when the value is passed on
     bool has = false, extended = false, over = false;
     int value = 0;
   };

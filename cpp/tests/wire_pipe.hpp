@@ -21,7 +21,7 @@ struct Pipe {
     fds.pop_front();
     return fd;
   }
-  // The receiving space, as the sender names it and as the receiver names it.
+  // The receiving space, by the name that the sender uses, and by the name that the receiver uses.
   std::uint64_t theirs() const { return to; }
   std::uint64_t mine() const { return to; }
   bool lacks_room = false;

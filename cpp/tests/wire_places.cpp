@@ -98,7 +98,7 @@ TEST_CASE("wire 6.6: nothing is lent before the first write, nor to who knows no
   t.pump();
   CHECK(one.value() == 1);
   Lent other;
-  // This home is like that of a link which may lose frames.
+  // This home behaves like the home of a link that may lose frames.
   other.a.at_home.home.lends_places = false;
   other.begin_lending();
   other.read();
@@ -112,7 +112,7 @@ TEST_CASE("wire 6.6: a reader that may wait for a limited time only keeps its pl
   Here one(*t.r.core(), core::NodeFlags::limited);
   t.pump();
   CHECK_FALSE(t.lends());
-  CHECK(one.withdraw());  // The read is withdrawn at once, since its place is not lent.
+  CHECK(one.withdraw());  // The read is withdrawn immediately, since its place is not lent.
   Here& two = t.read();
   t.pump();
   CHECK(t.lends());
@@ -139,12 +139,12 @@ TEST_CASE("wire 6.6: nor does an extended one, or one of another program") {
   CHECK(theirs.value() == 5);
 }
 
-// A choice over several homes reads by attempts, each of which may be taken back at any moment
+// A choice over several homes reads by attempts, each of which can be withdrawn at any moment
 // (WIRE.md 5.4).
 TEST_CASE("wire 6.6: nor does an attempt of a choice that spans, of the home's own program") {
   Lent t;
   t.begin_lending();
-  Spanning looks;  // The home keeps watching for this choice until it hears GONE.
+  Spanning looks;  // The home keeps watching for this choice until it receives GONE.
   looks.write(t.a.at_party, t.end, 1).only_look().begin(*t.far);
   t.a.up();
   t.a.down();

@@ -195,7 +195,7 @@ void three_programs() {
   check(status_of(third.wait()) == deadlock, "three programs: the third");
 }
 
-// All three programs have sessions with each other: an end of the third has gone to the second.
+// All three programs have sessions with each other: the third has sent an end to the second.
 template <class L>
 void a_circle() {
   Starter<L> s;
@@ -217,7 +217,7 @@ void a_circle() {
 
 // Two programs with two sessions, as programs of a network have one for each name: one end of each
 // session has the same number. The peer's process that answers over one session waits for the
-// process here that asked; all other processes wait for these two.
+// asking process of this program; all other processes wait for these two.
 Process asks(Writer<int> to, Reader<int> back) {
   co_await to.write(1);
   for (;;) co_await back.read();
@@ -332,8 +332,8 @@ void a_meeting_point() {
   check(::rmdir(path) == 0, "the directory is empty");
 }
 
-// A link of another space of this program: a peer there may wake this program's runs, and is not
-// asked.
+// A link of another space of this program: a peer of that space can wake this program's runs, but
+// no round asks that peer.
 template <class L>
 void another_space() {
   Starter<L> s;

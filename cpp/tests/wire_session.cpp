@@ -401,7 +401,8 @@ struct Hostile : Two {
     b.give(other.writer());
     pump();
   }
-  // Sends a frame that is refused, and returns the reason. The other session and the channel go on.
+  // Sends a frame that is refused, and returns the reason. The other session and the channel
+  // continue to work.
   std::string refused(const w::Frame& f) {
     a.to_home(f);
     pump();
@@ -568,8 +569,8 @@ TEST_CASE("wire 14.2: more offers than the limit end the session, and all of the
         "more offers are open than a peer may have");
 }
 
-// Feeds a home raw bytes, which no space has written. Returns why the session has ended; "" if it
-// has not.
+// Feeds a home raw bytes, which no space has written. Returns why the session has ended; "" if the
+// session is open.
 std::string after(const w::Buffer& bytes) {
   auto home = w::Space::make("home", 1);
   w::Peer p(*home);

@@ -114,7 +114,7 @@ TEST_CASE(
   CHECK(p.now() == P::kLongest / 2);
   p.came(3'000);
   CHECK(p.now() == P::kLongest);
-  // Answers now take 50 us. The thread sleeps through them until it knows that this is usual.
+  // Answers now take 50 us. The thread sleeps before each comes, until it has learned this time.
   for (std::uint32_t i = 2; i < P::kSteady; ++i) {
     p.in_vain();
     p.slept(50'000);
@@ -134,7 +134,7 @@ TEST_CASE(
   }
   p.came(2'000);
   CHECK(p.now() == P::kLongest);
-  // If answers take longer, the thread sleeps through them, and soon does not spin before that.
+  // If answers take longer, the thread sleeps before each comes, and soon without spinning first.
   for (int i = 0; i < 12; ++i) {
     p.in_vain();
     p.slept(P::kAnswer + 1);
@@ -163,7 +163,7 @@ TEST_CASE("wire 12.4: what is made is sealed, of its size and there: nobody take
 }
 
 TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a signal") {
-  // No file of this process may be large, so this test takes no memory from others.
+  // No file of this process may be large, so this test takes no memory from other programs.
   rlimit size;
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &size) == 0);
   const auto signal = ::signal(SIGXFSZ, SIG_IGN);
@@ -480,7 +480,7 @@ TEST_CASE(
     ::_exit(0);
   }
   {
-    // fds[1] is open here too, so no end of file will come.
+    // fds[1] is open in this program too, so no end of file will come.
     w::ShmLink link(w::Space::make("parent"), fds[0]);
     auto r = link.reader<int>("r");
     ::kill(child, SIGKILL);

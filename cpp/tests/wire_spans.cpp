@@ -217,7 +217,7 @@ TEST_CASE("wire 5.9: two who only look do not meet, whoever is before the other 
     Spanning x, y;
     x.read(s.a0.at_party, ar).read(s.a1.at_party, ad).only_look();
     y.write(s.b0.at_party, bw, 1).read(s.b1.at_party, bd).only_look();
-    // Both homes know both choices before the first TRY comes.
+    // Both homes know both choices before the first TRY arrives.
     x.begin(*s.p[0]);
     y.begin(*s.p[1]);
     s.a0.up(), s.a1.up(), s.b0.up(), s.b1.up();
@@ -331,7 +331,7 @@ TEST_CASE(
   s.settle();
   CHECK((x.is_over && x.status() == Status::retired && x.times == 1));
   CHECK(s.quiet());
-  // The choice finds the ready guard at once.
+  // The choice finds the ready guard immediately.
   Spanning y;
   y.read(s.a0.at_party, rc).read(s.a1.at_party, rd).begin(*s.p[0]);
   s.settle();
@@ -384,7 +384,7 @@ TEST_CASE(
       if (!open) {
         CHECK((x.status() == Status::retired && x.outcome.guard == 1));
       } else {
-        re.retire();  // The guard was open when the choice began, and this counts.
+        re.retire();  // Whether the guard is open is decided when the choice begins.
         s.settle();
         CHECK_FALSE(x.is_over);
         std::thread writes([&, token = Outside()] { wc(5); });
@@ -487,7 +487,7 @@ TEST_CASE(
       x.write(s.a0.at_party, w, 1).read(s.a0.at_party, r).last();
       if (looks) x.only_look();
       x.begin(*s.p[0]);
-      // The choice must end within this many rounds: it must not send requests for ever.
+      // The choice must end within this many rounds: it must not send requests forever.
       const auto settles = [&] {
         for (int i = 0; i < 100; ++i) {
           bool any = false;

@@ -26,8 +26,8 @@ w::Frame write(std::uint64_t op, const w::Buffer& value, std::uint32_t end = 0) 
   return {w::Kind::offer, w::Flag::write | w::Flag::body, end, 0, op, value.size(), value};
 }
 
-// A home with some peers on other machines, each of which has a writer end. Together they may keep
-// ten kilobytes there.
+// A home with some peers on other machines, each of which has a writer end. Together the peers may
+// keep ten kilobytes at the home.
 struct HomeWithPeers {
   static constexpr std::size_t kMost = 10 * 1024;
   std::shared_ptr<w::Space> home = w::Space::make("home");
@@ -71,7 +71,7 @@ TEST_CASE("wire 14.5: values of which not all has come are counted over all sess
   CHECK(is_much(t.why(1)));
   CHECK((t.why(0).empty() && t.why(2).empty()));
   CHECK(t.held() == 6 * 1024);
-  // The other sessions go on: their values arrive.
+  // The other sessions continue to work: their values arrive.
   t.says(0, write(1, kEight));
   CHECK(t.r().size() == 2 * 1024 + 8);
   CHECK(t.held() == 4 * 1024);

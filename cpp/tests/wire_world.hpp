@@ -106,7 +106,7 @@ class OpOf final : public w::FarOp {
   // Returns the value that was read; for a write that is over, the value that was written.
   T value(std::size_t guard) { return room(guard).take(); }
   T value() { return value(outcome.guard); }
-  // Drops the rooms, as a process does that goes on after its write.
+  // Drops the rooms, as a process does when it continues after its write.
   void forget() { rooms_ = {}; }
 
  private:
@@ -239,7 +239,7 @@ struct Written {
 };
 
 // Spaces, some of which have a wire to each other from the start. Two spaces that are introduced to
-// each other get a wire at once.
+// each other get a wire immediately.
 class World final : public w::Introducer, public std::enable_shared_from_this<World> {
  public:
   std::vector<std::shared_ptr<w::Space>> spaces;
@@ -277,7 +277,7 @@ class World final : public w::Introducer, public std::enable_shared_from_this<Wo
   bool introduce(w::Peer& a, w::Peer& b) override {
     if (refuses) return false;
     const auto x = a.session.theirs().incarnation, y = b.session.theirs().incarnation;
-    // The two spaces stand for other programs. On a thread of its own their steps are not part of
+    // The two spaces stand for other programs. On a separate thread, their steps are not part of
     // the present step, and their locks are not taken within it.
     std::thread([&] { wires.emplace_back(*spaces[x - 1], *spaces[y - 1], true); }).join();
     return true;

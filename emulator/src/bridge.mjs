@@ -111,7 +111,7 @@ export class Pace {
     else await new Promise((resolve) => setImmediate(resolve));
     for (const cable of this.cables) cable.exchange();
     const end = machine.clock.cycleOf(machine.clock.nanos + SLICE * 1000);
-    // A byte that comes may wake two cores that would otherwise sleep for ever.
+    // A byte that comes may wake two cores that would otherwise sleep forever.
     const cancel = machine.at(end + 1, () => {});
     const stop = machine.run(Math.min(end, limit));
     cancel();

@@ -35,7 +35,7 @@ const PORT_ROM = 7;
 const PORT_APB = 8;
 const PORT_AHB = 9;
 const NO_PORT = 15;
-/** Marks an access that has already lost once. */
+/** Marks an access that has already lost a conflict once. */
 const RETRY = 1;
 
 /** The downstream port of an address. @param {number} address */
@@ -206,7 +206,7 @@ export class BusModel {
       const next = slots[c & 255];
       slots[c & 255] = moved + 32;
       moved = next;
-      // The access of cycle c now stands at c + 1; the access that was at c + 1 moves on in turn.
+      // The access of cycle c is now at c + 1; the access that was at c + 1 moves on in turn.
     }
     if (this.free[id] > cycle) this.free[id]++;
     if (blocked) {

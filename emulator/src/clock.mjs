@@ -37,7 +37,7 @@ export class Alarm {
     this.nanos = nanos;
   }
 
-  /** Sets the alarm for a cycle; an alarm in the past runs at once. @param {number} cycle */
+  /** Sets the alarm for a cycle; an alarm in the past runs immediately. @param {number} cycle */
   scheduleAt(cycle) {
     if (this.scheduled) this.cancel();
     this.cycle = cycle < this.clock.cycle ? this.clock.cycle : cycle;

@@ -83,8 +83,8 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
 });
 
 /**
- * Returns the CRC-32 as in zip. (The oldest node that runs this has no such function of its own.)
- * @param {Uint8Array} bytes
+ * Returns the CRC-32 as in zip. (The oldest node that runs this emulator has no such function of
+ * its own.) @param {Uint8Array} bytes
  */
 function crc32(bytes) {
   let c = 0xffffffff;

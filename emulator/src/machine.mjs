@@ -470,7 +470,7 @@ export class Machine {
     const at = this.cores.map((c) => c.pc === address && c.running);
     const counts = this.cores.map((c) => c.instructions);
     this.breakpoints.set(address, (c) => {
-      // A core that already stands at the place at the beginning does not count as having reached
+      // A core that is already at the place when the run begins does not count as having reached
       // the place.
       if (at[c.id] && c.instructions === counts[c.id]) return false;
       return core === undefined || c.id === core;

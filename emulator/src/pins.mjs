@@ -55,8 +55,8 @@ export class Pins {
     rp.gpio.forEach((pin, n) => {
       pin.padValue = 0x56; // the reset value of the pad: input enabled, pulled down (datasheet 2.19.6.3)
       pin.addListener(() => this.settle(n));
-      // The package latches an edge at every call; here only a change of level is an edge. The call
-      // still notifies PIO and PWM.
+      // The package latches an edge at every call; in this emulator only a level change is an edge.
+      // The call still notifies PIO and PWM.
       const notify = pin.setInputValue.bind(pin);
       pin.setInputValue = (value) => {
         notify(value);

@@ -138,8 +138,8 @@ export class LockstepPio extends RPPIO {
     else if (offset >= 0xc8 && (offset - SHIFTCTRL) % STRIDE === 0 && offset < 0x128)
       this.joinFifos((offset - SHIFTCTRL) / STRIDE);
     else if (offset >= 0xc8 && offset < 0x128)
-      // An instruction written to SMn_INSTR may have begun or ended a stall, and it moves pads at
-      // once.
+      // An instruction written to SMn_INSTR may have begun or ended a stall, and it moves pads
+      // immediately.
       this.parked = this.parked.map((parked, n) => parked && this.machines[n].waiting);
     if (offset < 0x48 || offset >= 0xc8) {
       this.checkChangedPins();

@@ -120,7 +120,7 @@ export class Sio {
     this.last = [0, 0];
     this.locks = 0;
     /**
-     * While core 1 waits in the bootrom, words for it go here.
+     * While core 1 waits in the bootrom, words for it are passed to this function.
      * @type {((word: number) => void) | null}
      */
     this.bootrom = null;

@@ -123,7 +123,7 @@ export function execute(core) {
   let cycles = 1;
   if (bus !== null) {
     // The prefetch buffer holds a word, which is two instructions. The next word is fetched when an
-    // instruction begins a word, or at once after a branch into the second half of a word.
+    // instruction begins a word, or directly after a branch into the second half of a word.
     if ((pc & 2) === 0 || core.branched) cycles += bus.prefetch(core, t, pc);
     core.branched = false;
   }
@@ -562,7 +562,7 @@ function miscellaneous(core, op, cycles) {
           core.onSEV();
           break;
         default:
-          // Unallocated hints execute as NOP (ARMv6-M A5.2.5); IT does not exist here.
+          // Unallocated hints execute as NOP (ARMv6-M A5.2.5); IT does not exist on this core.
           if (op & 15) undefinedInstruction(core, op);
       }
       break;

@@ -243,8 +243,8 @@ test('from integers: the nearest, rounded once; fixed point; 64 bits; between th
   assert.equal(from(13, -1), Math.fround(4294967295));
   assert.equal(from(12, 3, 1), 1.5);
   assert.equal(from(14, -1, 32), 1);
-  // 2^24 + 1 is a tie (to even); one more bit far below breaks it, which rounding to double first
-  // would lose.
+  // 2^24 + 1 is a tie (to even); one more bit far below breaks the tie, and rounding to double
+  // first would lose that bit.
   assert.equal(from(0x64 / 4, 1, 0x01000001 << 7), 2 ** 63 + 2 ** 40);
   assert.equal(from(0x5c / 4, -1, -1), -1);
   assert.equal(asDouble(call(double(0x5c / 4), -2, -1).r), -2);

@@ -86,7 +86,8 @@ def test_it_reaches_the_bound_and_no_more(hosts: int, homes: int, work: float) -
     found, most = costs.work * len(done) / seconds, bound(hosts, homes, costs)
     assert found <= most * (1 + 1e-9)
     # A host waits for its requests even if no other host is ahead of it, and a home of a tree waits
-    # for the requests of its hosts. At the beginning and the end of the run some of them are idle.
+    # for the requests of its hosts. At the beginning and the end of the run some hosts and homes
+    # are idle.
     alone = work / (work + 2 * costs.service + 4 * costs.delay)
     assert found >= 0.95 * min(most, hosts * alone)
 

@@ -137,7 +137,7 @@ class Syntax:
         return self.maybe(lambda: ";", 0.4)
 
     def attributes(self, share: float = 0.4) -> str:
-        """Returns attributes. The last one has brackets if `share` is 1, since a bracket may
+        """Returns attributes. The last attribute has brackets if `share` is 1, since a bracket may
         follow.
         """
 

@@ -208,7 +208,7 @@ def test_several_programs_and_json(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As upstream's compiler, `build` takes several programs, also by JSON or the standard input.
-    One that has an error does not keep the others from being built."""
+    A program that has an error does not keep the others from being built."""
     (tmp_path / "src" / "deep").mkdir(parents=True)
     one = write(TOLD.format("one"), "src/One.lf")
     two = write(TOLD.format("two"), "src/deep/Two.lf")

@@ -27,8 +27,8 @@ def planned(path: Path, tick: Tick = HOST) -> Schedule | None:
 
 
 def unrolled(table: Schedule, until: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Returns the slots of a table in the order in which the runtime takes them: (time, reactions)
-    for each slot before `until`.
+    """Returns the slots of a table in the order in which the runtime processes them: (time,
+    reactions) for each slot before `until`.
     """
     found, now, at = [], 0, 0
     while True:

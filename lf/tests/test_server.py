@@ -99,7 +99,7 @@ def test_problems_while_typing(client: Client) -> None:
 
 
 def test_only_the_last_text_counts(client: Client) -> None:
-    """Messages that wait are taken before the server looks for problems."""
+    """Messages that wait are handled before the server looks for problems."""
     client.type("main reactor {")
     client.server.work(lambda: True)
     assert client.sent == []
@@ -347,7 +347,7 @@ def two(write: Write) -> Client:
 
 def test_rename_a_port_in_all_files(two: Client) -> None:
     """An output is renamed in its file, in a subclass and where it is connected and read; a state
-    and a member of a struct that have the same name are not."""
+    and a member of a struct that have the same name are not renamed."""
     texts = edited(two, "s.out", "value")
     assert texts["Parts.lf"] == PARTS.replace("output out", "output value").replace(
         "-> out {=", "-> value {="

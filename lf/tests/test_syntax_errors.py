@@ -76,7 +76,7 @@ def test_one_mistake_is_told_once(mistake: tuple[str, str, str]) -> None:
 
 def test_several_mistakes_are_all_told() -> None:
     """Any combination of the mistakes is reported at the right places, with nothing else reported.
-    Two neighbours may count as one."""
+    Two neighbouring mistakes may count as one."""
     parse(GOOD, "x.lf")
     rows = GOOD.split("\n")
     for seed in range(12):

@@ -33,7 +33,7 @@ static weft_event halt;
 static const uint16_t powers[] = {1, 2, 4}, counts[] = {10, 100, MOST};
 
 /* Fill the queue with n events of `the_actor`, `apart` us from each other; the event that ends the
- * program goes behind all of them. */
+ * program is queued behind them. */
 #define FILL(q, n, the_actor, apart)                                              \
   do {                                                                            \
     for (unsigned i = 0; i < (n); i++) {                                          \
@@ -41,8 +41,8 @@ static const uint16_t powers[] = {1, 2, 4}, counts[] = {10, 100, MOST};
       weft_post(q, &events[i], start + i * (apart));                              \
     }                                                                             \
   } while (0)
-/* The heap finds an event by a walk from the place to which it last sank. The function sets that
- * place as if the event had come up from a leaf. */
+/* The heap finds an event by a walk from the place to which the event last sank. The function sets
+ * that place as if the event had come up from a leaf. */
 static void from_a_leaf(weft_event *e, unsigned n) {
   while (e->node.place * 2u <= 4 * n) e->node.place = (uint16_t)(e->node.place * 2);
 }

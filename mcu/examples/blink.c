@@ -1,4 +1,4 @@
-/* blink: blinks the LED of a Pico at 1 Hz, exactly on time for ever. It needs one actor and one
+/* blink: blinks the LED of a Pico at 1 Hz, exactly on time forever. It needs one actor and one
  * periodic event, no interrupt, and 17 bytes. */
 #include "board.h"
 #include "weft_mcu/actors.h"

@@ -65,7 +65,7 @@ static uint32_t read_line(weft_event *e, uint32_t release) {
         uart_put_u32(lost);
         uart_puts(" characters lost\n");
       }
-      /* Other events go first; then the next line is handled. */
+      /* Other events are handled first, then the next line. */
       weft_post_as(&queue, e, release, WEFT_KEEP);
       break;
     }

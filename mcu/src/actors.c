@@ -110,7 +110,7 @@ int weft_ring_put_(weft_any q, weft_ring *r, const void *message) {
   weft_unlock(q.queue->lock, irq);
   if (!room) return WEFT_FULL;
   /* If the event is already queued, its action has not begun and will find the message. If the
-   * action has just taken the message, it runs once more and finds nothing. */
+   * action has just taken the message, the action runs once more and finds nothing. */
   uint32_t now = weft_now32();
   int code = q.heap ? weft_heap_post_as((weft_heap *)(void *)q.queue, &r->event, now, WEFT_KEEP)
                     : weft_list_post_as(q.queue, &r->event, now, WEFT_KEEP);

@@ -15,7 +15,7 @@ static uint8_t *put_text(uint8_t *p, const char *text) {
   for (unsigned i = 0; text && text[i] && i < LONGEST; i++) *p++ = (uint8_t)text[i];
   return p;
 }
-/* Completes the piece that begins at `piece` and ends at `end`. Returns its end. */
+/* Completes the piece that begins at `piece` and ends at `end`. Returns the end of the piece. */
 static uint8_t *close_piece(uint8_t *piece, char letter, uint8_t *end) {
   piece[0] = (uint8_t)letter;
   put32(piece + 1, (uint32_t)(end - piece) - PIECE);
@@ -69,7 +69,7 @@ const void *weft_flight_hidden;
 _Static_assert(sizeof(event) == STEP, "WEFT_FLIGHT_NOTE counts on this size");
 __attribute__((naked)) WEFT_HOT void weft_flight_note(const void *who, const void *place,
                                                       uint32_t what) {
-  (void)who, (void)place, (void)what; /* The assembly takes them from r0, r1 and r2. */
+  (void)who, (void)place, (void)what; /* The assembly finds them in r0, r1 and r2. */
   WEFT_FLIGHT_NOTE(weft_flight_lanes);
 }
 #else
@@ -101,7 +101,7 @@ static void stop(weft_flight_reader *r) {
     uint32_t until = count_of(l);
     reading[i].first = l->ring[0];
     WEFT_POKE(l->mask, 0);
-    /* go_on() has skipped one event of another core, which may not have come yet. */
+    /* go_on() has skipped one event of another core, which that core may not have noted yet. */
     if (missing(until, l->from) > COUNTS / 2) until = l->from;
     /* The other core may be in the middle of a note, which overwrites the oldest event. */
     if (missing(until, l->from) > WEFT_FLIGHT - 1) {

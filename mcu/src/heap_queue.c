@@ -108,7 +108,7 @@ tie:
   climb_tie(one, base, hole, entry);
 }
 
-/* Called when both children of the hole have the same time: the one that goes first rises into
+/* Called when both children of the hole have the same time: the child that goes first rises into
  * the hole. */
 static unsigned __attribute__((noinline))
 sink_tie(weft_heap_entry *one, uint8_t *base, unsigned hole) {
@@ -117,7 +117,7 @@ sink_tie(weft_heap_entry *one, uint8_t *base, unsigned hole) {
   *entry_at(one, hole) = *entry_at(one, child);
   return child;
 }
-/* Take out the entry at a place. The earlier child rises into the hole, level by level, down to a
+/* Remove the entry at a place. The earlier child rises into the hole, level by level, down to a
  * leaf. From there the last entry climbs to its position, which may be above the place where the
  * hole began. */
 WEFT_HOT static void __attribute__((noinline)) take_out(weft_heap *h, unsigned hole) {
@@ -164,7 +164,7 @@ WEFT_INLINE unsigned heap_number(weft_heap *h, weft_event *e) {
 WEFT_INLINE void heap_hold(weft_queue *q, weft_event *e) {
   e->node.place = (uint16_t)(HELD | heap_number(heap_of(q), e));
 }
-/* Put in an event that has a number; `high` is the number's upper bits. */
+/* Insert an event that has a number; `high` is the number's upper bits. */
 WEFT_INLINE int heap_put(weft_heap *h, weft_event *e, unsigned high) {
   size_t offset = (size_t)((uintptr_t)e - (uintptr_t)h->base);
   unsigned count = h->count;

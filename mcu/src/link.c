@@ -107,9 +107,9 @@ static void put_offer(weft_link *l, weft_link_op *op) {
   }
 }
 
-/* Return OURS if an operation that has not been sent yet may be sent. An end that has been given up
- * since then counts as OURS until the PC has been told so; after that the operation has a closed
- * end (GIVEN_UP). */
+/* Return OURS if an operation that has not been sent yet may be sent. An end that was given up
+ * after the operation was offered counts as OURS until the PC has been told so; after that the
+ * operation has a closed end (GIVEN_UP). */
 static unsigned may_go(const weft_link_op *op) {
   unsigned all = OURS;
   for (unsigned i = 0; i < op->count; i++) {

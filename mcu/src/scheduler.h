@@ -46,7 +46,7 @@ WEFT_INLINE int WEFT_OP(insert)(
 /* Insert in front of events with the same time and priority. */
 WEFT_INLINE void WEFT_OP(put_back)(weft_queue *, weft_event *);
 WEFT_INLINE weft_event *WEFT_OP(take)(
-    weft_queue *); /* take out the first event whose actor is free, and mark that actor; 0 if
+    weft_queue *); /* remove the first event whose actor is free, and mark that actor; 0 if
                     * there is none */
 WEFT_INLINE bool WEFT_OP(goes_first)(
     weft_queue *, uint32_t); /* whether every event in the queue is later than this time */
@@ -55,7 +55,7 @@ WEFT_INLINE void WEFT_OP(hold)(weft_queue *,
                                                * posted and taken */
 WEFT_INLINE bool WEFT_OP(remove)(weft_queue *,
                                  weft_event *); /* take the event out of the queue; false if it
-                                                 * is not in it */
+                                                 * is not in the queue */
 
 /* Announce a change that waiting cores must see. The caller holds the lock, and calls weft_wake
  * afterwards. */
@@ -192,7 +192,7 @@ WEFT_INLINE int weft_post_as_with(weft_queue *q, weft_event *e, uint32_t release
   int code = WEFT_OK;
   if (e->next && policy == WEFT_KEEP) code = WEFT_IGNORED;
   else if (e->next && (policy != WEFT_MOVE || !weft_withdraw(q, e)))
-    code = WEFT_E_QUEUED; /* The event may also be in another queue. */
+    code = WEFT_E_QUEUED; /* This includes an event that is in another queue. */
   else {
     e->time = release;
     code = WEFT_OP(insert)(q, e);
@@ -236,7 +236,7 @@ WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint
 }
 
 /* Return whether some action (of e or of another event) has posted e already, although e's action
- * asks for it again. In that case that post counts. */
+ * asks for e again. In that case that post counts. */
 WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
   if (__builtin_expect(!e->next, 1)) return false;
 #if WEFT_DEBUG

@@ -18,8 +18,8 @@ from . import tiers
 
 
 class MicroPythonDriver:
-    """A driver whose OS process plays one network after another. If a network crashes it, the
-    history of that network ends there, and a new OS process is started."""
+    """A driver whose OS process plays one network after another. If a network crashes that OS
+    process, the history of that network ends, and a new OS process is started."""
 
     grain = "atomic"
     clock = "virtual"

@@ -98,8 +98,8 @@ extra = spent(2000) - spent(10)
 print("a byte a communication, at most:", extra < 2000 or extra)
 
 
-# A third scheduler is refused: core 1 runs one network at a time, and none while other code runs
-# there.
+# A third scheduler is refused: core 1 runs one network at a time, and none while other code runs on
+# it.
 @process
 async def wants_more(source):
     await source.read()

@@ -14,7 +14,7 @@ from micropython.bench.on_board import fits, instructions, measured
 
 from . import board
 
-pytestmark = pytest.mark.together  # the lane keeps the counts
+pytestmark = pytest.mark.together  # one lane runs these tests, and keeps the counts
 
 
 @functools.cache

@@ -30,7 +30,7 @@ CORES = {
 }
 HERE = Path(__file__).parent
 
-pytestmark = pytest.mark.together  # the lane keeps the output of programs
+pytestmark = pytest.mark.together  # one lane runs these tests, and keeps the output of programs
 
 
 def wasm(program: Path, folder: Path) -> str:

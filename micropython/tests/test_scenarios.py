@@ -17,7 +17,7 @@ from conformance import micropython as converter
 
 from . import tiers
 
-pytestmark = pytest.mark.together  # the lane keeps the outcomes of a file of scenarios on a tier
+pytestmark = pytest.mark.together  # one lane runs these tests, and keeps the outcomes
 
 SCENARIOS = tiers.MADE / "scenarios"
 THREADS = ("pure", "native", "gil", "cpython", "pypy")  # weft.threads is Python, over either core

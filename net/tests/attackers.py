@@ -167,7 +167,7 @@ def _delete_and_take(thief: Thief, name: str) -> None:
 
 
 def _overwrite(thief: Thief, name: str) -> None:
-    """Replaces the whole entry by that of the thief, which answers at its address."""
+    """Replaces the whole entry by an entry with the thief's own address."""
     thief.offer("own")
     there = thief.entry(name)
     own = thief.entry("own")

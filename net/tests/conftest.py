@@ -373,7 +373,7 @@ def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent
             yield agent
         finally:
             # Whatever the tests have requested, the agent's OS processes live, and no exception in
-            # it went unnoticed.
+            # the agent went unnoticed.
             died = [pid for pid in pids if gone(pid)]
             agent.process.terminate()
             _, errors = agent.process.communicate()

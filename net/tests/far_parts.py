@@ -90,7 +90,8 @@ def dies(numbers: Any) -> None:
 
 @ps.process
 def writes_for_ever(numbers: Any, reports: Any) -> None:
-    """Reports how the process ended, even after a cancellation, because that runs its `finally`."""
+    """Reports how the process ended, even after a cancellation, because a cancellation runs its
+    `finally`."""
     try:
         while True:
             numbers.write(os.getpid())
@@ -111,7 +112,7 @@ def squares(jobs: Any, results: Any) -> None:
 
 @ps.process
 def waits_with(jobs: Any, pids: Any) -> None:
-    """Holds each job until its pid has been reported. Holds the first job for ever."""
+    """Holds each job until its pid has been reported. Holds the first job forever."""
     while True:
         with jobs.extended() as job:
             pids.write([os.getpid(), job])
@@ -138,8 +139,8 @@ class RetiredSubclass(ps.Retired):
 
 @ps.process
 def left_by(how: str, *ends: Any) -> None:
-    """Raises the ChannelEnd of an end that no operation met. In the last case an operation met it:
-    a read of a channel that has ended."""
+    """Raises the ChannelEnd of an end that no operation met. In the last case an operation met the
+    end: a read of a channel that has ended."""
     c = ps.Channel("there")
     r = c.reader()
     if how == "asks":
@@ -302,12 +303,13 @@ def finds(values: Any, path: str) -> None:
 
 
 def writes_later(writer: Any, path: str) -> None:
-    """Starts a thread that stays, and that writes the contents of the file at `path`."""
+    """Starts a thread that outlives the call, and that writes the contents of the file at
+    `path`."""
     threading.Thread(target=lambda: writer.write(waits_for_file(path))).start()
 
 
 def meets(server: str, keys: str, name: str) -> int:
-    """Reports the pid of its OS process, and returns once it has read something."""
+    """Reports the pid of its OS process, and returns once it has read a value."""
     with net.join(server, keys=keys) as network:
         network.writer(f"{name}/a").write(os.getpid())
         network.reader(f"{name}/b").read()

@@ -55,7 +55,7 @@ def why_not() -> str:
 class Losses:
     """Draws losses: of every 1/loss packets exactly one is lost, at a random place. So a test that
     sends at least 1/loss packets knows that one was lost. If each packet were drawn independently,
-    one run in ninety would lose none.
+    one run in ninety would lose no packet.
     """
 
     def __init__(self, seed: int) -> None:

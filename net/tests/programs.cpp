@@ -72,8 +72,8 @@ void reads_all(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Is the home of a channel to which it writes 0, 1, … until there is no reader. Reports how many
-// values it wrote, and how the channel ended.
+// Plays the home of a channel, and writes 0, 1, … to it until there is no reader. Reports how many
+// values it has written, and how the channel ended.
 void writes_for_ever(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   auto out = c.writer();
@@ -136,8 +136,8 @@ void echoes_arrays(weft::net::Network& network, const Args& a) {
   say("done");
 }
 
-// Reads a list of numbers, and then a single number. Writes an array that it makes, and one whose
-// shape does not fit its numbers.
+// Reads a list of numbers, and then a single number. Writes an array that it makes, and an array
+// whose shape does not fit its numbers.
 void numbers(weft::net::Network& network, const Args& a) {
   auto list = network.at(a[0] + "/list").reader<weft::Typed<std::vector<double>>>();
   auto one = network.at(a[0] + "/one").reader<weft::Typed<double>>();
@@ -200,7 +200,7 @@ void chooses(weft::net::Network& network, const Args& a) {
 }
 
 // A process that reads a value from another program and then writes one to another program. Reports
-// how it ended.
+// how the process ended.
 weft::Process passes(weft::wire::FarReader<weft::Typed<long>> in,
                      weft::wire::FarWriter<weft::Typed<long>> out) {
   co_await out.write(co_await in.read());

@@ -193,7 +193,8 @@ def counts_by_name(server: str, keys: str, name: str) -> None:
 
 
 def is_home(server: str, keys: str, name: str, relay: str = "auto") -> None:
-    """Offers both sides, and keeps an end of each until the test lets the program go on."""
+    """Offers both sides of a channel, and keeps an end of each until the test lets the program go
+    on."""
     with net.join(server, keys=keys, name="home", relay=relay) as network:
         c = th.Channel(name)
         held = c.reader(), c.writer()
@@ -365,7 +366,7 @@ def reads_with_checksums(server: str, keys: str, name: str, capacity: str) -> No
 
 
 def many_writers(server: str, keys: str, name: str, n: str) -> None:
-    """Starts n writers that come at the same time."""
+    """Starts n writers that connect at the same time."""
     with net.join(server, keys=keys) as network:
 
         def one(i: int) -> None:
@@ -385,8 +386,8 @@ def many_writers(server: str, keys: str, name: str, n: str) -> None:
 
 
 def calls_for_ever(server: str, keys: str) -> None:
-    """Reports the pid of the OS process that writes on the host, how the call ended there, and how
-    it ended here.
+    """Reports the pid of the OS process that writes on the host, how the call ended on the host,
+    and how it ended in this program.
     """
     import far_parts
 
@@ -481,7 +482,7 @@ def is_cut(server: str, keys: str, address: str) -> None:
 
 
 def cuts_off(server: str, keys: str, address: str) -> None:
-    """Is the program on the other side of `is_cut`. Reports how each operation ended, and how later
+    """Is the peer of `is_cut`. Reports how each operation ended, and how later
     operations on the same ends end.
     """
     with net.join(server, keys=keys, address=address) as network:

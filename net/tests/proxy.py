@@ -35,8 +35,8 @@ TOLD = "WEFT_TEST_PROXY"  # the environment variable with "PORT MACHINE" for a p
 
 
 def through(address: str) -> str:
-    """Returns the address by which this program reaches another one: `address` itself if there is
-    no proxy.
+    """Returns the address by which this program reaches another program: `address` itself if there
+    is no proxy.
     """
     if TOLD not in os.environ:
         return address

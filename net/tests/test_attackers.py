@@ -178,7 +178,7 @@ def test_nobody_offers_what_his_keys_are_not_for(url, keys, keys_of, tmp_path): 
 
 
 def test_two_programs_of_one_member(url, lab, keys_of, program):  # wire 17.3
-    """The second program may not offer the name; but it can overwrite the entry of the first."""
+    """The second program may not offer the name; but it can overwrite the first program's entry."""
     home, _ = lab
     offered(home, "lab/results")
     with Thief(url, keys_of("lab", "lab/*")) as other:

@@ -72,7 +72,7 @@ def test_cpp_reads_from_python(server, keys, network, cpp):
 
 def test_python_writes_to_a_home_in_cpp(server, keys, network, cpp):  # wire 17.4
     """Values arrive at a rendezvous and through a buffer, from programs one after another and from
-    several at once.
+    several at the same time.
     """
     for capacity in (0, 16):
         p = cpp("reads_all", server.url, keys, f"c{capacity}", capacity)
@@ -386,7 +386,7 @@ def test_a_deadlock_between_two_in_cpp(server, keys, cpp):  # wire 10.6, 17.23
 
 def test_a_program_that_takes_no_part(server, keys, network, cpp, monkeypatch):  # wire 17.23
     """No deadlock is reported beside a program that takes no part in rounds, because such a program
-    may do anything. Here it is killed after some rounds.
+    may do anything. In this test the program is killed after some rounds.
     """
     p, r, w = beside(network, cpp, "passes_on_alone", server.url, keys)
     network.withdraw("d/there")
@@ -528,7 +528,7 @@ def test_who_is_sent_away_leaves_no_descriptor(server, keys, network, cpp):  # w
     for _ in range(20):
         with socket.create_connection((host, int(port))) as raw:
             raw.sendall(b"no TLS at all, whoever that may be")
-            with contextlib.suppress(OSError):  # a reset
+            with contextlib.suppress(OSError):  # the home may reset the connection
                 while raw.recv(100):
                     pass
     while len(list(fds.iterdir())) > before:  # the home's threads end on their own
@@ -556,8 +556,8 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, cpp):  # wire 17
 
 
 def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, network, cpp):  # wire 17.4
-    """The home writes the next ticket at once. A renewal would also write a ticket. But a renewal
-    also writes the home's other name, so the test can distinguish the two.
+    """The home writes the next ticket immediately. A renewal would also write a ticket. But a
+    renewal also writes the home's other name, so the test can distinguish the two.
     """
     home = cpp("is_home", server.url, keys, "c", "witness")
     assert home.next_report() == "offered"
@@ -612,7 +612,7 @@ def test_rubbish_first(server, keys, network, cpp, first_bytes):  # wire 17.2
     with socket.create_connection((host, int(port))) as raw, tls.wrap_socket(raw) as s:
         s.sendall(first_bytes)
         s.shutdown(socket.SHUT_WR)
-        with contextlib.suppress(OSError):  # a reset
+        with contextlib.suppress(OSError):  # the home may reset the connection
             assert s.recv(100) == b""
     network.reader("c").retire()
     home.go()
@@ -647,7 +647,7 @@ def test_a_home_in_cpp_whose_writer_is_killed(server, keys, cpp, program, other)
 
 
 def test_the_server_is_away(server, keys, network, cpp, tmp_path):  # wire 17.8
-    """Sessions go on while the server is away. Programs that come later meet once the server is
+    """Sessions go on while the server is away. Programs that join later meet once the server is
     back, even under the name that a home in C++ has renewed.
     """
     p = cpp("writes_for_ever", server.url, keys, "c")

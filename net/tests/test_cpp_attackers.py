@@ -158,7 +158,7 @@ def test_bytes_that_are_said_again(server, keys_of, cpp):  # wire 17.1, 17.4
 
 
 def test_two_programs_of_one_member(server, keys_of, cpp):  # wire 17.3
-    """The second program may not offer the name; but it can overwrite the entry of the first."""
+    """The second program may not offer the name; but it can overwrite the first program's entry."""
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/results")
     assert home.next_report() == "offered"
     with Thief(server.url, keys_of("lab", "lab/*")) as other:

@@ -294,8 +294,8 @@ def test_another_source_is_refused(agent, network, tmp_path):  # wire 17.9
 
 
 def test_changed_on_both_sides(agent, network, tmp_path, monkeypatch):
-    """An OS process that has imported an older source does not run calls for a caller with a newer
-    one.
+    """An OS process that has imported an older source does not run calls for a caller that has a
+    newer source.
     """
     module = tmp_path / "changes.py"
     module.write_text("def answer():\n    return 1\n")
@@ -451,8 +451,8 @@ def test_a_pass_of_another_agent(gpu1, caller):  # wire 17.9
 
 def test_a_call_is_given_the_time_to_begin(gpu1, caller, monkeypatch):  # wire 17.9, 17.12
     """An agent may first have to start an OS process, and the caller waits longer than the agent
-    needs for that. If it waits in vain, the error names what it has waited for, and the OS process
-    is free for the next call.
+    needs for that. If the caller waits in vain, the error names what it has waited for, and the OS
+    process is free for the next call.
     """
     assert _net_link.BEGINS > _net_agent.START and _net_link.GREETING > _net_agent.FATE
     host = caller.host("gpu1")
@@ -603,7 +603,7 @@ def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
 
 @pytest.mark.soak
 def test_a_killed_agent_is_started_again_at_once(agent, network):  # wire 17.3
-    """The new agent takes over the name, which the killed one cannot withdraw."""
+    """The new agent takes over the name, which the killed agent cannot withdraw."""
     first = agent("gpu1", "--hosts", "1")
     host = network.host("gpu1")
     assert th.run(parts.pid.on(host)()) in first.report["pids"]

@@ -50,7 +50,7 @@ def _quick_names(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def network(server: Any, keys: Path) -> Iterator[net.Network]:
-    """A member that makes the bucket before any other."""
+    """A member that makes the bucket before any other program does."""
     with net.join(server.url, keys=keys, name="survivor") as joined:
         joined.names()
         yield joined
@@ -122,7 +122,7 @@ def test_a_home(step, network, server, keys, program, tmp_path):  # wire 17.22
 @pytest.mark.usefixtures("never_away")
 @pytest.mark.parametrize("step", steps("comer"))
 def test_who_comes(step, network, server, keys, program, tmp_path):  # wire 17.22
-    """The channel goes on working for the home and for other programs that come."""
+    """The channel goes on working for the home and for other programs that connect."""
     killed = tmp_path / "killed"
     c = th.Channel("c")
     r, keep = c.reader(), c.writer()
@@ -161,7 +161,7 @@ def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.
     assert server.wait() == -signal.SIGKILL and killed.exists()
     with _net_server.Server(tmp_path / "server", address):
         p.process.communicate("\n")
-        assert p.process.returncode in (0, 1)  # 1: it received an error
+        assert p.process.returncode in (0, 1)  # 1: the program received an error
         if step.startswith("home."):
             attempt.join()
             assert isinstance(attempt.error, TOLD), attempt.error

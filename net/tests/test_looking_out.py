@@ -28,8 +28,8 @@ def test_what_is_there_already(pipe):  # wire 17.25
 
 
 def test_what_never_comes(pipe):  # wire 17.25
-    """A thread that repeatedly waits in vain spins less and less, and sleeps for the rest of each
-    wait."""
+    """A thread that repeatedly waits without success spins less and less, and sleeps for the rest
+    of each wait."""
     for ms in (0, 1, 2) * 10:
         assert _native._wait_for(pipe[0], ms) is False
 

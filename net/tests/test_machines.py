@@ -78,8 +78,8 @@ def meeting(
     ids=["rendezvous", "buffer", "large"],
 )
 def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wire 17.7
-    """Some of the packets are lost; each takes 20 to 25 ms, so that some overtake others. All
-    values arrive unchanged and in order.
+    """Some of the packets are lost; each takes 20 to 25 ms, so that some packets overtake others.
+    All values arrive unchanged and in order.
     """
     home = program("sums", meeting(2), keys, f"{lan.address(2)}:0", capacity, before=lan.inside(2))
     assert home.next_report() == "offered"
@@ -124,7 +124,7 @@ def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
 def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
     """The job that the host holds is done again on the other host, so no job is lost. The report of
     the host's death contains no signal, because it is unknown how the host ended, or whether it
-    did.
+    ended at all.
     """
     agents = {
         i: Agent(

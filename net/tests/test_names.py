@@ -289,8 +289,8 @@ def test_a_channel_that_has_ended(server, keys, apart):
 
 
 def test_another_host_cannot_stand_in(server, keys, other_keys, apart):  # wire 17.4
-    """The impostor may write the entry, since it has keys of the network; but its certificate is
-    not that of the entry.
+    """The impostor may write the entry, since it has keys of the network; but the impostor's
+    certificate is not the one in the entry.
     """
     with joined(server, keys) as network, joined(server, other_keys) as impostor:
         c = th.Channel("c")
@@ -415,8 +415,8 @@ def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypa
 
 @pytest.mark.parametrize("relay", ["auto", "only"])
 def test_the_name_of_a_killed_home_is_taken_over(server, keys, other_keys, program, relay):
-    """Wire 17.3. A program with the same keys takes the name at once, but not while the home lives.
-    Another member must wait.
+    """Wire 17.3. A program with the same keys takes the name immediately, but not while the home
+    lives. Another member must wait.
     """
     p = program("is_home", server.url, keys, "lab", relay)
     assert p.next_report() == "offered"

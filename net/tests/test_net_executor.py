@@ -49,7 +49,7 @@ def test_calls_and_their_results(gpu1, caller):  # wire 17.14
 
 
 def test_its_number_of_calls(agent, network):
-    """An Executor without a number of calls runs as many calls at once as there are OS
+    """An Executor without a number of calls runs as many calls at the same time as there are OS
     processes."""
     agent("gpu1", "--hosts", "2")
     agent("gpu2", "--hosts", "1")
@@ -257,7 +257,7 @@ LIES = [
 @pytest.mark.parametrize("lie", LIES, ids=str)
 def test_results_that_are_none(lie):  # wire 17.14
     """A program that sends a message that is not a result counts as dead, so that the calls do not
-    wait for ever.
+    wait forever.
     """
 
     class LostHosts:
@@ -316,7 +316,7 @@ def test_a_caller_that_goes(agent, server, keys):
 
 
 def test_a_program_that_ends_without_shutdown(agent, server, keys):
-    """When a program ends without shutdown(), its calls are finished first, as those of
+    """When a program ends without shutdown(), its calls are finished first, as the calls of
     concurrent.futures are."""
     agent("gpu1", "--hosts", "1")
     asks = (
@@ -427,7 +427,7 @@ def test_hosts_by_the_url_of_their_network(gpu1, keys, monkeypatch):  # wire 17.
 
 def test_who_waits_in_vain_is_told_where_it_is(gpu1, caller, fifo):
     """Rounds do not reach hosts of other machines, so only a timeout reports a call that waits
-    there for ever. test_where_calls_are.py tests the place that the report names.
+    there forever. test_where_calls_are.py tests the place that the report names.
     """
     path, go = fifo
     with Executor(1, on="gpu1") as pool:

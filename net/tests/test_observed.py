@@ -104,8 +104,8 @@ def test_a_host_in_a_trace_and_in_a_look(host, network, keys, server, recording,
     assert len(mine) == len(its) == 5
     within = max(head[5] for head in recorded.heads)
     assert 0 < within < 5e9
-    # Each read on the host ends after its write has begun here, and begins before the next write
-    # ends.
+    # Each read on the host ends after its write has begun on this machine, and begins before the
+    # next write ends.
     for one, other in zip(mine, its, strict=True):
         assert other["t"] + within >= one["t"] - one["waited"]
     for one, other in zip(mine[1:], its, strict=False):

@@ -61,7 +61,7 @@ def test_on_two_machines_and_on_a_cluster(where, server, keys, agent, tmp_path):
 @pytest.mark.soak
 def test_a_tree_of_farms(server, keys, agent, tmp_path):
     """Whichever of the lower programs computed which batches, the sum is the same. A program that
-    comes when the work is done waits for the name, as the page describes.
+    starts when the work is done waits for the name, as the page describes.
     """
     (tmp_path / "below.py").write_text(BELOW)
     for name in ("gpu1", "gpu2"):
@@ -103,7 +103,7 @@ def test_the_manifest_of_kubernetes_is_valid() -> None:
     """The page's Deployment is valid by the schemas of Kubernetes. No cluster has run it."""
     why = "kubernetes-validate is not installed: tools/requirements/net.txt has it"
     kubernetes = pytest.importorskip("kubernetes_validate", reason=why)
-    yaml = pytest.importorskip("yaml", reason=why)  # kubernetes-validate brings it
+    yaml = pytest.importorskip("yaml", reason=why)  # kubernetes-validate installs it
     manifests = re.findall(r"^```yaml\n(apiVersion.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     assert len(manifests) == 1
     for manifest in manifests:

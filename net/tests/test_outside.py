@@ -147,7 +147,7 @@ def test_a_name_that_was_refused_is_nothing_outside(network, server, keys):  # w
 
 
 def test_a_session_that_is_closed_is_nothing_outside(keys, program):  # wire 17.16
-    """The session ends at once, not only when the garbage collector runs."""
+    """The session ends immediately, not only when the garbage collector runs."""
     gc.collect()
     gc.disable()
     try:
@@ -169,7 +169,7 @@ def test_a_network_that_is_left_with_its_names(server, keys):  # wire 17.16
 
 def test_a_session_until_it_is_over(network, server, keys, program):  # wire 17.16
     """The session goes on when the name is withdrawn, and values still come through the session.
-    Then the session ends while all wait, and the deadlock is reported.
+    Then the session ends while all processes wait, and the deadlock is reported.
     """
     p = program("writes_when_told", server.url, keys, "lab/c", 1000)
     assert p.next_report() == "here"

@@ -100,7 +100,7 @@ def test_a_file_that_changes_while_it_is_sent(tmp_path):  # wire 17.26
         _net_parcels.packed(parcel)
 
 
-# Each of these is refused, and nothing is written.
+# Each of these parcels is refused, and nothing is written.
 NONE = {
     "nothing": b"",
     "half a length": b"\1\0",
@@ -137,7 +137,7 @@ NONE = {
 def test_what_is_no_parcel(tmp_path, kind):  # wire 17.26
     folder = tmp_path / "there"
     folder.mkdir()
-    with pytest.raises(ValueError):  # each of these has a text of its own
+    with pytest.raises(ValueError):  # each parcel has an error text of its own
         _net_parcels.unpacked(NONE[kind], "0" * 64, folder)
     assert list(tmp_path.rglob("*")) == [folder]
 
@@ -269,7 +269,7 @@ def some_parcels(tmp_path: Path, n: int) -> list[_net_parcels.Parcel]:
 
 
 def test_the_shelf_keeps_what_was_used_last(tmp_path):  # wire 17.26
-    """A parcel that a call uses stays, however many others come."""
+    """A parcel that a call uses stays, however many other parcels come."""
     parcels = some_parcels(tmp_path, _net_shelf.KEPT + 2)
 
     async def body() -> None:
@@ -447,7 +447,7 @@ def test_the_source_goes_along(joined, tmp_path, imports, sent):  # wire 17.26
     jobs = imports(here, "jobs_along")
     (here / "ours_along.py").write_text("def f(n):\n    return n * n\n")
     assert th.run(ps.process(jobs.g).on("gpu1")(5)) == [25, pid]
-    assert others_pid != pid and len(sent) == 3  # the agent has all of them
+    assert others_pid != pid and len(sent) == 3  # the agent already has all parcels
     # A call that changes its own program on the host does not affect later calls.
     th.run(ps.process(jobs.spoils).on("gpu1")())
     got, fresh = th.run(ps.process(jobs.g).on("gpu1")(5))
@@ -516,7 +516,7 @@ def test_a_working_dir(taker, keys, tmp_path, imports):  # wire 17.26
 
 
 def test_a_module_that_changes_while_it_is_sent(joined, tmp_path, imports, monkeypatch):
-    """Wire 17.26. The call starts again with the new version, but not for ever."""
+    """Wire 17.26. The call starts again with the new version, but not forever."""
     here = written(tmp_path / "here", jobs_along=JOB, ours_along="def f(n):\n    return 0\n")
     jobs = imports(here, "jobs_along")
     packed, edits = _net_parcels.packed, iter(range(1, 100))

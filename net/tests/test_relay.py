@@ -137,7 +137,7 @@ def nowhere(request: pytest.FixtureRequest) -> str:
 
 def test_an_address_that_does_not_answer(server, keys, program, nowhere, monkeypatch):  # wire 17.17
     """A program that gets no answer at an address uses the relay, although no option requests it.
-    The next time it uses the relay at once."""
+    The next time it uses the relay immediately."""
     monkeypatch.setattr(_net_names, "REACH", 0.3)
     p = program("is_home_elsewhere", server.url, keys, "lab", nowhere, "auto")
     assert p.next_report() == "offered"

@@ -264,8 +264,8 @@ def test_the_session_ends_before_what_is_waited_for(keys, program):
 
 
 def test_nothing_is_left_that_could_come(keys):  # rule 10.3
-    """While the door is open a program might come; once it is closed, a run that stands still is a
-    deadlock again.
+    """While the door is open a program might connect; once it is closed, a run that stands still is
+    a deadlock again.
     """
     with net.listen(keys=keys):
         pass
@@ -414,7 +414,7 @@ def _answer_to(door: net.Door, keys: Path, first: bytes) -> Any:
 
 @pytest.mark.parametrize("first", FIRST)
 def test_rubbish_first(keys, program, first):  # wire 17.2
-    """Rubbish is refused, and the next program that comes has a session."""
+    """Rubbish is refused, and the next program that connects gets a session."""
     with net.listen(keys=keys) as door:
         answer = _answer_to(door, keys, first)
         assert (

@@ -62,7 +62,8 @@ def test_what_is_covered(tmp_path, kind):  # wire 17.9
 
 
 def test_packages(tmp_path):  # wire 17.9
-    """The `__init__` of a package runs before the package's modules, so the digest covers it."""
+    """The `__init__` of a package runs before the package's modules, so the digest covers
+    `__init__` too."""
     folder = tmp_path / "src"
     for name, text in {
         "pack/__init__.py": "from .two import x",
@@ -207,7 +208,7 @@ def test_an_edited_helper_is_never_the_old_one(agent, network, tmp_path, monkeyp
     with ps.Executor(on="gpu1") as pool:
         assert list(pool.map(jobs_of_ours.g, range(3))) == [0, 1, 8]
     sums = cubes.replace("*", "+")
-    for folder in (here, there):  # Python alone would take the file that it compiled from `cubes`
+    for folder in (here, there):  # Python itself would use the file that it compiled from `cubes`
         about = (folder / "ours.py").stat()
         (folder / "ours.py").write_text(sums)
         os.utime(folder / "ours.py", ns=(about.st_atime_ns, about.st_mtime_ns))

@@ -45,7 +45,7 @@ def ignores(pid: int, number: signal.Signals) -> bool:
 
 
 def gone(pid: int) -> bool:
-    """Waits until the OS process `pid`, which is not a child of this one, has ended."""
+    """Waits until the OS process `pid`, which is not a child of this OS process, has ended."""
     try:
         one = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -424,7 +424,7 @@ def test_a_dry_run(where, tmp_path):
 
 
 def test_a_server_for_other_machines(where, keys, tmp_path):
-    """The server is the one in the note of `weft net up`, if nodes can reach it."""
+    """The server is the one in the note of `weft net up`, if nodes can reach that server."""
     dry = ("--allow", "a:b", "--dry-run", "--keys", str(tmp_path), "--ssh")
     (tmp_path / "server").write_text("tls://0.0.0.0:4222")
     assert f"--join nats://{os.uname().nodename}:4222 " in weft_up(where, *dry, "gpu1").stdout

@@ -98,7 +98,7 @@ class Sshd:
         self.process.stderr.close()
 
     def client(self, path: Path, identity: str) -> None:
-        """Makes an `ssh` at that path: the real one, with this server's port and a key."""
+        """Makes an `ssh` at that path: the real `ssh`, with this server's port and a key."""
         config = path.with_suffix(".config")
         config.write_text(CLIENT.format(port=self.port, folder=self.folder, identity=identity))
         real = shutil.which("ssh")
@@ -146,7 +146,7 @@ def test_a_key_that_is_not_the_users(sshd, start, tmp_path):
 
 
 def test_a_host_that_is_another(sshd, start, tmp_path):
-    """`ssh` would ask whether to continue. Since no user can answer, it gives up."""
+    """`ssh` would ask whether to continue. Since no user can answer, `ssh` gives up."""
     sshd.client(tmp_path / "bin/ssh", "user")
     (sshd.folder / "known_hosts").write_text("")
     status, errors = ended(start("--ssh", "localhost"))

@@ -274,7 +274,7 @@ MEETS = [
 
 
 def test_rubbish_that_asks_for_a_session(paired):  # wire 17.18
-    """Rubbish is refused, and the next program has a session."""
+    """Rubbish is refused, and the next program gets a session."""
 
     async def test(pair: Pair) -> None:
         for request in MEETS:
@@ -293,8 +293,8 @@ def test_rubbish_that_asks_for_a_session(paired):  # wire 17.18
 
 
 def test_so_many_at_once(paired, monkeypatch):  # wire 17.18
-    """More hand-shakes at once than a program allows are refused; requesting the same hand-shake
-    again changes nothing.
+    """If there are more hand-shakes at the same time than a program allows, the surplus is refused;
+    requesting the same hand-shake again changes nothing.
     """
     monkeypatch.setattr(_net_relay, "MOST", 3)
 

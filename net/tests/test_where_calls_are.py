@@ -282,7 +282,7 @@ def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, serve
 
 
 class Link:
-    """The link of a caller that sends two calls at once, and closes when the test orders it."""
+    """The link of a caller that sends two calls together, and closes when the test orders it."""
 
     def __init__(self) -> None:
         self.orders, self.results = th.Channel("orders"), th.Channel("result", capacity=9)

@@ -136,7 +136,7 @@ TEST_CASE("wire 17.19: what was said last comes before the end, and then both ar
   for (const unsigned lost : {0u, 5u}) {
     Pair p(kLine, lost, 3);
     const Chars last = some(30'000, 4);
-    // A way that closes before it is linked has no peer to notify, and ends at once.
+    // A way that closes before it is linked has no peer to notify, and ends immediately.
     while (!p.ways[0]->linked()) std::this_thread::yield();
     std::thread pours([&] {
       pour(p.sockets[0], last);

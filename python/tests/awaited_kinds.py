@@ -38,8 +38,8 @@ class Place:
         return self.r.extended()
 
     async def outcome(self, op):
-        """Returns the outcome of an operation; if it is an extended read, leaves the block at
-        once."""
+        """Returns the outcome of an operation; if it is an extended read, leaves the block
+        immediately."""
         result = await op
         if "block" in vars(self):
             await self.block.__aexit__(None, None, None)

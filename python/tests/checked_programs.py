@@ -90,8 +90,8 @@ def _ends(channel, side):
 
 
 def hidden(mended: bool = False) -> None:
-    """Runs two processes that take two keys in opposite orders; the second process comes late in a
-    plain run."""
+    """Runs two processes that take two keys in opposite orders; in a plain run the second process
+    begins late."""
     a, b = [(Channel(n), Channel(f"{n}.free")) for n in "AB"]
     h = [Channel(f"h{n}") for n in range(4)]
     first = (_ends(a, "writer"), _ends(b, "writer"))

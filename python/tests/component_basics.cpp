@@ -86,7 +86,7 @@ void closes_and_writes(Writer<std::int64_t> out) {
 }
 
 // Computes without performing any operation, until another process of this library sets `stop`.
-// Only a process that runs beside this one can set it.
+// Only a process that runs beside this one can set `stop`.
 std::atomic<bool> stop{false};
 void spins() {
   while (!stop.exchange(false)) {

@@ -66,7 +66,7 @@ void makes_constants(Writer<Array<const double>> out) {
   a[1] = 1;
   out.write(std::move(a));
 }
-// The array goes to whichever reader reads first; it stays here until a reader has taken it.
+// The array goes to whichever reader reads first; it stays in this process until a reader has it.
 void either(Reader<Array<double>> in, Writer<Array<double>> a, Writer<Array<double>> b,
             Writer<std::string> log) {
   for (auto& x : in) {

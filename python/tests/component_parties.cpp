@@ -79,8 +79,9 @@ void looks(Ints in) {
   while (select_first(in, skip()).index() != 0) {
   }
 }
-// At channels to other OS processes, tries operations that are refused there, and then operations
-// that are allowed. When the first value has arrived, the ends are at their final places.
+// At channels to other OS processes, tries operations that are refused at such channels, and then
+// operations that are allowed. When the first value has arrived, the ends are at their final
+// places.
 void tries(Ints in, Writer<std::int64_t> out, Log log) {
   in.read();
   try {

@@ -109,7 +109,7 @@ Task<> ends_as(Ints in, Log log) {
   }
   co_await log.write(how);
 }
-// Is cancelled in one of its operations, but goes on.
+// A process that is cancelled in one of its operations, but continues.
 Task<> goes_on(Ints in, Log log, std::int64_t where) {
   co_await log.write("begun");
   std::string how = "?";
@@ -186,7 +186,8 @@ Task<> spins(Out out, std::string path) {
   co_await out.write(2);
 }
 Task<> pid(Out out) { co_await out.write(getpid()); }
-// Ends by the exception that an ended channel has raised, or by an exception that it throws itself.
+// A process that ends by the exception that an ended channel has raised, or by an exception that it
+// throws itself.
 Task<> left(Ints in, std::string by) {
   if (by == "Retired") throw Retired(in.number());
   if (by == "Poisoned") throw Poisoned(in.number());

@@ -126,7 +126,7 @@ class Count:
 
 
 class Fail:
-    """Makes the k-th allocation in the block fail, and the `burst` - 1 after it."""
+    """Makes the k-th allocation in the block fail, and the `burst` - 1 allocations after it."""
 
     def __init__(self, k: int, burst: int) -> None:
         import _testcapi

@@ -65,8 +65,8 @@ lost: list[str] = []  # the exceptions that left the loop's callbacks, as the lo
 
 
 def say_where() -> None:
-    """Reports where the program stands still. If this is a failure, the reports of its loop go to
-    the log.
+    """Reports where the program stands still. If standing still is a failure, the reports of its
+    loop go to the log.
     """
     with contextlib.suppress(RuntimeError):
         for task in asyncio.all_tasks(asyncio.get_running_loop()):
@@ -256,7 +256,7 @@ def outcome(
         if line == "let go":
             waited.add(seed)
         elif line != "woken":
-            missed = missed or phase == 1  # the program went on because it was woken
+            missed = missed or phase == 1  # the program went on only because the signal woke it
             if missed:
                 p.kill()
                 break

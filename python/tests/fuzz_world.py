@@ -108,7 +108,8 @@ class World:
 
     @property
     def awaits(self) -> bool:
-        """Whether operations are awaited here; otherwise they block, and are given a timer."""
+        """Whether the calling code awaits operations; otherwise they block, and are given a
+        timer."""
         from weft._native import where
 
         return where() in (1, 4)
@@ -171,7 +172,8 @@ class World:
     # --- extended reads
 
     def block(self, extended: Any) -> Any:
-        """Remembers an extended read. It is dropped one call after other code has dropped it."""
+        """Remembers an extended read, which is forgotten one call after other code has dropped
+        it."""
         self.forget_blocks()
         self.blocks.append(extended)
         return extended

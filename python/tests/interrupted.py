@@ -261,7 +261,8 @@ def there_is() -> tuple[int, int, int, Any]:
 
 
 def settled(before: tuple[int, int, int, Any]) -> None:
-    """Waits until there are no more of these things than there were `before`."""
+    """Waits until no number of there_is() is larger than in `before`, and the handler of Ctrl-C is
+    the one in `before`."""
     now = there_is()
     shown = None
     while any(n > b for n, b in zip(now[:3], before[:3], strict=True)) or now[3] != before[3]:

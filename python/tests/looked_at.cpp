@@ -95,7 +95,7 @@ Process calls(weft::Reader<int> silent) {
   co_await weft::blocking([] { say("ready"); });
   co_await silent.read();
 }
-// Threads whose names system tools show: the second one's path is cut within a character.
+// Threads whose names system tools show: the path of the second thread is cut within a character.
 int names() {
   weft::Channel<int> c{weft::named("silent")};
   const auto keep = c.writer();
@@ -126,7 +126,7 @@ int knot() {
 
 Process nothing() { co_return; }
 
-// With `waits`, keeps the program from ending: it is destroyed after main() has returned.
+// With `waits`, keeps the program from ending: the object is destroyed after main() has returned.
 struct Last {
   bool waits = false;
   ~Last() {

@@ -86,7 +86,7 @@ def component_argument(_: World, odd: Odd) -> Any:
 def component_that_is_loaded(_: World, odd: Odd) -> Any:
     import weft.native
 
-    # from a str or bytes load() would make a file of that name
+    # load() would take a str or bytes as a path, and make a file there
     if odd.base not in ("str", "bytes"):
         return weft.native.load(make(odd))
     return None

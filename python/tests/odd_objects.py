@@ -113,7 +113,7 @@ WORDS = """
 METHODS = WORDS.split()
 PICKLING = {"__reduce__", "__reduce_ex__", "__getstate__", "__getnewargs_ex__", "__getattribute__"}
 
-# Holders of objects in this OS process. The odd methods that delete objects delete them here.
+# Holders of objects in this OS process. The odd methods that delete objects empty these holders.
 holders: list[Any] = []
 
 

@@ -416,7 +416,7 @@ def observers(_: World, odd: Odd) -> Any:
     ):
         with contextlib.suppress(Exception):
             wrong()
-    # from a str or bytes tracing() would make a file of that name
+    # tracing() would take a str or bytes as a path, and make a file there
     if odd.base not in ("str", "bytes"):
         with observe.tracing(thing):
             pass

@@ -473,7 +473,8 @@ def doubled(a: Any) -> Any:
 
 @process
 def virtual_run() -> None:
-    """Checks that a run in virtual time is refused here, even on a thread of ordinary code."""
+    """Checks that a run in virtual time is refused in this OS process, even on a thread of ordinary
+    code."""
     met: list[BaseException] = []
 
     def ordinary() -> None:

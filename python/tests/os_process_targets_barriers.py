@@ -100,7 +100,8 @@ async def counts_in_coroutines(barrier: Barrier) -> tuple[int, int, int]:
 
 @process
 def keeps_its_own(out: Any, heard: Any) -> int:
-    """Makes a barrier, writes its process id with it, and stays until `heard` tells it to end."""
+    """Makes a barrier, writes it with the pid of this OS process, and stays until `heard` tells the
+    process to end."""
     barrier = Barrier(1)
     out.write((os.getpid(), barrier))
     heard.read()

@@ -131,8 +131,8 @@ def times_out(inp: Any, out: Any, ready: Any) -> list[Any]:
 
 @process
 def waits_for_an_end(inp: Any, ready: Any) -> list[Any]:
-    """Uses the end of a process as a guard: of a process here, of one in a third OS process, and of
-    one that has already ended.
+    """Uses the end of a process in this OS process as a guard: while that process runs, when it
+    ends, and after it has ended.
     """
     go = Channel("go")
 
@@ -158,7 +158,8 @@ def waits_for_an_end(inp: Any, ready: Any) -> list[Any]:
 
 @process
 def ends_elsewhere(inp: Any) -> list[Any]:
-    """Starts an OS process that is killed. Its end is a guard beside a far end."""
+    """Starts an OS process that is killed. The end of that OS process is a guard beside a far
+    end."""
 
     @th.process
     def chooses(p: Any) -> Any:

@@ -49,8 +49,8 @@ def chooses(a: Any, b: Any, out: Any) -> None:
 
 @process
 def chooses_beside_its_own(a: Any, out: Any) -> None:
-    """Includes in its choice a channel that was made here, and of which no other process holds an
-    end."""
+    """Includes in its choice a channel that was made in this OS process, and of which no other
+    process holds an end."""
     mine = Channel("mine")
     Parallel(_chooses_here(a, mine.reader(), out), _holds_here(mine.writer(), a))
 

@@ -164,8 +164,8 @@ def syncs(barrier: Any) -> str:
 
 @process
 def will_obey_late(path: str, go_on: str) -> None:
-    """From the next call on, a cancellation that arrives here is reported at the FIFO `path`, and
-    is carried out only once a byte was written to the FIFO `go_on`.
+    """From the next call on, a cancellation that arrives in this OS process is reported at the FIFO
+    `path`, and is carried out only once a byte was written to the FIFO `go_on`.
     """
     from weft._hosts import child
 

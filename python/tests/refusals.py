@@ -68,7 +68,8 @@ def one_that_stops(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) ->
 
 
 def one_that_dies(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two visitors look at a program when it dies. Its parent has not waited for it yet."""
+    """Two visitors look at a program when it dies. The program's parent has not collected its exit
+    status yet."""
     refusals: list[str] = []
 
     def looks() -> None:

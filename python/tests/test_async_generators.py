@@ -461,8 +461,8 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_one_whose_next_value_was_being_asked_for(reported: list[Any]) -> None:
-    """A generator that has been asked for its next value cannot be closed. This is reported, within
-    the run and after it.
+    """A generator that has been asked for its next value cannot be closed. The failure is reported,
+    within the run and after it.
     """
 
     class Waits:

@@ -63,7 +63,7 @@ def test_a_reader_cancelled_in_the_turn_of_its_wake_up_takes_nothing(
 
 
 def test_a_writer_cancelled_in_the_turn_of_its_commit_completes(play: Runner) -> None:
-    """Rule 6.3: the value has been taken. The cancellation comes once, at the next point."""
+    """Rule 6.3: the value has been taken. The cancellation comes once, at the next operation."""
 
     async def main() -> Any:
         c = Channel()
@@ -82,7 +82,7 @@ def test_a_writer_cancelled_in_the_turn_of_its_commit_completes(play: Runner) ->
 
         task = asyncio.create_task(write())
         await turns(2)
-        log.append(await r.read())  # commits at once; `task` has not run yet
+        log.append(await r.read())  # commits immediately; `task` has not run yet
         task.cancel()
         await task
         return log
@@ -100,7 +100,7 @@ def test_write_many_goes_on_after_a_write_that_had_committed(play: Runner) -> No
         r, w = c.reader(), c.writer()
         task = asyncio.ensure_future(w.write_many([1, 2, 3]))
         await turns(2)
-        got = await r.read()  # commits at once; `task` has not run yet
+        got = await r.read()  # commits immediately; `task` has not run yet
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -139,7 +139,7 @@ def test_read_many_gives_its_block_or_takes_nothing(play: Runner, after_turns: i
 
 
 def test_a_cancellation_that_is_owed_comes_at_the_start_of_an_operation(play: Runner) -> None:
-    """Rule 6.1: an owed cancellation is raised even if the operation could commit at once."""
+    """Rule 6.1: an owed cancellation is raised even if the operation could commit immediately."""
 
     async def main() -> Any:
         c, d = Channel(), Channel(capacity=5)

@@ -218,7 +218,7 @@ def held(go: threading.Event) -> None:
 
 def test_spawned_ones_that_end_again_and_again_within_one_turn(play: Runner) -> None:
     """Rules 7.4 and 13.1: a guest is notified once of each process's end, even if the next end
-    comes before it has handled the previous one.
+    comes before the guest has handled the previous one.
     """
 
     def spend() -> None:  # longer than a turn lasts

@@ -290,7 +290,7 @@ def test_a_value_that_committed_is_delivered_to_a_task(play):  # rule 7.12
                 await w.write("value")
                 assert scope.expired
             assert not scope.expired
-            await turns(3)  # the request was taken back, so it is not owed to the task either
+            await turns(3)  # the request was withdrawn, so it is not owed to the task either
             await c2.write("after")
 
         both = Channel(capacity=1)

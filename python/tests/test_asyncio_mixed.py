@@ -89,7 +89,7 @@ def test_a_trace_has_guests_and_tasks(play: Runner, tmp_path: Path) -> None:
 
 
 def test_a_partial_deadlock_of_a_guest_is_reported_on_demand(play: Runner) -> None:
-    """Rules 10.5 and 14.3: a process that awaits something of the loop may go on."""
+    """Rules 10.5 and 14.3: a process that awaits something of the loop can still go on."""
 
     @process
     async def holds(r: Any, w: Any) -> None:

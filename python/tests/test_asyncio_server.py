@@ -184,7 +184,7 @@ def test_what_is_no_json_is_no_failure_of_the_network(
 
 
 async def crowd(port: int, bad: int) -> None:
-    """500 clients send orders, 100 at once, which is below the usual backlog. `bad` of them send
+    """500 clients send orders, 100 at a time, which is below the usual backlog. `bad` of them send
     bad orders. Every tenth client is slow: it sends its order byte by byte, and meanwhile other
     clients are served.
     """

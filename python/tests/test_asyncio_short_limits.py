@@ -20,7 +20,7 @@ from weft import threads
 from weft.coroutines import Channel, Output, Parallel, Retired, after, process, select, timeout
 
 N = 20  # values
-PATIENCE = 1000 * N  # limits that may expire before all values have passed
+PATIENCE = 1000 * N  # the number of limits that may expire before all values have passed
 
 
 class Impatience:
@@ -220,7 +220,7 @@ def test_a_second_value_goes_to_who_comes(play: Runner) -> None:
         behind = asyncio.create_task(read("behind"))
         await w.write(1)
         with pytest.raises(StopIteration):
-            # takes a value at once, because the first reader has not decided yet
+            # takes a value immediately, because the first reader has not decided yet
             read("comes").send(None)
         assert got == [("comes", 0)]
         await first

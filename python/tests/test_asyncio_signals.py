@@ -286,8 +286,8 @@ def test_a_failure_while_it_ends_does_not_hide_the_exception() -> None:
 
 @pytest.mark.usefixtures("raising")
 def test_what_is_raised_as_a_network_is_made_gives_it_up(loop: Loop) -> None:
-    """The guest's first turn is scheduled, but the task that was to wait for the guest never
-    will."""
+    """The guest's first turn is scheduled, but the task that should wait for the guest never does
+    so."""
     c = Channel[int]()
     w = c.writer()
     loop.at = lambda callback: "weft_turn" in repr(callback)
@@ -409,7 +409,7 @@ def test_ctrl_c_says_where_each_process_of_a_guest_was(start: str) -> None:  # r
         until_asleep(p.pid)
         p.send_signal(signal.SIGINT)
         out, err = p.communicate()
-    # otherwise asyncio leaves its loop at once, with the task unfinished
+    # otherwise asyncio leaves its loop immediately, with the task unfinished
     if "asyncio.run" in start:
         assert out == "cleaned up\n" * 2
     assert err.count("weft: interrupted; the processes were:") == 1
@@ -582,8 +582,8 @@ print("as before")
 
 
 def test_a_network_that_is_waited_for_on_another_thread_counts_for_nothing() -> None:  # rule 6.7
-    """A wait that began on another thread may end on the main thread. Its end must not remove the
-    handler of a network that is still running on the main thread.
+    """A wait that began on another thread can end on the main thread. The end of that wait must
+    not remove the handler of a network that is still running on the main thread.
     """
     saying = weft._backends.asyncio._Saying()
     there, mine = object(), object()

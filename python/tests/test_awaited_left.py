@@ -107,7 +107,7 @@ def test_its_driver_may_end_it_after_the_commit(
         s, t = before.reader(), before.writer()
 
         # The operation commits while this process runs: a thread commits it, and this process waits
-        # for that without an operation of Weft.
+        # for the commit without an operation of Weft.
         def commit():
             partners = {"write": Output(p.w, 5), "read": p.r, "sync": p.barrier}
             threads.select(partners[how], skip(), mode="priority")

@@ -165,8 +165,8 @@ def test_names(b):  # rule 1.7
 
 
 def test_names_of_places_whose_code_is_gone(b):  # rule 1.7
-    """The names keep the code object with its lines alive. If it were freed, another code object
-    might get its address.
+    """The names keep the code object with its lines alive. If the code object were freed, another
+    code object might get its address.
     """
     for k in range(200):
         space = {"Channel": b.weft.Channel}

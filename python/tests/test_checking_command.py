@@ -199,7 +199,7 @@ def test_the_file_as_a_script(tmp_path: Path) -> None:
     )
     done = check(str(program))
     assert done.returncode == 0 and "Every schedule" in done.stdout, done.stdout + done.stderr
-    assert "[" not in done.stdout  # the output of the program is kept
+    assert "[" not in done.stdout  # the program's own output is not shown
 
 
 def test_same_finds_a_result_that_depends_on_the_order() -> None:
@@ -277,7 +277,7 @@ def test_what_the_program_printed_is_shown_once() -> None:
 
 
 def test_a_token_that_does_not_fit_is_told() -> None:
-    """Rule 17.8: a token that does not fit is no failure of the program."""
+    """Rule 17.8: a token that does not fit is not a failure of the program."""
     done = check(of("good"), "--replay", "w1:nobody@3=reads")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "does not fit this program any more" in done.stdout

@@ -299,8 +299,8 @@ async def awaits_jobs(jobs: Any, done: Any) -> None:
 
 @pytest.mark.parametrize("fault", ["kill:1", "partition"])
 def test_a_coroutine_on_a_host_dies_before_each_of_its_operations(fault: str) -> None:
-    """Rule 17.10: the jobs that were done before the death show when it came: before any operation,
-    or after one or two jobs.
+    """Rule 17.10: the jobs that were done before the death show when the process died: before any
+    operation, or after one or two jobs.
     """
     seen: set[int] = set()
 

@@ -379,7 +379,8 @@ def test_equal_deadlines_fire_in_order(b):  # rule 8.5
 
 @pytest.mark.parametrize("span", [0, -1, 0.0])
 def test_who_waits_by_sleeps_of_no_time_hears_of_others(b, span):  # rules 8.5, 7.7
-    """The sleeper lets a process on its own scheduler run, and notices one on another thread."""
+    """The sleeper lets a process on its own scheduler run, and notices a process on another
+    thread."""
     c = b.weft.Channel()
     done = set()
 

@@ -58,8 +58,9 @@ async def _keeps_received_end_and_reads(b, r, other):
 
 
 def test_who_has_received_an_end_holds_it(b):  # rules 2.4, 10.2
-    """A process holds an end that it has received even if it does not use it. In an earlier version
-    the report said that no known process held the end, and left the process out of the knot.
+    """A process holds an end that it has received even if the process does not use the end. In an
+    earlier version the report said that no known process held the end, and left the process out of
+    the knot.
     """
     c, d, e = (b.weft.Channel(n) for n in "cde")
     with pytest.raises(Deadlock) as caught:
@@ -80,7 +81,7 @@ async def _waits_then_reads(b, r, z):
 
 @pytest.mark.parametrize("side", ["reader", "writer"])
 def test_a_side_that_never_had_an_end_is_named(b, side):
-    """Rule 10.2. The report has other words for an end that is kept open."""
+    """Rule 10.2. If an end had been kept open, the report would have other words."""
     c = b.weft.Channel("lonely")
     p = b.process(send)(c.writer(), 1) if side == "reader" else b.process(receive)(c.reader())
     with pytest.raises(Deadlock) as caught:

@@ -55,8 +55,8 @@ def test_a_buffer_used_again_and_again(b: Any, changes: list[Changed]) -> None:
 
 
 def test_changed_while_it_waits_in_a_rendezvous(b: Any, changes: list[Changed]) -> None:
-    """Rule 9.2: a value may not be changed once its write has begun. Here a third process changes
-    the value while the writer waits."""
+    """Rule 9.2: a value may not be changed once its write has begun. In this test a third process
+    changes the value while the writer waits."""
     c, gate = b.weft.Channel("c"), b.weft.Channel("gate")
     shared: list[int] = []
 
@@ -80,7 +80,8 @@ def test_changed_while_it_waits_in_a_rendezvous(b: Any, changes: list[Changed]) 
     )
     assert [x.sender for x in changes] == ["main/writes"]
     noticed = ["before its receiver had it"]
-    # On threads, both processes run once the write has committed, so the sender may notice first.
+    # On threads, both processes run once the write has committed, so the sender may notice the
+    # change first.
     if b.name == "threads":
         noticed.append(
             "while it was under way, noticed by the sender before the end of its process"
@@ -89,8 +90,8 @@ def test_changed_while_it_waits_in_a_rendezvous(b: Any, changes: list[Changed]) 
 
 
 def test_before_the_reader_has_gone_on(changes: list[Changed]) -> None:
-    """Rule 9.2: the reader is already waiting, so the write is done at once; the writer changes the
-    object before its next operation."""
+    """Rule 9.2: the reader is already waiting, so the write is done immediately; the writer changes
+    the object before its next operation."""
     c, other = Channel("c"), Channel("other", capacity=9)
 
     @process

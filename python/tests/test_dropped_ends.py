@@ -240,7 +240,7 @@ def test_under_asyncio(how, by):  # rules 3.1, 13.1, 13.7
 
 
 def test_no_deadlock_while_an_end_goes(b):
-    """Rules 10.1, 12.2: the end is dropped by a thread that ends at once."""
+    """Rules 10.1, 12.2: the end is dropped by a thread that ends immediately afterwards."""
     for _ in range(20):
         c, seen = b.weft.Channel(), []
         ends = [c.writer()]

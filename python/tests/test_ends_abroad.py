@@ -46,8 +46,8 @@ def offers_here(out: Any) -> list[int]:
 @pytest.mark.parametrize("offers", [targets.offers, targets.offers_async], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("capacity", [0, 1])
 def test_an_end_comes_from_another(offers: Any, capacity: int) -> None:
-    """The home of the channel is here. Its end is released when the process that received it ends,
-    and so the channel ends."""
+    """The home of the channel is this OS process. The end that is sent is released when its
+    receiver ends, and so the channel ends."""
     c = Channel("c", capacity=capacity)
     assert Parallel(offers(c.writer()), writes_here(c.reader()))[0] == [0, 1, 2]
 

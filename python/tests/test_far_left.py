@@ -77,7 +77,8 @@ def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
 
 @pytest.mark.parametrize("spans", [False, True])
 def test_the_ends_of_a_choice_go_with_it(spans: bool) -> None:
-    """Rule 2.2: the ends are released even if the choice was over only after its owner had gone."""
+    """Rule 2.2: the ends are released even if the choice was over only after its owner had
+    ended."""
     idle = Channel("idle")
     more = [idle.reader()] if spans else []
     kept = idle.writer()

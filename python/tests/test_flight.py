@@ -70,7 +70,7 @@ def thread_receives(source: Any) -> list[int]:
 
 @pytest.fixture
 def made(tmp_path: Path) -> Any:
-    """Writes bytes to a file, and reads it."""
+    """Writes bytes to a file, and reads the file."""
 
     def read_them(data: bytes, name: str = "made.flight") -> _flight_read.Recorded:
         file = tmp_path / name

@@ -36,8 +36,8 @@ HANGS = re.compile(r"^FAILED: hang[^:]*: fuzz_api\.py --seed (\d+)", re.MULTILIN
     "backend", ["coroutines", "threads", "greenlets", "tasks", "guest", "plain"]
 )
 def test_nothing_crashes_or_hangs(backend: str) -> None:  # rules 11.1, 12.1
-    """A crash fails at once. A hang fails if it occurs again in one of two more runs of its seed,
-    because a busy machine may delay a program."""
+    """A crash fails immediately. A hang fails if it occurs again in one of two more runs of its
+    seed, because a busy machine may delay a program."""
     done = fuzz(backend, f"{SEEDS.start}:{SEEDS.stop}")
     output = done.stdout + done.stderr
     assert done.stdout.count("FAILED: ") == len(HANGS.findall(done.stdout)), output

@@ -215,7 +215,7 @@ def test_a_cancelled_call_goes_on_and_holds_a_deadlock_back():  # rules 6.2, 10.
             while not begun.is_set():
                 gr.yield_()
             p.cancel()
-        threading.Timer(0.01, gate.set).start()  # while it runs, it might hold the other end
+        threading.Timer(0.01, gate.set).start()  # while the call runs, it might hold the other end
         r.read()
 
     kept = c.writer()

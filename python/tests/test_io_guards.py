@@ -216,8 +216,8 @@ def test_ctrl_c_ends_a_wait(b, ends):  # rule 6.7
 
 
 def test_a_coroutine_that_is_dropped_while_it_waits(ends):  # rule 18.3
-    """The guard of its select then no longer watches the descriptor, and the run has nothing
-    outside."""
+    """The guard of the coroutine's select then no longer watches the descriptor, and it no
+    longer counts as something outside for which the run waits."""
     here, there = ends
 
     @co.process
@@ -237,7 +237,7 @@ def test_a_coroutine_that_is_dropped_while_it_waits(ends):  # rule 18.3
     assert co.run(drops()) == b"x"
 
 
-def test_ordinary_code(ends):  # rule 18.3: in a thread that is no process
+def test_ordinary_code(ends):  # rule 18.3: in a thread that is not a process
     here, there = ends
     there.send(b"x")
     assert th.select(readable(here)) == (0, None)
@@ -352,7 +352,8 @@ def test_a_child_of_a_fork_takes_no_event_of_its_parent(ends):  # rules 11.4, 18
             finally:
                 os._exit(0)
         os.read(began[0], 1)
-        # While this thread waits, both would sleep in the same engine.
+        # If the child had kept the parent's engine, both OS processes would sleep in it while this
+        # thread waits.
         writes = threading.Timer(0.05, there.send, (b"x",))
         ends_it = threading.Timer(0.2, os.write, (go[1], b"x"))
         writes.start()

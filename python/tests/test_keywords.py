@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
     owner: str  # the class of a method; "": a function
     name: str
-    positional: list[str]  # may be given by position alone
+    positional: list[str]  # can only be given by position
     keywords: list[str]
 
     def __str__(self) -> str:

@@ -125,7 +125,7 @@ except Deadlock as e:
     ],
 )
 def test_by_a_thread_that_ends(made: str) -> None:  # rules 10.1, 10.3
-    """While the thread lives it might write; once it has ended no code can."""
+    """While the thread lives, it might write; once the thread has ended, no code can write."""
     with child("-c", PARTS + STRANGER.format(made), stdin=subprocess.PIPE) as running:
         until_asleep(running.pid)
         out, err = running.communicate("\n")

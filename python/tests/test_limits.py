@@ -146,7 +146,7 @@ def test_the_inner_one_expires_first(b):  # rule 7.12
     assert alone(b, body) == [1, 3]
 
 
-@pytest.mark.parametrize("inner", [5, 1])  # also expired, at the same moment
+@pytest.mark.parametrize("inner", [5, 1])  # with 1, the inner limit expires at the same moment
 def test_of_an_outer_one_that_expired_the_inner_lets_cancelled_pass(b, inner):  # rule 7.12
     async def body(b):
         scopes = []
@@ -283,7 +283,7 @@ def test_a_value_that_committed_is_delivered_and_the_request_is_taken_back(b):  
 
     async def writes(b, w):
         async with Within(b, b.weft.timeout(1)) as scope:
-            await b.op(w.write("value"))  # held from 0.5 to 2 (rule 1.6), committed
+            await b.op(w.write("value"))  # commits at 0.5, and is held until 2 (rule 1.6)
             assert scope.expired
             assert b.weft.now() == 2
         assert not scope.expired
@@ -328,11 +328,11 @@ def test_no_time_at_all_acts_at_the_first_operation(b, seconds):  # rule 7.12
         scope = b.weft.timeout(seconds)
         async with Within(b, scope):
             assert scope.expired
-        assert not scope.expired  # no operation ran in it: the request is taken back
+        assert not scope.expired  # no operation ran in this block, so the request is withdrawn
         await b.op(w.write("one"))
         with pytest.raises(TimeoutError):
             async with Within(b, b.weft.timeout(seconds)):
-                await b.op(r.read())  # could commit at once (rule 6.1)
+                await b.op(r.read())  # this read could commit immediately (rule 6.1)
         return await b.op(r.read())
 
     assert alone(b, body, c.reader(), c.writer()) == "one"
@@ -407,7 +407,7 @@ def test_reschedule(b):  # rule 7.12
             scope.reschedule(None)
             await b.op(b.weft.sleep(5))
         async with Within(b, b.weft.timeout(0)) as scope:
-            scope.reschedule(7)  # the request that was not met is taken back
+            scope.reschedule(7)  # the request that was not met is withdrawn
             assert not scope.expired
             await b.op(b.weft.sleep(5))
         async with Within(b, b.weft.timeout(1)) as scope:

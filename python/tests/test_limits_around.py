@@ -240,7 +240,7 @@ def test_generators_that_keep_a_timeout_open():  # rule 7.12
     with pytest.raises(
         BadUse,
         match="process",
-        # the limit belongs to another process, which is gone only when its thread is completely gone
+        # the limit belongs to another process, which ends only when its thread has completely ended
     ):
         kept[0].close()
     here = generator()

@@ -212,8 +212,8 @@ def test_the_drawing(home: Path, program: Path, tmp_path: Path) -> None:
 
 
 def test_the_page(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`weft view` shows a C++ program as it shows a Python program. One browser leaves, another one
-    comes, and the program ends.
+    """`weft view` shows a C++ program as it shows a Python program. One browser leaves, another
+    browser comes, and the program ends.
     """
     monkeypatch.setattr(_server, "STANDS", 0.05)
     with running(program, "knot") as p, serving(p.pid) as server:
@@ -294,7 +294,7 @@ def test_who_may_look(home: Path, program: Path) -> None:
                         s.connect(at.name)
                         s.sendall(message({"ask": "who"}))
                         code = 2 if s.recv(1) else 0
-                except ConnectionError:  # the program has closed the connection at once
+                except ConnectionError:  # the program has closed the connection immediately
                     code = 0
                 finally:
                     os._exit(code)

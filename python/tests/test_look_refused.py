@@ -101,7 +101,7 @@ def test_c_code_that_keeps_the_lock(
     """
     monkeypatch.setattr(_visit, "PATIENCE", 0.5)
     with running(tmp_path, text, "--on", "threads") as p:
-        until_asleep(p.pid)  # in the C code
+        until_asleep(p.pid)  # the program is now in the C code
         output = refused(p.pid)
         monkeypatch.setattr("os.getloadavg", lambda: (1000.0, 0.0, 0.0))
         on_a_busy_machine = refused(p.pid)

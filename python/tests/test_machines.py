@@ -221,7 +221,7 @@ class ChannelMachine(RuleBasedStateMachine):
                 self.lines[g.channel].writer_open if g.writes else self.lines[g.channel].reader_open
             )
             if not open_:
-                return  # bad use: tested elsewhere
+                return  # such a select is bad use, which other tests cover
         party = Party(guards)
         choices = [i for i, g in enumerate(guards) if self.ready(g)] + list(self.over(party))
         party.process = self.group.start(_operate(self, party))

@@ -98,7 +98,7 @@ def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
     made = []
 
     @process
-    # This must be a coroutine process: elsewhere the call would perform the operation at once.
+    # This must be a coroutine process: elsewhere the call would perform the operation immediately.
     async def makes():
         c = Channel("c")
         r, w = c.reader(), c.writer()

@@ -230,7 +230,7 @@ def test_a_generator_that_another_thread_collects():  # rule 11.1
         t = threading.Thread(target=box.clear)
         t.start()
         t.join()
-        with Group():  # the next group on this thread closes the one that was left
+        with Group():  # the next group on this thread closes the group that was left
             pass
     assert started[0].done
     # Without a GIL the generator is dropped on the thread that made it, so its block is left

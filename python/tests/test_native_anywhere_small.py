@@ -99,7 +99,7 @@ class Networks:
 
     def chosen(self):
         numbers, flags, log = (co.Channel(name) for name in ("numbers", "flags", "log"))
-        still_open = numbers.writer()  # so that the time decides (rule 5.6)
+        still_open = numbers.writer()  # so that the time limit decides (rule 5.6)
         self.run(
             "chosen", log, self.start("feeds", -numbers, -flags),
             self.start("chooses", +numbers, +flags, -log),

@@ -21,8 +21,8 @@ from components import basics, needs_compiler, tasks
 PYTHONS = os.environ.get("WEFT_PYTHONS", "").split(os.pathsep)
 PYTHONS = PYTHONS if len(PYTHONS) > 1 else [sys.executable] * 2
 
-# A network whose components have each read one value when the network reports to the test. They
-# wait for the next value until all networks have reported.
+# A network whose components have each read one value when the network reports to the test. The
+# components wait for the next value until all networks have reported.
 NETWORK = """
     import array, json, sys
     import weft.native

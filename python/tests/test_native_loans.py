@@ -124,7 +124,7 @@ def test_an_array_that_is_touched_while_a_component_reads_it(reports):  # rules 
     @threads.process
     def lender(w, r):
         w.write(numbers)
-        assert r.read() == 3.0  # the component has the array until it reads the next one
+        assert r.read() == 3.0  # the component has the array until it reads the next array
         numbers[1] = 7.0
 
     threads.run(lender(-a, +c), messages().sums(+a, -c))

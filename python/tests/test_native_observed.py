@@ -284,7 +284,7 @@ def test_a_computed_output(capacity: int, tmp_path: Path) -> None:  # rules 5.8,
     selects = [e for e in by["serves"] if e.get("op") == "select"]
     assert selects[0]["guards"] == [["input", "a"], ["output", "d"]]
     assert (selects[1]["e"], selects[1]["kind"], selects[1]["c"]) == ("commit", "output", "d")
-    # Either poison ended the select, or the reader had gone.
+    # Poison has ended the select, or the reader had closed its end first.
     assert selects[-1]["e"] == "ended" and selects[-1]["why"] in ("Poisoned", "Retired")
 
 

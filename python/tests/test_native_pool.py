@@ -152,8 +152,8 @@ def test_a_thousand_on_a_few_threads():
 
 
 def test_the_pool_goes_with_its_processes():
-    """Every run has a pool of its own; when its processes have ended, the threads of the pool
-    are gone."""
+    """Every run has its own pool of threads; when the processes of the run have ended, these
+    threads end too."""
 
     def once():
         a, c = channels(2)
@@ -205,7 +205,7 @@ def test_in_a_network_that_is_a_guest_of_asyncio():  # rule 16.10
 
 def test_tasks_of_asyncio_at_its_channels():
     """The tasks need the interpreter's lock, so the component's operations at their channels take
-    it (aside.hpp)."""
+    the lock (aside.hpp)."""
 
     async def main():
         a, c = channels(2)

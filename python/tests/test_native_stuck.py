@@ -71,8 +71,8 @@ def asks(waits: Waits, wanted: set[str], let_go: Any, found: list[PartialDeadloc
 @pytest.mark.parametrize("n", [2, 3, 6])
 @pytest.mark.parametrize("kind", ["thread", "pool", "place", "both"])
 def test_who_goes_on_is_never_accused(kind: str, n: int) -> None:
-    """Rule 14.3: a token goes round a ring of components, while another thread looks all the
-    time.
+    """Rule 14.3: a token goes round a ring of components, while another thread looks for deadlocks
+    again and again.
     """
     ring = [th.Channel(f"c{i}") for i in range(n)]
     makes = {

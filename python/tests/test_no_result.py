@@ -31,7 +31,7 @@ def line_of(function: Callable[..., Any], after: int) -> str:
 
 
 def retired(b: Any, n: int = 1) -> list[Any]:
-    """Returns processes that read from channels whose writers have gone."""
+    """Returns processes that read from channels whose writers are closed."""
     c = b.weft.Channel("retired")
     rs = [c.reader() for _ in range(n)]
     c.writer().retire()

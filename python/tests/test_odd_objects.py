@@ -76,7 +76,7 @@ ODD_FAILURES = [
     for method in ("__str__", "__repr__", "__reduce__", "@__cause__", "@__class__", "@args")
     for error in ("Exception", "SystemExit", "KeyboardInterrupt", "RecursionError", "Retired")
 ] + [
-    Odd("exception", "@__cause__", "returns", "another"),  # each cause has a cause, without end
+    Odd("exception", "@__cause__", "returns", "another"),  # each cause has a cause, endlessly
     Odd("exception", "@__notes__", "raises", "BaseException"),
     Odd("base exception", "__getattribute__", "raises", "MemoryError"),
     Odd("exception", "meta.@__name__", "raises", "Exception"),

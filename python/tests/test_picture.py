@@ -68,7 +68,7 @@ def test_a_value_that_two_hand_over() -> None:
     # reader.
     assert x1 == x2 and y1 < y2
     (wait,) = of(picture, "waits")
-    assert ends(wait)[2] == x1  # the reader had waited until they met
+    assert ends(wait)[2] == x1  # the reader had waited until the two met
     assert wait[0].text == "write c: waited 0.002000 s"
     assert len(of(picture, "end")) == 2
     assert [e.text for e in of(picture, "small")] == ["c"]

@@ -102,7 +102,7 @@ def spread(slow: str = "wait", capacity: int = 0, leaves: int = 9) -> list[Any]:
 
 
 def joined() -> None:
-    """Each reader gets each value from when it joined."""
+    """Each reader gets all values that are written after it has joined."""
     assert spread() == [[1, 2, 3], [2, 3]]
 
 
@@ -112,7 +112,7 @@ def left() -> None:
 
 
 def cut_off() -> None:
-    """A reader that is too far behind is cut off, and the others get all values."""
+    """A reader that is too far behind is cut off, and the other readers get all values."""
     for got, wanted in zip(spread("cut_off", 1), ([1, 2, 3], [2, 3]), strict=True):
         values = [value for value in got if value != "cut off"]
         assert values == wanted[: len(values)]

@@ -313,7 +313,7 @@ def test_a_signal_is_served_while_a_thread_waits_for_a_home() -> None:
 @pytest.mark.parametrize("kind", ["resigns_on_its_way_out", "resigns_on_its_way_out_in_coroutines"])
 def test_who_is_cancelled_can_resign(kind: str) -> None:
     """Rule 6.1: the process has already met its request to cancel. The request would not end a
-    resignation anyway, since that is not an operation.
+    resignation anyway, since a resignation is not an operation.
     """
     b, c, never = Barrier(2), Channel("said"), Channel("never")
     keep = never.writer()
@@ -450,7 +450,7 @@ def test_who_ends_in_good_order_takes_nothing_with_him() -> None:
 
 
 def test_one_that_is_supervised_dies_for_nobody_before_it_is_given_up() -> None:
-    """Rule 7.13: another process is started in its place, with the barrier."""
+    """Rule 7.13: another process is started in place of the dead one, with the barrier."""
     b, c, go = Barrier(2), Channel("said"), Channel("go")
     pids: list[int] = []
 

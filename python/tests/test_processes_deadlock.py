@@ -196,7 +196,7 @@ def test_who_computes_is_asked_and_does_not_wait(
 
 def test_a_cancellation_that_is_being_carried_out_is_no_deadlock(tmp_path: Path) -> None:
     """Rules 6.1, 10.1: the cancellation has arrived in the other OS process, but has not reached
-    the processes there yet.
+    the processes in that OS process yet.
     """
     report, go_on = tmp_path / "said", tmp_path / "go on"
     for fifo in (report, go_on):
@@ -387,7 +387,7 @@ def test_a_run_that_ends_leaves_nothing_behind_that_might_wake_another() -> None
     )
     assert not _rounds._members
     c = Channel("c")
-    kept = c.writer()  # no process holds this end: a thread that is no process might hold it
+    kept = c.writer()  # no process holds this end: a thread that is not a process might hold it
     with pytest.raises(Deadlock, match="nobody that is known"):
         th.run(th.process(lambda inp: inp.read())(c.reader()))
     kept.retire()

@@ -41,7 +41,8 @@ def test_a_process_that_dies_says_how(how: str, number: int | None, status: int 
         run(targets.die(how))
     assert (caught.value.signal, caught.value.status) == (number, status)
     assert "'die'" in str(caught.value) and str(caught.value.pid) in str(caught.value)
-    # After a crash the exception contains the place of the crash, and so does a copy of it.
+    # After a crash the exception contains the place of the crash, and so does a copy of the
+    # exception.
     crashed = how == "segv"
     assert (
         ("Segmentation fault" in caught.value.stack) == crashed == ("in die" in str(caught.value))

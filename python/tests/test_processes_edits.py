@@ -42,8 +42,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def edited(folder: Path, text: str) -> None:
-    """Edits the helper without changing its times, so that Python alone would take the compiled
-    file."""
+    """Edits the helper without changing its times, so that Python itself would still use the
+    compiled file."""
     file = folder / "helper_edited.py"
     about = file.stat()
     file.write_text(f"def f(n):\n    return {text}\n")

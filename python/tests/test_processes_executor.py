@@ -206,7 +206,7 @@ def test_after_shutdown_nothing_more_as_there() -> None:
 
 def test_what_waits_can_be_cancelled(tmp_path: Path) -> None:
     """With ProcessPoolExecutor, shutdown() does not cancel the futures, and a second shutdown()
-    takes the first request back.
+    withdraws the first request.
     """
     path = tmp_path / "go"
     os.mkfifo(path)
@@ -434,7 +434,7 @@ def test_a_future_that_the_program_tells_itself_harms_nobody(pool: Executor) -> 
 
 
 def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() -> None:
-    """The second submit waits for the process that the first one starts."""
+    """The second submit waits for the process that the first submit starts."""
     begun, go = threading.Event(), threading.Event()
     log: list[str] = []
 
@@ -464,7 +464,8 @@ def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() ->
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python runs handlers elsewhere")
 def test_a_handler_may_use_it_wherever_it_interrupts() -> None:  # rule 12.1
-    """This test runs handled.py at some of the places; the soak runs it at all of them."""
+    """This test runs handled.py at some of the places where a handler can interrupt; the soak runs
+    it at all places."""
     with child(str(Path(__file__).with_name("handled.py")), "31") as running:
         out, err = running.communicate()
     assert running.returncode == 0, f"{out[-2000:]}\n{err[-4000:]}"

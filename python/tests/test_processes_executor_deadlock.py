@@ -449,8 +449,8 @@ with Executor(1) as e:
 
 @knows_threads
 def test_ordinary_code_that_a_thread_may_wake(tmp_path: Path) -> None:  # rule 10.6
-    """The wait is a standstill: another thread may wake it, and the report does not count the
-    Executor's threads as such.
+    """The wait is a standstill: another thread might end it. The Executor's own threads do not
+    count as such threads.
     """
     out, _ = runs(
         tmp_path,

@@ -30,7 +30,7 @@ def pool() -> Iterator[Executor]:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Returns a list. The length of each copy that is made is appended to it."""
+    """Returns a list, to which the length of each copy is appended when the copy is made."""
     lengths: list[int] = []
     real = large_arguments._native.Shared
 

@@ -140,9 +140,9 @@ def test_an_initializer_that_fails_the_second_time_breaks_the_pool(tmp_path: Pat
 
 
 def with_limits(found: Callable[[float], list[Any]], wanted: Callable[[list[Any]], bool]) -> Any:
-    """Calls `found` with one time limit after another, the shortest first, until its result is the
-    one that is wanted. Returns the last result. A limit holds for all calls of a map(), and on a
-    busy machine a call that computes nothing may take longer than a short limit.
+    """Calls `found` with one time limit after another, the shortest first, until `wanted` accepts
+    the result. Returns the last result. A limit holds for all calls of a map(), and on a busy
+    machine a call that computes nothing may take longer than a short limit.
     """
     for seconds in (0.3, 3.0, 30.0):
         results = found(seconds)

@@ -291,7 +291,7 @@ def test_a_choice_that_commits_elsewhere_is_told_of_nothing(hosts: Hosts) -> Non
         async with co.Group() as group:
             group.start(chooses(c.writer(), other.reader()))
             await waits_at(c)
-            await other.writer().write(1)  # the process is decided, and has not run yet
+            await other.writer().write(1)  # the choice is decided, and its process has not run yet
             group.start(targets.total.on(hosts)(c.reader()))
 
     co.run(main())

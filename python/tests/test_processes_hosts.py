@@ -132,7 +132,7 @@ def test_a_cancelled_call_ends_and_the_host_goes_on(two: Hosts, tmp_path: Path) 
 
 @pytest.mark.soak
 def test_more_calls_than_ends_that_a_session_holds(two: Hosts) -> None:
-    """A session holds 4,096 ends at once; successive calls may use any number of ends."""
+    """A session holds 4,096 ends at a time; successive calls may use any number of ends."""
     pid = two[0].pid
     for _ in range(36):
         assert set(Parallel(*(targets.thread_who.on(two[0])() for _ in range(60)))) == {pid}

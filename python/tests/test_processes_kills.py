@@ -368,7 +368,7 @@ def executing(pick: random.Random, path: str) -> None:
         for i, call in enumerate(calls):
             with contextlib.suppress(BrokenProcessPool):
                 assert call.result() == i**2
-        if stuck is not None:  # nothing writes there, so only the kill ends this process
+        if stuck is not None:  # nothing writes to the file, so only the kill ends this process
             assert isinstance(stuck.exception(), BrokenProcessPool)
         killer.join()
         with contextlib.suppress(BrokenProcessPool):  # the pool notices now or at the end

@@ -121,7 +121,7 @@ def test_a_limit_here_cancels_it_there(tmp_path: Path) -> None:
 
 
 def test_context_variables_do_not_cross() -> None:
-    """Rule 15.1: a context variable is passed neither there nor back."""
+    """Rule 15.1: a context variable is passed neither to the other OS process nor back."""
     targets_names.variable.set("here")
     with Hosts(1) as hosts:
         assert Parallel(targets_names.says_variable(), targets_names.says_variable.on(hosts)()) == [

@@ -149,8 +149,8 @@ def test_processes_of_one_name_and_their_children_have_the_paths_of_this_network
 
 
 def test_a_plain_process_and_the_hosts_of_a_host(tmp_path: Path) -> None:
-    """Rule 14.7: the trace contains OS processes that start while it goes on, and those that these
-    start."""
+    """Rule 14.7: the trace contains the OS processes that start during the trace, and the OS
+    processes that these start."""
     file = tmp_path / "t.jsonl"
     assert run(ao.further(4, "deep"), trace=file) == 6
     events = events_of(file)
@@ -432,7 +432,7 @@ def test_the_watchdog_names_a_hog_in_a_host(two: Hosts, tmp_path: Path) -> None:
     elsewhere: list[str] = []
 
     def report(hog: Hog) -> None:
-        if "in computes" in hog.stack:  # on a busy machine it may not be in computes() yet
+        if "in computes" in hog.stack:  # on a busy machine the process may not be in computes() yet
             found.append((hog, threading.current_thread().name))
         else:
             elsewhere.append(hog.stack)

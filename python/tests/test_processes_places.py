@@ -149,7 +149,7 @@ def test_a_reader_that_is_cancelled_waits_for_the_writers_program_alone() -> Non
     def goes_on() -> None:
         while not pids:
             pass
-        left.wait(0.2)  # a reader that is cancelled before it waits leaves at once
+        left.wait(0.2)  # a reader that is cancelled before it waits leaves immediately
         _continue_once_stopped(pids[0])
 
     thread = threading.Thread(target=goes_on)

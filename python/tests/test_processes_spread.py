@@ -452,7 +452,7 @@ def test_who_waits_for_a_call_goes_on_once_that_does() -> None:
     }
     assert judged(*[moments_of(caller, calls) for _ in range(3)]) == BOTH
     assert moments_of(caller, calls).row((HOST, 8)).path == "main/p7"
-    assert judged(*[moments_of(caller, {}) for _ in range(3)]) == set()  # the call has ended there
+    assert judged(*[moments_of(caller, {}) for _ in range(3)]) == set()  # the call has ended
     runs = {"facts": [([(8, "main/p8", "", "x.py:2", 0, "able", [], [], True)], {})]}
     assert judged(*[moments_of(caller, {**calls, **runs}) for _ in range(3)]) == set()
 

@@ -144,7 +144,7 @@ def test_by_a_fork(tmp_path: Path) -> None:
 
 
 def test_a_fork_that_is_killed_ends_its_calls_alone(tmp_path: Path) -> None:
-    """The other hosts do not keep the killed one's sockets open. Another fork is refused, because
+    """The other hosts do not keep the killed host's sockets open. Another fork is refused, because
     the program has threads by then."""
     text = """
         import os, signal
@@ -277,7 +277,7 @@ def test_hosts_that_are_dropped_leave_nothing(server: None, start: str) -> None:
             gc.collect()
             os.sched_yield()
         while any(Path(f"/proc/{pid}").exists() for pid in pids):
-            with Hosts(1, start=start):  # the start of a host takes the status of the earlier ones
+            with Hosts(1, start=start):  # the start of a host collects the status of earlier hosts
                 pass
 
 
@@ -325,7 +325,7 @@ def test_a_child_that_somebody_waits_for_is_not_kept() -> None:
         kept = weakref.ref(child)
         del child
         assert status == -9
-        # The descriptor by which a server reports the end of a child has gone too.
+        # The descriptor by which a server reports the end of a child is closed too.
         assert kept() is None
 
 

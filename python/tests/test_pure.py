@@ -144,7 +144,7 @@ def test_weft_pure_chooses_it_unless_it_is_0(asked: str, pure: bool) -> None:
 
 def test_a_call_that_was_given_up_does_not_stay_with_the_next_run() -> None:
     """When the next run begins, the pipe of the abandoned call is closed. For a closed descriptor
-    poll() would return at once, again and again.
+    poll() would return immediately, again and again.
     """
     out, _ = python(
         "import threading\n"

@@ -93,8 +93,8 @@ def test_raised_as_a_class_too(b):  # rule 3.5
 
 
 def test_what_is_unmet_poisons_all_the_same(b):  # rules 3.5, 4.3
-    """The program makes the exception, or meets it when it asks for an end. The exception may also
-    be of a class of the program.
+    """The program makes the exception, or meets the exception when it asks for an end. The
+    exception may also be of a class of the program.
     """
 
     class Mine(Poisoned):
@@ -291,7 +291,7 @@ def test_a_failure_and_a_deadlock_come_first(b):  # rules 7.1, 7.2, 10.1
         b.run(b.process(spawns)(ended(b, "Retired")[1]))
     c = b.weft.Channel()
     with pytest.raises(Deadlock):
-        b.run(b.process(reads)(c.reader()))  # the process is cancelled, but that is not its outcome
+        b.run(b.process(reads)(c.reader()))  # the process is cancelled, but the run has deadlocked
 
 
 def test_a_timeout_around_the_run_is_the_timeouts(b):  # rules 7.1, 7.12
@@ -350,7 +350,7 @@ def test_several_guests_stay_quiet(play: Callable[..., Any]) -> None:
 
 
 def test_a_guest_that_was_cancelled(play: Callable[..., Any]) -> None:
-    """Rules 6.5, 7.1, 13.4: Weft, asyncio, or the task that awaits the guest cancels it."""
+    """Rules 6.5, 7.1, 13.4: Weft, asyncio, or the task that awaits the guest cancels the guest."""
 
     @co.process
     async def asked(by: str) -> None:

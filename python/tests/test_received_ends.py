@@ -106,7 +106,7 @@ def test_let_go_by_who_fails_while_its_frame_is_kept(b):  # rule 2.3
 
     c, carrier = b.weft.Channel("c"), b.weft.Channel("carrier")
     failing = b.weft.watched(b.process(fails)(carrier.reader()))
-    assert failing.ended() is not None  # ordinary code watches it, so the others are not cancelled
+    assert failing.ended() is not None  # ordinary code watches it, so no other process is cancelled
     results = b.run(failing, b.process(gives)(carrier.writer(), c), b.process(waits)(c.reader()))
     assert hows(results) == ["<failed>", None, "Retired"]
     with pytest.raises(ValueError, match="mine"):

@@ -411,7 +411,7 @@ def test_what_was_sent_is_released(b: Backend) -> None:
 
 def test_finalisers_that_retire_and_operate(b: Backend) -> None:
     """Rules 12.1, 12.2: finalisers of values retire an end and use channels. The values are dropped
-    by a buffer, by poison, and when the last reader goes, each time under a channel's lock."""
+    by a buffer, by poison, and when the last reader leaves, each time under a channel's lock."""
     log: list[Any] = []
     other = b.weft.Channel("other", capacity=100)
     keep = other.reader(), other.writer()

@@ -187,7 +187,8 @@ def test_a_host_that_dies_in_the_middle_voids_the_round(hosts: Any) -> None:  # 
 
 
 def test_so_does_one_that_could_not_tell(hosts: Any) -> None:  # wire 10.2
-    """A host whose own host has gone cannot report its state, and counts as gone too."""
+    """A host whose own host has ended cannot report the state of that host, and counts as ended
+    too."""
     one = hosts()
     result = in_thread(_rounds._all_spaces)
     one.says(answer(one.asked(), []))
@@ -388,7 +389,7 @@ def test_a_host_that_goes_between_the_rounds_is_no_deadlock(look: Any) -> None: 
 def test_one_that_leaves_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # rules 10.1, 11.4
-    """The host has ended, and a process that it forked still has its socket."""
+    """The host has ended, and a process that it forked still holds the host's socket."""
     # With this slice, the asking thread gives way to no other thread during the test.
     monkeypatch.setattr(_rounds, "SLICE", 280.0)
     ours, of_fork = socket.socketpair()

@@ -141,7 +141,7 @@ def counters() -> tuple[int, int]:
 
 
 class Answers:
-    """Answers each ASK with the next of the given answers. After the last one it closes the
+    """Answers each ASK with the next of the given answers. After the last answer it closes the
     session."""
 
     def __init__(self, *how: Callable[[Peer, Frame], None]) -> None:

@@ -115,7 +115,7 @@ def test_it_is_the_same_if_the_other_program_finds_it(
 def test_the_ends_that_go_with_who_has_told_come_too_late(
     beside: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # wire 10.6, 10.8
-    """The other program reports the deadlock and ends, and its ends are gone before this program
+    """The other program reports the deadlock and ends, and its ends are closed before this program
     has acted on the report.
     """
     monkeypatch.setattr(_rounds, "_ask_beyond_hosts", lambda ring: False)

@@ -447,7 +447,7 @@ COMPUTES = """
 
 def again(tmp_path: Path, kind: str, way: Path, waits: bool) -> tuple[int, str, str]:
     """Runs a program that receives Ctrl-C, and a second Ctrl-C once it has reported where its
-    processes are. If it then waits for a process that computes, that process is released.
+    processes are. If the program then waits for a process that computes, that process is released.
     """
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(COMPUTES.format(kind=kind)), encoding="utf-8")

@@ -18,8 +18,8 @@ MODULES = ("weft.coroutines", "weft.threads", "weft.greenlets")  # the modules t
 KNOWN = (
     # Names that only the type stubs need.
     r"\.(T|V|R|P|T_co|T_contra|Mode|Overflow|WhenEnded|AnyGuard) is not present at runtime$",
-    # types of the extension are made by __new__, whose parameters inspect cannot see
-    # (test_keywords.py calls them)
+    # Types of the extension are made by __new__, whose parameters inspect cannot see.
+    # test_keywords.py calls these types.
     r"\.__init__ is inconsistent, runtime does not have (\*args )?parameter",
     r"is a disjoint base at runtime",
     # The stubs take these arguments by position only, so that their names are free to change.

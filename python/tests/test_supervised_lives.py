@@ -316,8 +316,8 @@ def test_a_tree_of_supervisors() -> None:
 
 
 def test_rest_for_one_of_supervisors() -> None:
-    """The place of a supervisor among the children of the supervisor above it is fixed when it is
-    made."""
+    """The place of a supervisor among the children of the supervisor above it is fixed when the
+    lower supervisor is made."""
     place = Place()
     above = Supervisor(place, strategy="rest for one", backoff=0)
     first = Supervisor(place, restarts=0, under=above)

@@ -70,8 +70,8 @@ ALL = itertools.product((targets.holds_each, targets.holds_each_async), (0, 3), 
     ],
 )
 def test_no_job_is_lost(worker: Any, capacity: int, where: str, caplog: Any) -> None:
-    """Rule 7.13: the worker dies in the blocks of 3 and 4, twice in that of 4. Both values come
-    back, in order, before values that were written later."""
+    """Rule 7.13: the worker dies in the blocks of 3 and 4, twice in the block of 4. Both values
+    come back, in order, before values that were written later."""
     jobs, done, lives = Channel("jobs", capacity=capacity), Channel("done"), Channel("lives")
     with Hosts(1, backoff=0) as hosts:
         place = Supervisor(hosts if where == "hosts" else None, restarts=3, backoff=0)

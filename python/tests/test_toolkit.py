@@ -139,7 +139,7 @@ def test_a_command_that_reads_no_more() -> None:
 
 
 def test_a_command_whose_input_never_comes() -> None:
-    """The process ends when the command does, although the writer of its input goes on."""
+    """The process ends when the command ends, although the writer of its input goes on."""
     i, done = Channel(), Channel()
 
     @process
@@ -196,7 +196,7 @@ def test_a_failure_elsewhere_leaves_no_child() -> None:
 
 
 def test_poison_ends_the_child_and_spreads() -> None:
-    """Rule 4.3: poison passes from its output to its input."""
+    """Rule 4.3: poison passes from the command's output to its input."""
     i, o = Channel("i"), Channel("o")
 
     @process

@@ -32,11 +32,11 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "python/docs").glob("*.md"))]
 # Reports of type checkers about the documents' programs that are not caused by Weft's types.
 KNOWN = (
     # `current_process()` is None in ordinary code, and no checker knows that this code runs in a
-    # process
+    # process.
     r"stopping_\d+\.py.*\"(path|None)\"",
-    # a list that starts empty and takes different types
+    # This list starts empty and takes different types.
     r"from_trio_\d+\.py.*\"append\" of \"list\"",
-    # a loop that always has at least one value
+    # This loop always has at least one value.
     r"stopping_\d+\.py.*\"value\" is possibly unbound",
 )
 

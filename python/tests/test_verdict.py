@@ -103,7 +103,8 @@ def test_workers_of_one_name_count_as_one() -> None:
 
 
 def test_who_only_sleeps_is_no_bottleneck() -> None:
-    """Rule 14.12: a process that only sleeps, and for which nobody waits, is no bottleneck."""
+    """Rule 14.12: a process that only sleeps, and for which no process waits, is not a
+    bottleneck."""
     nodes = [*line((0.05, 0, 0.9), (0.8, 0.1, 0.1), (0.1, 0.9, 0)), Node("main/clock", 0, 1.0)]
     assert verdict(nodes).names == ("main/b",)
 
@@ -165,7 +166,8 @@ class Network:
         return MODULES[name]
 
     def stage(self, name: str, slow: bool, reads: list[Any], writes: list[Any]) -> None:
-        """A process that reads a value from each reader, works, and writes one to each writer."""
+        """A process that reads a value from each reader, works, and writes a value to each
+        writer."""
         module = self.module()
         if slow:
             self.slow = f"main/{name}"
@@ -244,7 +246,7 @@ class Network:
         self.stage("sink", slow == "sink", [done.reader()], [])
 
     def tree(self) -> None:
-        """Leaves, two under each node, and a root that takes from two nodes."""
+        """Leaves, two under each node, and a root that reads from two nodes."""
         slow = self.rng.choice(("root", "left", "right", "a", "d"))
         up = {name: self.channel(name) for name in ("left", "right", "a", "b", "c", "d")}
         for leaf in "abcd":

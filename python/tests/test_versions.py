@@ -195,8 +195,8 @@ def test_it_runs_with_the_lock_forced_on_or_off(lock: str) -> None:
 
 
 # The code below would hang if the gate were held while user code runs. The gate is left while that
-# code runs, so two processes run at once. (With an interpreter lock they take turns, and the test
-# passes as well.)
+# code runs, so two processes run at the same time. (With an interpreter lock they take turns, and
+# the test passes as well.)
 
 TWO_AT_ONCE = """
     import sys
@@ -326,8 +326,8 @@ def test_arguments_that_others_change_meanwhile() -> None:
 
 @pytest.mark.skipif(not FREE_THREADED, reason="not a free-threaded build")
 def test_greenlets_without_the_lock() -> None:
-    """One greenlet parks in the middle of a sort, whose lists are locked: the locks are taken
-    off its stack."""
+    """One greenlet parks in the middle of a sort, whose lists are locked: these locks are removed
+    from the greenlet's stack."""
     program = """
     def key(i, r):
         r.read()

@@ -131,8 +131,8 @@ main reactor {{ all = new[{count}] Minimal()
 
 def bank(count: int, apart: bool) -> str:
     """Returns a program of `count` minimal reactors, each with a timer and a reaction. With `apart`
-    no two timers fire at one time, so there are as many timers as reactors; otherwise there is one
-    timer for all.
+    no two timers fire at the same time, so there are as many timers as reactors; otherwise there is
+    one timer for all.
     """
     offset = "{= USEC(1 + bank_index) =}" if apart else "1 msec"
     parameter = "(bank_index: int = 0)" if apart else ""

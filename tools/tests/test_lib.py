@@ -166,7 +166,8 @@ def test_a_tree_hash_sees_names_and_contents(house: House) -> None:
 
 
 def with_euid(house: House, euid: int, text: str) -> subprocess.CompletedProcess[str]:
-    """Runs a script over lib.sh as that user would; bash's EUID itself cannot be set."""
+    """Runs a script over lib.sh as the user with this number would; bash's EUID itself cannot be
+    set."""
     library = house.path / "tools/lib.sh"
     library.write_text(re.sub(r"\bEUID\b", "FAKE_EUID", library.read_text()))
     return house.bash(f"FAKE_EUID={euid}; {text}")
@@ -229,7 +230,7 @@ def test_a_user_gets_it_by_sudo(machine: House) -> None:
 
 
 def only_these_commands(house: House, *names: str) -> str:
-    """Returns a PATH that contains only the fakes and these commands."""
+    """Returns a PATH that contains only the fakes and the commands with these names."""
     for name in names:
         path = shutil.which(name)
         assert path is not None

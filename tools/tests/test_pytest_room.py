@@ -157,7 +157,8 @@ def test_a_few_failed_tests_are_run_once_more(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_in_the_background_of_a_shell(tmp_path: Path, lanes: int) -> None:
-    """Programs that a test starts react to Ctrl-C, even if the shell has set it to be ignored."""
+    """Programs that a test starts react to Ctrl-C, even if the shell has set Ctrl-C to be
+    ignored."""
     (tmp_path / "test_it.py").write_text(
         "import signal, subprocess\n"
         "def test_a_child():\n"
@@ -213,7 +214,7 @@ def test_what_had_passed_counts_where_a_test_hangs(tmp_path: Path) -> None:
         "def test_1(): pass\n"
         "def test_2(): pass\n"
         "def test_it(): threading.Event().wait()\n"
-        "def test_never(): pass\n"  # this test is claimed with the one that hangs, and lost
+        "def test_never(): pass\n"  # this test is claimed with the hanging test, and lost
     )
     (tmp_path / "test_b.py").write_text("def test_it(): pass\n")
     for seconds in (1, 30):  # on a busy machine any test can take longer than 1 s

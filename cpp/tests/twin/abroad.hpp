@@ -13,8 +13,8 @@ namespace twin {
 
 template <class K>
 struct Abroad {
-  // Stands for a process that another program runs. It starts that process there, cancels it when
-  // it is cancelled itself, and ends as that process has ended.
+  // Stands for a process that another program runs. The stand-in starts that process in the other
+  // program, cancels it when the stand-in itself is cancelled, and ends as that process has ended.
   template <class Unstarted>
   static typename Play<K>::Process stand_in(Play<K>* me, const Proc* p, Unstarted there) {
     co_await me->kind_.command(p->id, "start");

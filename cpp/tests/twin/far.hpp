@@ -54,8 +54,8 @@ class Mortal : public End {
   }
 };
 
-// An empty write, which the home answers at once. The write is not a point of cancellation, and no
-// process of the home takes part in it.
+// An empty write, which the home answers immediately. The write is not a point of cancellation, and
+// no process of the home takes part in it.
 class Tick final : public w::FarOp {
  public:
   explicit Tick(const w::FarEnd& end) {

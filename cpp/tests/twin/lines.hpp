@@ -20,7 +20,7 @@ namespace twin {
 
 namespace w = weft::wire;
 
-// There is no lease: the end of the line shows that a peer has gone, however busy the machine is.
+// There is no lease: the end of the line shows that a peer has ended, however busy the machine is.
 inline constexpr w::LineOptions kLine{.window = 8, .most = 512, .again_ms = 10, .lease_ms = 0};
 
 class OverLine {
@@ -32,9 +32,9 @@ class OverLine {
   w::SerialLink link_;
 };
 
-// Stands between the link's side and the line. It cuts the link's output into packets at the zero
-// bytes, and spoils a packet now and then. Input is passed on as it is, because the other side has
-// already cut and spoilt it.
+// Stands between the link's side and the line. The object cuts the link's output into packets at
+// the zero bytes, and spoils a packet now and then. Input is passed on as it is, because the peer's
+// object has already cut and spoilt the input.
 class Accidents {
  public:
   // Takes ownership of `line`. inner() is the link's side, of which the link takes ownership.
@@ -132,7 +132,7 @@ class OverLossyLine {
   w::SerialLink link_;
 };
 
-// `socket` leads to the other side; over it the two sides agree on where to meet.
+// `socket` leads to the peer; over this socket the two programs agree on where to meet.
 class OverTcp {
  public:
   static inline bool listens = false;  // whether the links of this program listen

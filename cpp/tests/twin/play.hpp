@@ -130,17 +130,17 @@ class Play {
     if (!net_.handles) return made;
     return held(this, p.id, handles_.at(p.id).of(std::move(made)));
   }
-  // A process that can be cancelled and awaited. It ends as the process inside it has ended.
+  // A process that can be cancelled and awaited. It ends in the way in which `inner` ends.
   static Process held(Play* me, int pid, weft::Process inner) {
     try {
       co_await std::move(inner);
     } catch (const weft::Cancelled&) {
-      // A request may come after the inner process has ended; in the rules there is only that one.
+      // A request can come after the inner process has ended; the rules know only the inner one.
       if (!me->has_returned(pid)) throw;
     }
     if (me->has_returned(pid)) co_return pid;
     if (const std::exception_ptr left = me->what_left(pid)) std::rethrow_exception(left);
-    throw weft::Cancelled();  // The process was cancelled before it ran.
+    throw weft::Cancelled();  // The process was cancelled before it began to run.
   }
   bool has_returned(int pid) const {
     const std::lock_guard l(lock_);
@@ -206,7 +206,7 @@ class Play {
   static R& reader(const std::vector<Slot>& slots, int i) { return *slot(slots, i).reader; }
   static W& writer(const std::vector<Slot>& slots, int i) { return *slot(slots, i).writer; }
 
-  // Closes all copies of an end, wherever they are.
+  // Closes all copies of an end, in every process.
   void close(const Slot& s, bool died) {
     if (!s.open()) return;
     const int n = s.number;
@@ -347,7 +347,7 @@ class Play {
         frames.push_back({Kind::attempt, s->inner, 0, 0, s});
         continue;
       }
-      if (kind == "iter") {  // The frame begins at the end of a turn, so it reads first.
+      if (kind == "iter") {  // The frame begins at the end of a turn, so the iter reads first.
         frames.push_back({Kind::iter, s->inner, s->inner->statements.size(),
                           s->args.size() > 1 ? s->args[1] : -1, s});
         continue;
@@ -529,7 +529,7 @@ class Play {
     co_return pid;
   }
 
-  // Leaves blocks up to a try that catches the failure, or its limit. Returns whether there is one.
+  // Leaves blocks until one handles the failure: a try, or its limit. Returns false if none does.
   static bool unwind(Play* me, int pid, std::vector<Frame>& frames, std::exception_ptr& failed) {
     std::string name = name_of(failed);
     while (!frames.empty()) {

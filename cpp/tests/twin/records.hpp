@@ -12,7 +12,7 @@ namespace twin {
 struct Fail {};
 struct Late {};  // the exception that leaves a block whose limit has ended it (rule 7.12)
 
-// Takes the records of a run, if it is set (checked.cpp).
+// Receives the records of a run, unless it is null (checked.cpp).
 inline void (*listener)(std::string) = nullptr;
 
 // Writes a record by one write, so that several programs may write into one pipe.

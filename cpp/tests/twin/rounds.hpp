@@ -91,8 +91,8 @@ class Standing {
   weft::runtime::Run* run_ = nullptr;  // protected by the lock
 };
 
-// A message to the other programs, sent outside the sessions. It is a question (-1), or the number
-// of a process that has not been started and never will be.
+// A message to the other programs, sent outside the sessions. `abandoned` is -1 for a question, or
+// else the number of a process that has not been started and never will be.
 struct Asked {
   int abandoned = -1;
 };

@@ -1,5 +1,5 @@
 // panel: a button, a serial line and a watchdog, as processes (mcu/DRIVERS.md). A press of the
-// button on pin 17 sends `pressed`; an `x` from the line turns the LED over. If one of the two
+// button on pin 17 sends `pressed`; an `x` from the line toggles the LED. If one of the two
 // processes hangs, the watchdog resets the chip, and the LED is on from the start.
 #include "weft_mcu/csp.hpp"
 #include "weft_mcu/drivers/pin_edges.hpp"

@@ -21,7 +21,7 @@ function run(machine, image) {
     '-semihosting-config',
     'enable=on,target=native',
   ];
-  // A cycle of 8 ns for each instruction is about what the RP2040 has.
+  // A cycle of 8 ns for each instruction gives about the speed of the RP2040.
   options.push('-icount', 'shift=3,sleep=off', '-serial', 'stdio', '-kernel', `${images}/${image}`);
   const ran = spawnSync('qemu-system-arm', ['-M', machine, ...options], { encoding: 'utf8' });
   return { text: ran.stdout + (ran.error ?? '') + ran.stderr, status: ran.status };

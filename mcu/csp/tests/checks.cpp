@@ -37,7 +37,7 @@ void go(Process p) {
 // --- deadlines -----------------------------------------------------------------------------------
 
 namespace timeout {
-  // No process writes, so the event ends the read in its microsecond. Pin 2 shows the cycle.
+  // No process writes, so the event ends the read at its deadline. Pin 2 shows the cycle.
 constinit Channel<Int> c;
 volatile Int due;
 Process reader(Scheduler&, Reader<Int> in) {
@@ -59,7 +59,7 @@ void run() {
 }
 }  // namespace timeout
 
-// A value comes before the deadline. The event is cancelled, and ends nothing later.
+// A value comes before the deadline. The deadline's event is cancelled, and ends nothing later.
 namespace in_time {
 constinit Channel<Int> c;
 Process reader(Scheduler&, Reader<Int> in) {

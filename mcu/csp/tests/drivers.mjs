@@ -79,7 +79,7 @@ function load(name, options) {
   m.run(1e6, () => text().endsWith('\n'));
   const [[start, bytes]] = values('start');
   const cycle = (us) => (start + us) * US;
-  const first = m.micros * US - m.cycle; // cycle 0 is in this cycle of the timer
+  const first = m.micros * US - m.cycle; // the cycle of the timer at the emulator's cycle 0
   const at = (us, f) => m.at(cycle(us) - first, f);
   /** Sets a contact to a level, with bounces: `gaps` are the us between its edges. */
   function contact(pin, us, level, gaps) {
@@ -92,7 +92,7 @@ function load(name, options) {
   const edges = () => cycles(IO_BANK0).length;
   const quiet = [
     contact(6, 1000, 0, often(8, 250)),
-    contact(6, 30000, 1, often(60, 400)), // bounces for longer than it must be quiet
+    contact(6, 30000, 1, often(60, 400)), // bounces for longer than the quiet time
   ];
   m.run(cycle(65000) - first);
   check('key: interrupts of 70 edges', edges(), 2);

@@ -8,7 +8,7 @@
 using namespace weft;
 using namespace weft::mcu;
 
-// The test reads this from memory: the cycles of one event, apart from reading the timer.
+// The test reads this variable from memory: the cycles of one event, apart from reading the timer.
 extern "C" {
 std::uint32_t flight_cycles;
 }

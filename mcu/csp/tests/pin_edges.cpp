@@ -52,7 +52,7 @@ Process knob_reader(Scheduler&, Reader<PinEdge> in, std::uint32_t start) {
   show("knob_counts", knob.lost(), knob.glitches());
 }
 
-// Keeps the scheduler running, so that what comes after the end of a channel is seen.
+// Keeps the scheduler running, so that the test sees what happens after the end of a channel.
 Process clock(Scheduler&, std::uint32_t until) { co_await sleep_until(until); }
 
 }  // namespace

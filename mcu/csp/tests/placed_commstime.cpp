@@ -1,5 +1,5 @@
 // placed_commstime: examples/commstime.cpp with placeable processes (weft/anywhere.hpp), to compare
-// their cycles and bytes with those of the processes there (tests/run.mjs).
+// their cycles and bytes with those of that example's processes (tests/run.mjs).
 #include <weft/anywhere.hpp>
 
 #include "cycles.h"

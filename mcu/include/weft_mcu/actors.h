@@ -149,9 +149,9 @@ typedef struct weft_deadline {
 void weft_deadline_init(weft_deadline *d, weft_actor *a, weft_action action, weft_action missed,
                         uint32_t within);
 
-/* An event with a 64-bit release time, at any distance. While the time is beyond the horizon,
- * the event waits in the queue for a nearer time and is then posted again, which wakes the queue
- * about once in 17 minutes. If the time is long past, the event is released at once. It takes 40
+/* An event with a 64-bit release time, at any distance. While the time is beyond the horizon, the
+ * event waits in the queue for a nearer time and is then posted again, which wakes the queue about
+ * once in 17 minutes. If the time is long past, the event is released immediately. It takes 40
  * bytes. */
 typedef struct weft_far {
   weft_event event;

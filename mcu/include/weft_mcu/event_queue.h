@@ -180,7 +180,7 @@ static inline weft_queue *weft_base(weft_heap *q) { return &q->queue; }
 /* weft_post_as(q, e, release, policy): does what weft_post does, for an event that may be in the
  * queue already. */
 #define weft_post_as(q, e, release, policy) WEFT_EITHER(q, post_as)((q), (e), (release), (policy))
-/* weft_cancel(q, e): take `e` out. Returns WEFT_OK if the action of `e` will not run. Returns
+/* weft_cancel(q, e): remove `e`. Returns WEFT_OK if the action of `e` will not run. Returns
  * WEFT_LATE if `e` was not in the queue, because it was idle or because a core has committed to its
  * action (up to WEFT_EARLY_US + 1 before the release). `e` must not be in another queue. The cost
  * is linear in a list and logarithmic in a heap; the same is true of a move. */

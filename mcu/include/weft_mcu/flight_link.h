@@ -25,7 +25,7 @@ typedef struct weft_flight_link {
   weft_link *link;     /* its `out` has at least 144 bytes */
   weft_link_end *ends; /* the two ends of WEFT_FLIGHT_ENDS */
 
-  /* The functions set these. */
+  /* The functions set the following members. */
   weft_link_op op;
   weft_link_guard guard;
   weft_flight_reader reader;

@@ -207,7 +207,7 @@ typedef struct { pthread_cond_t cond; lf_mutex_t *mutex; } lf_cond_t;
 /* Upstream's number of a program that is no federate. */
 static inline uint16_t lf_fed_id(void) { return UINT16_MAX; }
 int lf_thread_id(void); /* numbers count from 0, in the order in which threads ask for theirs */
-/* The owner may lock a mutex again, as upstream. */
+/* A thread that holds a mutex can lock the mutex again, as upstream. */
 static inline int lf_mutex_init(lf_mutex_t *m) {
   pthread_mutexattr_t kind;
   pthread_mutexattr_init(&kind);
@@ -296,7 +296,7 @@ static int64_t *const weft_rx_deadline_here __attribute__((unused)) = 0;
 #if WEFT_RX_WATCHDOGS
 #define NUMBER_OF_WATCHDOGS WEFT_RX_WATCHDOGS
 typedef weft_rx_watchdog watchdog_t;
-/* Both are called by a reaction or handler of the watchdog's reactor. */
+/* Both macros are used in a reaction or handler of the watchdog's reactor. */
 #define lf_watchdog_start(w, extra) weft_rx_start_watchdog((w), (extra))
 #define lf_watchdog_stop(w) weft_rx_stop_watchdog(w)
 #endif

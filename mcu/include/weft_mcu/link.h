@@ -55,7 +55,7 @@ typedef struct weft_link_end {
   uint8_t strength; /* the strength of the poison */
   uint8_t owes;     /* the messages that must be sent for this end: POISON, RETIRE, or one after
                      * the other */
-  bool dropped;     /* the end is no longer used: each new session gives it up at once */
+  bool dropped;     /* the end is no longer used: each new session gives it up immediately */
   uint32_t number;
 } weft_link_end;
 #define WEFT_LINK_READER(its_name) \
@@ -92,7 +92,7 @@ typedef struct weft_link_op {
 } weft_link_op;
 
 typedef struct weft_link {
-  /* The user sets these before weft_link_begin. */
+  /* The user sets the following members before weft_link_begin. */
   weft_link_end *ends;
   uint8_t count;
   uint8_t *out; /* the buffer for bytes to the PC: at least 64 bytes longer than the longest
@@ -106,7 +106,7 @@ typedef struct weft_link {
   const char *why;             /* the reason why the session is over; 0 if the session is not
                                 * over */
 
-  /* The link sets these. */
+  /* The link sets the following members. */
   uint32_t mine, theirs, random, lease_, again_;
   uint32_t base, due, start_at, heard, beat_at, again_at, last;
   uint16_t first, held, kept_bytes;
@@ -129,7 +129,7 @@ enum { WEFT_LINK_NO_LEASE = 0xffffffff };
 /* Begins a session. An earlier session must be over, with all its operations. `token` and
  * `random` are two random words, new for each start. */
 void weft_link_begin(weft_link *link, uint32_t token, uint32_t random, uint32_t now_ms);
-/* Takes the `n` bytes that have come over the serial line. */
+/* Accepts the `n` bytes that have come over the serial line. */
 void weft_link_input(weft_link *link, const uint8_t *bytes, size_t n, uint32_t now_ms);
 /* Writes the bytes that are to be sent now to `to`, at most WEFT_LINK_PACKET of them, and
  * returns their number. Returns 0 if there is nothing more to send. */

@@ -23,7 +23,7 @@
 #ifndef WEFT_LOG_SLOTS
 #define WEFT_LOG_SLOTS 64u /* a power of two */
 #endif
-/* Switch this core's interrupts off and on. A port may have a shorter way than its local lock. */
+/* Switch this core's interrupts off and on. A port can define shorter ways than its local lock. */
 #ifndef WEFT_IRQ_OFF
 #define WEFT_IRQ_OFF() weft_lock(WEFT_LOCAL)
 #define WEFT_IRQ_ON(irq) weft_unlock(WEFT_LOCAL, (irq))
@@ -39,7 +39,7 @@ typedef struct {
   uint32_t args[2];
 } weft_log_slot;
 
-/* All zero is an empty log. */
+/* A weft_log that is all zero is an empty log. */
 typedef struct {
   uint32_t in, out; /* records put and taken; both wrap */
   uint32_t lost;    /* records that were overwritten and that no packet has reported yet */

@@ -1,4 +1,4 @@
-/* board.h: pins and the UART, for firmware without an SDK. The runtime does not need it. */
+/* board.h: pins and the UART, for firmware without an SDK. The runtime does not need this file. */
 #ifndef WEFT_NRF51_BOARD_H
 #define WEFT_NRF51_BOARD_H
 #include "../cortex_m/nvic.h"

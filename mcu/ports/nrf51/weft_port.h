@@ -27,9 +27,9 @@ WEFT_INLINE uint32_t weft_now32(void) {
 }
 WEFT_INLINE uint64_t weft_now64(void) { return nrf51_now64(); }
 WEFT_INLINE void weft_wait_init(void) {}
-/* The new time is set first, and the event of the old one is cleared second. The NVIC's latch stays
- * as it is, because the turn of the clock raises the same line. A handler that finds no event does
- * nothing. */
+/* The new time is set first, and the event of the old time is cleared second. The NVIC's latch
+ * stays as it is, because the turn of the clock raises the same line. A handler that finds no event
+ * does nothing. */
 WEFT_INLINE void weft_arm(uint32_t t) {
   WEFT_REG(NRF51_CC0) = t;
   WEFT_REG(NRF51_COMPARE0) = 0;

@@ -1,4 +1,4 @@
-/* board.h: pins and the UART, for firmware without an SDK. The runtime does not need it. */
+/* board.h: pins and the UART, for firmware without an SDK. The runtime does not need this file. */
 #ifndef WEFT_RP2040_BOARD_H
 #define WEFT_RP2040_BOARD_H
 #include "weft_mcu/platform.h"
@@ -21,7 +21,7 @@ WEFT_INLINE bool pin_read(unsigned pin) { return WEFT_REG(SIO_GPIO_IN) >> pin & 
 /* Make both edges of a pin raise IO_IRQ_BANK0 on core 0 (weft_isr_io_bank0). */
 WEFT_INLINE void pin_irq_both_edges(unsigned pin) {
   WEFT_REG(IO_BANK0_INTR0 + 4 * (pin / 8)) = 12u
-                                             /* Clear the edges that came before. */
+                                             /* Clear the edges that came before this call. */
                                              << 4 * (pin % 8);
   WEFT_REG_SET(IO_BANK0_PROC0_INTE0 + 4 * (pin / 8)) = 12u << 4 * (pin % 8);
   WEFT_REG(PPB_NVIC_ISER) = 1u << 13;

@@ -41,7 +41,7 @@ static const struct { uint16_t place, low, high; } steps[] = {
   STEP(XOSC_CTRL, 0xaa0),   /* 1-15 MHz */
   STEP(XOSC_CTRL + SET, 0xfabu << 12), /* the crystal on; its start-up time is 4 ms out of reset */
   STEP(XOSC_STATUS + UNTIL, 1u << 31),
-  /* clk_sys must not run from the PLL while it is set up, but after a soft reset it still may. */
+  /* clk_sys must not use the PLL while the PLL is set up, but after a soft reset it still might. */
   STEP(CLK_SYS_CTRL + CLR, 1),
   STEP(CLK_SYS_SELECTED + UNTIL, 1),
   STEP(CLK_REF_CTRL, 2),    /* clk_ref runs from the crystal */

@@ -101,7 +101,7 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
   __asm volatile("cpsie i" ::: "memory");
 }
 
-/* For what only this core and its interrupts touch: two instructions less than the local lock. */
+/* For data of this core and its interrupts alone: two instructions less than the local lock. */
 #define WEFT_IRQ_OFF() weft_irq_off()
 #define WEFT_IRQ_ON(irq) __asm volatile("msr primask, %0" ::"r"(irq) : "memory")
 WEFT_INLINE weft_irq_t weft_irq_off(void) {

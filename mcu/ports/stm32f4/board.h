@@ -1,4 +1,4 @@
-/* board.h: pins and USART 1, for firmware without an SDK. The runtime does not need it. Pin
+/* board.h: pins and USART 1, for firmware without an SDK. The runtime does not need this file. Pin
  * 16 * p + n is pin n of port p: PA5 is 5, PD12 is 60. */
 #ifndef WEFT_STM32F4_BOARD_H
 #define WEFT_STM32F4_BOARD_H

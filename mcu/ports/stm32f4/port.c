@@ -68,7 +68,7 @@ void weft_board_start(void) {
   (void)WEFT_REG(RCC_APB1ENR);
   WEFT_REG(TIM2 + TIM_PSC) = STM32F4_TIMER_HZ / 1000000u - 1;
   WEFT_REG(TIM2 + TIM_ARR) = 0xffffffff;
-  WEFT_REG(TIM2 + TIM_EGR) = 1; /* The prescaler is taken over. */
+  WEFT_REG(TIM2 + TIM_EGR) = 1; /* Make the new prescaler take effect. */
   WEFT_REG(TIM2 + TIM_CR1) = 1;
   weft_irq_t irq = weft_lock(WEFT_LOCAL);
   start_alarm((uint32_t)weft_clock_now());

@@ -52,7 +52,7 @@ static bool ran(int n, const char *events) {
 }
 
 /* M2, M10: times from two microseconds to a second, which may be longer than one period of the
- * alarm's timer. On a machine that polls, QEMU takes long for a long time. */
+ * alarm's timer. If the port polls, QEMU takes long to emulate a long time. */
 static void alarms(void) {
 #if BOARD_SLEEPS
   static const uint32_t delays[] = {2, 3, 10, 100, 5000, 99000, 201000, 600000, 1100000};

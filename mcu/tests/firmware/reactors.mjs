@@ -6,7 +6,7 @@
  */
 import { check, edges, finish, load, text, US } from './harness.mjs';
 
-/** The cycles between a falling and the next rising edge of pin 2, from where they are steady. */
+/** The cycles between a falling and the next rising edge of pin 2, once these gaps are steady. */
 function gaps(name, cycles = 400000) {
   const m = load(name),
     list = edges(m, 2);

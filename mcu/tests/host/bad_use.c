@@ -82,7 +82,7 @@ static void returns_a_delay_beyond_the_horizon(void) {
 #if WEFT_DEBUG
   CHECK(fake_panicked && strstr(fake_panicked, "horizon"));
 #endif
-  CHECK(ran == 1); /* The event is never early (rule 8.5); it is done when it has run once. */
+  CHECK(ran == 1); /* The event is never early (rule 8.5): it is done after one run. */
 }
 /* M15, M1: an hour from now looks like 11 minutes ago. */
 static void posted_for_an_hour_from_now(void) {
@@ -118,7 +118,7 @@ static void works_inside_an_action(void) {
   (void)serves;
 #endif
 }
-/* M15, M18: a message has another size than the ring's. */
+/* M15, M18: a message has a different size from the ring's messages. */
 static uint32_t slots[4];
 static weft_ring ring = WEFT_RING(slots, count, &actor);
 static void message_of_another_size(void) {
@@ -187,7 +187,7 @@ static uint32_t ticks(weft_event *e, uint32_t release) {
   (void)release;
   if (++actions == 1) {
     (void)weft_periodic_start(&queue, &periodic, &other, ticks, weft_now32(), 50);
-    /* until the other core has run the action */
+    /* Wait until the other core has run the action. */
     while (actions < 2 && !fake_panicked) fake_point();
     leaves = 1;
   } else if (actions == 2) {

@@ -48,7 +48,7 @@ static void once(uint64_t t, size_t id, void *arg) {
   CHECK(fake_now() >= t);
   note(t, id);
 }
-/* M16: an event with a time in the past runs at once, before later events. */
+/* M16: an event with a time in the past runs immediately, before later events. */
 static void order_and_far_times(void) {
   static const uint64_t when[] = {700, 5, 1ull << 34, 600, 600, (1ull << 31) + 5, 600, 0};
   fake_reset(5, 500);
@@ -80,8 +80,8 @@ static void header_is_whole(void) {
   struct event *same = &e;
   CHECK(same->time == 1ull << 40 && sizeof(div_t) && e.actor_id == 3 && e.fn == once && !e.arg);
 }
-/* M16, M17: a request for too much memory is refused, and memory that was given back can be taken
- * again. */
+/* M16, M17: a request for too much memory is refused, and memory that was given back can be
+ * allocated again. */
 static void memory_is_what_is_asked_for(void) {
   fake_reset(5, 500);
   CHECK(event_queue_init(&q, SIZE_MAX / 8, 1) == 1);

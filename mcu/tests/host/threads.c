@@ -43,7 +43,7 @@ static uint32_t end(weft_event *e, uint32_t release) {
 static void core1(void) { weft_work(&queue); }
 #if REAL
 static weft_event pokes[2];
-static int poked; /* two actors, and so both cores at once, increment the counter */
+static int poked; /* incremented by two actors, and so possibly by both cores at the same time */
 static uint32_t poke(weft_event *e, uint32_t release) {
   return (void)e, (void)release, __atomic_add_fetch(&poked, 1, __ATOMIC_RELAXED), WEFT_DONE;
 }

@@ -121,12 +121,12 @@ static uint32_t again_once(weft_event *e, uint32_t release) {
 static void post_others(void) {
   if (logged != 1) return;
   weft_post(&queue, &pool[1], 1200); /* at the time of the held event, but posted after it */
-  /* Goes before the event that is held, so that the held event is put back. */
+  /* This event goes before the event that is held, so the held event is put back. */
   weft_post(&queue, &pool[2], 1150);
   fake_quiet = 0;
 }
 /* M5, M7, M9: an action asks for its event again, and the core holds the event and then puts it
- * back: the event counts as posted before the events that have come since. */
+ * back: the event counts as posted before the events that were posted since. */
 static void held_event_keeps_its_order(void) {
   begin(1000);
   pool[0].action = again_once;
@@ -170,7 +170,7 @@ static uint32_t posts_last(weft_event *e, uint32_t release) {
   weft_post(&queue, &pool[3], 3000);
   return WEFT_DONE;
 }
-/* M4: the event at which the list would begin its search is taken out, and another event is
+/* M4: the event at which the list would begin its search is removed, and another event is
  * posted. */
 static void post_after_the_last_inserted_has_run(void) {
   begin(1000);
@@ -400,7 +400,7 @@ static void horizon(void) {
   begin(1ull << 40);
   CHECK(weft_post_at(&queue, &pool[0], (1ull << 40) + WEFT_HORIZON + 1000) == WEFT_E_HORIZON);
   CHECK(weft_post_at(&queue, &pool[0], (1ull << 40) + WEFT_HORIZON - 1000) == WEFT_OK);
-  /* The time 17 is long past, so the event is released at once. */
+  /* The time 17 is long past, so the event is released immediately. */
   CHECK(weft_post_at(&queue, &pool[1], 17) == WEFT_OK);
   CHECK(weft_post_in(&queue, &pool[2], WEFT_HORIZON) == WEFT_E_HORIZON);
   CHECK(weft_post_in(&queue, &pool[2], 100) == WEFT_OK);

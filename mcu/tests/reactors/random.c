@@ -105,7 +105,7 @@ static bool taken(int action, int delay, int time, uint32_t step) {
   return false;
 }
 static uint32_t put_event(int action, int delay, int time, uint32_t step, uint32_t value) {
-  while (taken(action, delay, time, step)) step++; /* R7: the microstep moves on until it is free */
+  while (taken(action, delay, time, step)) step++; /* R7: the next free microstep is used */
   for (int i = 0; i < WAITING; i++)
     if (!m.events[i].used) {
       m.events[i] = (event){time, step, action, delay, value, true, ++m.number};
@@ -272,7 +272,7 @@ static void traces_are_equal(void) {
   for (uint32_t seed = first_seed; seed < first_seed + programs; seed++) {
     make_program(seed);
     if (program.timeout < 0)
-      /* A timer never ends by itself, so the program needs a stop. */
+      /* A timer never ends on its own, so the program needs a stop. */
       program.nodes[0].may_stop = true, program.timeout = 200;
     run_model();
     run_engine();

@@ -196,7 +196,7 @@ static void with_delay(int64_t ns) {
 static void after(void) {
   with_delay(0);
   EXPECT("1@0.1 2@1.1 3@2.1 4@3.1 ");
-  with_delay(WEFT_RX_USEC(2500)); /* Several values are under way at once. */
+  with_delay(WEFT_RX_USEC(2500)); /* Several values are under way together. */
   EXPECT("1@2.5.0 2@3.5.0 ");
   with_delay(MS(1));
   EXPECT("1@1.0 2@2.0 3@3.0 4@4.0 ");

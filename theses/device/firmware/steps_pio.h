@@ -27,7 +27,7 @@ enum {
  * a coarse count, in units of 32 cycles, in its low half, and a fine count in its high half. */
 static const uint16_t program[] = {
   0x80a0, /*  0: pull block */
-  0xa0c7, /*  1: mov isr, osr      keep it for the low half of the pulse */
+  0xa0c7, /*  1: mov isr, osr      keep the word for the low half of the pulse */
   0x6030, /*  2: out x, 16 */
   0x6050, /*  3: out y, 16 */
   0xe001, /*  4: set pins, 1 */

@@ -9,7 +9,7 @@
 import { readFileSync } from 'node:fs';
 import { Machine } from '../../../emulator/src/index.mjs';
 
-/** The first edges belong to the start-up. */
+/** The number of first edges that belong to the start-up. */
 const SETTLED = 20;
 const MILLISECONDS = 60;
 for (const file of process.argv.slice(2))

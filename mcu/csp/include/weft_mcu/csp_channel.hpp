@@ -30,12 +30,12 @@ namespace detail {
 template <Side S>
 inline constexpr std::uint32_t kOp = S == Side::in ? WEFT_FLIGHT_READ : WEFT_FLIGHT_WRITE;
 
-// A plain read or write. It waits by the process's own node.
+// A plain read or write, for which the process's own node waits.
 template <class T, Side S>
 struct Plain {
   union {
     ChannelEngine<T>* channel;
-    core::Node* me;  // set from await_suspend on
+    core::Node* me;  // the process's node; await_suspend sets it
   };
   std::conditional_t<S == Side::in, T*, T> value;
 
@@ -79,7 +79,7 @@ inline constexpr std::uint32_t kPast = 1u << 28, kHop = 1u << 30;
 
 inline bool is_past(std::uint32_t t) noexcept { return weft_now32() - t < kPast; }
 
-// An event that ends a choice by its deadline.
+// An event that ends a choice when the choice's deadline has come.
 struct Deadline : weft_event {
   core::Choice* choice = nullptr;
   std::uint32_t until;
@@ -205,8 +205,8 @@ class End {
     return *this;
   }
   ~End() { drop(); }
-  // Returns false if the end was moved from or closed, or was taken from a channel whose side had
-  // ended. Operations of such an end return `retired`.
+  // Returns false if the end was moved from or closed, or was obtained after its side of the
+  // channel had ended. Operations of such an end return `retired`.
   explicit operator bool() const noexcept { return core_ != nullptr; }
   ChannelEngine<T>* core() const noexcept { return core_; }
 
@@ -221,7 +221,7 @@ class End {
   }
   // Passes this end's count to the caller.
   [[nodiscard]] ChannelEngine<T>* release() noexcept { return std::exchange(core_, nullptr); }
-  // Ends the channel for all its ends, at once (rule 4).
+  // Ends the channel for all its ends, immediately (rule 4).
   void poison(std::uint8_t strength = 1) noexcept {
     if (core_) core_->poison(strength);
   }
@@ -309,8 +309,8 @@ class Channel : public ChannelEngine<T> {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // The first call of reader() or writer() connects the buffer. An end that is taken after its side
-  // has ended is empty.
+  // The first call of reader() or writer() connects the buffer. An end that is obtained after its
+  // side has ended is empty.
   Reader<T> reader() noexcept {
     connect();
     return Reader<T>{this->first_reader() ? this : nullptr};

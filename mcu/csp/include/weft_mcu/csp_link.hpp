@@ -101,7 +101,7 @@ class Pc : weft_link_uart {
     weft_link_poison(link, &e, strength);
     weft_link_uart_kick(this);
   }
-  // Ends the session. The next session begins by itself.
+  // Ends the session. The next session begins automatically.
   void close(const char* why) noexcept {
     weft_link_close(link, why);
     weft_link_uart_kick(this);
@@ -210,7 +210,7 @@ struct FarReader : FarEnd<T, false> {
 template <class T>
 struct FarWriter : FarEnd<T, true> {
   using FarEnd<T, true>::FarEnd;
-  // Writes a value; co_await the result. The result is ok once the PC's channel has taken the
+  // Writes a value; co_await the result. The result is ok once the PC's channel has accepted the
   // value, or retired, poisoned, died or in_doubt.
   [[nodiscard]] auto write(T value) noexcept {
     struct Write : detail::Far<T, true> {

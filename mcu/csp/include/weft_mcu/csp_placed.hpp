@@ -31,7 +31,7 @@
 #include <limits>
 #include <optional>
 
-// Marks a function that is called seldom: it is never inlined, and is compiled for size.
+// Marks a function that is rarely called: it is never inlined, and is compiled for size.
 #define WEFT_RARE [[gnu::noinline, gnu::cold]]
 
 #if defined(__cpp_exceptions)
@@ -42,8 +42,8 @@ namespace weft::inline WEFT_ABI {
 
 namespace mcu {
 
-// The parties that meet in phases (rule 8). Static and `constinit`, as channels are; a process is
-// given a weft::Barrier, which refers to it.
+// The parties that meet in phases (rule 8). The object is static and `constinit`, as channels are;
+// a process is given a weft::Barrier, which refers to it.
 class Barrier : public core::BarrierEngine<OneCore> {
  public:
   constexpr explicit Barrier(std::uint32_t parties) noexcept
@@ -84,7 +84,7 @@ class Turns {
 
  private:
   bool same(std::uint32_t key) const noexcept { return ((latest_ ^ key) & ~kMask) == 0; }
-  // The low bits say where the next select begins, the others have the key of the guards. (Two
+  // The low bits say where the next select begins, the other bits hold the key of the guards. (Two
   // members, since the compiler would call memset for an array.)
   std::uint32_t latest_ = 0, before_ = 0;
 };
@@ -94,7 +94,7 @@ class PlacedPromise;
 }  // namespace detail
 
 // The result of a placeable process function. scheduler.start<f>(…) starts it, or another process
-// awaits it as a step: then the other process goes on when this one has ended in any way.
+// awaits it as a step: the other process resumes when the awaited one has ended in any way.
 class [[nodiscard]] Process {
  public:
   using promise_type = detail::PlacedPromise;
@@ -112,7 +112,7 @@ class [[nodiscard]] Process {
   friend mcu::Scheduler;
   explicit Process(detail::PlacedPromise* p) noexcept : promise_(p) {}
   detail::PlacedPromise* release() noexcept { return std::exchange(promise_, nullptr); }
-  // Null if there was no room for the frame, or once the process is started.
+  // Null if there was no room for the frame, and after the process has been started.
   detail::PlacedPromise* promise_;
 };
 
@@ -164,7 +164,7 @@ class PlacedPromise : public mcu::Process::promise_type {
     return static_cast<unsigned>(s) >=
            static_cast<unsigned>(Status::retired) + static_cast<unsigned>(asks);
   }
-  // Ends the process, by its status, when the loop comes to it.
+  // Makes the loop end the process, with its status, instead of resuming it.
   void end() noexcept { frame().resume = &end_here; }
   // Called with the result of an operation's beginning. Returns whether the process must suspend.
   WEFT_RARE bool begun(Status s) noexcept {
@@ -202,7 +202,7 @@ class PlacedPromise : public mcu::Process::promise_type {
     dying = 0;
   }
 
-  Asks asks = Asks::nothing;  // while an operation waits
+  Asks asks = Asks::nothing;  // what the process checks for while an operation waits
   Turns turns;
   PlacedPromise* awaited_by = nullptr;
 };
@@ -239,7 +239,7 @@ template <class T, core::Side S, Asks A>
 struct PlacedOp {
   union {
     mcu::ChannelEngine<T>* channel;
-    PlacedPromise* me;  // set from await_suspend on, if the process checks for the end
+    PlacedPromise* me;  // set by await_suspend if the process checks for the channel's end
   };
   union {
     T value;
@@ -260,7 +260,7 @@ struct PlacedOp {
     else
       return begin<T, S>(p, c, &value);
   }
-  // Called once, since the process no longer checks after that.
+  // Called once: after this call the process no longer checks for an end.
   Status outcome() noexcept {
     me->asks = Asks::nothing;
     return me->status;
@@ -318,8 +318,8 @@ inline std::int64_t later(std::int64_t us) noexcept {
   return us > kNever - now ? kNever : now + us;
 }
 
-// Ends a choice at a 64-bit time. The event of a Deadline may be at most 67 minutes ahead, so this
-// one is posted again until the time has come. There is no event for kNever.
+// Ends a choice at a 64-bit time. The event of a Deadline may be at most 67 minutes ahead, so the
+// event of this timer is posted again until the time has come. There is no event for kNever.
 struct PlacedTimer : mcu::detail::Deadline {
   std::int64_t at = 0;
 

@@ -138,7 +138,7 @@ class PlacedChoice {
     p.status = s;
     PlacedPromise::end_here(frame);
   }
-  // Returns ok, or the end that was chosen.
+  // Returns ok, or how the channel of the chosen guard has ended.
   Status outcome(PlacedPromise& p) noexcept {
     p.turns.next(engine_.next_start());
     const Status s = engine_.status();

@@ -113,7 +113,7 @@ class Port : core::Node {
     ChannelEngine<T>* c = channel_;
     while (c && out_ != WEFT_PEEK(in_)) {
       slot = &ring_[out_ % N];
-      // The flag is set before the value can be taken or an interrupt checks it.
+      // The flag is set before the value can be taken or an interrupt checks the flag.
       WEFT_POKE(waiting_, true);
       const Status s = c->template begin<Side::out>(*this);
       if (s == Status::pending) {

@@ -98,10 +98,10 @@ class Scheduler : public core::WakerOps {
   // csp_anywhere.hpp defines this function.
   template <auto F, class... A>
   int start(A&&... arguments) noexcept;
-  // Does the same. The flight recorder shows the process under this name (rule M24). The name must
-  // live as long as the program.
+  // Does what start(p) does. The flight recorder shows the process under this name (rule M24). The
+  // name must live as long as the program.
   int start(Process p, const char* name) noexcept;
-  // Serves the queue until every process has ended, or returns at once if there is none. Called
+  // Serves the queue until every process has ended, or returns immediately if there is none. Called
   // from a core's main program.
   void run() noexcept;
 
@@ -110,14 +110,14 @@ class Scheduler : public core::WakerOps {
   std::uint32_t processes() const noexcept { return live_; }
   // Returns the highest number of bytes ever taken from the arena.
   std::uint32_t arena_used() const noexcept { return used_; }
-  // Returns the size of the latest frame in bytes, even if it was refused.
+  // Returns the size of the latest frame in bytes, even if the frame was refused.
   std::uint32_t last_frame() const noexcept { return last_; }
 
   // The following members are for actions of this scheduler's events (deadlines, ports): push()
   // makes a waker runnable; run_runnable() runs the runnable processes.
   constexpr weft_actor* actor() noexcept { return &actor_; }
   void push(core::Waker* w) noexcept { runnable_.push(w); }
-  // Counts the objects that may wake a process from outside the channels: deadlines, ports, links.
+  // Counts the objects that can wake a process from outside the channels: deadlines, ports, links.
   // Only a debug build needs the count.
 #if WEFT_DEBUG
   void outside(int by) noexcept { outside_ += by; }
@@ -133,7 +133,7 @@ class Scheduler : public core::WakerOps {
     std::size_t size;
   };
   // The number of resumptions in a turn; after a turn other due events are served. It is also the
-  // number of operations of a process that may complete at once, one after another, before the
+  // number of operations of a process that may complete in a row without waiting before the
   // other processes run.
   static constexpr unsigned kTurn = 32;
 
@@ -182,10 +182,10 @@ struct Process::promise_type : core::Node {
   Scheduler &scheduler() const noexcept {
     return *const_cast<Scheduler *>(static_cast<const Scheduler *>(ops));
   }
-  // Called when an operation has completed at once. Returns true if the process must let the others
-  // run, and go to the end of the run queue (rule M20). An operation that has met a waiting process
-  // does not count, because the number of waiting processes is finite. (`index` is free for this
-  // counter, since the node belongs to no choice.)
+  // Called when an operation has completed without waiting. Returns true if the process must let
+  // the other processes run, and go to the end of the run queue (rule M20). An operation that has
+  // met a waiting process does not count, because the number of waiting processes is finite.
+  // (`index` is free for this counter, since the node belongs to no choice.)
   [[gnu::noinline]] bool gives_way() noexcept {
     if (++index % Scheduler::kTurn != 0) return false;
     scheduler().push(this);
@@ -193,8 +193,8 @@ struct Process::promise_type : core::Node {
   }
 
   // The following members note events of this process in the flight recorder (rule M24). `place` is
-  // a channel or the end of a link; `op` is WEFT_FLIGHT_READ or a like constant. An operation calls
-  // note_waits if it has to wait, otherwise note_over; and when it is over it calls note_goes_on.
+  // a channel or the end of a link; `op` is WEFT_FLIGHT_READ or a like constant. An operation that
+  // waits calls note_waits, and note_goes_on when it is over; any other calls note_over.
 #if WEFT_FLIGHT
   void note_start(const char* name) noexcept {
     who_ = weft_flight_process(name);

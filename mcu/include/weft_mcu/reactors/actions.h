@@ -155,7 +155,7 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
       return 0;
     }
     if (policy == WEFT_RX_UPDATE && last) {
-      if (last->time == env->now) { /* The last event is in `soon`: take it out of that list. */
+      if (last->time == env->now) { /* The last event is in `soon`: remove it from that list. */
         weft_rx_event **at = &env->soon, *before = 0;
         while (*at && *at != last) before = *at, at = (weft_rx_event **)(void *)&(*at)->next;
         if (*at) {
@@ -178,7 +178,7 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
   a->last = e;
   return 1;
 }
-/* Put e, an event of a, at (t, step) or where its spacing allows it. Return 0 if e was not put
+/* Put e, an event of a, at (t, step) or at a tag that the spacing allows. Return 0 if e was not put
  * and its value has been given back; less than 0 if e was not put and the caller owns its value
  * again. */
 WEFT_INLINE int weft_rx_put_action(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e,
@@ -307,7 +307,7 @@ int weft_rx_schedule_bytes(weft_rx_action *a, int64_t extra, const void *value, 
 int weft_rx_schedule_held(weft_rx_action *a, int64_t extra, weft_rx_token *token) {
   if (!token) return weft_rx_schedule_event(a, extra, (weft_rx_payload){0}, false);
   weft_rx_hold_token(token);
-  if (!(a->flags & WEFT_RX_IS_TOKEN)) { /* Plain values travel by themselves. */
+  if (!(a->flags & WEFT_RX_IS_TOKEN)) { /* Plain values travel without a token. */
     int code = weft_rx_schedule_bytes(a, extra, token->value, 1);
     weft_rx_drop_token(token);
     return code;
@@ -356,7 +356,7 @@ void weft_rx_admit_delay(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_time t = e->time;
   uint32_t step = e->step;
   if (!weft_rx_before(env->now, t))
-    t = env->now, step = env->step + 1; /* Only a physical connection comes here. */
+    t = env->now, step = env->step + 1; /* Only a physical connection reaches this branch. */
   e->fire = weft_rx_fire_delay;
   weft_rx_place(env, e, t, step, &d->latest, &d->latest_step, &d->queued);
 }
@@ -440,7 +440,7 @@ void weft_rx_hold_send(void *hold) {
   weft_rx_hold_copy((uint8_t *)h->values + at * h->size, (const uint8_t *)h->from + h->value_at,
                     h->size);
 }
-/* Called at a tag at which a value may arrive, before the tag's reactions. It is possible that no
+/* Called at a tag at which a value can arrive, before the tag's reactions. It is possible that no
  * value was sent. */
 void weft_rx_hold_arrive(void *hold) {
   weft_rx_hold *h = (weft_rx_hold *)hold;

@@ -94,7 +94,7 @@ WEFT_INLINE void weft_rx_begin_pending(weft_rx_env *env, weft_rx_trig trig) {
 #endif
 }
 #if !WEFT_RX_STATIC
-/* Take the timers and events at (now, step) out of the queue. */
+/* Remove the timers and events at (now, step) from the queue. */
 WEFT_HOT_PART(weft_rx_take_tag)
 static void __attribute__((noinline))
 weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
@@ -116,7 +116,7 @@ weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
 WEFT_INLINE void weft_rx_take_timers(weft_rx_env *env, weft_rx_timer *n, weft_rx_time t) {
 #if !WEFT_RX_HEAP
   weft_rx_timer *x = n->next;
-  /* The timer is alone at this tag, and is inserted again from its place on. */
+  /* The timer is alone at this tag. The search for its new place begins at its old place. */
   if (__builtin_expect(!x || x->time != t, 1)) {
     weft_rx_time next = t + n->period;
     weft_rx_timer **at = &env->head;

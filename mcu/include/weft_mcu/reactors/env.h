@@ -63,7 +63,7 @@ typedef struct weft_rx_env {
   weft_rx_timer *suspended, *suspended_last; /* in the order of their tags */
 #endif
 #if WEFT_RX_WORKERS > 1
-  bool parallel; /* several reactions run at once: set, pend and schedule take the lock */
+  bool parallel; /* several reactions run in parallel: set, pend and schedule take the lock */
 #endif
 } weft_rx_env;
 

@@ -79,7 +79,7 @@ static bool weft_rx_may_begin(weft_rx_env *env, weft_rx_time t) {
 }
 #endif
 
-/* The following functions take the lock themselves. */
+/* The following functions acquire the lock themselves. */
 /* Announce that the next tag is at t, if no event comes. Return false if an event has come. */
 static bool weft_rx_publish(weft_rx_env *env, weft_rx_time t) {
 #if WEFT_RX_LINKS

@@ -230,8 +230,8 @@ static void weft_rx_shut_modes(weft_rx_env *env) {
     for (unsigned i = 0; i < (*m)->count; i++)
       if ((*m)->modes[i].entered) weft_rx_trigger(env, (*m)->modes[i].shutdown);
 }
-/* Return whether reaction r of an inactive mode runs at the stop tag. It does if shutdown
- * triggers it and the mode was ever active. */
+/* Return whether reaction r of an inactive mode runs at the stop tag. It runs if shutdown triggers
+ * it and the mode was ever active. */
 static bool weft_rx_runs_at_shutdown(weft_rx_env *env, weft_rx_mode *mode, unsigned r) {
   if (!env->stopping) return false;
   for (; mode; mode = mode->modal->outer) {

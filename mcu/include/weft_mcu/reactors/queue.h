@@ -20,7 +20,7 @@ WEFT_INLINE uint32_t weft_rx_step_of(weft_rx_timer *n) {
 
 #if !WEFT_RX_HEAP
 WEFT_INLINE weft_rx_timer *weft_rx_first(weft_rx_env *env) { return env->head; }
-/* Insert a timer before all nodes of its time, so that it passes none of them. */
+/* Insert a timer before all nodes of its time, so that the search passes none of those nodes. */
 WEFT_INLINE void weft_rx_insert_timer(weft_rx_env *env, weft_rx_timer *n) {
   weft_rx_timer **at = &env->head, *x;
   weft_rx_time time = n->time;
@@ -52,7 +52,7 @@ WEFT_INLINE weft_rx_timer *weft_rx_each(weft_rx_env *env, uint32_t *place, weft_
 }
 /* Return whether there is more than one node. */
 WEFT_INLINE bool weft_rx_several(weft_rx_env *env) { return env->head && env->head->next; }
-/* Take the first node out. */
+/* Remove the first node. */
 WEFT_INLINE weft_rx_timer *weft_rx_take_first(weft_rx_env *env) {
   weft_rx_timer *n = env->head;
   env->head = n->next;
@@ -126,7 +126,7 @@ WEFT_HOT_PART(weft_rx_close) static void weft_rx_close(weft_rx_env *env, uint32_
 }
 WEFT_INLINE weft_rx_timer *weft_rx_take_first(weft_rx_env *env) {
   weft_rx_timer *n = env->heap[0], *rest = n->next;
-  if (rest) { /* The chain goes on as this entry of the heap: the tags are equal, so the order
+  if (rest) { /* The rest of the chain becomes this entry: the tags are equal, so the order
                * holds. */
     env->heap[0] = rest;
     if (env->near == n) env->near = rest;

@@ -42,7 +42,7 @@ typedef union weft_rx_block {
   uint8_t bytes[WEFT_RX_BLOCK_BYTES];
 } weft_rx_block;
 static weft_rx_block weft_rx_blocks[WEFT_RX_BLOCKS], *weft_rx_free_blocks;
-static uint32_t weft_rx_fresh_blocks; /* how many have ever been taken, so that the array need
+static uint32_t weft_rx_fresh_blocks; /* the number of blocks ever used, so that the array need
                                          not be chained at the start */
 void *weft_rx_alloc(size_t bytes) {
   if (bytes > sizeof(weft_rx_block))
@@ -84,7 +84,7 @@ static weft_rx_event *weft_rx_chunks; /* every block of events allocated so far,
 #endif
 #if WEFT_RX_ASYNC
 static weft_rx_event
-    *weft_rx_outside_events; /* free events that any thread, core or interrupt may take */
+    *weft_rx_outside_events; /* free events that any thread, core or interrupt may use */
 #endif
 static weft_rx_event *weft_rx_fresh_event(void) {
 #if WEFT_RX_HOST
@@ -291,7 +291,7 @@ void weft_rx_own_copy(void *port, bool last) {
 }
 void weft_rx_done_copy(void *port) { weft_rx_drop_token(*weft_rx_view_of(port).token); }
 /* Return a token with a copy of the value of an action of plain values, or 0 if there is no
- * value, or no block for the copy. The caller must let the token go. */
+ * value, or no block for the copy. The caller must release the token. */
 weft_rx_token *weft_rx_value_token(weft_rx_action *a) {
   void *value = a->is_present && a->has_value ? weft_rx_alloc(a->size) : 0;
   if (!value) return 0;

@@ -121,7 +121,7 @@ void *memset(void *, int, size_t);
 
 enum { WEFT_E_FULL = -5 };
 /* WEFT_RX_SAME together with another policy: the spacing applies only to events of one time
- * (R8). A program that uses it defines WEFT_RX_SPACING_0 as 1. */
+ * (R8). A program that uses this defines WEFT_RX_SPACING_0 as 1. */
 #ifndef WEFT_RX_SPACING_0
 #define WEFT_RX_SPACING_0 0
 #endif
@@ -377,8 +377,8 @@ typedef struct weft_rx_action { WEFT_RX_ACTION_MEMBERS; } weft_rx_action;
     WEFT_RX_ACTION_UNION(weft_rx_plain); \
     T value;                             \
   }
-/* An action of plain values whose bodies ask for a token all the same. The token exists while
- * one of these bodies runs. */
+/* An action of plain values whose reaction bodies nevertheless ask for a token. The token exists
+ * while one of these bodies runs. */
 #define WEFT_RX_HELD_ACTION(T)           \
   struct {                               \
     WEFT_RX_ACTION_UNION(weft_rx_plain); \
@@ -451,7 +451,7 @@ typedef struct weft_rx_watchdog {
   int64_t timeout;       /* in ns */
   int64_t expires;       /* in ns of the clock; -1 while the watchdog is not started */
   bool ended;            /* whether the thread must end */
-  /* These three are for the watchdog's own thread. */
+  /* The next three members are for the watchdog's own thread. */
   int64_t at;                       /* the expiry that the handler handles */
   weft_rx_event *held, *held_last; /* what the handler has scheduled so far */
   pthread_cond_t changed;

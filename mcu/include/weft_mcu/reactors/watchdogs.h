@@ -33,7 +33,7 @@ static void weft_rx_fire_ask(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_free_event(env, e);
   weft_rx_stop_next(env);
 }
-/* Put a handler's request to stop at the tag of its expiry, or take it at once if that is past. */
+/* Put a handler's request to stop at the tag of its expiry; if that tag is past, stop now. */
 static void weft_rx_admit_ask(weft_rx_env *env, weft_rx_event *e) {
   if (!weft_rx_before(env->now, e->time)) {
     weft_rx_fire_ask(env, e);
@@ -110,7 +110,7 @@ static void weft_rx_start_watchdogs(void) {
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   for (unsigned i = 0; i < WEFT_RX_WATCHDOGS; i++) {
     weft_rx_watchdog *w = weft_rx_watchdogs[i];
-    /* The watchdogs of a reactor stand side by side in the table. */
+    /* The watchdogs of a reactor are next to each other in the table. */
     if (!i || weft_rx_watchdogs[i - 1]->lock != w->lock) pthread_mutex_init(w->lock, 0);
     pthread_cond_init(&w->changed, &attributes);
     w->expires = -1;

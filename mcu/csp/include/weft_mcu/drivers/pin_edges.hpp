@@ -43,7 +43,7 @@ class PinEdges {
 
   // Sets the channel and turns the pin's interrupt on. The pin must be an input already
   // (pin_in_pull_up). Called once, from main or a process, on the core that serves the scheduler;
-  // this core gets the interrupts. The present level is the first that is not a change.
+  // this core gets the interrupts. The level at the time of the call counts as no change.
   void connect(Writer<PinEdge> out) noexcept {
     port_.connect(std::move(out));
     enable_ = IO_BANK0_PROC0_INTE0 + 0x30 * weft_core() + 4 * (pin_ / 8);
@@ -53,7 +53,7 @@ class PinEdges {
     WEFT_REG(PPB_NVIC_ISER) = 1u << kIrq;
   }
 
-  // Takes the pin's interrupt; weft_isr_io_bank0 calls this for each of its pins. Does nothing if
+  // Handles the pin's interrupt; weft_isr_io_bank0 calls this for each of its pins. Does nothing if
   // another pin has raised the interrupt.
   void on_interrupt() noexcept {
     if ((WEFT_REG(enable_ + kStatus) & edges()) == 0) return;
@@ -79,7 +79,7 @@ class PinEdges {
   std::uint32_t glitches() const noexcept { return WEFT_PEEK(glitches_); }
 
  private:
-  // INTS is 0x20 behind INTE. A pin has four bits in both and in INTR; the upper two are the edges.
+  // INTS is 0x20 above INTE. A pin has four bits in both and in INTR; the upper two are the edges.
   static constexpr std::uint32_t kIrq = 13, kStatus = 0x20;
   struct Event : weft_event {
     PinEdges* pin;
@@ -101,7 +101,7 @@ class PinEdges {
       return WEFT_DONE;
     }
     if (level == p->level_) {
-      // After a refused change this is a second change, and nobody will read either of them.
+      // If the change before this one was refused, nobody will read either of the two.
       if (std::exchange(p->refused_, false))
         p->lost_ += 2;
       else

@@ -57,7 +57,7 @@ class Uart {
     reg(kIbrd) = divider >> 6;
     reg(kFbrd) = divider & 63;
     reg(kLcr) = 0x70;  // 8 bits, FIFOs on
-    reg(kIfls) = 1 << 3 | 1;  // interrupts at 8 of 32: received; left to send
+    reg(kIfls) = 1 << 3 | 1;  // interrupts at 8 bytes received, and at 8 bytes left to send
     reg(kCr) = 0x301;
     WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * line.tx) = 2;
     WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * line.rx) = 2;
@@ -78,8 +78,8 @@ class Uart {
     return WEFT_OK;
   }
 
-  // Takes the UART's interrupt; weft_isr_uart0 or weft_isr_uart1 calls this. One run takes at most
-  // 8 bytes from the FIFO; if more are left, the interrupt comes again.
+  // Handles the UART's interrupt; weft_isr_uart0 or weft_isr_uart1 calls this. One run takes at
+  // most 8 bytes from the FIFO; if more are left, the interrupt comes again.
   void on_interrupt() noexcept {
     const std::uint32_t raised = reg(kMis);
     if (raised & kTransmit) {
@@ -112,7 +112,7 @@ class Uart {
     }
     if (put == n) return;
     WEFT_POKE(lost_, lost_ + n - put);
-    if (port_.ended()) WEFT_REG_CLR(base_ + kImsc) = kReceive;  // nobody reads
+    if (port_.ended()) WEFT_REG_CLR(base_ + kImsc) = kReceive;  // no process reads any more
   }
 
   // Turns the receiver's interrupts off and ends the stream of bytes. Called from a process of the
@@ -123,7 +123,7 @@ class Uart {
     port_.close();
   }
 
-  // The number of bytes that the handler took and that found no room, or no channel any more.
+  // The number of bytes that the handler took and that found no room, or whose channel had ended.
   std::uint32_t lost() const noexcept { return WEFT_PEEK(lost_); }
   // How often the handler found that bytes had been lost because the FIFO was full. The UART does
   // not count these bytes.

@@ -56,8 +56,8 @@ class Watchdog {
   // call counts as silent.
   void leave(std::uint32_t i) noexcept { WEFT_POKE(lives_[i].watched, false); }
 
-  // Returns the name of the process that is silent, or nullptr. After a name, the reset is at most
-  // two periods away.
+  // Returns the name of the process that is silent, or nullptr. Once a name is returned, the reset
+  // follows within two periods.
   const char* silent() const noexcept {
     const std::uint32_t i = WEFT_PEEK(silent_);
     return i < N ? lives_[i].life.name : nullptr;
@@ -83,14 +83,14 @@ class Watchdog {
     std::uint32_t last;
     bool watched;
   };
-  // The counter goes down by two a microsecond (erratum RP2040-E1), so this is two periods.
+  // The counter goes down by two a microsecond (erratum RP2040-E1), so this value is two periods.
   void feed() const noexcept { WEFT_REG(kLoad) = 4 * period_; }
 
   static std::uint32_t look(weft_event* e, std::uint32_t) noexcept {
     Watchdog* d = static_cast<Event*>(e)->dog;
     for (std::uint32_t i = 0; i < N; ++i) {
       const Watched& w = d->lives_[i];
-      // `last` is read before the clock, so it is never ahead of it.
+      // `last` is read before the clock, so `last` is never later than the clock's time.
       const std::uint32_t last = WEFT_PEEK(w.last);
       if (!WEFT_PEEK(w.watched) || weft_now32() - last <= w.life.within) continue;
       WEFT_POKE(d->silent_, i);
