@@ -58,8 +58,8 @@ class Proc {
   void may_write(w::Peer& at, std::uint32_t number) { ends_.push_back({&at, number, true}); }
   void may_read(Reader<int> r) { ends_.push_back({nullptr, 0, false, std::move(r)}); }
   void may_write(Writer<int> w) { ends_.push_back({nullptr, 0, true, {}, std::move(w)}); }
-  // Gives the process its operations. Channels are identified by their ends, in the order in which
-  // the ends were given.
+  // Gives the process its operations. Each number is the index of an end, in the order in which
+  // may_read() and may_write() were called; the process reads or writes at that end.
   void does(std::vector<std::size_t> acts) { acts_ = std::move(acts); }
 
   bool has_ended() const { return ended_; }

@@ -98,7 +98,7 @@ class Line:
         self.kept.append(data)
 
     def input(self, data, now):
-        """Receives bytes from the line; returns the bytes of the session in them."""
+        """Takes bytes from the line. Returns the session's bytes that they contain."""
         got = bytearray()
         at = 0
         while True:

@@ -32,7 +32,7 @@ def joined(server: Any, keys: Any, relay: str = "only", **more: Any) -> net.Netw
     return net.join(server.url, keys=keys, relay=relay, **more)
 
 
-# --- direct sessions and relayed ones behave alike (by name: test_names.py) -----------------------
+# --- direct and relayed sessions behave alike (test_names.py has more tests of names) -------------
 
 
 def test_plain_and_large_values_there_and_back(server, keys, program):  # wire 17.19

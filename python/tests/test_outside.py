@@ -177,8 +177,8 @@ assert len(told) == 1, told
     [("_thread", "guest"), ("_thread", "threads"), ("of C", "coroutines"), ("threading", "guest")],
 )
 def test_one_that_was_found_in_python(what: str, backend: str, library: str) -> None:  # rule 10.3
-    """A C thread that was seen in Python does not use Weft, and nothing reports its end to the run.
-    In an earlier version the run waited forever.
+    """A thread that has only been seen running Python code does not use Weft, and nothing tells the
+    run when it ends. An earlier version waited for such a thread forever.
     """
     runs(
         f"""

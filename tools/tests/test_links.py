@@ -153,3 +153,12 @@ def test_no_table_has_a_row_without_words() -> None:
     bare = re.compile(r"^\|[\s|]*\|$(?!\n\|[-:| ]+\|$)", re.MULTILINE)
     for page in PAGES:
         assert bare.findall((ROOT / page).read_text(encoding="utf-8")) == [], page
+
+
+def test_tables_stand_on_lines_of_their_own() -> None:
+    """A table that was reflowed with the text around it is no table any longer."""
+    dashes = re.compile(r"^ *(> )?\|[-:| ]+\|$")
+    for page in PAGES:
+        text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+        lines = [line for line in text.splitlines() if "|---" in line]
+        assert [line for line in lines if not dashes.match(line)] == [], page

@@ -207,10 +207,9 @@ inline void unpark(atomic<std::uint32_t>& word) noexcept {
 }
 #endif
 
-inline constexpr std::uint32_t own_fences =
-    // This many uses of a lock that another thread visited cost as much as a heavy fence
-    // (runtime/asymmetric.hpp).
-    500;
+// After another thread has visited a lock, the owner passes a fence of its own at each use. This
+// many of these fences cost as much as one heavy fence (runtime/asymmetric.hpp).
+inline constexpr std::uint32_t own_fences = 500;
 
 // ThreadSanitizer does not know asymmetric fences.
 #if WEFT_FUTEX && !defined(WEFT_NO_BIAS) && !WEFT_TSAN

@@ -82,7 +82,7 @@ class Bodies:
 
     @property
     def holds(self) -> bool:
-        """Whether the class has an action whose plain values bodies use as tokens."""
+        """Whether the class has an action whose plain values are used as tokens by bodies."""
         actions = (placed.decl for placed in self.cls.of(tree.Action))
         return any(self.held(a) for a in actions if isinstance(a, tree.Action))
 

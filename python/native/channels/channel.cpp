@@ -225,8 +225,9 @@ PyObject* make_end(PyObject* o, PyObject*) {
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
     // The status with which an operation on this end would fail (rule 2.5). If no operation would
     // fail, all ends of this side are gone.
+    constexpr Side other = S == Side::in ? Side::out : Side::in;
     Status s = c->core.how_ended<S>();
-    if (!is_end(s)) s = c->core.how_ended < S == Side::in ? Side::out : Side::in > ();
+    if (!is_end(s)) s = c->core.how_ended<other>();
     return raise_end(is_end(s) ? s : Status::retired, c, verb, -1, nullptr, false);
   }
   return end_at(site_here(), S == Side::in ? &ReaderType : &WriterType, c);
@@ -236,7 +237,7 @@ int strength_of(PyObject* const* args, Py_ssize_t n, PyObject* names, const char
   const Py_ssize_t k = names ? PyTuple_GET_SIZE(names) : 0;
   if (n + k > 1 ||
       (k == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "strength") != 0)) {
-    PyErr_Format(PyExc_TypeError, "%s() takes one argument: strength", verb);
+    PyErr_Format(PyExc_TypeError, "%s() takes at most one argument, strength", verb);
     return -1;
   }
   if (n + k == 0) return 1;

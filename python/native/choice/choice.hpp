@@ -83,7 +83,7 @@ class Choice {
   // retired.
   PyObject* describe() const;
   // Called while the program is checked, when the select in process `me` is about to begin.
-  // `memory` is null unless the guards can be selected over again.
+  // `memory` is null unless a later select can use the same guards.
   void begins_checked(ProcessBase* me, SelectMemory* memory);
   // While the choice is parked: returns whether it is neither committed nor withdrawn yet.
   bool undecided() const noexcept;

@@ -155,8 +155,11 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
   const Owned its(PyObject_CallMethodNoArgs(f, names.get_loop));
   if (!its) return -1;
   if (loop != its.get()) {
-    PyErr_Format(PyExc_RuntimeError, "process %s awaits a future of another event loop: %R",
-                 p->base.function, f);
+    PyErr_Format(
+        PyExc_RuntimeError,
+        "process %s awaits %R, which belongs to another event loop: await it in that loop, "
+        "and send the result through a channel",
+        p->base.function, f);
     return -1;
   }
   if (part->task == f) {

@@ -179,7 +179,7 @@ void give_up(CallObject* c) noexcept {
     leave(me, reinterpret_cast<PyObject*>(c), [](ProcessBase& p) { return p.op->withdraw(p); });
   c->state = CallState::done;
 }
-// Returns whether the process that waits for the call is not the one that drives it here.
+// Returns whether a process waits for the call and is not the one that is running now.
 bool others(CallObject* c) noexcept {
   return c->awaits ? !driven_by(c->awaits) : c->process != nullptr;
 }

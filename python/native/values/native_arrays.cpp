@@ -180,9 +180,20 @@ int take_tensor(const NativeType* t, PyObject* v, const DLTensor& d, Lent* l) {
   constexpr char kinds[] = {'i', 'u', 'f'};
   const char kind = d.lanes == 1 && d.code < std::size(kinds) ? kinds[d.code] : 0;
   if (kind != kind_of(t) || d.bits != 8 * t->item()) {
-    PyErr_Format(PyExc_TypeError,
-                 "expected %s, but the items of this %.100s are of DLPack's code %d, %d bits each",
-                 describe(t).c_str(), Py_TYPE(v)->tp_name, d.code, d.bits);
+    constexpr const char* names[] = {"int", "uint", "float"};  // by DLPack's code
+    if (d.lanes != 1)
+      PyErr_Format(PyExc_TypeError,
+                   "expected %s, but each item of this %.100s is a vector of %d numbers",
+                   describe(t).c_str(), Py_TYPE(v)->tp_name, d.lanes);
+    else if (d.code < std::size(names))
+      PyErr_Format(PyExc_TypeError,
+                   "expected %s, but the items of this %.100s are %s%d: convert it first",
+                   describe(t).c_str(), Py_TYPE(v)->tp_name, names[d.code], d.bits);
+    else
+      PyErr_Format(
+          PyExc_TypeError,
+          "expected %s, but the items of this %.100s are of DLPack's code %d, %d bits each",
+          describe(t).c_str(), Py_TYPE(v)->tp_name, d.code, d.bits);
     return -1;
   }
   if (!contiguous(d)) {

@@ -70,7 +70,7 @@ class Watched {
   // each of its reads, one thread at a time.
   void keeps(bool some) noexcept;
   bool kept() const noexcept { return kept_.load(std::memory_order_acquire); }
-  // Returns whether a read of TCP can return less than is available.
+  // Returns whether a read from a TCP connection can return less than is available.
   bool reads_short() const noexcept { return short_.load(std::memory_order_relaxed); }
 
   // Joins the waiting queue of that side, on the process's own thread. Returns false if the process

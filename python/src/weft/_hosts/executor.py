@@ -232,7 +232,7 @@ class Executor(_Executor):
             )
         if on is None and working_dir is not None:
             raise ValueError(
-                "Executor: working_dir= is for hosts of a network, on=…; here a call has this program's folder"
+                "Executor: working_dir= can be given only with on= (hosts of a network); without on=, calls run in this program's folder"
             )
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")

@@ -98,7 +98,7 @@ def _granted(name: str | None, offers: Iterable[str] | None, own: bool) -> list[
         if given:
             return given
         raise BadUse(
-            f"make_keys: offers is a list of names, as ['lab/*', 'host=gpu1'], not {offers!r}; None: the usual ones"
+            f"make_keys: offers is a list of names, as ['lab/*', 'host=gpu1'], not {offers!r}. Leave it out for the usual names"
         )
     if own:
         return [_net_named.ALL]

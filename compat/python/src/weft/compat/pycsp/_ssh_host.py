@@ -1,8 +1,8 @@
 """A machine that `ssh` reaches, as a place where processes can run, for `@sshprocess` and
-`@clusterprocess` (_ssh.py). It needs the packages of weft.net: the calls are those of weft.net
-(WIRE.md 17.10, with trust), over another session.
+`@clusterprocess` (_ssh.py). It needs the packages of weft.net: its calls are those that programs of
+weft.net make when they trust each other (WIRE-NETWORKS.md 17.10), but over a session through `ssh`.
 
-Invariant: each call has an `ssh` of its own, and a remote interpreter.
+Invariant: each call has its own `ssh` and its own remote interpreter.
 """
 
 from __future__ import annotations
