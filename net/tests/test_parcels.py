@@ -466,7 +466,7 @@ def test_a_host_that_does_not_take_source(gpu1, caller, tmp_path, imports, sent)
         ):
             pool.submit(jobs.g, 1).result()
         assert th.run(ps.process(parts.plus).on(on)(1, 2)) == 3
-    with pytest.raises(ValueError, match="working_dir= is for hosts of a network"):
+    with pytest.raises(ValueError, match="working_dir= can be given only with on="):
         ps.Executor(working_dir=here)
     assert sent == []
 
