@@ -434,7 +434,7 @@ def refused_arrays():
         (Tensor(numpy.zeros(3)), "this Tensor has 1 dimension"),
         (Tensor(numpy.zeros((2, 2)), device=2), r"on another device \(DLPack's type 2\): copy it"),
         (Tensor(numpy.zeros((2, 3)).T), "not contiguous memory: make a copy"),
-        (Tensor(numpy.zeros((2, 3), "f")), "code 2, 32 bits each"),
+        (Tensor(numpy.zeros((2, 3), "f")), "are float32: convert it first"),
         (Tensor(frozen), "does not lend memory that may be written to"),
         ([[1.0]], "is of type list"),
     ]
