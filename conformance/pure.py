@@ -23,13 +23,14 @@ BACKENDS = ("coroutines", "threads")
 LACKS = {
     "finalisers": "an end that is merely dropped is not noticed: no class of the pure package has a finaliser",
     "line numbers": _LACKS["line numbers"],
+    "again": "a timeout of the pure package asks once (rule 7.12)",
     "every operation": _LACKS["every operation"],
     "kinds": "on(backend) is the extension module's: coroutines and threads do not meet in one network",
     "where": "the scenario asks the extension module where a process runs",
     "outside the lock": "a value is let go where it is, under the lock of threads",
 }
 _REST, _WHERE = "rules_09_12_the_rest", "rules_15_where"
-_HERE = {"finalisers", "line numbers", "kinds", "every operation"}
+_HERE = {"finalisers", "line numbers", "kinds", "every operation", "again"}
 LEFT_OUT: dict[str, str] = {
     **{name: why for name, why in _LEFT_OUT.items() if why in _HERE},
     f"{_REST}.a_dropped_value_is_released_outside_the_lock": "outside the lock",
