@@ -19,6 +19,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,9 @@ FLAGS = ("-std=c++20", "-O0", "-g", "-pthread", f"-I{CPP / 'include'}")
 
 
 def _compiler() -> list[str]:
-    compiler = os.environ.get("CXX") or ("g++" if shutil.which("g++") else "c++")
+    # Flags in $CXX are for what a test compiles itself, not for the library.
+    given = shlex.split(os.environ.get("CXX", ""))[:1]
+    compiler = given[0] if given else "g++" if shutil.which("g++") else "c++"
     return [*(["ccache"] if shutil.which("ccache") else []), compiler]
 
 
