@@ -446,7 +446,7 @@ def test_the_source_goes_along(joined, tmp_path, imports, sent):  # wire 17.26
     assert got == -5 and len(sent) == 3
     jobs = imports(here, "jobs_along")
     (here / "ours_along.py").write_text("def f(n):\n    return n * n\n")
-    assert th.run(ps.process(jobs.g).on("gpu1")(5)) == [25, pid]
+    assert th.run(ps.process(jobs.g).on("gpu1")(5)) == (25, pid)
     assert others_pid != pid and len(sent) == 3  # the agent already has all parcels
     # A call that changes its own program on the host does not affect later calls.
     th.run(ps.process(jobs.spoils).on("gpu1")())

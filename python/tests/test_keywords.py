@@ -136,6 +136,7 @@ def makers(api: Any) -> dict[str, Callable[[], Any]]:
         "owner": lambda: object,
         "partial": lambda: None,
         "path": lambda: os.devnull,
+        "again": lambda: False,
         "parties": lambda: 1,
         "period": lambda: 1.0,
         "process": some,
