@@ -432,7 +432,7 @@ def test_the_other_side_or_another_type(server, keys, network, cpp):  # wire 17.
     assert (how, why) == ("BadUse", f"{network.address} refuses: 'c' gives reader ends only")
     network.offer("d", th.Channel("d"), writers=True)
     how, why = tried(cpp, server, keys, "d", "raw", 10)
-    assert how == "BadUse" and "is of type typed, and i8 was asked for" in why
+    assert how == "BadUse" and "is of type typed2, and i8 was asked for" in why
     home = cpp("own_type", server.url, keys, "rows", "home")
     assert home.next_report() == "offered"
     with pytest.raises((BadUse, PeerDied), match="of type v:f8, and this link carries typed"):
