@@ -303,6 +303,9 @@ def _unpacked(
     try:
         args, keywords, ends = fields
         for path, name in ends:
+            at: Any = [args, keywords]
+            for step in (*path[:-1], path[-1]):  # before the end is taken, which can wait
+                at = at[step]
             args, keywords = _placed([args, keywords], path, take(str(name)))
         if isinstance(args, list) and isinstance(keywords, dict):
             return args, keywords
