@@ -69,7 +69,7 @@ def port(device, emulated, folder):
             while not at.is_socket():
                 if it.poll() is not None:
                     raise click.ClickException("the emulator has not started")
-                time.sleep(0.02)
+                time.sleep(0.02)  # no event reports that the emulator has made its socket
             with socket.socket(socket.AF_UNIX) as line:
                 line.connect(str(at))
                 yield line

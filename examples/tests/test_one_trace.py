@@ -1,4 +1,4 @@
-"""Tests the network that spans a board, C++, threads and a second host: its trace, as Perfetto's own
+"""Tests a network of a board, C++, threads and a second host: its trace, as Perfetto's own
 classes read it (rules M24, 14.14, 14.17)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures how long an editor waits: a change of a file of 500 lines until its problems are there, and
+"""Measures how long an editor waits: from a change in a file of 500 lines to its problems, and
 `weft lf check`.
 
     .venv/bin/python lf/tests/editing.py

@@ -13,10 +13,8 @@ import pytest
 from conformance.networks import generate
 from weft import serial
 from weft._watching import flight_board, flight_read
-from weft.observe import flight
-from weft.threads import Channel, process, run
 
-from . import board, networks, tiers
+from . import board, networks, recorded_squares, tiers
 from .link_boards import CortexM3, Firmware
 from .test_link import pair
 from .test_scenarios import ALL, RUN, converter, written
@@ -220,21 +218,7 @@ def main_with(stream: str, before: str = "") -> str:
 
 def fetched(pc: serial.Board, tmp_path: Path) -> None:
     """Has the board square five numbers, fetches its events, and looks at the trace of both."""
-    numbers, answers = Channel("numbers"), Channel("answers")
-    pc.give("numbers", numbers.reader())
-    pc.give("answers", answers.writer())
-    to, back = numbers.writer(), answers.reader()
-
-    @process
-    def asks() -> None:
-        for n in range(5):
-            to(n)
-            assert back() == n * n
-
-    with flight(tmp_path / "here.flight"):
-        run(asks())
-    pc.flight(tmp_path / "board.flight", patience=20.0)
-    pc.flight(tmp_path / "later.flight", patience=20.0)
+    recorded_squares.asked(pc, tmp_path, 20.0)
     recorded = flight_read.Recorded([tmp_path / "board.flight"])
     lines = list(recorded.lines())
     assert recorded.fault == "" and recorded.heads[0][5] > 0  # the largest error of the times
@@ -250,7 +234,7 @@ def fetched(pc: serial.Board, tmp_path: Path) -> None:
     waits = [(x["p"], x.get("c")) for x in lines if x["e"] == "begin"]
     assert ("sensor/serve/filter", "numbers") in waits[-3:]
     later = flight_read.Recorded([tmp_path / "later.flight"]).lines()
-    assert {x["e"] for x in later} == {"begin"}  # only who waits still
+    assert {x["e"] for x in later} == {"begin"}  # only of the processes that still wait
     both = flight_read.Recorded([tmp_path / "here.flight", tmp_path / "board.flight"])
     assert {x["p"].partition("/")[0] for x in both.lines()} == {"main", "sensor"}
 

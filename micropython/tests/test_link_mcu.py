@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,10 +16,9 @@ from weft import serial
 from weft._watching import flight_read as _flight_read
 from weft._watching import perfetto as _perfetto
 from weft.errors import BadUse
-from weft.observe import flight
 from weft.threads import Channel, Output, PeerDied, Poisoned, Retired, after, process, run, select
 
-from . import tiers
+from . import recorded_squares, tiers
 from .cable import Spoiler
 from .link_boards import Bare
 
@@ -252,22 +250,7 @@ def test_what_a_board_has_recorded_is_fetched_over_the_link(recorded: Bare, tmp_
     """rules M24, 14.17: a record contains processes and an actor, their channels, and times on the
     PC's clock"""
     with serial.connect(recorded.cable.device, baud=19200, lease=PATIENT) as pc:
-        numbers, answers = Channel("numbers"), Channel("answers")
-        pc.give("numbers", numbers.reader())
-        pc.give("answers", answers.writer())
-        to, back = numbers.writer(), answers.reader()
-
-        @process
-        def asks() -> None:
-            for n in range(5):
-                to(n)
-                assert back() == n * n
-
-        with flight(tmp_path / "here.flight"):
-            run(asks())
-        pc.flight(tmp_path / "board.flight", patience=PATIENT)
-        fetched = time.monotonic_ns()
-        pc.flight(tmp_path / "later.flight", patience=PATIENT)
+        fetched = recorded_squares.asked(pc, tmp_path, PATIENT)
     one = _flight_read.Recorded([tmp_path / "board.flight"])
     lines = list(one.lines())
     assert one.fault == ""
@@ -293,8 +276,8 @@ def test_what_a_board_has_recorded_is_fetched_over_the_link(recorded: Bare, tmp_
 
 def in_perfetto(*files: Path) -> None:
     """Reads the trace of a PC and a board with Perfetto's own classes: each process has a track below
-    that of its program, slices of a track are nested, and each hand-over has an arrow: from the PC to
-    the board, within the board, and back to the PC.
+    that of its program, slices of a track are nested, and each hand-over has an arrow: from the PC
+    to the board, within the board, and back to the PC.
     """
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import enum
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -63,3 +64,26 @@ class Late:
     """A class that the caller accepts and the host does not accept."""
 
     x: int
+
+
+@net.accepts
+class Color(enum.Enum):
+    RED = 1
+    GREEN = 2
+    ROUGE = RED  # another name of RED
+
+
+@net.accepts
+class May(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+    RUN = 4
+
+
+@net.accepts
+@dataclass
+class Painted:
+    color: Color
+    others: dict[str, list[Color]] = field(default_factory=dict)
+    may: May = May.READ
+    more: Any = None

@@ -8,8 +8,6 @@ import array
 import collections
 import contextlib
 import dataclasses
-import datetime
-import decimal
 import enum
 import fractions
 import functools
@@ -17,8 +15,6 @@ import os
 import pathlib
 import random
 import sys
-import uuid
-import zoneinfo
 from typing import Any, NamedTuple
 
 import cbor2
@@ -26,36 +22,16 @@ import hypothesis.strategies as st
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from points import Pair, Place, Point, Row, Signal, Tree
+from hypothesis import given
+from points import May, Pair, Place, Point, Row, Signal, Tree
 from test_sessions import echoed
+from typed_values import SCALARS, SETTINGS, VALUES, C, passed, refused
 
 from weft import net
 from weft import threads as th
 from weft._net import python_types as _python_types
 from weft._net import values as _net_values
 from weft.errors import BadUse, Retired
-
-
-class C:
-    """The fields of a channel that the packing functions read."""
-
-    name = "c"
-
-
-def passed(value: Any) -> Any:
-    """Returns the value in the form in which it arrives."""
-    return _net_values._loads(_net_values._dumps(value, C), C)
-
-
-def refused(content: Any) -> str:
-    """Returns the error of a reader for a well-formed object with this content."""
-    packed = cbor2.dumps(cbor2.CBORTag(27, content))
-    assert _net_values._native._cbor_fault(packed, True) is None
-    with pytest.raises(BadUse, match=r"^read on channel 'c': .*\. The value is lost$") as raised:
-        _net_values._loads(packed, C)
-    return str(raised.value)
-
 
 # --- values that arrive ---------------------------------------------------------------------------
 
@@ -179,181 +155,6 @@ def test_a_mapped_file_arrives_as_an_array(tmp_path):
     mapped = np.memmap(tmp_path / "f", dtype=np.uint8, mode="r")
     received = passed(mapped)
     assert type(received) is np.ndarray and received.tolist() == [1, 2, 3, 4]
-
-
-@net.accepts
-class Color(enum.Enum):
-    RED = 1
-    GREEN = 2
-    ROUGE = RED  # another name of RED
-
-
-@net.accepts
-class May(enum.IntFlag):
-    READ = 1
-    WRITE = 2
-    RUN = 4
-
-
-@net.accepts
-@dataclasses.dataclass
-class Painted:
-    color: Color
-    others: dict[str, list[Color]] = dataclasses.field(default_factory=dict)
-    may: May = May.READ
-    more: Any = None
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal, and each part of one has the type of the other's."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, (list, tuple, collections.deque)):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict):
-        return len(one) == len(other) and all(map(same, one.items(), other.items()))
-    if isinstance(one, (set, frozenset)):
-        kinds = [sorted(type(part).__name__ for part in each) for each in (one, other)]
-        return one == other and kinds[0] == kinds[1]
-    return repr(one) == repr(other) or bool(one == other)
-
-
-BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
-EAST = datetime.timezone(datetime.timedelta(hours=1, microseconds=1), "east")
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        (),
-        (1, ("a", [None, (2.5,)])),
-        {(1, 2): {frozenset([3]): (4,)}, "x": bytearray(b"y")},
-        {None: 1, 2**70: -(2**70), True: b"", -0.0: 1},
-        bytearray(b"abc"),
-        {(1, 2)},
-        frozenset(),
-        frozenset([frozenset([1])]),
-        collections.deque([1, (2,)], 5),
-        collections.deque(),
-        collections.OrderedDict(b=1, a=(2,)),
-        collections.Counter({"a": -1, (1,): 0}),
-        collections.defaultdict(list, {1: [2]}),
-        collections.defaultdict(None, {}),
-        range(10, 1, -(2**70)),
-        complex(-0.0, float("inf")),
-        decimal.Decimal("-1.500E+9999"),
-        decimal.Decimal("sNaN123"),
-        fractions.Fraction(-1, 2**70),
-        uuid.UUID(int=5),
-        uuid.uuid1(),
-        array.array("d", [1.5, -0.0]),
-        array.array("l", [-1]),
-        array.array("B"),
-        pathlib.Path("a/../b"),
-        pathlib.PureWindowsPath("c:/x"),
-        datetime.date(1, 1, 1),
-        datetime.datetime(2020, 10, 25, 2, 30, 5, 6, tzinfo=BERLIN, fold=1),
-        datetime.datetime(2020, 1, 2),
-        datetime.datetime(2020, 1, 2, tzinfo=datetime.timezone.utc),
-        datetime.time(1, 2, fold=1, tzinfo=EAST),
-        datetime.timedelta(-1, 3, 5),
-        BERLIN,
-        EAST,
-        Color.ROUGE,
-        [Color.GREEN, {Color.RED: {May.READ}}],
-        May.READ | May.RUN,
-        May(0),
-        Painted(Color.RED, {"x": [Color.GREEN]}, May.READ | May.WRITE),
-        Painted(Color.RED, may=May(0), more=[(1, {2}), datetime.date(2020, 1, 1)]),
-    ],
-    ids=lambda value: repr(value)[:40],
-)
-def test_pythons_own_types_arrive_as_they_were(value):  # wire 17.15
-    received = passed([value])[0]
-    assert same(received, value)
-    if isinstance(value, (datetime.datetime, datetime.time)):
-        assert same(received.tzinfo, value.tzinfo) and received.fold == value.fold
-    elif isinstance(value, uuid.UUID):
-        assert received.is_safe is value.is_safe
-
-
-def test_a_field_arrives_as_its_annotation_says():  # wire 17.15
-    assert passed(Place("a", [1, 2])) == Place("a", (1, 2))
-    # A member in a field for anything, beside one in a field for that Enum, would arrive as its
-    # value: it is refused.
-    with pytest.raises(BadUse, match=r"a malformed object of .*Painted has come"):
-        passed(Painted(Color.RED, more=Color.RED))
-
-
-def test_an_array_of_another_machine():  # wire 17.15
-    """Bytes of the other order are turned round, and numbers of another size are refused."""
-    other = ">" if sys.byteorder == "little" else "<"
-    here = array.array("i", [1, 258])
-    turned = array.array("i", here)
-    turned.byteswap()
-    packed = cbor2.dumps(cbor2.CBORTag(27, ["array", "i", f"{other}4", turned.tobytes()]))
-    assert _net_values._loads(packed, C) == here
-    assert "have 3 bytes, and here they have 4" in refused(["array", "i", "<3", b""])
-
-
-_SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | st.text()
-    | st.binary(max_size=20)
-)
-_KEYS = (
-    st.integers()
-    | st.text(max_size=5)
-    | st.tuples(st.integers(), st.text(max_size=2))
-    | st.frozensets(st.integers(), max_size=3)
-    | st.dates()
-)
-_ZONES = st.sampled_from([None, datetime.timezone.utc, EAST, BERLIN])
-_OWN = (
-    st.complex_numbers(allow_nan=False)
-    | st.decimals(allow_nan=False)
-    | st.fractions()
-    | st.uuids()
-    | st.binary(max_size=9).map(bytearray)
-    | st.dates()
-    | st.datetimes(timezones=_ZONES)
-    | st.times(timezones=st.sampled_from([None, EAST]))
-    | st.timedeltas()
-    | st.builds(range, st.integers(), st.integers(), st.integers(1))
-    | st.lists(st.integers(-128, 127)).map(lambda v: array.array("b", v))
-    | st.sets(st.integers() | st.text(max_size=3), max_size=3)
-    | st.sampled_from([*Color, *May, May(5), pathlib.PurePosixPath("a")])
-)
-_OBJECTS = st.deferred(
-    lambda: (
-        st.builds(Place, st.text(), st.tuples(st.integers(), st.integers()), _VALUES)
-        | st.builds(Signal, st.floats(allow_nan=False), st.booleans())
-        | st.builds(Row, st.integers(), st.text())
-    )
-)
-_VALUES: Any = st.recursive(
-    _SCALARS | _OWN | _OBJECTS,
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.lists(inner, max_size=4).map(tuple)
-        | st.lists(inner, max_size=4).map(collections.deque)
-        | st.dictionaries(_KEYS, inner, max_size=4)
-        | st.dictionaries(_KEYS, inner, max_size=4).map(collections.OrderedDict)
-    ),
-    max_leaves=20,
-)
-_SETTINGS = settings(
-    max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), database=None
-)
-
-
-@_SETTINGS
-@given(_VALUES)
-def test_random_values_arrive(value):  # wire 17.15
-    assert same(passed(value), value)
 
 
 # --- values that cannot be written ----------------------------------------------------------------
@@ -503,10 +304,10 @@ LARGE = b"ab" * 10_000
         (["points.Place"], "neither of a class nor an array"),
         (["points.Place", {"name": "a"}, 3], "neither of a class nor an array"),
         (["tuple2"], "neither of a class nor an array"),
-        ([f"{__name__}.Color", ["BLUE"]], "a member 'BLUE' of .*Color has come, which the class"),
-        ([f"{__name__}.Color", ["RED", "GREEN"]], "a malformed member of .*Color has come"),
-        ([f"{__name__}.Color", {"name": "RED"}], "a malformed member of .*Color has come"),
-        ([f"{__name__}.May", [7]], "a member '7' of .*May has come"),
+        (["points.Color", ["BLUE"]], "a member 'BLUE' of .*Color has come, which the class"),
+        (["points.Color", ["RED", "GREEN"]], "a malformed member of .*Color has come"),
+        (["points.Color", {"name": "RED"}], "a malformed member of .*Color has come"),
+        (["points.May", [7]], "a member '7' of .*May has come"),
         (["http.HTTPStatus", ["OK"]], "an object of http.HTTPStatus has come, a class that"),
         (["set", []], "a malformed set has come: unhashable"),
         (["dict", 1], "a malformed dict has come: a key has no value"),
@@ -707,7 +508,7 @@ _FIELDS = st.dictionaries(
 )
 _TYPES = st.sampled_from(["<f8", "|b1", "<U1", "O", "<i2", "<M8[s]", "|S3", "<V4", "f8", ""])
 _HOSTILE: Any = st.recursive(
-    _SCALARS,
+    SCALARS,
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.builds(lambda *c: cbor2.CBORTag(27, list(c)), _NAMES, _FIELDS)
@@ -725,14 +526,14 @@ _HOSTILE: Any = st.recursive(
 )
 
 
-@_SETTINGS
+@SETTINGS
 @given(_HOSTILE)
 def test_hostile_objects_run_nothing(value):  # wire 17.15
     _read(cbor2.dumps(value))
 
 
-@_SETTINGS
-@given(_VALUES, st.integers(), st.integers(1, 6))
+@SETTINGS
+@given(VALUES, st.integers(), st.integers(1, 6))
 def test_spoilt_bytes_run_nothing(value, seed, times):  # wire 17.15
     packed = bytearray(_net_values._dumps([value, np.arange(3), Place("a")], C))
     spoils = random.Random(seed)
@@ -741,7 +542,7 @@ def test_spoilt_bytes_run_nothing(value, seed, times):  # wire 17.15
     _read(bytes(packed))
 
 
-@_SETTINGS
+@SETTINGS
 @given(st.binary(max_size=60))
 def test_random_bytes_run_nothing(data):  # wire 17.15
     _read(b"\xd8\x1b" + data)

@@ -452,7 +452,7 @@ def memory_and_module() -> tuple[Any, bool, str]:
 
 
 def meet(mine: str, other: str) -> int:
-    """Opens two FIFOs, one to write to and one to read from. Two calls of this function meet there."""
+    """Opens two FIFOs, one to write and one to read. Two calls of this function meet there."""
     first, second = sorted((mine, other))
     for path in (first, second):
         with Path(path).open("w" if path == mine else "r", encoding="utf-8") as file:

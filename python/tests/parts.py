@@ -34,7 +34,7 @@ async def take(b: Any, r: Any, n: int) -> list[Any]:
 
 
 async def catch(b: Any, operation: Any) -> Any:
-    """Returns the value of a read or write, or its exception. `operation` is called in the process."""
+    """Returns the value of a read or write, or its exception. The process calls `operation`."""
     try:
         return await b.op(operation())
     except b.weft.ChannelEnd as end:

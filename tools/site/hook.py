@@ -2,10 +2,10 @@
 under their own paths.
 
 Invariants
-- Every page and picture that git knows is part of the site, except those that belong to a test or that
-  a build made. home.md is the first page, and README.md is the tour.
-- A link to a file that is not a page (a source, a folder) leads into the repository if its address is
-  known. Otherwise the link becomes the path of the file, as code: the site has no sources.
+- Every page and picture that git knows is part of the site, except those of tests and those that a
+  build made. home.md is the first page, and README.md is the tour.
+- A link to a file that is not a page (a source, a folder) leads into the repository if its address
+  is known. Otherwise the link becomes the path of the file, as code: the site has no sources.
 - Code blocks lose the words for the tests (`run`, `save`, `file=…`).
 - The first page has no program and no figure of its own: `<!-- code: PAGE LANGUAGE -->` takes the
   first block of that language from a page whose programs are tested, and `<!-- figures: PAGE -->`

@@ -90,7 +90,7 @@ def why_sdk(model: Model) -> str:
 
 
 def refuse_to_run(model: Model) -> None:
-    """Raises an LfError if the program is for a board, and nothing but the pico-sdk can build it."""
+    """Raises an LfError if the program is for a board, and only the pico-sdk can build it."""
     config = model.program.config
     if not config.board and not sdk_libraries(model):
         return

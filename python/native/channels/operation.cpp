@@ -4,8 +4,8 @@
 //   begin() ──begin_at(): at its channel or barrier──► decided ──────────────────────────────► conclude()
 //     │                             └──► pending: wait() ──go_on(), or wait() returns──┘
 //     └──its caller was cancelled: refused()
-//   conclude() ──► the value, None │ refused(): Cancelled, Retired, Poisoned, PeerDied; the exception
-//                                    contains the value that a write meant to send
+//   conclude() ──► the value, None │ refused(): Cancelled, Retired, Poisoned, PeerDied; it contains
+//                                    the value that a write meant to send
 //
 // In a coroutine process or a task the operation is a small awaitable from a free list, whose life
 // awaited.hpp describes; elsewhere the operation is a call that blocks: block_in().

@@ -1,11 +1,11 @@
 // Coroutines of components while the program is checked (rule 17.2): they run on the scheduler of
 // the check, with the GIL, one at a time. The check decides when each of their operations begins,
-// and who goes on after it.
+// and which process runs after it.
 //
-//   step() ──start_…()──► ask() ──nobody goes first──► begin_asked() ──over, nobody goes first──► step() goes on
-//     ▲                    │ another goes first          │ parked, or another goes first
-//     │                    └─────────WEFT_PENDING────────┘
-//     └── run again: an operation that was asked for begins now; finish() gives its status
+//   step() ──start_…()──► ask() ──it runs on──► begin_asked() ──over, it runs on──► step() goes on
+//     ▲                    │ another runs first    │ parked, or another runs first
+//     │                    └──────WEFT_PENDING─────┘
+//     └── resumed: an operation that was asked for begins now; finish() gives its status
 //
 // Invariants
 //  1 Such a process has no PoolThread. Its Checked exists as long as its call.

@@ -27,8 +27,8 @@ bool nobody_else() noexcept;
 // caller's.
 PyObject* foreign_idents(runtime::Run* run);
 #ifdef Py_GIL_DISABLED
-// Returns the identities of the threads that the interpreter counts and that are not foreign to every
-// run.
+// Returns the identities of the threads that the interpreter counts and that are not foreign to all
+// runs: the caller's, the helpers', Weft's own, and those of runs.
 PyObject* known_of_all();
 // Returns whether `_thread` counts the thread. Returns true for the main thread too, which
 // `_thread` leaves out.

@@ -15,9 +15,9 @@ extern bool looking;
 void locate(ProcessBase& p) noexcept;               // updates the process's file and line
 void watch_standstill(runtime::Run& run) noexcept;  // notices a standstill (rule 10.6)
 void fell_idle() noexcept;                          // called when an executor is about to sleep
-// Returns whether the process waits at a channel of another program, in this operation, which is not
-// a choice. A party for which a home is asked is in no waiting queue here, so facing() and is_woken()
-// cannot tell.
+// Returns whether the process waits at a channel of another program, in this operation, which is
+// not a choice. Such a party waits at the channel's home, and is in no waiting queue of this
+// program; so facing() and is_woken() cannot tell.
 bool waits_afar(ProcessBase& p, const runtime::OpKind& op) noexcept;
 // Returns which process waits where in a run that is idle, in the form of _facts(); null if the run
 // is not idle. Runs no Python code.

@@ -13,8 +13,8 @@ namespace weft::py {
 using wire::Peer;
 using wire::Space;
 
-// The types of values, as they are named in a GIVE. A program of an older Weft, where tuples arrived
-// as lists, says kOldValues (WIRE.md 17.6).
+// The types of values, as they are named in a GIVE. A program with an older Weft, where tuples
+// arrived as lists, says kOldValues (WIRE-NETWORKS.md 17.6).
 inline constexpr const char* kPickle = "pickle";
 inline constexpr const char* kCbor = "cbor";
 inline constexpr const char* kValues = "typed2";

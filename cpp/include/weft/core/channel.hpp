@@ -56,9 +56,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // The fast path of begin(), for a party that is not `special` in a channel without waiting
   // queues: the party meets the one party that waits, or waits itself. Returns `met_afar` if the
-  // partner belongs to another scheduler, and `neither` if nothing has happened, so that
-  // begin_slow() must be called. The slot and the place of `me` are written only if that party
-  // waits.
+  // partner belongs to another scheduler, and `neither` if nothing has happened: begin_slow() must
+  // be called. The slot and the place of `me` are written only if that party waits.
   enum class FastResult : std::uint8_t { met, met_afar, waits, neither };
   template <Side S>
   [[gnu::always_inline]] FastResult begin_fast(Node& me, void* slot) noexcept {

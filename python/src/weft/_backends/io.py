@@ -168,7 +168,7 @@ def _help_waiting_calls(watch: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         watch.put(None)
-    _add_thread_if_needed()  # a call that came before this watcher ended has started no other watcher
+    _add_thread_if_needed()  # a call that came before this watcher ended has started no other one
 
 
 def _forget() -> None:

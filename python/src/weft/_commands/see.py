@@ -371,8 +371,7 @@ def top(
     most: int,
     keys: str | None = None,
 ) -> int:
-    """Shows what a program, or the hosts of a network, do; on a terminal until the program ends or
-    the user presses `q`."""
+    """Shows what a program or a network's hosts do; on a terminal until the end or a key `q`."""
     with contextlib.ExitStack() as opened, _no_look_is_bad_use():
         looking: Looking
         if is_network(word):

@@ -325,8 +325,7 @@ def where(
 def ask(
     whom: list[Member], what: bytes, more: Any, patience: float
 ) -> tuple[list[tuple[Member, Any]], list[Member]]:
-    """Asks these hosts. Returns the answers, and the hosts that have not answered for `patience`
-    seconds."""
+    """Asks these hosts. Returns the answers, and the hosts without one after `patience` seconds."""
     answers: list[tuple[Member, Any]] = []
     asked = list(whom)
     # A signal handler can ask while this thread itself is asking.
@@ -429,8 +428,7 @@ def standing() -> None:
 
 def _ring(how: bytes) -> None:
     if _bell is not None:
-        # If the socket is full, the watcher has already been woken.
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # if the socket is full, the watcher is already awake
             os.write(_bell, how)
 
 

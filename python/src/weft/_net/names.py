@@ -66,8 +66,7 @@ REACH = 3.0  # seconds for an address to answer, if the relay may be used
 BEYOND = 300.0  # seconds before an address that did not answer is tried again
 BACK = 1.0  # seconds to wait until the server is back, before a list is read or a name is offered
 
-# asyncio logs this harmless message when a connection that began without TLS ends, as the client's
-# connections do.
+# asyncio logs this harmless message when one of the client's connections, which begin without TLS, ends.
 _NO_MATTER = "returning true from eof_received() has no effect when using ssl"
 logging.getLogger("asyncio").addFilter(
     lambda r: r.msg != _NO_MATTER or r.threadName != _net_loop.THREAD
@@ -562,8 +561,7 @@ class Meeting:
         return session
 
     async def fate(self, name: str, call: str) -> dict[str, Any] | None:
-        """Returns how that call's OS process died, or None if it did not die or that is not
-        known."""
+        """Returns how that call's OS process died; None if it lives, or if that is not known."""
         found = await self._asked_of(name, "fate", call)
         return found if isinstance(found, dict) else None
 
@@ -589,9 +587,8 @@ class Meeting:
         return None
 
     async def _way_to(self, entry: dict[str, Any]) -> tuple[_net_link.Streams, str]:
-        """Returns a connection with the home of an entry, and the connection's name in messages.
-        The connection is with the home's address, or by the relay if the address does not answer
-        (17.17).
+        """Returns a connection with the home of an entry, and its name in messages. It goes to the
+        home's address, or through the relay if the address does not answer (17.17).
 
         Raises:
             BadUse: the home's certificate is not valid here, or the home refuses this program's
@@ -644,8 +641,7 @@ class Meeting:
                 while True:
                     left = until - loop.time()
                     update = await watcher.updates(timeout=max(left, 0.001))  # type: ignore[no-untyped-call]
-                    # An update without a value marks the end of the existing entries, or a
-                    # deletion.
+                    # No value: a deletion, or the end of the entries that existed before.
                     if update is None or not update.value:
                         continue
                     entry = _net_entries.of(update.value, name)
