@@ -193,7 +193,7 @@ class Output(unittest.TestCase):
             "ns inf",
             "ns nan",
         ):
-            with self.subTest(line), self.assertRaisesRegex(runner.RunError, "no sample"):
+            with self.subTest(line), self.assertRaisesRegex(runner.RunError, "not a sample"):
                 runner.parse("ns 1\n" + line)
 
     def test_silence_is_refused(self):
