@@ -62,7 +62,7 @@ class Page(unittest.TestCase):
         for page in ("", self.PAGE * 2, end_first, self.PAGE.replace("e: end", "e:end")):
             with self.assertRaisesRegex(ValueError, "e: begin"):
                 filled(page, "e", "new")
-        with self.assertRaisesRegex(ValueError, "has marks itself"):
+        with self.assertRaisesRegex(ValueError, "contains marks itself"):
             filled(self.PAGE, "e", "<!-- f: begin -->")
 
     def test_an_experiment_is_written_with_its_picture_and_where_it_was_measured(self):
