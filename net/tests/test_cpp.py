@@ -1,6 +1,6 @@
-"""C++ programs (`weft/net.hpp`) on one network with Python and C++ programs (WIRE.md 17), those of
-programs.py and programs.cpp. Each test is run with three builds: one as users build it, one with
-ASan and UBSan, and one with TSan.
+"""C++ programs (`weft/net.hpp`) on one network with Python and C++ programs (WIRE-NETWORKS.md 17),
+those of programs.py and programs.cpp. Each test is run with three builds: one as users build it,
+one with ASan and UBSan, and one with TSan.
 """
 
 from __future__ import annotations

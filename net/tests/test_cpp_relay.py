@@ -1,6 +1,6 @@
-"""C++ programs that meet others through the NATS server (WIRE.md 17.17 to 17.21). The other program
-is in Python, or in C++ too. ways.cpp tests the ways in isolation. Each test is run with every build
-of the programs.
+"""C++ programs that meet others through the NATS server (WIRE-NETWORKS.md 17.17 to 17.21). The
+other program is in Python, or in C++ too. ways.cpp tests the ways in isolation. Each test is run
+with every build of the programs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Programs, agents, their OS processes and the server are killed at each step of the protocol
-(`weft._net.kill_points`; WIRE.md 17.22). With WEFT_KILLS=all they are killed at every step,
-otherwise at every tenth.
+(`weft._net.kill_points`; WIRE-NETWORKS.md 17.22). With WEFT_KILLS=all they are killed at every
+step, otherwise at every tenth.
 
 Whenever a program is killed at a step, the program that waits for it receives an error of Weft and
 goes on, and the next program that comes gets a session.

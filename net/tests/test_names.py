@@ -1,4 +1,4 @@
-"""Channels by name, with a NATS server where programs meet (WIRE.md 17.3, 17.4, 17.8)."""
+"""Channels by name, with a NATS server where programs meet (WIRE-NETWORKS.md 17.3, 17.4, 17.8)."""
 
 from __future__ import annotations
 

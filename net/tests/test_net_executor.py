@@ -1,4 +1,4 @@
-"""weft.processes.Executor over hosts of a network (WIRE.md 17.14)."""
+"""weft.processes.Executor over hosts of a network (WIRE-NETWORKS.md 17.14)."""
 
 from __future__ import annotations
 

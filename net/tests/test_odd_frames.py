@@ -1,5 +1,5 @@
 """Tests that a member that sends odd data anywhere receives a readable error or is disconnected,
-and that no other program is affected (WIRE.md 14.2, 17.2, 17.3, 17.9, 17.18). Tested are first
+and that no other program is affected (wire 14.2, 17.2, 17.3, 17.9, 17.18). Tested are first
 messages to homes and agents, entries in the bucket, requests by the relay, answers of agents, calls
 and their results, and files of keys.
 """

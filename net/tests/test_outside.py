@@ -1,5 +1,5 @@
-"""Tests which parts of a network count as outside (rule 10.3, WIRE.md 17.16): a deadlock is
-reported, unless another program may still come.
+"""Tests which parts of a network count as outside (rule 10.3, WIRE-NETWORKS.md 17.16): a deadlock
+is reported, unless another program may still come.
 """
 
 from __future__ import annotations

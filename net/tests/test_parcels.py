@@ -1,5 +1,5 @@
 """Tests source that is sent along with a call: parcels, the shelf of an agent, and calls whose
-source the host does not have (WIRE.md 17.26).
+source the host does not have (WIRE-NETWORKS.md 17.26).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tests how a session's bytes are carried, and how they end (WIRE.md 17.13): with two carriers over
-TCP, with and without TLS, and with links that are only sockets, like the links to the OS processes
-of an agent.
+"""Tests how a session's bytes are carried, and how they end (WIRE-NETWORKS.md 17.13): with two
+carriers over TCP, with and without TLS, and with links that are only sockets, like the links to the
+OS processes of an agent.
 """
 
 from __future__ import annotations

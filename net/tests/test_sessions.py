@@ -1,4 +1,4 @@
-"""Sessions at an address (WIRE.md 17.1, 17.2, 17.5, 17.6, 17.7): they need no server."""
+"""Sessions at an address (WIRE-NETWORKS.md 17.1, 17.2, 17.5, 17.6, 17.7): they need no server."""
 
 from __future__ import annotations
 

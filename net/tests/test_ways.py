@@ -1,5 +1,5 @@
-"""Tests the packet lines of the relay in isolation (WIRE.md 17.18 to 17.21): two relays in one
-program, with a server between them, and a third client that listens to everything and may send
+"""Tests the packet lines of the relay in isolation (WIRE-NETWORKS.md 17.18 to 17.21): two relays in
+one program, with a server between them, and a third client that listens to everything and may send
 anything.
 """
 

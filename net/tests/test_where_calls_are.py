@@ -1,5 +1,5 @@
-"""Tests the reports of where a call on another machine is (WIRE.md 17.12; rules 6.7, 10.3), and how
-the call ends once its caller has ended (17.14).
+"""Tests the reports of where a call on another machine is (WIRE-NETWORKS.md 17.12; rules 6.7,
+10.3), and how the call ends once its caller has ended (17.14).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Tests that threads that only carry bytes run as soon as they are woken (WIRE.md 17.24)."""
+"""Tests that threads that only carry bytes run as soon as they are woken (WIRE-NETWORKS.md
+17.24)."""
 
 from __future__ import annotations
 

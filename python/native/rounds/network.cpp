@@ -64,7 +64,7 @@ PyObject* ends_held() {
 //   ends_held().
 // The names of ends are those of WIRE.md 10.7.
 PyObject* network(int known = 0) {
-  // A program that is not a peer yet can also connect over a network (WIRE.md 17.16).
+  // A program that is not a peer yet can also connect over a network (WIRE-NETWORKS.md 17.16).
   bool quiet = !ends_pending() && runtime::due_tokens.load() == runtime::link_tokens.load() + known;
   for (PyRun* run : every_run()) quiet = quiet && run->run.waits_for_links();
   Owned sessions(PyList_New(0)), lent(PyList_New(0)), far(PyList_New(0));

@@ -1,5 +1,5 @@
-// Connections between machines: TLS 1.3 over TCP, with a certificate on both sides (WIRE.md 17.1),
-// and the first message of each side (17.2). This file uses OpenSSL.
+// Connections between machines: TLS 1.3 over TCP, with a certificate on both sides
+// (WIRE-NETWORKS.md 17.1), and the first message of each side (17.2). This file uses OpenSSL.
 //
 //   Keys keys(folder);
 //   Connection c = Connection::reach(keys, "10.0.0.2:4711", seconds);         c.fingerprint(), c.member()
@@ -195,7 +195,7 @@ struct Found {
   }
 };
 
-// Lets the system notice that the other machine has fallen silent (WIRE.md 17.7).
+// Lets the system notice that the other machine has fallen silent (WIRE-NETWORKS.md 17.7).
 inline void enable_keepalive(int fd) {
   const auto set = [fd](int level, int name, int value) {
     ::setsockopt(fd, level, name, &value, sizeof value);

@@ -1,5 +1,5 @@
 // What all links have in common: the ends that pass over a link, and the end of its session
-// (WIRE.md 7, 12).
+// (wire 7, 12).
 //
 // A link carries bytes; this base class provides the functions that programs call. Invariant:
 // `news_` changes whenever something has happened for which wait() or end_named() waits.

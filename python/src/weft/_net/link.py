@@ -1,5 +1,5 @@
 """Sessions between machines: TLS 1.3 over TCP, or over the relay (_net/relay.py), and the messages
-before a session begins (WIRE.md 17.1, 17.2).
+before a session begins (WIRE-NETWORKS.md 17.1, 17.2).
 
     the native link ──its bell──► _Out.pump() ──► TLS (_net/tls.py) ──► the other machine
                     ──a thread that waits sends (native/wire/feed.hpp)──► TLS ───────►

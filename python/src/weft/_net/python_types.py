@@ -1,5 +1,5 @@
 """Values of Python's own types that CBOR does not know, such as tuples, sets and dates: how each is
-sent, and made again as it was (WIRE.md 17.15).
+sent, and made again as it was (WIRE-NETWORKS.md 17.15).
 
     value ──content(value, shaped)──► [name, parts …], sent as tag 27 ──made(content)──► value
 

@@ -1,5 +1,5 @@
-"""Starts a NATS server for a developer, with the keys of a network (WIRE.md 17). `weft net up` uses
-it.
+"""Starts a NATS server for a developer, with the keys of a network (WIRE-NETWORKS.md 17). `weft net
+up` uses it.
 
     Server(folder) ──its log says that it is ready──► url ──stop()──► it has ended
                    ──it ends before──► BadUse, with the last lines of its log

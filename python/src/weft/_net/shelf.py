@@ -1,4 +1,5 @@
-"""The parcels of source that an agent has, and the OS processes that run them (WIRE.md 17.26).
+"""The parcels of source that an agent has, and the OS processes that run them (WIRE-NETWORKS.md
+17.26).
 
     find(digest) ──another connection receives it──► waits for that
         ├─it is here, and intact──► Shelved
