@@ -256,7 +256,10 @@ NUMBERED: dict[int, tuple[str, str]] = {
         "wire: what is asked after a timer has come is not asked back",
         "wire: a timer comes, and the program",
     ),
-    137: ("wire: a select that polls asks the first home alone", "wire: a select that polls asks each home"),
+    137: (
+        "wire: a select that polls asks the first home alone",
+        "wire: a select that polls asks each home",
+    ),
     138: ("wire: two selects that poll wait for each other", "wire: two selects that poll cross"),
     139: (
         "wire: a timer does not ask back what is being asked",
