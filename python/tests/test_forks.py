@@ -59,7 +59,7 @@ def test_a_thread_that_helped_the_parent_helps_nobody() -> None:
     began, stop = threading.Event(), threading.Event()
 
     def helps() -> None:
-        _helper_threads.helps()
+        _helper_threads.add_until_end()
         began.set()
         stop.wait()
 

@@ -203,7 +203,7 @@ InProgram Rounds::mine() {
   me.incarnation = this->me();
   me.name = space_->greeting().name;
   me.pid = static_cast<std::uint32_t>(::getpid());
-  me.waits = runtime::Outsiders::all().strangers() == 0 && space_->has_all_links();
+  me.waits = runtime::Outsiders::all().foreign_threads() == 0 && space_->has_all_links();
   me.waits = sessions_of(*space_, me.sessions) && me.waits;
   detail::WhoWaits::FarPlaces far;
   for (const FarEnd* e : space_->far_ends) far.emplace(&e->place, e);

@@ -522,13 +522,13 @@ class _Caller:
         threading.Thread(target=self._wait, name="weft: obeys", daemon=True).start()
 
     def _wait(self) -> None:
-        _helper_threads.ours()
+        _helper_threads.add()
         # BadUse means that the link was closed in this OS process, because the call has ended.
         with contextlib.suppress(BadUse):
             self._link.wait()
         self.gone = True
         self._process.cancel()
-        _helper_threads.not_ours()  # another thread can have the same identifier later
+        _helper_threads.remove()  # another thread can have the same identifier later
 
 
 def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:

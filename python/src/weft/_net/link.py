@@ -373,7 +373,7 @@ async def _passed(
     held = there[0].held()
 
     def passes() -> None:
-        _helper_threads.helps()
+        _helper_threads.add_until_end()
         _native._be_prompt()
         rest = b""
         try:

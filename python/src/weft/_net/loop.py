@@ -90,11 +90,11 @@ class _Looking(selectors.DefaultSelector):
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    _helper_threads.helps()
+    _helper_threads.add_until_end()
     asyncio.set_event_loop(loop)
     # The executor is for calls that block, such as the look-up of the address of a host name.
     loop.set_default_executor(
-        concurrent.futures.ThreadPoolExecutor(initializer=_helper_threads.helps)
+        concurrent.futures.ThreadPoolExecutor(initializer=_helper_threads.add_until_end)
     )
     try:
         loop.run_forever()
