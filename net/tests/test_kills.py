@@ -121,7 +121,7 @@ def test_a_home(step, network, server, keys, program, tmp_path):  # wire 17.22
 
 @pytest.mark.usefixtures("never_away")
 @pytest.mark.parametrize("step", steps("comer"))
-def test_who_comes(step, network, server, keys, program, tmp_path):  # wire 17.22
+def test_a_program_that_connects(step, network, server, keys, program, tmp_path):  # wire 17.22
     """The channel goes on working for the home and for other programs that connect."""
     killed = tmp_path / "killed"
     c = th.Channel("c")

@@ -183,7 +183,7 @@ def test_an_agent_that_would_run_too_much(network):  # wire 17.3
 # --- the relay ------------------------------------------------------------------------------------
 
 
-def test_who_asks_by_the_relay(network):  # wire 17.18
+def test_a_program_that_asks_by_the_relay(network):  # wire 17.18
     place = network._meeting._relay._place
     good = {"session": "0" * 32, "from": f"{'0' * 64}.{'0' * 16}"}
     client = network._meeting._nats

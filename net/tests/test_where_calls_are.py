@@ -137,7 +137,7 @@ def test_one_that_is_stopped_does_not_say(agent, network, monkeypatch):
             os.kill(there.process.pid, signal.SIGCONT)
 
 
-def test_who_may_ask(agent, network):
+def test_which_programs_may_ask(agent, network):
     """The question needs the number of a call, which only the call's caller knows; there is no
     answer about a call that is over.
     """

@@ -96,7 +96,7 @@ def test_a_link_to_who_carries_its_bytes():  # wire 17.24
         theirs.close()
 
 
-def test_who_has_a_raised_priority_keeps_all_as_it_is():  # wire 17.24
+def test_a_thread_with_a_raised_priority_keeps_it():  # wire 17.24
     def raised() -> int:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -1)
         _native._be_prompt()

@@ -208,7 +208,7 @@ def echo_alone(inp: Any, out: Any, first: int) -> None:
 
 
 @linux
-def test_who_waits_for_a_value_takes_it_from_the_link_itself() -> None:
+def test_a_thread_that_waits_for_a_value_takes_it_from_the_link_itself() -> None:
     """While the reader takes values from the link itself, the threads that wait for orders and the
     link's own thread sleep (WIRE-LINKS.md 12.4)."""
     first, times = 50, 400

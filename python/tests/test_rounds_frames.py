@@ -316,7 +316,9 @@ def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
     assert sorted(val > 0 for _, _, val in heard[:2]) == [False, True]
 
 
-def test_who_begins_another_round_is_answered_for_that_alone(peer: Any) -> None:  # wire 10.6, 10.8
+def test_a_program_that_begins_another_round_is_answered_for_that_alone(
+    peer: Any,
+) -> None:  # wire 10.6, 10.8
     """Of the rounds of one asking program only the latest counts."""
     heard: list[int] = []
 
@@ -349,7 +351,7 @@ def report(text: str = "deadlock: as they say", *paths: str) -> bytes:
     )
 
 
-def test_who_answers_trusts_who_may_ask(peer: Any) -> None:  # wire 10.6
+def test_a_program_that_answers_trusts_the_programs_that_may_ask(peer: Any) -> None:  # wire 10.6
     p = peer(
         Answers(lambda peer, f: peer.send(TELL, 0, 1, ME, len(report("x", "a")), report("x", "a")))
     )
