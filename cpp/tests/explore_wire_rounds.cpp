@@ -133,7 +133,7 @@ class Asker final : public w::Asking {
   }
   void asked_first(std::uint64_t asker, std::uint32_t round) override;
   void found(std::uint32_t, w::Bytes all, bool whole) override;
-  void told(w::Bytes) override;
+  void on_tell(w::Bytes) override;
 
   Programs& all_;
   const std::size_t which_;
@@ -303,12 +303,12 @@ void Asker::go_on() {
   if (!all_.told)
     for (Program& p : all_.all) p.was_due = p.waits();
   all_.told = true;
-  const w::Buffer what = w::Everywhere::Knot{"deadlock", {}}.told();
+  const w::Buffer what = w::Everywhere::Knot{"deadlock", {}}.encoded();
   const w::Space::Step step(*space_);
   tell(what);
-  told(what);
+  on_tell(what);
 }
-void Asker::told(w::Bytes) {
+void Asker::on_tell(w::Bytes) {
   Program& p = all_.all[which_];
   all_.told_who_ran = all_.told_who_ran || !(p.waits() || p.struck || all_.killed);
   p.struck = p.struck || p.waits();

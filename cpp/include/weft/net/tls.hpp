@@ -122,14 +122,15 @@ inline const BIO_METHOD* quiet_socket() {
         BIO_set_flags(b, retry | BIO_FLAGS_SHOULD_RETRY);
       return static_cast<int>(n);
     };
-    static const auto told = result;
+    static const auto result_of = result;
     BIO_meth_set_write(m, [](BIO* b, const char* data, int n) {
       const auto fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(b)));
-      return told(b, ::send(fd, data, static_cast<std::size_t>(n), MSG_NOSIGNAL), BIO_FLAGS_WRITE);
+      return result_of(b, ::send(fd, data, static_cast<std::size_t>(n), MSG_NOSIGNAL),
+                       BIO_FLAGS_WRITE);
     });
     BIO_meth_set_read(m, [](BIO* b, char* data, int n) {
       const auto fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(b)));
-      return told(b, ::recv(fd, data, static_cast<std::size_t>(n), 0), BIO_FLAGS_READ);
+      return result_of(b, ::recv(fd, data, static_cast<std::size_t>(n), 0), BIO_FLAGS_READ);
     });
     BIO_meth_set_ctrl(m,
                       [](BIO*, int what, long, void*) -> long { return what == BIO_CTRL_FLUSH; });
