@@ -70,8 +70,8 @@ bool Limit::move(std::int64_t deadline) {
 
 Limit* Limit::take(ProcessBase& p) noexcept {
   const std::uint8_t asked = p.cancel().load(std::memory_order_relaxed);
-  bool others = p.take_cancel();
-  if (asked & Identity::Cancel::block) others = run_of(p).meet_blocks(p) || others;
+  bool from_elsewhere = p.take_cancel();
+  if (asked & Identity::Cancel::block) from_elsewhere = run_of(p).meet_blocks(p) || from_elsewhere;
   if (!(asked & Identity::Cancel::limit)) [[likely]]
     return nullptr;
   Run& r = run_of(p);
@@ -82,11 +82,11 @@ Limit* Limit::take(ProcessBase& p) noexcept {
   for (Limit* l = inner; l; l = l->outer_)
     if (l->asked_.load(std::memory_order_relaxed)) {
       Limit* const as = l->again_ && l->met_ ? l->as_ : l;
-      others = others || !as;
+      from_elsewhere = from_elsewhere || !as;
       by = by && as ? outer_of(by, as) : as;
       if (!l->again_) l->asked_.store(false, std::memory_order_relaxed);
     }
-  if (others) by = nullptr;
+  if (from_elsewhere) by = nullptr;
   if (by) by->met_ = true;
   for (Limit* l = inner; l; l = l->outer_)
     if (l->again_ && l->asked_.load(std::memory_order_relaxed)) {

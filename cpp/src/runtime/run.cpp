@@ -30,14 +30,13 @@ std::int64_t Run::wake_time() noexcept {
 
 void Run::leave_outside(bool due) noexcept {
   if (!due) not_due_.fetch_sub(1, std::memory_order_seq_cst);
-  const std::int32_t others = outside_.fetch_sub(1, std::memory_order_seq_cst) - 1;
-  if (others == unsure() && active_.load(std::memory_order_seq_cst) == 0 && quiescent())
-    find_watch();
+  const std::int32_t left = outside_.fetch_sub(1, std::memory_order_seq_cst) - 1;
+  if (left == unsure() && active_.load(std::memory_order_seq_cst) == 0 && quiescent()) find_watch();
 }
 
 std::uint32_t Run::conclude() noexcept {
-  const std::int32_t others = outside_.fetch_sub(1, std::memory_order_seq_cst) - 1;
-  if (others != not_due_.load(std::memory_order_seq_cst) ||
+  const std::int32_t left = outside_.fetch_sub(1, std::memory_order_seq_cst) - 1;
+  if (left != not_due_.load(std::memory_order_seq_cst) ||
       active_.load(std::memory_order_seq_cst) != 0) {
     outside_.fetch_add(1, std::memory_order_seq_cst);
     return 0;

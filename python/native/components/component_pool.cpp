@@ -306,7 +306,7 @@ weft_status finish_write(Call& c) {
   return WEFT_OK;
 }
 // Reports the outcome of the current operation to observers.
-weft_status told(Call& c, weft_status s) noexcept {
+weft_status reported(Call& c, weft_status s) noexcept {
   return ends(c, std::exchange(c.begun.told, {}), s);
 }
 weft_status wait(Call& c, const runtime::OpKind& kind) noexcept {
@@ -337,7 +337,7 @@ weft_status start(Call& c, EndObject* e, std::uint32_t end, weft_value* value) {
   }
   if (wired) {
     if (S == Side::out) *value = take_cell(c.begun.slot.take());
-    return told(c, wired_on_the_pool(c, S == Side::in ? "read" : "write", e->channel));
+    return reported(c, wired_on_the_pool(c, S == Side::in ? "read" : "write", e->channel));
   }
   // If the operation is pending, the party that commits it writes its status.
   return s != Status::pending ? over(c, s) : wait(c, pooled_waiting<S>);
@@ -359,7 +359,7 @@ weft_status start_read(weft_process* p, std::uint32_t end, weft_value* to, weft_
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
   c.begun.told = begins("read", e);
-  if (c.process->cancel().load(std::memory_order_relaxed)) return told(c, cancelled(c));
+  if (c.process->cancel().load(std::memory_order_relaxed)) return reported(c, cancelled(c));
   return start<Side::in>(c, e, end, to);
 }
 
@@ -370,9 +370,9 @@ weft_status start_write(weft_process* p, std::uint32_t end, weft_value* from, we
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
   c.begun.told = begins("write", e);
-  if (c.process->cancel().load(std::memory_order_relaxed)) return told(c, cancelled(c));
+  if (c.process->cancel().load(std::memory_order_relaxed)) return reported(c, cancelled(c));
   c.begun.slot.o = given(c, end, *from);
-  if (!c.begun.slot.o) return told(c, bad(c, "write: there is no memory left"));
+  if (!c.begun.slot.o) return reported(c, bad(c, "write: there is no memory left"));
   *from = {0, nullptr};
   return start<Side::out>(c, e, end, from);
 }
@@ -385,7 +385,7 @@ weft_status start_sync(weft_process* p, std::uint32_t number, weft_place at) {
   go_to(c, at);
   ProcessBase& me = *c.process;
   c.begun.told = begins("sync", c.barriers[number]);
-  if (me.cancel().load(std::memory_order_relaxed)) return told(c, cancelled(c));
+  if (me.cancel().load(std::memory_order_relaxed)) return reported(c, cancelled(c));
   c.begun.finish = &finish_sync;
   Status s;
   {
@@ -398,7 +398,7 @@ weft_status start_sync(weft_process* p, std::uint32_t number, weft_place at) {
 weft_status finish(weft_process* p) {
   Call& c = call_of(p);
   if (!c.begun.finish) return bad(c, "finish: no operation was begun");
-  return told(c, std::exchange(c.begun.finish, nullptr)(c));
+  return reported(c, std::exchange(c.begun.finish, nullptr)(c));
 }
 
 }  // namespace calls

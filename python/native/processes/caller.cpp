@@ -82,7 +82,7 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
 // Asks standstill.alone() what to do. Returns false if this thread must not be checked again.
 bool tell_alone(runtime::ThreadProcess& t) noexcept {
   const SavedException kept;
-  const Owned others(foreign_idents(nullptr));
+  const Owned foreign(foreign_idents(nullptr));
   const Owned where(others ? to_str(names_of(t, *t.op)) : nullptr);
   PyObject* const handlers = on_main_thread() ? Py_True : Py_False;
   Owned<> r;
@@ -92,7 +92,7 @@ bool tell_alone(runtime::ThreadProcess& t) noexcept {
     const Owned m(PyImport_ImportModule("weft._watching.standstill"));
     if (m)
       r.reset(PyObject_CallMethod(
-          m.get(), "alone", "sOOOId", t.op->verb, where.get(), others.get(), handlers,
+          m.get(), "alone", "sOOOId", t.op->verb, where.get(), foreign.get(), handlers,
           open_tokens().plain,
           static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9));
   }
