@@ -7,7 +7,7 @@ header. g++ takes the precompiled header of a folder that -I names, if its flags
 other flags it passes the precompiled header over, and parses the header itself.
 
 Invariants
-- Only the standard library is used: tests of several rooms import this file.
+- Only the standard library is used, so that the tests of any room can import this file.
 - The folder's name has a hash of all that decides what is in it: Weft's headers, the compiler, the
   flags. The folder gets this name once the precompiled header is whole.
 - One OS process compiles the header; others wait for that one (flock).

@@ -64,7 +64,7 @@ class Interleaving(unittest.TestCase):
             samples["B"].values, {"ns": [50.0, 51.0, 30.0, 31.0], "bytes": [100.0, 60.0]}
         )
 
-    def test_who_failed_once_is_not_run_again_and_has_no_samples(self):
+    def test_a_program_that_failed_once_is_not_run_again_and_has_no_samples(self):
         order = []
 
         def run(program, cpus, timeout):
@@ -218,7 +218,7 @@ class Memory(unittest.TestCase):
         program = Program([sys.executable, "-c", script], {})
         return runner.run_once(program, sorted(os.sched_getaffinity(0))[-1:], 600, spare)
 
-    def test_who_leaves_too_little_is_ended(self):
+    def test_a_program_that_leaves_too_little_memory_is_ended(self):
         with tempfile.TemporaryDirectory() as place:
             pid_file = Path(place, "pid")
             with self.assertRaisesRegex(
@@ -232,7 +232,7 @@ class Memory(unittest.TestCase):
             while pid and not gone(int(pid)):  # "": the program was ended before it began to run
                 os.sched_yield()
 
-    def test_who_leaves_enough_is_not(self):
+    def test_a_program_that_leaves_enough_memory_is_not_ended(self):
         self.assertEqual(self.run_once("print('ns 7')", 1)["ns"], [7.0])
 
 

@@ -36,7 +36,7 @@ def reads(r: Any) -> Any:
     return r.read()
 
 
-def test_who_is_cancelled_leaves_no_answer_for_the_next() -> None:  # rule 6.2
+def test_a_cancelled_reader_leaves_no_answer_for_the_next() -> None:  # rule 6.2
     asked, message = channels()
     received, go_on = th.Channel("came"), th.Channel("go on")
     line = Asking(asked.writer(), message.reader())
@@ -69,7 +69,7 @@ def test_each_of_many_gets_its_own_answer() -> None:
         line._asked.retire()
 
 
-def test_who_answers_is_gone() -> None:
+def test_a_program_that_should_answer_is_gone() -> None:
     asked, message = channels()
     line = Asking(asked.writer(), message.reader())
     asked.reader().retire()

@@ -244,7 +244,7 @@ def threads() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("readers", [1, 10])
-def test_who_connects_before_the_process_is_there(threads: Any, readers: int) -> None:
+def test_a_program_that_connects_before_the_process_is_there(threads: Any, readers: int) -> None:
     p, port, got = threads, free_port(), []
 
     @p.process

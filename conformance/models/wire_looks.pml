@@ -1,11 +1,11 @@
 /* The rarer parts of a choice over several homes (WIRE.md 5.3, 5.9, 5.11): guards of one home with
- * a guard of another home between them, a timer at the place of the choice, choices that never wait
- * ("only look"), and guards that are off. The rest of such choices is in wire_spans.pml. Here
+ * a guard of another home between them, a timer at the place of the choice, choices that poll,
+ * and guards that are off. The rest of such choices is in wire_spans.pml. Here
  * nothing is poisoned, and each place has one operation.
  *
  *   place:  OFFER ──► asks: TRY each guard in order ──NOTREADY──► the next … ──► waits ──READY──► TRY all of that home
  *             the timer comes: WITHDRAW, also behind each TRY that is still to come; then over.
- *             A choice that only looks: over after the last answer
+ *             A choice that polls: over after the last answer
  *
  * A place offers to a home before it asks any home, or, if no guard of that home is off, as it asks
  * that home; then OFFER is a TRY too (ASKS) if it is for all its guards there. Channels 0 and 2 are
@@ -19,12 +19,12 @@
  * So the choice is over once 0 has retired, if 1 had retired when the choice began. 0 and 1 may
  * retire at any step; a reader may come at 0, one may wait at 1; with CUT the session with home 1
  * ends at any step. CASE 4: the same, with 1 and 2 changed.
- * KIND0, KIND1: the kind of choice of each place: 0 waits, 1 has a timer too, 2 only looks.
+ * KIND0, KIND1: the kind of choice of each place: 0 waits, 1 has a timer too, 2 polls.
  *
  * MUT 134: a TRY of some guards of a home answers a READY of the others. 135: a timer ends the
  * choice, even if some homes have not been asked. 136: guards that are asked after the timer has
- * come are not withdrawn. 137: a choice that only looks asks just the first home. 138: two choices
- * that only look wait for each other. 139: the timer does not withdraw the guards that are being
+ * come are not withdrawn. 137: a choice that polls asks just the first home. 138: two choices
+ * that poll wait for each other. 139: the timer does not withdraw the guards that are being
  * asked as it comes. 140: a home does not check guards that are off. 141: it watches them. 142: it
  * tries them. 143: guards that are off hold nothing open. 144: the loss of a home that has only
  * guards that are off is a PeerDied. 145: such a home is not asked in its turn.

@@ -1,4 +1,5 @@
-/* Go-back-n below a session, on a link that loses, duplicates and reorders packets (WIRE.md 13).
+/* Go-back-n below a session, on a link that loses, duplicates and reorders packets
+ * (WIRE-LINKS.md 13).
  *
  * A packet carries its number; an acknowledgement carries how many packets were taken in order. The
  * link is a set of packets, each of which may arrive any number of times, in any order, or never.

@@ -101,7 +101,7 @@ def test_ones_own_end_is_bad_use() -> None:
     assert {out[0][0] for out in logs(given, 1)} == {"BadUse"}
 
 
-def test_who_waits_for_an_end_waits_for_that_process() -> None:
+def test_a_process_that_waits_for_an_end_waits_for_that_process() -> None:
     """Rule 10.2: the process that waits for an end, and the process whose end it is, are the
     knot."""
     given = net(1, proc(1, ["0r"], ["read", 0]), proc(2, ["0w"], ["ended", 1]))

@@ -266,13 +266,13 @@ def test_a_writer_that_is_held_is_not_let_go() -> None:
     assert [t for _, t in times(given, 1)] == [0, 3, 3, 4]
 
 
-def test_who_will_be_asked_is_in_no_deadlock() -> None:
+def test_a_process_that_will_be_asked_is_in_no_deadlock() -> None:
     """Rule 10.3: the timer of a limit counts as outside, so its process is in no deadlock."""
     assert runs(alone(within("move_on", 9, ["read", 0]))) == {"ok"}
     assert runs(alone(within("move_on", 1, ["read", 0]), ["read", 0])) == {"Deadlock"}
 
 
-def test_who_catches_the_deadlocks_cancelled_and_waits_again_is_asked_again() -> None:
+def test_a_process_that_catches_the_deadlocks_cancelled_and_waits_again_is_asked_again() -> None:
     """Rule 10.1."""
     given = alone(catching("Cancelled", ["read", 0]), ["read", 0])
     assert both(given, 1) == {(CANCELLED, CANCELLED)}

@@ -61,7 +61,7 @@ def test_time_stands_still_while_a_thread_works_for_the_loop() -> None:
     assert run(main()) == (0, False)
 
 
-def test_who_waits_for_nobody_is_stuck() -> None:
+def test_a_task_that_waits_for_nobody_is_stuck() -> None:
     c = names.Channel("c")
     kept = c.writer()
 

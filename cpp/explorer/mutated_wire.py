@@ -191,8 +191,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "src/wire/home.cpp",
-        "  if (told)\n",
-        "  if (told && WEFT_MUTANT != 101)\n",
+        "  if (sent)\n",
+        "  if (sent && WEFT_MUTANT != 101)\n",
     ),
     (
         "src/wire/home.cpp",

@@ -28,7 +28,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
   explicit FoundStandstill(runtime::Found&& r) {
     s_.processes = std::move(r.processes);
     s_.waited = std::chrono::nanoseconds(runtime::patience().load(std::memory_order_relaxed));
-    s_.outside = runtime::Outsiders::all().strangers();
+    s_.outside = runtime::Outsiders::all().foreign_threads();
   }
   void tell() noexcept override {
     std::function<void(const weft::Standstill&)> f;

@@ -17,7 +17,7 @@ signals::signals(std::initializer_list<int> which) {
   ::fcntl(pipe_[1], F_SETFL, O_NONBLOCK);
   try {
     for (const int n : which) {
-      if (n <= 0 || n >= kSignals || which_[static_cast<std::size_t>(n)]) not_ours(n);
+      if (n <= 0 || n >= kSignals || which_[static_cast<std::size_t>(n)]) refuse(n);
       which_[static_cast<std::size_t>(n)] = true;
     }
     open();
@@ -43,7 +43,7 @@ signals::~signals() {
   close_pipe();
 }
 
-void signals::not_ours(int n) {
+void signals::refuse(int n) {
   detail::bad_use("weft::signals: signal " + std::to_string(n) +
                   " cannot be handled, or a weft::signals has it already");
 }
@@ -66,7 +66,7 @@ void signals::claim() const {
     }
     if (free) to()[n] = -1;
     give_back();
-    not_ours(static_cast<int>(n));
+    refuse(static_cast<int>(n));
   }
 }
 

@@ -1,6 +1,6 @@
-// Exploration of a link's ring in shared memory and of its bell (WIRE.md 12.4): knocks and polls,
-// in every order. No frame may remain unnoticed while both threads that could poll sleep, and a
-// writer that waits for room must be woken.
+// Exploration of a link's ring in shared memory and of its bell (WIRE-LINKS.md 12.4): knocks and
+// polls, in every order. No frame may remain unnoticed while both threads that could poll sleep,
+// and a writer that waits for room must be woken.
 #include <array>
 #include <functional>
 

@@ -137,7 +137,7 @@ SCENARIO(
   REQUIRE_THAT(x.ok() && x.times == 1 && reads.ok() && reads.value() == 2);
 }
 
-// --- a timer, and a choice that only looks (wire 5.9) --------------------------------------------
+// --- a timer, and a choice that polls (wire 5.9) -------------------------------------------------
 
 SCENARIO(
     "wire: a timer comes at any step: whoever was there when the choice began is chosen before it "
@@ -191,7 +191,8 @@ SCENARIO(
   REQUIRE_THAT(x.is_over && x.times == 1 && x.status() == Status::cancelled);
 }
 
-SCENARIO("wire: who only looks asks each home, and takes who is there (wire 5.9, rule 5.4)", 0) {
+SCENARIO("wire: a select that polls asks each home, and takes who is there (wire 5.9, rule 5.4)",
+         0) {
   runtime::FreshPool fresh;
   Between t;
   Square& s = t.s;
@@ -212,8 +213,9 @@ SCENARIO("wire: who only looks asks each home, and takes who is there (wire 5.9,
   REQUIRE_THAT(!x.ok() || x.value() == (t.there.ok() ? 10 + static_cast<int>(who) : 2));
 }
 
-SCENARIO("wire: two who only look cross: they do not meet, and neither waits (wire 5.9, rule 5.7)",
-         0) {
+SCENARIO(
+    "wire: two selects that poll cross: they do not meet, and neither waits (wire 5.9, rule 5.7)",
+    0) {
   runtime::FreshPool fresh;
   Channel<int> c, d;
   Square s;
@@ -296,7 +298,8 @@ SCENARIO(
 }
 
 SCENARIO(
-    "wire: who only looks at an output that has retired is told so, once the home of what is off "
+    "wire: a select that polls at an output that has retired is told so, once the home of what is "
+    "off "
     "has said whether that is open (wire 5.11, rule 5.6)",
     0) {
   runtime::FreshPool fresh;

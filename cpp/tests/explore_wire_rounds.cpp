@@ -54,13 +54,13 @@ class Proc {
   Proc(const Proc&) = delete;
   Proc& operator=(const Proc&) = delete;
   ~Proc() { withdraw(); }
-  void may_read(w::Peer& at, std::uint32_t number) { ends_.push_back({&at, number, false}); }
-  void may_write(w::Peer& at, std::uint32_t number) { ends_.push_back({&at, number, true}); }
-  void may_read(Reader<int> r) { ends_.push_back({nullptr, 0, false, std::move(r)}); }
-  void may_write(Writer<int> w) { ends_.push_back({nullptr, 0, true, {}, std::move(w)}); }
+  void add_reader(w::Peer& at, std::uint32_t number) { ends_.push_back({&at, number, false}); }
+  void add_writer(w::Peer& at, std::uint32_t number) { ends_.push_back({&at, number, true}); }
+  void add_reader(Reader<int> r) { ends_.push_back({nullptr, 0, false, std::move(r)}); }
+  void add_writer(Writer<int> w) { ends_.push_back({nullptr, 0, true, {}, std::move(w)}); }
   // Gives the process its operations. Each number is the index of an end, in the order in which
-  // may_read() and may_write() were called; the process reads or writes at that end.
-  void does(std::vector<std::size_t> acts) { acts_ = std::move(acts); }
+  // add_reader() and add_writer() were called; the process reads or writes at that end.
+  void set_acts(std::vector<std::size_t> acts) { acts_ = std::move(acts); }
 
   bool has_ended() const { return ended_; }
   bool is_busy() const { return !ended_ && (far_ ? far_->is_over : !here_ || here_->over); }
@@ -133,7 +133,7 @@ class Asker final : public w::Asking {
   }
   void asked_first(std::uint64_t asker, std::uint32_t round) override;
   void found(std::uint32_t, w::Bytes all, bool whole) override;
-  void told(w::Bytes) override;
+  void on_tell(w::Bytes) override;
 
   Programs& all_;
   const std::size_t which_;
@@ -303,12 +303,12 @@ void Asker::go_on() {
   if (!all_.told)
     for (Program& p : all_.all) p.was_due = p.waits();
   all_.told = true;
-  const w::Buffer what = w::Everywhere::Knot{"deadlock", {}}.told();
+  const w::Buffer what = w::Everywhere::Knot{"deadlock", {}}.encoded();
   const w::Space::Step step(*space_);
   tell(what);
-  told(what);
+  on_tell(what);
 }
-void Asker::told(w::Bytes) {
+void Asker::on_tell(w::Bytes) {
   Program& p = all_.all[which_];
   all_.told_who_ran = all_.told_who_ran || !(p.waits() || p.struck || all_.killed);
   p.struck = p.struck || p.waits();
@@ -330,18 +330,19 @@ struct Pair : Programs {
     const auto q = l.give(question.writer()), r = l.give(answer.reader());
     l.pump();
     Proc& a = process(0);
-    a.may_read(question.reader());
-    a.may_write(answer.writer());
-    a.does(how == Ends::later ? std::vector<std::size_t>{0, 1, 0} : std::vector<std::size_t>{0, 1});
+    a.add_reader(question.reader());
+    a.add_writer(answer.writer());
+    a.set_acts(how == Ends::later ? std::vector<std::size_t>{0, 1, 0}
+                                  : std::vector<std::size_t>{0, 1});
     Proc& b = process(1);
-    b.may_write(l.at_party, q);
-    b.may_read(l.at_party, r);
+    b.add_writer(l.at_party, q);
+    b.add_reader(l.at_party, r);
     if (how == Ends::at_once)
-      b.does({1});
+      b.set_acts({1});
     else if (how == Ends::later)
-      b.does({0, 1, 1});
+      b.set_acts({0, 1, 1});
     else
-      b.does({0, 1});
+      b.set_acts({0, 1});
   }
 };
 
@@ -392,37 +393,37 @@ struct Line : Programs {
     const auto c_r = bc.give(to_c.reader()), c_w = bc.give(from_c.writer());
     ba.pump(), bc.pump();
     Proc& a = process(0);
-    a.may_write(ba.at_party, a_w);
-    a.may_read(ba.at_party, a_r);
+    a.add_writer(ba.at_party, a_w);
+    a.add_reader(ba.at_party, a_r);
     if (way == Way::at_once || way == Way::apart)
-      a.does({1});
+      a.set_acts({1});
     else
-      a.does({0, 1});
+      a.set_acts({0, 1});
     Proc& there = process(1);
-    there.may_read(to_b.reader());
-    there.may_write(to_c.writer());
-    there.may_write(mute.writer());
+    there.add_reader(to_b.reader());
+    there.add_writer(to_c.writer());
+    there.add_writer(mute.writer());
     if (way == Way::later)
-      there.does({0, 1, 0});
+      there.set_acts({0, 1, 0});
     else
-      there.does({0, 1});
+      there.set_acts({0, 1});
     Proc& back = process(1);
-    back.may_read(from_c.reader());
-    back.may_write(to_a.writer());
-    back.may_read(mute.reader());
+    back.add_reader(from_c.reader());
+    back.add_writer(to_a.writer());
+    back.add_reader(mute.reader());
     if (way == Way::apart)
-      back.does({2});
+      back.set_acts({2});
     else
-      back.does({0, 1});
+      back.set_acts({0, 1});
     Proc& c = process(2);
-    c.may_read(bc.at_party, c_r);
-    c.may_write(bc.at_party, c_w);
+    c.add_reader(bc.at_party, c_r);
+    c.add_writer(bc.at_party, c_w);
     if (way == Way::later)
-      c.does({0, 0});
+      c.set_acts({0, 0});
     else if (way == Way::one_ends || way == Way::apart)
-      c.does({0});
+      c.set_acts({0});
     else
-      c.does({0, 1});
+      c.set_acts({0, 1});
   }
 };
 
@@ -480,12 +481,12 @@ SCENARIO(
   for (std::size_t i = 0; i < 3; ++i) {
     const std::size_t before = (i + 2) % 3;
     Proc& p = n.process(i);
-    p.may_read(next[before]->at_party, end[before]);
-    p.may_write(n.channels[i].writer());
+    p.add_reader(next[before]->at_party, end[before]);
+    p.add_writer(n.channels[i].writer());
     if (begins && i == 0)
-      p.does({1, 0});
+      p.set_acts({1, 0});
     else
-      p.does({0, 1});
+      p.set_acts({0, 1});
   }
   Program* look = &n.all[0];
   Events e = some(6, 4);
@@ -510,13 +511,13 @@ SCENARIO(
   const auto q = l.give(question.writer()), r = l.give(answer.reader());
   l.pump();
   Proc& waits = n.process(0);
-  waits.may_read(question.reader());
-  waits.may_write(answer.writer());
-  waits.does({0, 1});
+  waits.add_reader(question.reader());
+  waits.add_writer(answer.writer());
+  waits.set_acts({0, 1});
   Proc& also = n.process(1);
-  also.may_write(l.at_party, q);
-  also.may_read(l.at_party, r);
-  also.does({1});
+  also.add_writer(l.at_party, q);
+  also.add_reader(l.at_party, r);
+  also.set_acts({1});
   a.point = true;
   c.left = true;  // `c` has not connected yet.
   const bool stays = engine().choose(2) == 1;
@@ -534,8 +535,8 @@ SCENARIO(
     e.may(a.point && !stays, [&] { a.point = false; });
     e.may(new_one && c.procs.empty() && !new_one->at_party.offered.empty(), [&] {
       Proc& asks = n.process(2);
-      asks.may_write(new_one->at_party, end);
-      asks.does({0});
+      asks.add_writer(new_one->at_party, end);
+      asks.set_acts({0});
     });
     e.may(look && look->waits(), [&] { std::exchange(look, nullptr)->says->look(); });
   } while (e.one());

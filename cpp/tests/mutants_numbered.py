@@ -256,8 +256,11 @@ NUMBERED: dict[int, tuple[str, str]] = {
         "wire: what is asked after a timer has come is not asked back",
         "wire: a timer comes, and the program",
     ),
-    137: ("wire: who only looks asks the first home alone", "wire: who only looks asks each home"),
-    138: ("wire: two who only look wait for each other", "wire: two who only look cross"),
+    137: (
+        "wire: a select that polls asks the first home alone",
+        "wire: a select that polls asks each home",
+    ),
+    138: ("wire: two selects that poll wait for each other", "wire: two selects that poll cross"),
     139: (
         "wire: a timer does not ask back what is being asked",
         "wire: a timer comes, and the program",
@@ -281,7 +284,7 @@ NUMBERED: dict[int, tuple[str, str]] = {
     ),
     145: (
         "wire: a home with nothing but guards that are off is not asked",
-        "wire: who only looks at an output that has retired",
+        "wire: a select that polls at an output that has retired",
     ),
     146: (
         "rounds: who hears of a deadlock does not tell its other peers",

@@ -78,9 +78,9 @@ void write_pem(const std::string& path, F f) {
 // Writes the certificates of two authorities, a key, and two certificates for this key, which the
 // first authority has signed: one is valid, the other has expired.
 void make_keys(const std::string& folder) {
-  const Key root = new_key(), stranger = new_key(), key = new_key();
+  const Key root = new_key(), other_root = new_key(), key = new_key();
   const Certificate ca = certify("our authority", root.get(), nullptr, root.get());
-  const Certificate other = certify("another one", stranger.get(), nullptr, stranger.get());
+  const Certificate other = certify("another one", other_root.get(), nullptr, other_root.get());
   const Certificate chain = certify("localhost", key.get(), ca.get(), root.get());
   const Certificate old = certify("localhost", key.get(), ca.get(), root.get(), true);
   const auto keep = [&](const char* file, const Certificate& c) {

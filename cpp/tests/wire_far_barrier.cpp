@@ -305,7 +305,8 @@ TEST_CASE("wire 4.10, 5.9: in a coroutine; and a deadline that comes asks it bac
   CHECK(bar.phases() == 2);
 }
 
-TEST_CASE("wire 4.10: who only looks meets who waits already, else takes the skip (rule 5.7)") {
+TEST_CASE(
+    "wire 4.10: a select that polls meets who waits already, else takes the skip (rule 5.7)") {
   const Outside outside;
   Three<w::StreamLink> t;
   Barrier bar(2);

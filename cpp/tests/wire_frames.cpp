@@ -156,7 +156,7 @@ TEST_CASE("wire 14.2: guards that do not add up are refused") {
   CHECK(bad(Frame{Kind::offer, Flag::write | Flag::body, 0, 0, 1, 9, eight}));
   CHECK(bad(Frame{Kind::offer, Flag::write, 0, 0, 1, 0, eight}));  // The body is half a guard.
   CHECK_FALSE(bad(Frame{Kind::offer, Flag::write, 0, 0, 1, 0, sixteen}));
-  // The choice only looks, and does not span.
+  // The choice polls, and does not span.
   CHECK(bad(Frame{Kind::offer, Flag::now, 0, 0, 1, 0, {}}));
   CHECK_FALSE(bad(Frame{Kind::offer, Flag::now | Flag::spans, 0, 1, 1, 0, {}}));
   Buffer g(16);

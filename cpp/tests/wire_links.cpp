@@ -1,4 +1,4 @@
-// Tests the functions of every link, and far ends in threads and coroutines (WIRE.md 7, 8, 12):
+// Tests the functions of every link, and far ends in threads and coroutines (wire 7, 8, 12):
 // over sockets and over shared memory.
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Tests resending below a session, and sessions over a link that drops, delays, doubles, reorders,
-// spoils and is cut (WIRE.md 13).
+// spoils and is cut (WIRE-LINKS.md 13).
 #include <doctest/doctest.h>
 
 #include "wire_lossy.hpp"

@@ -1,5 +1,5 @@
 // Random networks of spaces over links that lose, double, delay, disorder, spoil and are cut
-// (WIRE.md 13): one network for each seed, which is the same on every machine. There are no
+// (WIRE-LINKS.md 13): one network for each seed, which is the same on every machine. There are no
 // threads. The tests run some of these networks, `wire_soak` as many as there is time for.
 //
 // Each network checks that values arrive in order, none lost and none doubled; that a cut ends the

@@ -1,4 +1,4 @@
-// Tests named meeting points, and the faults that a meeting point can have (WIRE.md 12.3, 14.4).
+// Tests named meeting points, and the faults that a meeting point can have (wire 12.3, 14.4).
 #include <doctest/doctest.h>
 
 #include <csignal>

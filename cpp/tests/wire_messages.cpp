@@ -1,5 +1,5 @@
 // Sends very many messages over one link between two programs, each with a checksum: no message may
-// be lost, doubled, changed or out of order (WIRE.md 2.2, 6.2, 12.4).
+// be lost, doubled, changed or out of order (wire 2.2, 6.2, 12.4).
 //
 //   wire_messages shm|stream CAPACITY MESSAGES [SEED]
 //

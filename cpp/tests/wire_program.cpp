@@ -1,5 +1,5 @@
-// Tests programs that are started with a session, and how they end (WIRE.md 12.2). If a program
-// cannot be started, or fails, the error contains the reason and the path.
+// Tests programs that are started with a session, and how they end (WIRE-LINKS.md 12.2). If a
+// program cannot be started, or fails, the error contains the reason and the path.
 #include <doctest/doctest.h>
 
 #include <csignal>

@@ -190,7 +190,7 @@ void three_programs() {
       report_of(reads_then_writes(c.reader(), a.writer(), got).named("waits"), &knot);
   check(has(text, "they are in 3 programs") && knot.size() == 3, "three programs: the knot", text);
   check(has(text, "main/passes in third waits for main/passes in second"),
-        "three programs: two that are strangers to each other", text);
+        "three programs: two that do not know each other", text);
   check(status_of(second.wait()) == deadlock, "three programs: the second");
   check(status_of(third.wait()) == deadlock, "three programs: the third");
 }
@@ -424,8 +424,8 @@ void somebody_unknown(const char* which) {
   p.link().give(to.reader(), "in");
   p.link().give(back.writer(), "out");
   int got = 0;
-  std::optional<Outside> stranger;
-  if (!silent) stranger.emplace();
+  std::optional<Outside> outside;
+  if (!silent) outside.emplace();
   // The token stands for a link that does not exist, so the thread does not keep a program from
   // concluding that there is a deadlock.
   std::thread gives([&, token = Outside(Outside::link)] {

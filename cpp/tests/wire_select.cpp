@@ -32,7 +32,7 @@ struct Pair : test::Pair<> {
 };
 
 TEST_CASE(
-    "wire 5.9: who only looks takes what is there, else the skip, or the timeout of 0; with "
+    "wire 5.9: a select that polls takes what is there, else the skip, or the timeout of 0; with "
     "priority nothing behind a skip (rule 5.7)") {
   const Outside outside;
   Pair p;

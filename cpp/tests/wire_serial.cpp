@@ -1,5 +1,5 @@
 // Tests the serial line: COBS, compact frames, START, sessions over a line that loses and invents
-// bytes, and the check of CBOR (WIRE.md 12.6 to 12.8).
+// bytes, and the check of CBOR (WIRE-LINKS.md 12.6 to 12.8).
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 

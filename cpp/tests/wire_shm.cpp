@@ -1,5 +1,5 @@
 // Tests the features of the link in shared memory alone: segments, the ring, the notice of a death,
-// and peers that break its protocol (WIRE.md 12.4, 12.5, 14).
+// and peers that break its protocol (wire 12.4, 12.5, 14).
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

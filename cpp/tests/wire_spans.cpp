@@ -84,7 +84,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("wire 5.9: who only looks asks each home once, takes what is there, or is over") {
+TEST_CASE("wire 5.9: a select that polls asks each home once, takes what is there, or is over") {
   for (const bool there : {false, true}) {
     CAPTURE(there);
     Square s;
@@ -205,7 +205,7 @@ TEST_CASE(
   CHECK(s.quiet());
 }
 
-TEST_CASE("wire 5.9: two who only look do not meet, whoever is before the other (rule 5.7)") {
+TEST_CASE("wire 5.9: two selects that poll do not meet, whoever is before the other (rule 5.7)") {
   for (const int first : {0, 1}) {
     CAPTURE(first);
     Square s;
@@ -399,7 +399,7 @@ TEST_CASE(
 
 TEST_CASE(
     "wire 5.11: an input that is off, and open, holds a choice open that has a timer (rule 5.6); "
-    "one that only looks ends at once") {
+    "one that polls ends at once") {
   for (const bool open : {false, true})
     for (const bool looks : {false, true}) {
       Square s;

@@ -1,4 +1,4 @@
-// Tests choices over several homes, in threads and coroutines, over real sockets (WIRE.md 5, 12).
+// Tests choices over several homes, in threads and coroutines, over real sockets (wire 5, 12).
 #include <doctest/doctest.h>
 
 #include <thread>

@@ -141,7 +141,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_who_keeps_the_timers(write: Write, name: str) -> None:
+def test_programs_that_keep_the_timers(write: Write, name: str) -> None:
     path = write(f"target C\nmain reactor {{ {OTHERS[name]} }}\n")
     assert planned(path) is None
     assert "WEFT_RX_STATIC" not in emit(model(path), Options())[0]

@@ -1,4 +1,4 @@
-/* link.c: a session with a PC (weft_mcu/link.h): packets on the serial line (WIRE.md 12.6, 13),
+/* link.c: a session with a PC (weft_mcu/link.h): packets on the serial line (wire 12.6, 13),
  * compact frames (12.7), delegated operations (4, 7, 8). */
 #include "weft_mcu/link.h"
 

@@ -317,7 +317,7 @@ def test_a_board_that_is_killed_has_died(tier: str) -> None:
         assert "line" in pc.wait()
 
 
-def test_who_waits_for_a_board_that_is_killed_is_woken() -> None:
+def test_a_process_that_waits_for_a_killed_board_is_woken() -> None:
     with plugged("slow") as (pc, board):
         go, numbers, message = ends(pc, go="r", numbers="r", told="w")
         died = []

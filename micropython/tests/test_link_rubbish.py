@@ -1,5 +1,5 @@
 """Tests with corrupted and random bytes: a board and a PC read them in the same way, and the board
-raises only the exceptions that it documents (WIRE.md 12.6 to 12.8)."""
+raises only the exceptions that it documents (WIRE-LINKS.md 12.6 to 12.8)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Compares the bytes that a board sends over a link with conformance/wire/serial.txt, with which
-C++ and C11 are tested too (WIRE.md 12.6 to 12.8)."""
+C++ and C11 are tested too (WIRE-LINKS.md 12.6 to 12.8)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ PROGRAM = Path(__file__).parent / "board_watchdog.py"
 
 
 @pytest.mark.parametrize("where", list(board.FIRMWARE))
-def test_who_computes_too_long_is_named_and_nobody_else(where: str, tmp_path: Path) -> None:
+def test_only_a_process_that_computes_too_long_is_named(where: str, tmp_path: Path) -> None:
     named, behaved = board.run(where, PROGRAM, tmp_path).splitlines()
     assert named == "named: ['main/crunch'] three times or more: True"
     assert behaved == "[None, None, 1000] {}"

@@ -1,4 +1,4 @@
-"""Encodes and decodes CBOR (RFC 8949), as far as a link needs it (WIRE.md 12.8).
+"""Encodes and decodes CBOR (RFC 8949), as far as a link needs it (WIRE-LINKS.md 12.8).
 
 Invariants
 - For any bytes `loads` returns one whole value or raises ValueError, and reads nothing beyond them.

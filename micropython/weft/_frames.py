@@ -1,4 +1,4 @@
-"""Compact frames (WIRE.md 12.7): `put` appends a frame to bytes, `take` reads the first frame of
+"""Compact frames (wire 12.7): `put` appends a frame to bytes, `take` reads the first frame of
 bytes.
 
 Invariant: `take` reads nothing beyond the bytes. For any bytes it returns a frame, or None if the

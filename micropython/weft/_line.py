@@ -1,5 +1,5 @@
 """The protocol of a serial line below a session: START, packets, and sending lost packets again
-(WIRE.md 12.6, 13). The caller does the input and output, and passes the time.
+(WIRE-LINKS.md 12.6, 13). The caller does the input and output, and passes the time.
 
 Invariants
 - `give` takes and `input` returns bytes of the session. While the line is linked, these bytes

@@ -1,5 +1,5 @@
-"""A member of a network that takes names which its certificate does not grant (WIRE.md 17.3, 17.4).
-The same attacks are tried on programs in Python and in C++.
+"""A member of a network that takes names which its certificate does not grant (WIRE-NETWORKS.md
+17.3, 17.4). The same attacks are tried on programs in Python and in C++.
 
     with Thief(url, keys) as thief:
         take, told = TAKES["overwrite"]

@@ -1,5 +1,5 @@
-// A fuzz target for the input that weft/net.hpp takes from the network (WIRE.md 17), built with
-// clang++ -fsanitize=fuzzer,address,undefined. The first byte of the input determines what the
+// A fuzz target for the input that weft/net.hpp takes from the network (WIRE-NETWORKS.md 17), built
+// with clang++ -fsanitize=fuzzer,address,undefined. The first byte of the input determines what the
 // other bytes are: an entry under a name, a first message, a request for a session by the relay,
 // pieces, typed values, or packets of the relay. If the high bit of the first byte is set, the
 // other bytes are changes to a valid input, so that code behind the first checks is reached.

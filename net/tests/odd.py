@@ -1,5 +1,6 @@
-"""Messages that no program expects from a member (WIRE.md 17.2, 17.3): JSON with odd values in each
-field, and texts that are not JSON. Each run draws some of them at random, and prints the seed.
+"""Messages that no program expects from a member (WIRE-NETWORKS.md 17.2, 17.3): JSON with odd
+values in each field, and texts that are not JSON. Each run draws some of them at random, and prints
+the seed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""A certificate grants the names that its owner may hold (WIRE.md 17.3, 17.4, 17.9). Members that
-take other names (attackers.py) gain nothing. test_cpp_attackers.py does the same with C++ programs.
+"""A certificate grants the names that its owner may hold (WIRE-NETWORKS.md 17.3, 17.4, 17.9).
+Members that take other names (attackers.py) gain nothing. test_cpp_attackers.py does the same with
+C++ programs.
 """
 
 from __future__ import annotations

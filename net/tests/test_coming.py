@@ -1,5 +1,5 @@
-"""Tests connections without a first message (WIRE.md 17.2): a listener keeps few of them, and goes
-on serving others.
+"""Tests connections without a first message (WIRE-NETWORKS.md 17.2): a listener keeps few of them,
+and goes on serving others.
 """
 
 from __future__ import annotations

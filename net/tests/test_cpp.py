@@ -1,6 +1,6 @@
-"""C++ programs (`weft/net.hpp`) on one network with Python and C++ programs (WIRE.md 17), those of
-programs.py and programs.cpp. Each test is run with three builds: one as users build it, one with
-ASan and UBSan, and one with TSan.
+"""C++ programs (`weft/net.hpp`) on one network with Python and C++ programs (WIRE-NETWORKS.md 17),
+those of programs.py and programs.cpp. Each test is run with three builds: one as users build it,
+one with ASan and UBSan, and one with TSan.
 """
 
 from __future__ import annotations
@@ -516,7 +516,7 @@ def test_a_certificate_that_has_expired(server, keys, keys_for_a_day, network, c
     assert how == "BadUse" and "not good now (certificate has expired): look at the clocks" in why
 
 
-def test_who_is_sent_away_leaves_no_descriptor(server, keys, network, cpp):  # wire 17.1
+def test_a_program_that_is_refused_leaves_no_descriptor(server, keys, network, cpp):  # wire 17.1
     """No descriptor is left by a client without a certificate, nor by a client that sends
     nothing."""
     home = cpp("is_home", server.url, keys, "c")
@@ -555,7 +555,9 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, cpp):  # wire 17
     )
 
 
-def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, network, cpp):  # wire 17.4
+def test_a_program_that_takes_tickets_and_shows_none_delays_no_other(
+    server, keys, network, cpp
+):  # wire 17.4
     """The home writes the next ticket immediately. A renewal would also write a ticket. But a
     renewal also writes the home's other name, so the test can distinguish the two.
     """

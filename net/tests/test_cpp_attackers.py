@@ -1,6 +1,6 @@
-"""Members that take names which their certificates do not grant (WIRE.md 17.3, 17.4) attack C++
-programs, as they attack Python programs in test_attackers.py. The last tests check that both
-languages read grants alike.
+"""Members that take names which their certificates do not grant (WIRE-NETWORKS.md 17.3, 17.4)
+attack C++ programs, as they attack Python programs in test_attackers.py. The last tests check that
+both languages read grants alike.
 """
 
 from __future__ import annotations

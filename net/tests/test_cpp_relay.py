@@ -1,6 +1,6 @@
-"""C++ programs that meet others through the NATS server (WIRE.md 17.17 to 17.21). The other program
-is in Python, or in C++ too. ways.cpp tests the ways in isolation. Each test is run with every build
-of the programs.
+"""C++ programs that meet others through the NATS server (WIRE-NETWORKS.md 17.17 to 17.21). The
+other program is in Python, or in C++ too. ways.cpp tests the ways in isolation. Each test is run
+with every build of the programs.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def test_several_come_at_once(server, keys, network, cpp):  # wire 17.18
     assert p.ended() == 0
 
 
-def test_who_looks_sees_the_sessions(server, keys, network, cpp):  # wire 17.17
+def test_an_observer_sees_the_sessions(server, keys, network, cpp):  # wire 17.17
     p = cpp("is_home", server.url, keys, "c", relay="only")
     assert p.next_report() == "offered"
     (named,) = network.names()
@@ -344,7 +344,7 @@ def test_the_server_is_restarted_under_load(
     running[0].stop()
 
 
-def test_who_leaves_says_so(server, keys, network, cpp):  # wire 17.19
+def test_a_program_that_leaves_says_so(server, keys, network, cpp):  # wire 17.19
     """The program on the other side does not wait until the lease expires."""
     p = cpp("writes_for_ever", server.url, keys, "c", relay="only")
     assert p.next_report() == "offered"

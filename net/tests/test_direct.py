@@ -1,5 +1,5 @@
 """Tests that a thread that waits for another program has sent its own bytes, and that the loop
-carries all other bytes (WIRE.md 12.2: the carrier of the bytes is the link).
+carries all other bytes (WIRE-LINKS.md 12.2: the carrier of the bytes is the link).
 """
 
 from __future__ import annotations

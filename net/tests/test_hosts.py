@@ -1,4 +1,4 @@
-"""Hosts on other machines: agents (`weft host`) and callers (WIRE.md 17.9 to 17.12)."""
+"""Hosts on other machines: agents (`weft host`) and callers (WIRE-NETWORKS.md 17.9 to 17.12)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Programs, agents, their OS processes and the server are killed at each step of the protocol
-(`weft._net.kill_points`; WIRE.md 17.22). With WEFT_KILLS=all they are killed at every step,
-otherwise at every tenth.
+(`weft._net.kill_points`; WIRE-NETWORKS.md 17.22). With WEFT_KILLS=all they are killed at every
+step, otherwise at every tenth.
 
 Whenever a program is killed at a step, the program that waits for it receives an error of Weft and
 goes on, and the next program that comes gets a session.
@@ -121,7 +121,7 @@ def test_a_home(step, network, server, keys, program, tmp_path):  # wire 17.22
 
 @pytest.mark.usefixtures("never_away")
 @pytest.mark.parametrize("step", steps("comer"))
-def test_who_comes(step, network, server, keys, program, tmp_path):  # wire 17.22
+def test_a_program_that_connects(step, network, server, keys, program, tmp_path):  # wire 17.22
     """The channel goes on working for the home and for other programs that connect."""
     killed = tmp_path / "killed"
     c = th.Channel("c")

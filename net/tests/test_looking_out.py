@@ -1,4 +1,4 @@
-"""Tests that threads that only carry bytes spin before they sleep (WIRE.md 17.25)."""
+"""Tests that threads that only carry bytes spin before they sleep (WIRE-NETWORKS.md 17.25)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Channels by name, with a NATS server where programs meet (WIRE.md 17.3, 17.4, 17.8)."""
+"""Channels by name, with a NATS server where programs meet (WIRE-NETWORKS.md 17.3, 17.4, 17.8)."""
 
 from __future__ import annotations
 
@@ -186,7 +186,9 @@ def test_a_ticket_is_good_once(server, keys, program):  # wire 17.4
     assert p.next_report() == "left"
 
 
-def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, monkeypatch):  # wire 17.4
+def test_a_program_that_takes_tickets_and_shows_none_delays_no_other(
+    server, keys, monkeypatch
+):  # wire 17.4
     """The home writes the next ticket even if no renewal ever comes, for example after a program
     was refused because of its own certificate or the home's.
     """

@@ -1,5 +1,5 @@
 """Runs `weft net up`, `weft net ls` and `weft net keys` as a user types them; and checks the keys
-that they make (WIRE.md 17.1).
+that they make (WIRE-NETWORKS.md 17.1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""weft.processes.Executor over hosts of a network (WIRE.md 17.14)."""
+"""weft.processes.Executor over hosts of a network (WIRE-NETWORKS.md 17.14)."""
 
 from __future__ import annotations
 
@@ -425,7 +425,7 @@ def test_hosts_by_the_url_of_their_network(gpu1, keys, monkeypatch):  # wire 17.
     hosts.close()
 
 
-def test_who_waits_in_vain_is_told_where_it_is(gpu1, caller, fifo):
+def test_a_caller_that_waits_in_vain_is_told_where_the_call_is(gpu1, caller, fifo):
     """Rounds do not reach hosts of other machines, so only a timeout reports a call that waits
     there forever. test_where_calls_are.py tests the place that the report names.
     """

@@ -1,5 +1,5 @@
 """Compares random networks of processes, some of which run on hosts of a network, with the model:
-rules 1 to 7 between machines (WIRE.md 15, 17).
+rules 1 to 7 between machines (wire 15, 17).
 
 The networks have no barriers, no ends in values and no reports of deadlocks, because these do not
 work across machines. So only networks are used for which the model finds no deadlock.

@@ -1,4 +1,5 @@
-"""Tests looks at hosts, and the fetching of their flight recorders (WIRE.md 17.9; rule 14.17)."""
+"""Tests looks at hosts, and the fetching of their flight recorders (WIRE-NETWORKS.md 17.9; rule
+14.17)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Tests that a member that sends odd data anywhere receives a readable error or is disconnected,
-and that no other program is affected (WIRE.md 14.2, 17.2, 17.3, 17.9, 17.18). Tested are first
+and that no other program is affected (wire 14.2, 17.2, 17.3, 17.9, 17.18). Tested are first
 messages to homes and agents, entries in the bucket, requests by the relay, answers of agents, calls
 and their results, and files of keys.
 """
@@ -183,7 +183,7 @@ def test_an_agent_that_would_run_too_much(network):  # wire 17.3
 # --- the relay ------------------------------------------------------------------------------------
 
 
-def test_who_asks_by_the_relay(network):  # wire 17.18
+def test_a_program_that_asks_by_the_relay(network):  # wire 17.18
     place = network._meeting._relay._place
     good = {"session": "0" * 32, "from": f"{'0' * 64}.{'0' * 16}"}
     client = network._meeting._nats

@@ -1,5 +1,5 @@
-"""Tests which parts of a network count as outside (rule 10.3, WIRE.md 17.16): a deadlock is
-reported, unless another program may still come.
+"""Tests which parts of a network count as outside (rule 10.3, WIRE-NETWORKS.md 17.16): a deadlock
+is reported, unless another program may still come.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ def waits_and_holds(c: Any, d: Any) -> Any:
     return body(c.reader(), d.writer())
 
 
-def test_who_comes_for_a_name_wakes_a_run(network, server, keys, program):  # wire 17.16
+def test_a_program_that_connects_to_a_name_wakes_a_run(
+    network, server, keys, program
+):  # wire 17.16
     """All processes wait, and because of the name this is not a deadlock."""
     p = program("writes_when_told", server.url, keys, "lab/c", 1)
     assert p.next_report() == "here"

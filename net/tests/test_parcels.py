@@ -1,5 +1,5 @@
 """Tests source that is sent along with a call: parcels, the shelf of an agent, and calls whose
-source the host does not have (WIRE.md 17.26).
+source the host does not have (WIRE-NETWORKS.md 17.26).
 """
 
 from __future__ import annotations
@@ -318,7 +318,7 @@ def test_two_callers_bring_one_parcel(tmp_path):  # wire 17.26
     asyncio.run(body())
 
 
-def test_who_brings_no_parcel(tmp_path, monkeypatch):  # wire 17.26
+def test_a_caller_that_brings_no_parcel(tmp_path, monkeypatch):  # wire 17.26
     """The agent requests the parcel from the next caller, which does not wait."""
     (parcel,) = some_parcels(tmp_path, 1)
     data = _net_parcels.packed(parcel)

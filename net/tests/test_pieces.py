@@ -1,6 +1,6 @@
-"""Tests how a session's bytes are carried, and how they end (WIRE.md 17.13): with two carriers over
-TCP, with and without TLS, and with links that are only sockets, like the links to the OS processes
-of an agent.
+"""Tests how a session's bytes are carried, and how they end (WIRE-NETWORKS.md 17.13): with two
+carriers over TCP, with and without TLS, and with links that are only sockets, like the links to the
+OS processes of an agent.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def test_what_is_no_piece_ends_the_connection_and_reaches_nobody(data):  # wire 
     asyncio.run(network())
 
 
-def test_who_has_said_all_stays_until_the_other_has():  # wire 17.13
+def test_a_side_that_has_sent_all_stays_until_the_other_has():  # wire 17.13
     async def network() -> None:
         one, (reader, writer) = await over_tcp()
         carrier, link = await with_a_link(one)

@@ -1,5 +1,5 @@
 """Pools of hosts on other machines: which host takes a call, and the fate of the call when the host
-dies (WIRE.md 17.9 to 17.12).
+dies (WIRE-NETWORKS.md 17.9 to 17.12).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Tests the error messages that explain why a NATS server, or another program, cannot be used
-(WIRE.md 17.1, 17.3).
+(WIRE-NETWORKS.md 17.1, 17.3).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sessions at an address (WIRE.md 17.1, 17.2, 17.5, 17.6, 17.7): they need no server."""
+"""Sessions at an address (WIRE-NETWORKS.md 17.1, 17.2, 17.5, 17.6, 17.7): they need no server."""
 
 from __future__ import annotations
 
@@ -427,7 +427,7 @@ def test_rubbish_first(keys, program, first):  # wire 17.2
             assert echoed(session, [1]) == [1]
 
 
-def test_who_says_nothing_holds_up_nobody(keys, program):  # wire 17.2
+def test_a_silent_program_holds_up_no_other(keys, program):  # wire 17.2
     with (
         net.listen(keys=keys) as door,
         _raw(door) as dumb,

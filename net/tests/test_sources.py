@@ -1,5 +1,5 @@
 """Tests what the digest of a call covers: the function's module, and the modules that it imports
-from its folder (WIRE.md 17.9).
+from its folder (WIRE-NETWORKS.md 17.9).
 """
 
 from __future__ import annotations

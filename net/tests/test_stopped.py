@@ -1,4 +1,5 @@
-"""Tests that the memory that a sender uses for a stopped receiver is bounded (WIRE.md 17.20).
+"""Tests that the memory that a sender uses for a stopped receiver is bounded (WIRE-NETWORKS.md
+17.20).
 
 With WEFT_STOPPED=n the receiver is stopped for n seconds, otherwise until the system accepts no
 more of the sender's bytes.

@@ -63,7 +63,7 @@ class Sshd:
         if shutil.which("ssh") is None or shutil.which("ssh-keygen") is None:
             pytest.skip("there is no ssh")
         self.folder, self.port = folder, int(address.rpartition(":")[2])
-        for name in ("host", "user", "stranger"):
+        for name in ("host", "user", "unknown"):
             subprocess.run(
                 ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)],
                 check=True,
@@ -139,7 +139,7 @@ def test_it_is_killed(sshd, start, tmp_path):
 
 
 def test_a_key_that_is_not_the_users(sshd, start, tmp_path):
-    sshd.client(tmp_path / "bin/ssh", "stranger")
+    sshd.client(tmp_path / "bin/ssh", "unknown")
     status, errors = ended(start("--ssh", "localhost"))
     assert status == 1 and "localhost: ssh ended with status 255: " in errors
     assert "Permission denied (publickey)" in errors

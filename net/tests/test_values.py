@@ -1,5 +1,5 @@
-"""Typed values to programs that are not trusted (WIRE.md 17.15): which values arrive, which are
-refused, and that no incoming value runs any code.
+"""Typed values to programs that are not trusted (WIRE-NETWORKS.md 17.15): which values arrive,
+which are refused, and that no incoming value runs any code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Typed values as arguments and results of calls on other hosts (WIRE.md 17.10, 17.11, 17.15)."""
+"""Typed values as arguments and results of calls on other hosts (WIRE-NETWORKS.md 17.10, 17.11,
+17.15)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests the packet lines of the relay in isolation (WIRE.md 17.18 to 17.21): two relays in one
-program, with a server between them, and a third client that listens to everything and may send
+"""Tests the packet lines of the relay in isolation (WIRE-NETWORKS.md 17.18 to 17.21): two relays in
+one program, with a server between them, and a third client that listens to everything and may send
 anything.
 """
 
@@ -143,7 +143,7 @@ def test_both_ways_and_the_end(paired):  # wire 17.19
 AT_MOST = 2 * PACKET * WINDOW + 4 * HIGH + 10 * PACKET  # two windows, and what waits on both sides
 
 
-def test_who_does_not_read_costs_a_bound(paired):  # wire 13.3, 17.20
+def test_a_side_that_does_not_read_costs_a_bounded_memory(paired):  # wire 13.3, 17.20
     """The sender does not stop, and the reader reads only when the sender has had to wait. Between
     the two there are never more bytes than the bound.
     """
@@ -326,7 +326,7 @@ def test_a_message_of_no_bytes_ends_it_and_what_had_come_is_read_first(paired): 
     paired(test)
 
 
-def test_who_closes_tls_alone_has_said_all(paired):  # wire 17.21
+def test_a_side_that_closes_tls_alone_has_sent_all(paired):  # wire 17.21
     async def test(pair: Pair) -> None:
         (_, w), (r, _) = await pair.session()
         way = pair.ways[0]
@@ -405,7 +405,7 @@ def test_nobody_there(paired, monkeypatch):
     paired(test)
 
 
-def test_who_answers_and_then_says_nothing(paired, monkeypatch):
+def test_a_program_that_answers_and_then_says_nothing(paired, monkeypatch):
     monkeypatch.setattr(_net_relay, "MEET", 0.3)
 
     async def test(pair: Pair) -> None:

@@ -1,5 +1,5 @@
-"""Tests the reports of where a call on another machine is (WIRE.md 17.12; rules 6.7, 10.3), and how
-the call ends once its caller has ended (17.14).
+"""Tests the reports of where a call on another machine is (WIRE-NETWORKS.md 17.12; rules 6.7,
+10.3), and how the call ends once its caller has ended (17.14).
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def test_one_that_is_stopped_does_not_say(agent, network, monkeypatch):
             os.kill(there.process.pid, signal.SIGCONT)
 
 
-def test_who_may_ask(agent, network):
+def test_which_programs_may_ask(agent, network):
     """The question needs the number of a call, which only the call's caller knows; there is no
     answer about a call that is over.
     """

@@ -1,4 +1,5 @@
-"""Tests that threads that only carry bytes run as soon as they are woken (WIRE.md 17.24)."""
+"""Tests that threads that only carry bytes run as soon as they are woken (WIRE-NETWORKS.md
+17.24)."""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ def test_a_link_to_who_carries_its_bytes():  # wire 17.24
         theirs.close()
 
 
-def test_who_has_a_raised_priority_keeps_all_as_it_is():  # wire 17.24
+def test_a_thread_with_a_raised_priority_keeps_it():  # wire 17.24
     def raised() -> int:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -1)
         _native._be_prompt()

@@ -1,6 +1,6 @@
-// Tests the ways of the relay in isolation (WIRE.md 17.19, 17.20): two ways in one program, and
-// between the two code that handles messages like a server. Also tests other parts of weft/net.hpp
-// that need no server.
+// Tests the ways of the relay in isolation (WIRE-NETWORKS.md 17.19, 17.20): two ways in one
+// program, and between the two code that handles messages like a server. Also tests other parts of
+// weft/net.hpp that need no server.
 #include <doctest/doctest.h>
 #include <sys/ioctl.h>
 

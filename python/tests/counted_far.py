@@ -402,7 +402,7 @@ def looks(fault: Any) -> None:
         native._where(native.current_process())
         native._lent()
         native._rounds_news()
-        native._strangers()
+        native._foreign_threads()
         native._going_on([])
         native._smallest_knot([[1], [0]])
         refused(lambda: native._where(5))

@@ -359,7 +359,7 @@ def test_a_group_or_a_limit_that_it_has_open_is_its_first_process() -> None:
 
 
 @everywhere
-def test_who_is_kept_is_closed_at_the_end_of_the_run(how: dict[str, Any]) -> None:
+def test_a_generator_that_is_kept_is_closed_at_the_end_of_the_run(how: dict[str, Any]) -> None:
     log: list[str] = []
     kept: list[Any] = []
 

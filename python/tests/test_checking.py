@@ -178,7 +178,7 @@ def test_the_channels_that_lost_values_are_named() -> None:
         (programs.fair_enough, ""),
     ],
 )
-def test_who_starves_in_the_usual_order_is_told(function: Any, says: str) -> None:
+def test_a_process_that_starves_in_the_usual_order_is_told(function: Any, says: str) -> None:
     """Rule 17.6."""
     report = weft.check(function, schedules=1, **QUICK)
     message = [sentence for sentence in report.told if sentence.startswith("starvation: ")]

@@ -144,7 +144,7 @@ def test_a_partition_is_seen_at_both_sides() -> None:
     assert report.failed, report.text
 
 
-def test_who_awaits_a_dead_process_gets_its_death() -> None:
+def test_a_process_that_awaits_a_dead_process_gets_its_death() -> None:
     """Rule 17.10: the process that awaits a dead process meets ProcessDied, with a signal."""
 
     def network() -> None:

@@ -378,7 +378,7 @@ def test_equal_deadlines_fire_in_order(b):  # rule 8.5
 
 
 @pytest.mark.parametrize("span", [0, -1, 0.0])
-def test_who_waits_by_sleeps_of_no_time_hears_of_others(b, span):  # rules 8.5, 7.7
+def test_a_process_that_waits_by_sleeps_of_no_time_hears_of_others(b, span):  # rules 8.5, 7.7
     """The sleeper lets a process on its own scheduler run, and notices a process on another
     thread."""
     c = b.weft.Channel()
@@ -399,7 +399,7 @@ def test_who_waits_by_sleeps_of_no_time_hears_of_others(b, span):  # rules 8.5, 
     assert done == {"beside", "far"}
 
 
-def test_who_polls_hears_of_others_by_a_yield(b):  # rules 5.7, 7.7
+def test_a_process_that_polls_hears_of_others_by_a_yield(b):  # rules 5.7, 7.7
     c = b.weft.Channel()
 
     async def polls(b, r):

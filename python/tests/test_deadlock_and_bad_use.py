@@ -57,7 +57,7 @@ async def _keeps_received_end_and_reads(b, r, other):
     assert kept
 
 
-def test_who_has_received_an_end_holds_it(b):  # rules 2.4, 10.2
+def test_a_process_that_has_received_an_end_holds_it(b):  # rules 2.4, 10.2
     """A process holds an end that it has received even if the process does not use the end. In an
     earlier version the report said that no known process held the end, and left the process out of
     the knot.

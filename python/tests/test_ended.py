@@ -235,7 +235,9 @@ def test_if_no_watcher_is_alive_its_group_fails(b, watched):  # rules 7.2, 7.11
         b.run(b.process(watches)(p), p, b.process(after)(9), clock="virtual")
 
 
-def test_who_is_not_watched_fails_its_group_though_somebody_waits_for_it(b):  # rules 7.2, 7.11
+def test_a_process_that_is_not_watched_fails_its_group_though_somebody_waits_for_it(
+    b,
+):  # rules 7.2, 7.11
     seen = []
 
     async def watches(b, p):

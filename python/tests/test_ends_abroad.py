@@ -156,7 +156,9 @@ def test_an_exception_comes_without_the_ends_in_it() -> None:
     assert caught.value.args == ("with it", [None])
 
 
-def test_who_is_cancelled_as_it_sends_an_end_was_cancelled() -> None:  # rules 6.1, 6.2, 7.2
+def test_a_process_that_is_cancelled_as_it_sends_an_end_was_cancelled() -> (
+    None
+):  # rules 6.1, 6.2, 7.2
     """The end that the process did not write comes back in Cancelled, and is still usable. Such a
     Cancelled is no failure of the process.
     """
@@ -193,7 +195,7 @@ def test_a_result_may_have_ends() -> None:
         assert reader.read() == "home again"
 
 
-def test_who_dies_with_an_end_that_it_got() -> None:  # rule 4.5
+def test_an_os_process_that_dies_with_an_end_that_it_got() -> None:  # rule 4.5
     c, ready, other = Channel("c"), Channel("ready"), Channel("other")
 
     @th.process

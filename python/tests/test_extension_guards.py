@@ -178,7 +178,7 @@ def test_an_end_that_is_dropped_is_retired(writer: bool) -> None:  # rule 2.6
         assert isinstance(co.run(writes(w, 1), nothing())[0], NoResult)
 
 
-def test_who_waits_for_a_value_that_cannot_be_made_is_told() -> None:  # rule 5.8
+def test_a_reader_of_a_value_that_cannot_be_made_is_told() -> None:  # rule 5.8
     def make() -> Any:
         raise ValueError("as asked")
 

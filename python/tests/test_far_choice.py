@@ -199,7 +199,7 @@ def test_a_choice_is_cancelled(tmp_path: Path) -> None:  # rules 6.1, 6.2
 
 
 @pytest.mark.parametrize("how", ["skip", "a timeout of 0"])
-def test_who_looks_is_cancelled_before_its_home_has_answered(how: str) -> None:
+def test_a_select_that_polls_is_cancelled_before_its_home_has_answered(how: str) -> None:
     """Rule 6.1: the skip must not be chosen before every home has answered."""
     over, here = Channel("over"), Channel("here", capacity=1)
 

@@ -119,7 +119,7 @@ def test_it_ends_by_a_cancellation(b):  # rules 8.5, 7.12
     assert b.run(b.process(body)())
 
 
-def test_who_sleeps_for_ever_is_stuck():  # rules 8.5, 10.5
+def test_a_process_that_sleeps_for_ever_is_stuck():  # rules 8.5, 10.5
     async def sleeper():
         await co.sleep(math.inf)
 

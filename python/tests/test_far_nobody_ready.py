@@ -80,7 +80,7 @@ def test_all_slots_are_held(second: str) -> None:
 
 
 @pytest.mark.parametrize("reads", [True, False])
-def test_who_waits_there_has_chosen_otherwise_and_has_not_run_yet(reads: bool) -> None:
+def test_a_waiting_process_there_has_chosen_otherwise_and_has_not_run_yet(reads: bool) -> None:
     c, d = Channel("c"), Channel("d")
 
     @process

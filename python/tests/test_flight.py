@@ -127,7 +127,7 @@ def test_a_select_says_which_guard_it_took(tmp_path: Path) -> None:
     ]
 
 
-def test_who_failed_and_who_was_cancelled(tmp_path: Path) -> None:
+def test_which_process_failed_and_which_was_cancelled(tmp_path: Path) -> None:
     @process_
     async def fails() -> None:
         raise ValueError("lost")

@@ -59,7 +59,7 @@ def test_a_thread_that_helped_the_parent_helps_nobody() -> None:
     began, stop = threading.Event(), threading.Event()
 
     def helps() -> None:
-        _helper_threads.helps()
+        _helper_threads.add_until_end()
         began.set()
         stop.wait()
 
@@ -76,7 +76,7 @@ def test_a_thread_that_helped_the_parent_helps_nobody() -> None:
 
 def test_what_may_wake_the_parent_from_outside_does_not_wake_the_child() -> None:
     """In the child a deadlock is reported although the parent has offered a name, or has a
-    session (WIRE.md 17.16)."""
+    session (WIRE-NETWORKS.md 17.16)."""
     ours, theirs = socket.socketpair()
     native._outside(True)
     link = native._Link(ours.detach(), "python")

@@ -93,10 +93,10 @@ def test_by_one_that_was_left_itself() -> None:  # rules 7.6, 11.1
     prints("print(run([process(leaves_one_that_does).on('threads')(Channel('c'))]))", "[None]\n")
 
 
-STRANGER = """
+FOREIGN_THREAD = """
 from weft import threads
 c = Channel("c")
-keep = c.writer()  # the stranger may have it, as far as is known
+keep = c.writer()  # the foreign thread may have it, as far as is known
 threading.Thread(target=input).start()
 
 
@@ -126,7 +126,7 @@ except Deadlock as e:
 )
 def test_by_a_thread_that_ends(made: str) -> None:  # rules 10.1, 10.3
     """While the thread lives, it might write; once the thread has ended, no code can write."""
-    with child("-c", PARTS + STRANGER.format(made), stdin=subprocess.PIPE) as running:
+    with child("-c", PARTS + FOREIGN_THREAD.format(made), stdin=subprocess.PIPE) as running:
         until_asleep(running.pid)
         out, err = running.communicate("\n")
     name = "waits" if "thread_" not in made else "thread_waits"

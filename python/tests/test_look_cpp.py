@@ -277,7 +277,7 @@ def test_the_flight_recorder(home: Path, program: Path, tmp_path: Path) -> None:
 # --- the door -------------------------------------------------------------------------------------
 
 
-def test_who_may_look(home: Path, program: Path) -> None:
+def test_which_users_may_look(home: Path, program: Path) -> None:
     with running(program, "ring") as p:
         at = home / "weft" / f"{p.pid}.sock"
         assert stat.S_IMODE(at.stat().st_mode) == 0o600

@@ -36,7 +36,7 @@ DOOR = """
     os.dup2(server.fileno(), number)
     server.close()
     server = socket.socket(fileno=number)
-    # Somebody who looks wakes the thread, which was waiting at the socket of before.
+    # A program that asks for a look wakes the thread, which waits at the old socket of this number.
     look = socket.socket(socket.AF_UNIX)
     look.connect(f"{os.environ['XDG_RUNTIME_DIR']}/weft/{os.getpid()}.sock")
     for _ in range(20):

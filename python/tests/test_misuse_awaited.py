@@ -128,7 +128,7 @@ def test_another_task(play: Runner, kind, attack):  # rules 11.1, 13.7
 def test_a_thread(kind, attack):  # rule 11.1
     def from_thread(op):
         @threads.process
-        def stranger():
+        def in_a_thread():
             coroutine = ATTACKS[attack](op)
             try:
                 coroutine.send(None)
@@ -136,7 +136,7 @@ def test_a_thread(kind, attack):  # rule 11.1
                 return e.value
 
         async def attack_it(_):
-            return (await Parallel(stranger()))[0]
+            return (await Parallel(in_a_thread()))[0]
 
         return attack_it(op)
 

@@ -354,7 +354,9 @@ def test_a_cancellation_is_a_withdrawal(on: str, kind: str, tmp_path: Path) -> N
 
 @BOTH
 @pytest.mark.parametrize(("end", "why"), [("poison", "Poisoned"), ("retire", "Retired")])
-def test_who_left_is_named_with_its_line(on: str, end: str, why: str, tmp_path: Path) -> None:
+def test_a_process_that_left_is_named_with_its_line(
+    on: str, end: str, why: str, tmp_path: Path
+) -> None:
     """Rules 3.5, 4.3, 14.6: the trace names the line of the operation in the component's source."""
     a, c = th.Channel("a"), th.Channel("c")
     w = a.writer()
@@ -434,7 +436,7 @@ def test_between_two_components_nobody_else_looks() -> None:  # rules 14.4, 16.1
 
 
 @BOTH
-def test_who_begins_to_look_sees_whole_operations(on: str) -> None:  # rule 14.2
+def test_an_observer_that_begins_sees_whole_operations(on: str) -> None:  # rule 14.2
     a, c = th.Channel("a"), th.Channel("c", overflow="unbounded")
     first, later = Seen("ints"), Seen("ints")
 
@@ -639,7 +641,7 @@ def test_a_component_on_a_thread_of_its_own_is_no_hog() -> None:  # rule 14.1
     assert hogs == []
 
 
-def test_who_waits_on_the_pool_is_no_hog() -> None:  # rule 14.1
+def test_a_process_that_waits_on_the_pool_is_no_hog() -> None:  # rule 14.1
     a, c = th.Channel("a"), th.Channel("c")
     hogs: list[Any] = []
     seen = Seen("ints", "write")

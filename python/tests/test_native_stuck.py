@@ -70,7 +70,7 @@ def asks(waits: Waits, wanted: set[str], let_go: Any, found: list[PartialDeadloc
 
 @pytest.mark.parametrize("n", [2, 3, 6])
 @pytest.mark.parametrize("kind", ["thread", "pool", "place", "both"])
-def test_who_goes_on_is_never_accused(kind: str, n: int) -> None:
+def test_a_process_that_goes_on_is_never_named(kind: str, n: int) -> None:
     """Rule 14.3: a token goes round a ring of components, while another thread looks for deadlocks
     again and again.
     """
@@ -91,7 +91,7 @@ def test_who_goes_on_is_never_accused(kind: str, n: int) -> None:
 
 
 @BOTH
-def test_who_reads_for_ever_is_named(on: str) -> None:  # rules 10.5, 14.3
+def test_a_process_that_reads_for_ever_is_named(on: str) -> None:  # rules 10.5, 14.3
     c, d = th.Channel("c"), th.Channel("d")
     found: list[PartialDeadlock] = []
     with Waits(**{"ints[0]": "read", "ints[1]": "read"}) as waits:
@@ -147,7 +147,7 @@ def test_a_timer_in_its_choice_may_wake_it(on: str, timer: bool) -> None:  # rul
     del keep
 
 
-def test_who_sleeps_is_not_named() -> None:  # rule 14.3
+def test_a_process_that_sleeps_is_not_named() -> None:  # rule 14.3
     found: list[Any] = []
     sleeps = basics().sleeps()
     with Waits(sleeps="sleep") as waits:

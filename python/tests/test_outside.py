@@ -144,7 +144,7 @@ d = Channel(capacity=1)
 keep = d.reader()
 source = Source(called)
 
-fresh("a")  # it has not been in Python yet, and nobody can know of it
+fresh("a")  # the thread has not been in Python yet, so Weft cannot know of it
 said = deadlock_of(reads(c.reader()))
 assert said.splitlines()[-1] == (
     "if something that Weft does not see will use such an end (a C library that calls back, a device): "

@@ -100,7 +100,7 @@ def test_values_belong_together_in_their_order() -> None:
     assert arrows[0][0] < arrows[1][0] and arrows[0][2] < arrows[1][2]
 
 
-def test_who_has_not_ended_waits_to_the_edge() -> None:
+def test_a_process_that_has_not_ended_waits_to_the_edge() -> None:
     picture = drawn(
         [event("start", 1), event("begin", 1, "read", "c"), event("start", 2), event("start", 3)]
     )
@@ -140,7 +140,7 @@ def test_a_long_trace_is_cut_and_says_so() -> None:
     assert len(names(picture)) == _picture.MOST_PROCESSES
 
 
-def test_who_is_left_out_takes_part_all_the_same() -> None:
+def test_a_process_that_is_left_out_takes_part_all_the_same() -> None:
     """The second value is for the reader that is drawn; the first was for a reader that is not
     drawn."""
     hidden = _picture.MOST_PROCESSES

@@ -132,7 +132,7 @@ def test_a_choice_of_a_channel_and_a_barrier(kind: str) -> None:
     assert got[0] == [(0, 5), (1, None)]
 
 
-def test_who_only_looks() -> None:  # rules 5.7, 8.4
+def test_a_select_that_polls() -> None:  # rules 5.7, 8.4
     b, c = Barrier(2), Channel("go")
 
     @th.process
@@ -311,7 +311,7 @@ def test_a_signal_is_served_while_a_thread_waits_for_a_home() -> None:
 
 
 @pytest.mark.parametrize("kind", ["resigns_on_its_way_out", "resigns_on_its_way_out_in_coroutines"])
-def test_who_is_cancelled_can_resign(kind: str) -> None:
+def test_a_cancelled_process_can_resign(kind: str) -> None:
     """Rule 6.1: the process has already met its request to cancel. The request would not end a
     resignation anyway, since a resignation is not an operation.
     """
@@ -371,7 +371,7 @@ class Kills:
         return int, ()
 
 
-def test_who_is_killed_before_it_has_the_barrier_counts_too() -> None:
+def test_an_os_process_that_is_killed_before_it_has_the_barrier_counts_too() -> None:
     """A process that is killed before it has received the barrier counts as a party, because no
     other process could notice the difference.
     """
@@ -440,7 +440,7 @@ def test_a_choice_in_the_program_of_its_home_hears_of_it() -> None:
     keep.retire()
 
 
-def test_who_ends_in_good_order_takes_nothing_with_him() -> None:
+def test_an_os_process_that_ends_in_good_order_takes_nothing_with_it() -> None:
     b = Barrier(1)
     run(targets_barriers.leaves(b))
     with Hosts(1) as hosts:

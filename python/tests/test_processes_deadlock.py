@@ -169,7 +169,7 @@ def test_a_timer_in_a_host_is_no_deadlock() -> None:
     )
 
 
-def test_who_computes_is_asked_and_does_not_wait(
+def test_an_os_process_that_computes_is_asked_and_does_not_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fifo = tmp_path / "fifo"
@@ -322,7 +322,7 @@ def test_the_smallest_knot() -> None:
     assert _knots.smallest_knot({}) == []
 
 
-def test_who_waits_for_the_end_of_a_process_waits_for_it() -> None:
+def test_a_process_that_waits_for_the_end_of_another_waits_for_it() -> None:
     """Rules 7.11, 10.2: in a report over several OS processes too, a process that waits for the end
     of another process counts as waiting for that process."""
 

@@ -83,7 +83,7 @@ def test_sys_exit_is_an_exception_of_the_process() -> None:
     assert caught.value.code == 4
 
 
-def test_who_reads_from_one_that_died_drains_and_is_told() -> None:  # rule 4.5
+def test_a_reader_of_an_os_process_that_died_drains_and_is_told() -> None:  # rule 4.5
     c = Channel("c", capacity=10)
 
     @th.process

@@ -1,5 +1,5 @@
 """Tests the transports of the channels of weft.processes: shared memory where it is available, else
-sockets (WIRE.md 12.4, 7.5).
+sockets (wire 12.4, 7.5).
 """
 
 from __future__ import annotations
@@ -208,9 +208,9 @@ def echo_alone(inp: Any, out: Any, first: int) -> None:
 
 
 @linux
-def test_who_waits_for_a_value_takes_it_from_the_link_itself() -> None:
+def test_a_thread_that_waits_for_a_value_takes_it_from_the_link_itself() -> None:
     """While the reader takes values from the link itself, the threads that wait for orders and the
-    link's own thread sleep (WIRE.md 12.4)."""
+    link's own thread sleep (WIRE-LINKS.md 12.4)."""
     first, times = 50, 400
 
     @th.process

@@ -267,7 +267,7 @@ def until_told(signal: Any) -> None:
     raise there.Enough
 
 
-def test_who_watches_is_warned_once(two: Hosts) -> None:
+def test_an_observer_is_warned_once(two: Hosts) -> None:
     """Rule 14.7: a knot is found while another process goes on; a single warning names both stuck
     processes."""
     c, d, signal = Channel("c"), Channel("d"), Channel("told")
@@ -292,7 +292,7 @@ def test_who_watches_is_warned_once(two: Hosts) -> None:
     assert f"in OS process {two[0].pid}; held by main/second" in message
 
 
-def test_who_watches_to_raise_gets_deadlock(two: Hosts) -> None:
+def test_an_observer_that_raises_gets_deadlock(two: Hosts) -> None:
     """Rule 14.7: the run that waits for the stuck processes raises Deadlock."""
     c, d = Channel("c"), Channel("d")
     held = Channel("held")
@@ -442,7 +442,7 @@ def test_nor_if_something_was_under_way() -> None:
     assert judged(wraps, over, over) == BOTH
 
 
-def test_who_waits_for_a_call_goes_on_once_that_does() -> None:
+def test_a_process_that_waits_for_a_call_goes_on_once_that_does() -> None:
     """Rule 14.3: a process that waits for a call in a host holds ends too."""
     calls = {"calls": {8: "end1"}}
     caller = {
@@ -457,7 +457,7 @@ def test_who_waits_for_a_call_goes_on_once_that_does() -> None:
     assert judged(*[moments_of(caller, {**calls, **runs}) for _ in range(3)]) == set()
 
 
-def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
+def test_a_process_that_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
     """Rule 14.3."""
 
     def found(*states: str) -> set[Any]:
@@ -505,7 +505,7 @@ def test_a_side_that_never_had_an_end_may_get_one() -> None:
     assert judged(*[moments_of(alone, silent) for _ in range(3)]) == set()
 
 
-def test_who_waits_for_the_end_of_one_that_is_stuck_is_so_too() -> None:
+def test_a_process_that_waits_for_the_end_of_a_stuck_process_is_stuck_too() -> None:
     """Rules 7.11, 14.3."""
     waits = (9, "main/p9", "wait for", "x.py:3", 0, "places", [(40, False)], [], True)
     facts = [
@@ -520,7 +520,7 @@ def test_who_waits_for_the_end_of_one_that_is_stuck_is_so_too() -> None:
     assert judged(*[moments_of({"facts": facts}) for _ in range(3)]) == {*BOTH, (ROOT, 9)}
 
 
-def test_who_is_at_a_barrier_goes_on_if_anybody_may() -> None:
+def test_a_process_at_a_barrier_goes_on_if_any_process_may() -> None:
     """Rule 14.3: any party that may go on can still arrive, in whichever OS process it holds an
     end."""
     at_barrier = space(3, {})._replace(

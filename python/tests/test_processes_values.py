@@ -130,7 +130,7 @@ def test_arrays_of_any_type_are_as_pickle_would_make_them(
         assert (got == sent).all()
 
 
-def test_who_gets_an_array_may_write_to_it_and_who_sent_it_sees_nothing() -> None:  # rule 9.1
+def test_a_reader_may_write_to_an_array_and_its_writer_sees_nothing() -> None:  # rule 9.1
     a, b = Channel("a"), Channel("b")
     mine = [numpy.full(50_000, i) for i in range(40)]
     results = Parallel(

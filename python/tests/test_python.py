@@ -355,7 +355,7 @@ def test_ctrl_c_in_a_plain_thread_that_waits():
         from weft.threads import Channel
         c = Channel()
         r, w = c.reader(), c.writer()
-        # Somebody who might write: without, the read is bad use at once (rule 11.2).
+        # A thread that might write: without it the read would be bad use at once (rule 11.2).
         threading.Thread(target=threading.Event().wait, daemon=True).start()
         try:
             print("ready")

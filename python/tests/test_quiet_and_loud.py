@@ -64,7 +64,7 @@ def test_an_operation_meets_an_end(b, how):  # rule 3.5
 
 
 @pytest.mark.parametrize("how", KINDS)
-def test_who_asks_for_a_new_end_meets_none(b, how):  # rules 2.5, 3.5
+def test_a_process_that_asks_for_a_new_end_meets_none(b, how):  # rules 2.5, 3.5
     c, _ = ended(b, how)
     with pytest.raises(KINDS[how]) as caught:
         c.reader()

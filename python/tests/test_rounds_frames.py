@@ -72,7 +72,7 @@ class Peer:
         return got
 
     def _run(self) -> None:
-        _helper_threads.ours()
+        _helper_threads.add()
         try:
             while True:
                 size, kind, _, where, _, txn, op, val = struct.unpack(
@@ -89,7 +89,7 @@ class Peer:
             self.errors.append(e)
         finally:
             self.there.close()
-            _helper_threads.not_ours()
+            _helper_threads.remove()
 
     def reads(self) -> Any:
         """Returns a function that runs a network of this program which waits for the other
@@ -190,7 +190,7 @@ def test_a_peer_that_answers_as_it_should_and_waits_is_in_the_deadlock(peer: Any
         lambda peer, f: peer.say(f, program(peer=incarnation()), where=2),
         lambda peer, f: peer.say(f, struct.pack("<QI", ME, 0xFFFFFFFF)),
     ],
-    ids=["runs", "under way", "nothing", "cut", "too long", "stranger", "not whole", "huge"],
+    ids=["runs", "under way", "nothing", "cut", "too long", "unknown", "not whole", "huge"],
 )
 def test_an_answer_that_shows_no_standstill(peer: Any, wrong: Any) -> None:  # wire 10.3, 10.7
     """The answer leads to no report, and the session goes on: the next look finds the deadlock."""
@@ -316,7 +316,9 @@ def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
     assert sorted(val > 0 for _, _, val in heard[:2]) == [False, True]
 
 
-def test_who_begins_another_round_is_answered_for_that_alone(peer: Any) -> None:  # wire 10.6, 10.8
+def test_a_program_that_begins_another_round_is_answered_for_that_alone(
+    peer: Any,
+) -> None:  # wire 10.6, 10.8
     """Of the rounds of one asking program only the latest counts."""
     heard: list[int] = []
 
@@ -349,7 +351,7 @@ def report(text: str = "deadlock: as they say", *paths: str) -> bytes:
     )
 
 
-def test_who_answers_trusts_who_may_ask(peer: Any) -> None:  # wire 10.6
+def test_a_program_that_answers_trusts_the_programs_that_may_ask(peer: Any) -> None:  # wire 10.6
     p = peer(
         Answers(lambda peer, f: peer.send(TELL, 0, 1, ME, len(report("x", "a")), report("x", "a")))
     )

@@ -187,7 +187,7 @@ def test_a_program_that_answers_no_rounds_may_do_anything(
 
     def writes() -> None:
         # The thread counts as a helper thread, so it does not prevent the report of the deadlock.
-        _helper_threads.ours()
+        _helper_threads.add()
         late.wait(280)
         kept.pop().write("late")
 

@@ -361,7 +361,7 @@ def test_no_bytecode_runs_while_a_run_begins_and_ends() -> None:
     assert out == "a a\nb b\n\n"  # threads have profiles of their own
 
 
-def test_who_imports_threading_first_does_not_matter() -> None:
+def test_which_module_imports_threading_first_does_not_matter() -> None:
     """Before Python 3.13 the thread that first imports threading counts as the main thread. If that
     is another thread, Weft leaves signals alone.
     """
@@ -497,7 +497,7 @@ def test_a_second_ctrl_c_names_the_threads_that_are_waited_for(tmp_path: Path) -
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
     reason="a thread that runs has no frames there that another could look at",
 )
-def test_who_runs_is_where_the_program_called_a_function_of_the_library(
+def test_a_running_process_is_where_the_program_called_a_function_of_the_library(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rule 6.7: a function may be frozen into the interpreter, as the functions of os.path are, and

@@ -142,7 +142,7 @@ def test_without_within_so_many_in_all() -> None:
 
 
 @pytest.mark.parametrize("again", ["died", "recycled"])
-def test_who_waits_for_its_next_life_is_given_up_too(again: str) -> None:
+def test_a_process_that_waits_for_its_next_life_is_given_up_too(again: str) -> None:
     """Rule 7.16: `b` is in its back-off, or was just recycled, when `a` dies once too often."""
     place = Place()
     supervisor = Supervisor(
@@ -351,7 +351,7 @@ def test_health() -> None:
     assert supervisor.health() == []
 
 
-def test_who_listens_and_fails_is_logged(caplog: Any) -> None:
+def test_a_listener_that_fails_is_logged(caplog: Any) -> None:
     def fails(event: Any) -> None:
         raise LookupError
 

@@ -381,7 +381,7 @@ def test_an_extended_read_is_entered_once() -> None:
     assert "this extended read was already entered" in results[0] and results[1] == "7"
 
 
-def test_who_dies_in_a_block_has_taken_the_value() -> None:
+def test_an_os_process_that_dies_in_a_block_has_taken_the_value() -> None:
     """Without a supervisor the value of a reader that dies in the block is taken, and the writer
     goes on (wire 4.6).
     """

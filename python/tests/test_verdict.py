@@ -102,7 +102,7 @@ def test_workers_of_one_name_count_as_one() -> None:
     assert verdict([*workers, *ends]).names == ("main/worker[2]",)
 
 
-def test_who_only_sleeps_is_no_bottleneck() -> None:
+def test_a_process_that_only_sleeps_is_no_bottleneck() -> None:
     """Rule 14.12: a process that only sleeps, and for which no process waits, is not a
     bottleneck."""
     nodes = [*line((0.05, 0, 0.9), (0.8, 0.1, 0.1), (0.1, 0.9, 0)), Node("main/clock", 0, 1.0)]

@@ -123,7 +123,7 @@ def test_the_demo_starts_from_a_wheel_if_nothing_was_built(house: House) -> None
         assert result.returncode == 0, result.stderr
         assert log.read_text().splitlines() == [*steps, "demo examples/demo.py --small"]
     (house.path / ".build/stamps").mkdir(parents=True, exist_ok=True)
-    (house.path / ".build/stamps/weft").touch()  # somebody has built
+    (house.path / ".build/stamps/weft").touch()  # Weft was built before
     log.write_text("")
     assert house.run("demo").returncode == 0
     assert log.read_text().startswith("build\n")

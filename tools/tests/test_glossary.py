@@ -19,6 +19,7 @@ NOWHERE = {
     "participant",
     "pull back",
     "snapshot",
+    "stranger",
     "take place",
 }
 ELSEWHERE = {
@@ -68,7 +69,6 @@ ELSEWHERE = {
     "sleep": "of a thread, the operation",
     "slice": "of an array, of the system's scheduler",
     "space": "WIRE.md's word, the class of C++",
-    "stranger": "names in the code: threads that may hold ends",
     "suspend": "of a C++ coroutine",
     "take": "to read a value, to accept",
     "task": "of asyncio, ./run TASK",
@@ -94,7 +94,6 @@ IN_MESSAGES = {
     "register",
     "remote",
     "slice",
-    "stranger",
     "suspend",
 }
 # Names that do not describe the contents of their variables. Use request, settings, text, answer,

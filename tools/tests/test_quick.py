@@ -120,7 +120,7 @@ def test_it_counts_what_a_room_says(
     assert capfd.readouterr().out.splitlines()[-1] == counts
 
 
-def test_who_crashes_or_says_nothing_has_failed() -> None:
+def test_a_test_program_that_crashes_or_says_nothing_has_failed() -> None:
     assert quick.closing(0, "no counts at all") == (0, 1)
     assert quick.closing(-11, "3 passed, 0 failed\n") == (3, 1)
     assert quick.closing(1, "3 passed, 2 failed\n") == (3, 2)

@@ -56,10 +56,10 @@ struct Codec<T> {
     return std::string(" ") + f.name + " " + Codec<F>::name();
   }
   static std::string name() {
-    const auto told = weft_fields(static_cast<const T*>(nullptr));
-    return std::string("<") + told.first +
+    const auto fields = weft_fields(static_cast<const T*>(nullptr));
+    return std::string("<") + fields.first +
            std::apply([](const auto&... f) { return (std::string() + ... + one(f)); },
-                      told.second) +
+                      fields.second) +
            ">";
   }
   template <class S, class F>

@@ -1,6 +1,7 @@
 // Programs on several machines: channels with names, whose other end is in a program in C++ or
-// Python that has joined the same network (WIRE.md 17). This header is not part of weft.hpp: link
-// CMake's weft::net, which needs POSIX, OpenSSL, NATS's client in C and nlohmann's JSON.
+// Python that has joined the same network (WIRE-NETWORKS.md 17). This header is not part of
+// weft.hpp: link CMake's weft::net, which needs POSIX, OpenSSL, NATS's client in C and nlohmann's
+// JSON.
 //
 //   auto network = weft::join("nats://127.0.0.1:4222");
 //   weft::Channel<weft::Typed<long>> numbers;
@@ -41,7 +42,7 @@ namespace weft::inline WEFT_ABI {
 
 namespace net {
 // How programs that cannot reach this program directly are connected with it through the NATS
-// server (WIRE.md 17.17).
+// server (WIRE-NETWORKS.md 17.17).
 enum class Relay {
   automatic,  // The relay is used if an address does not answer.
   only,       // The relay is always used, and this program does not listen.
@@ -58,7 +59,7 @@ struct NetOptions {
   std::string name = {};
   net::Relay relay = net::Relay::automatic;
   // Whether this program takes part in finding out that all programs of the network wait for each
-  // other, and reports such a deadlock (WIRE.md 17.23).
+  // other, and reports such a deadlock (WIRE-NETWORKS.md 17.23).
   bool rounds = true;
 };
 

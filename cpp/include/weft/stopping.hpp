@@ -140,7 +140,7 @@ class signals {
   // Returns, for each signal, the pipe to which the signal's handler writes, or -1.
   static std::array<std::atomic<int>, kSignals>& to() noexcept;
   static void handle(int n);
-  [[noreturn]] static void not_ours(int n);
+  [[noreturn]] static void refuse(int n);
   void claim() const;
   void give_back() const noexcept;
   void open() const;

@@ -409,7 +409,7 @@ void Record::follows_ended(int n, const void* group) {
   for (const int e : group_ends_[static_cast<std::size_t>(ended)]) follow(n, e);
 }
 
-std::string Record::told(int event) const {
+std::string Record::in_words(int event) const {
   static constexpr const char* names[kAccesses] = {
       "read",  "write",       "choice", "quiet_choice", "choose_read", "choose_write",
       "close", "close_other", "make",   "all",          "join",        "look"};

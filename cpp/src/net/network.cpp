@@ -380,7 +380,7 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
         "program there was restarted with other keys, its name is free in 15 seconds; else "
         "somebody stands in for it");
   // The home's right to the name is checked before anything is sent, because any member might have
-  // written the entry (WIRE.md 17.3).
+  // written the entry (WIRE-NETWORKS.md 17.3).
   if (const detail::Member m = c.member(); !m.may_hold(name))
     detail::bad(where + " may not offer '" + name + "': " + m.said() +
                 ". Somebody has taken the name who may not hold it (`weft net ls` says where); or "
@@ -402,9 +402,9 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
 }
 
 // Connects to the home of an entry, and returns the connection and the home's name for messages.
-// Uses the home's address, or the relay if the address does not answer (WIRE.md 17.17). Throws
-// Unreachable, which says where and why, if the home does not answer. Throws BadUse if the home's
-// certificate is not valid, or the home refuses this program's certificate.
+// Uses the home's address, or the relay if the address does not answer (WIRE-NETWORKS.md 17.17).
+// Throws Unreachable, which says where and why, if the home does not answer. Throws BadUse if the
+// home's certificate is not valid, or the home refuses this program's certificate.
 std::pair<detail::Connection, std::string> Network::connect_to_home(const detail::Entry& entry) {
   static constexpr std::chrono::seconds kReach{3}, kBeyond{300};
   const std::string address = entry.text("address"), home = entry.text("home");

@@ -63,7 +63,7 @@ void Outsiders::forget() noexcept {
   link_tokens.store(0);
 }
 
-unsigned Outsiders::strangers() noexcept {
+unsigned Outsiders::foreign_threads() noexcept {
   const std::lock_guard g(mutex_);
   return unknown_tokens_;
 }

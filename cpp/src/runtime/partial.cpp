@@ -98,35 +98,35 @@ class Partial {
   }
   // Reports the stuck processes, and with `everybody` also the processes that might resume.
   Found report(bool everybody) {
-    Numbers told, others;
+    Numbers shown, partners;
     for (std::uint32_t i = 0; i < all_.size(); ++i) {
       const One& one = all_[i];
       if ((one.able && !everybody) || (one.places.n == 0 && !one.nowhere && !one.timed)) continue;
-      told.push_back(i);
+      shown.push_back(i);
     }
     paths_.resize(all_.size());
-    by_path(told);
+    by_path(shown);
     Found r;
-    r.processes.resize(told.size());
-    for (std::uint32_t k = 0; k < told.size(); ++k) {
-      const One& one = all_[told[k]];
+    r.processes.resize(shown.size());
+    for (std::uint32_t k = 0; k < shown.size(); ++k) {
+      const One& one = all_[shown[k]];
       Waits& w = r.processes[k];
       r.ids.push_back(one.id);
-      w.path = paths_[told[k]];
+      w.path = paths_[shown[k]];
       w.operation = one.process->op->verb;
       w.at = where(*one.process);
-      others.clear();
+      partners.clear();
       for (const Pair& p : of(one)) {
         w.places.push_back(name_of(place(p)));
         if (open(p)) w.open.push_back(w.places.back());
         for (const Pair& h : holders_.of(side(spot_of(p), !writing(p))))
-          others.push_back(static_cast<std::uint32_t>(h.value));
+          partners.push_back(static_cast<std::uint32_t>(h.value));
       }
       for (std::uint32_t i = 0; i < one.silent.n; ++i)
         w.places.push_back(joined({name_of(place(silent_[one.silent.first + i])), " (ended)"}));
-      sort_unique(others);
-      by_path(others);
-      for (const std::uint32_t other : others) w.waits_for.push_back(paths_[other]);
+      sort_unique(partners);
+      by_path(partners);
+      for (const std::uint32_t partner : partners) w.waits_for.push_back(paths_[partner]);
     }
     return r;
   }

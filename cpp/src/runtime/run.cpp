@@ -234,8 +234,8 @@ std::uint32_t Run::quiescent() noexcept {
           outside_.load(std::memory_order_seq_cst) != outside)
         return 0;
     }
-    const bool told = look_at_standstill.load() && waits_before() != 0;
-    if (outside != 0) return told && (timers_.empty() || clock_ != Clock::steady) ? number : 0;
+    const bool reports = look_at_standstill.load() && waits_before() != 0;
+    if (outside != 0) return reports && (timers_.empty() || clock_ != Clock::steady) ? number : 0;
     if (!timers_.empty()) {
       if (clock_ == Clock::steady) return 0;
       activated();  // This count is held until the processes that were woken are counted.
@@ -243,7 +243,7 @@ std::uint32_t Run::quiescent() noexcept {
       fire(timers_.earliest(), wakes);
     } else {
       dead = detect_deadlock && !(anything_outside && anything_outside(*this)) && anybody_blocked();
-      if (!dead) return told ? number : 0;
+      if (!dead) return reports ? number : 0;
       activated();  // The count keeps other threads from declaring the same deadlock.
       again = deadlocked();
       if (!again) describe();

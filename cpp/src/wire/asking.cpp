@@ -125,7 +125,7 @@ const char* Asking::heard_tell(Peer& from, const Frame& f) {
   if (heard_of_.size() == kAskers) heard_of_.clear();
   if (std::exchange(heard_of_[f.op], f.txn) == f.txn || f.op == me_) return nullptr;
   tell_all(f.op, f.txn, whole.mapped(), &from);
-  told(whole.mapped());
+  on_tell(whole.mapped());
   return nullptr;
 }
 void Asking::gone(Peer& p) noexcept {

@@ -77,7 +77,7 @@ Everywhere Everywhere::get(Bytes all, bool whole) {
   }
   return e;
 }
-Buffer Everywhere::Knot::told() const {
+Buffer Everywhere::Knot::encoded() const {
   Buffer what;
   detail::put_text(what, text);
   detail::put_all(what, paths, [&](const std::string& s) { detail::put_text(what, s); });

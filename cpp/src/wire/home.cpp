@@ -25,7 +25,7 @@ Visitor::Visitor(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part)
   set(core::NodeFlags::limited);  // An attempt can be withdrawn at any moment.
 }
 
-void Visitor::told() noexcept {
+void Visitor::notified() noexcept {
   look();
   if (span)
     span->decided();
@@ -49,13 +49,13 @@ void Back::end(std::unique_ptr<Visitor> g, bool back) {
   std::unique_ptr<Back> b(new Back(std::move(g)));
   const Status s = port.give_back(visitor, *b);
   if (s == Status::pending)
-    static_cast<void>(b.release());  // told() will be called, in a later step.
+    static_cast<void>(b.release());  // notified() will be called, in a later step.
   else if (!port.buffered())
     port.end_extended(visitor);
 }
 // Called when a reader has read the value, or no reader ever will. The writer of the value, which
 // was held until now, can go on.
-void Back::told() noexcept {
+void Back::notified() noexcept {
   const std::unique_ptr<Back> me(this);
   visitor_->at[0].port->end_extended(*visitor_);
 }
@@ -396,12 +396,12 @@ void Home::answer(Visitor& g) {
   // memory that it shares with this program.
   carrier_.by_copy(g.keeps);
   const bool slots = lender && at.port->buffered();
-  const bool told = tell_done(g.op, where, at, slots ? 1 + std::uint64_t{lender->lent()} : 0);
+  const bool sent = tell_done(g.op, where, at, slots ? 1 + std::uint64_t{lender->lent()} : 0);
   carrier_.by_copy(false);
   if (lender) lender->go_on();
   if (!g.holds) return;
   if (!g.keeps) at.room = at.port->room();  // The value in the old room belongs to the peer.
-  if (told)
+  if (sent)
     held_.emplace(g.op, std::move(node.mapped()));
   else
     Back::end(std::move(node.mapped()), false);

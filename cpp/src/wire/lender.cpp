@@ -50,7 +50,7 @@ void Lender::want() {
   const auto me = std::move(me_);
   go_on();
 }
-void Lender::told() noexcept {
+void Lender::notified() noexcept {
   const auto me = std::move(me_);
   if (!over_ && !recalled_) go_on();  // If the channel has ended, go_on() ends the lending.
 }

@@ -71,10 +71,10 @@ void Rounds::look() {
     if (!first.stands_still()) continue;
     const Everywhere second = round(kPatience, false);
     if (!second.stands_still() || second.has_moved_since(first)) continue;
-    const Buffer what = second.knot().told();
+    const Buffer what = second.knot().encoded();
     const Space::Step step(*space_);
     tell(what);
-    told(what);
+    on_tell(what);
     return;
   }
 }
@@ -116,7 +116,7 @@ void Rounds::found(std::uint32_t, Bytes all, bool whole) {
 }
 // Handles the news that a deadlock was proven, in this program or in another. Runs that do not wait
 // for links ignore the news.
-void Rounds::told(Bytes what) {
+void Rounds::on_tell(Bytes what) {
   const auto k = Everywhere::Knot::get(what);
   if (!k) return;
   detail::PinnedRuns pinned;
@@ -203,7 +203,7 @@ InProgram Rounds::mine() {
   me.incarnation = this->me();
   me.name = space_->greeting().name;
   me.pid = static_cast<std::uint32_t>(::getpid());
-  me.waits = runtime::Outsiders::all().strangers() == 0 && space_->has_all_links();
+  me.waits = runtime::Outsiders::all().foreign_threads() == 0 && space_->has_all_links();
   me.waits = sessions_of(*space_, me.sessions) && me.waits;
   detail::WhoWaits::FarPlaces far;
   for (const FarEnd* e : space_->far_ends) far.emplace(&e->place, e);

@@ -39,7 +39,7 @@ void Space::answer_decided() noexcept {
   for (gather(); core::Waker* const w = first_; gather()) {
     first_ = core::next_of(w);
     if (!first_) last_ = nullptr;
-    static_cast<Decided*>(w)->told();
+    static_cast<Decided*>(w)->notified();
   }
 }
 

@@ -8,7 +8,7 @@ struct Spanned::Watch final : Decided {
   Watch(std::shared_ptr<Space> s, std::uint32_t i) noexcept : Decided(std::move(s)), guard(i) {}
   const std::uint32_t guard;
   std::shared_ptr<Spanned> out;  // not null while the watch is queued, or its wake-up is under way
-  void told() noexcept override {
+  void notified() noexcept override {
     const auto me = std::move(out);
     me->happened(guard, status);
   }

@@ -1,6 +1,6 @@
-// Links for networks in several programs: over a serial line (WIRE.md 12.6) that loses nothing;
-// over a lossy line on which three packets in eight are lost, doubled, spoilt, or overtaken by the
-// next (13); and over TCP on loopback.
+// Links for networks in several programs: over a serial line (WIRE-LINKS.md 12.6) that loses
+// nothing; over a lossy line on which three packets in eight are lost, doubled, spoilt, or
+// overtaken by the next (13); and over TCP on loopback.
 //
 // None of these links passes descriptors, so they introduce no two programs to each other (7.5).
 // placed.hpp describes the consequences.

@@ -1,10 +1,11 @@
 """Keeps results in the user's cache: messages of the C compiler, and the syntax trees of files.
 
 Invariants
-- A file of the cache is written whole or not at all. A file that is damaged counts as not there.
-- The key of a result contains everything that the result depends on. So no result is ever wrong,
-  and any file may be removed.
-- If there can be no cache, everything takes longer, and nothing else changes.
+- A file of the cache is written whole or not at all. A damaged syntax tree counts as not there.
+- The key of a result contains the text, and what Weft and the program bring: sources, headers,
+  flags. The versions of lark and of the C compiler, and the system's headers, are not in it.
+- Any file may be removed. If there can be no cache, everything takes longer, and nothing else
+  changes.
 - The folder belongs to the user, and nobody else may write there: trees are read by pickle.
 """
 

@@ -1,5 +1,5 @@
 /* weft_mcu/cbor.h: writes values as CBOR (RFC 8949) into the user's bytes and reads them back,
- * within the subset that a link carries (WIRE.md 12.8).
+ * within the subset that a link carries (WIRE-LINKS.md 12.8).
  *
  *   uint8_t room[32];
  *   weft_cbor w = weft_cbor_writer(room, sizeof room);

@@ -1,5 +1,5 @@
 /* weft_mcu/link.h: channels whose other end is in a Weft program on a PC, over a serial line
- * (mcu/LINK.md; WIRE.md 2.6, 12.6 to 12.8).
+ * (mcu/LINK.md; wire 2.6, 12.6 to 12.8).
  *
  * The home of the channels is the PC. An operation here is an offer to the PC, and ends with one
  * answer or with the session. This code does no input or output, reads no clock and has no heap.

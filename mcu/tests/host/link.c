@@ -209,7 +209,7 @@ static void a_session_that_is_over_tells_each_operation_once_and_the_next_begins
 }
 
 /* Return the position after the kind of a compact frame of this kind for `number` that begins at
- * `at` or later (number < 128, WIRE.md 12.7). */
+ * `at` or later (number < 128, WIRE-LINKS.md 12.7). */
 static size_t frame_at(size_t at, size_t n, uint8_t kind, uint8_t number) {
   for (; at + 6 < n; at++)
     if (said[at] == kind && said[at + 2] == number && !said[at + 1] && !said[at + 3]) return at + 1;

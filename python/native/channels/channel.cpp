@@ -17,11 +17,11 @@
 #include "declare.hpp"
 #include "interpreter/end_errors.hpp"
 #include "interpreter/errors.hpp"
+#include "interpreter/foreign_threads.hpp"
 #include "interpreter/leaf.hpp"
 #include "interpreter/misuse.hpp"
 #include "interpreter/pending.hpp"
 #include "interpreter/sites.hpp"
-#include "interpreter/strangers.hpp"
 #include "keywords.hpp"
 #include "processes/loops.hpp"
 #include "processes/process.hpp"
@@ -248,7 +248,7 @@ int strength_of(PyObject* const* args, Py_ssize_t n, PyObject* names, const char
 
 PyObject* channel_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   run_deferred();
-  note_stranger();
+  note_foreign_thread();
   const int s = strength_of(args, n, names, "poison");
   if (s < 0) return nullptr;
   if (checking) [[unlikely]]
@@ -373,7 +373,7 @@ void end_dealloc(PyObject* o) {
 
 PyObject* end_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   run_deferred();
-  note_stranger();
+  note_foreign_thread();
   const int s = strength_of(args, n, names, "poison");
   if (s < 0 || check_end(end_of(o), "poison") < 0) return nullptr;
   if (checking) [[unlikely]]
@@ -385,7 +385,7 @@ PyObject* end_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*
 template <EndState How>
 PyObject* end_close(PyObject* o, PyObject*) {
   run_deferred();
-  note_stranger();
+  note_foreign_thread();
   close_end(end_of(o), How);
   run_deferred();
   Py_RETURN_NONE;

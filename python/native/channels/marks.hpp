@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kFar = 0x20000000;
 // A component has held an end of the channel (cells.hpp).
 inline constexpr std::uint32_t kNative = 0x10000000;
 // The channel is wired to a board, or to an untrusted program on another machine: its values are
-// CBOR (WIRE.md 12.8, 17.6). With kObjects the values of such a program may be objects (17.15).
+// CBOR (wire 12.8, 17.6). With kObjects the values of such a program may be objects (17.15).
 inline constexpr std::uint32_t kBoard = 0x08000000;
 inline constexpr std::uint32_t kObjects = 0x04000000;
 inline bool is_wired(const ChannelObject* c) noexcept { return (c->generation & kWired) != 0; }

@@ -232,7 +232,7 @@ PyObject* f_events(PyObject*, PyObject*) {
   const wc::Record& r = checker->run.record;
   Owned list(PyList_New(0));
   for (int i = 0; list && i < static_cast<int>(r.events.size()); ++i) {
-    const Owned s(to_str(r.told(i)));
+    const Owned s(to_str(r.in_words(i)));
     if (!s || PyList_Append(list.get(), s.get()) < 0) return nullptr;
   }
   return list.release();

@@ -90,7 +90,7 @@ class Abroad final : public wire::FarOp {
   std::optional<wire::Span> span_;
   const std::uint32_t generation_ = generation;
   bool over_ = false, nobodys_ = false, unwanted_ = false;
-  // whether the choice only looks, even though it has a barrier (WIRE.md 4.10)
+  // whether the choice polls, even though it has a barrier (WIRE.md 4.10)
   bool asks_back_ = false;
   int making_ = -1;
   core::Waker* waiter_ = nullptr;  // woken when the value that was made has its outcome

@@ -10,10 +10,10 @@
 #include "choice/select.hpp"
 #include "declare.hpp"
 #include "interpreter/errors.hpp"
+#include "interpreter/foreign_threads.hpp"
 #include "interpreter/misuse.hpp"
 #include "interpreter/pending.hpp"
 #include "interpreter/sites.hpp"
-#include "interpreter/strangers.hpp"
 #include "keywords.hpp"
 #include "processes/asyncio.hpp"
 #include "processes/run.hpp"
@@ -60,7 +60,7 @@ void barrier_dealloc(PyObject* o) {
 PyObject* barrier_sync(PyObject* o, PyObject*) { return operation_sync(bar(o)); }
 PyObject* barrier_enrol(PyObject* o, PyObject*) {
   run_deferred();
-  note_stranger();
+  note_foreign_thread();
   if (check_barrier(bar(o), "enrol") < 0) return nullptr;
   if (bar(o)->far) return far_parties(bar(o), Parties::enrol);
   if (checking) [[unlikely]]
@@ -70,7 +70,7 @@ PyObject* barrier_enrol(PyObject* o, PyObject*) {
 }
 PyObject* barrier_resign(PyObject* o, PyObject*) {
   run_deferred();
-  note_stranger();
+  note_foreign_thread();
   if (check_barrier(bar(o), "resign") < 0) return nullptr;
   if (bar(o)->far) return far_parties(bar(o), Parties::resign);
   if (checking) [[unlikely]]

@@ -1,4 +1,4 @@
-// The threads that Weft has started. strangers.hpp is about foreign threads.
+// The threads that Weft has started. foreign_threads.hpp is about foreign threads.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

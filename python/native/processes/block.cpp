@@ -30,9 +30,9 @@
 #include "declare.hpp"
 #include "interpreter/door.hpp"
 #include "interpreter/errors.hpp"
+#include "interpreter/foreign_threads.hpp"
 #include "interpreter/interrupt.hpp"
 #include "interpreter/pending.hpp"
-#include "interpreter/strangers.hpp"
 #include "keywords.hpp"
 #include "processes/asyncio.hpp"
 #include "processes/block_thread.hpp"
@@ -342,7 +342,7 @@ PyObject* group_start(PyObject* o, PyObject* p) {
 }
 PyObject* group_cancel(PyObject* o, PyObject*) {
   run_deferred();
-  note_stranger();
+  note_foreign_thread();
   const Section section(grp(o)->guest ? link_of(grp(o)->guest) : nullptr);
   if (checking) [[unlikely]]
     checking->cancels();

@@ -13,12 +13,12 @@
 #include "choice/choices.hpp"
 #include "gate.hpp"
 #include "interpreter/errors.hpp"
+#include "interpreter/foreign_threads.hpp"
 #include "interpreter/handlers.hpp"
 #include "interpreter/interrupt.hpp"
 #include "interpreter/lock.hpp"
 #include "interpreter/outside.hpp"
 #include "interpreter/pending.hpp"
-#include "interpreter/strangers.hpp"
 #include "processes/block_thread.hpp"
 #include "processes/greenlet.hpp"
 #include "processes/limit.hpp"
@@ -164,7 +164,7 @@ Caller::Caller(const char* verb) noexcept {
   // ordinary code in a thread that is not a process
   if (!runtime::ThreadProcess::current_or_null()) {
     t.interrupted = &guest_interrupted;
-    note_stranger();
+    note_foreign_thread();
   }
   if (in_asyncio()) {
     bad_use(

@@ -14,9 +14,9 @@
 #include "choice/watch.hpp"
 #include "declare.hpp"
 #include "interpreter/errors.hpp"
+#include "interpreter/foreign_threads.hpp"
 #include "interpreter/misuse.hpp"
 #include "interpreter/pending.hpp"
-#include "interpreter/strangers.hpp"
 #include "keywords.hpp"
 #include "processes/function.hpp"
 #include "processes/life.hpp"
@@ -117,7 +117,7 @@ PyObject* process_on(PyObject* o, PyObject* where) {
 }
 PyObject* process_cancel(PyObject* o, PyObject*) {
   run_deferred();
-  note_stranger();
+  note_foreign_thread();
   ProcessObject* p = proc(o);
   if (p->done) Py_RETURN_NONE;
   ProcessBase& b = base_of(p);

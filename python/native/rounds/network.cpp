@@ -11,8 +11,8 @@
 #include "choice/abroad.hpp"
 #include "gate.hpp"
 #include "interpreter/errors.hpp"
+#include "interpreter/foreign_threads.hpp"
 #include "interpreter/pending.hpp"
-#include "interpreter/strangers.hpp"
 #include "processes/run.hpp"
 #include "rounds/facts.hpp"
 #include "rounds/report.hpp"
@@ -64,7 +64,7 @@ PyObject* ends_held() {
 //   ends_held().
 // The names of ends are those of WIRE.md 10.7.
 PyObject* network(int known = 0) {
-  // A program that is not a peer yet can also connect over a network (WIRE.md 17.16).
+  // A program that is not a peer yet can also connect over a network (WIRE-NETWORKS.md 17.16).
   bool quiet = !ends_pending() && runtime::due_tokens.load() == runtime::link_tokens.load() + known;
   for (PyRun* run : every_run()) quiet = quiet && run->run.waits_for_links();
   Owned sessions(PyList_New(0)), lent(PyList_New(0)), far(PyList_New(0));
@@ -215,14 +215,14 @@ PyObject* f_waits_at(PyObject*, PyObject* o) {
   const Space::Step step(*side.peer->space);
   return PyBool_FromLong(side.peer->far.waits_at(side.number));
 }
-// _strangers(): returns (True, identities of the threads that are not a process of any run and not
-// Weft's). On a free-threaded build, where these threads cannot be listed: (False, identities of
-// the other threads), without threads that C code has made known.
-PyObject* f_strangers(PyObject*, PyObject*) {
+// _foreign_threads(): returns (True, identities of the threads that are not a process of any run
+// and not Weft's). On a free-threaded build, where these threads cannot be listed: (False,
+// identities of the other threads), without threads that C code has made known.
+PyObject* f_foreign_threads(PyObject*, PyObject*) {
 #ifdef Py_GIL_DISABLED
   return Py_BuildValue("ON", Py_False, known_of_all());
 #else
-  return Py_BuildValue("ON", Py_True, strangers_of_all());
+  return Py_BuildValue("ON", Py_True, foreign_threads_of_all());
 #endif
 }
 // _ends_under_way(): returns how many ends of other programs' channels this program has sent and is
@@ -290,18 +290,19 @@ PyObject* f_smallest_knot(PyObject*, PyObject* to) {
     append(knot, PyLong_FromUnsignedLong(node));
   return knot.release();
 }
-PyMethodDef network_functions[] = {{"_smallest_knot", gated<f_smallest_knot>, METH_O, nullptr},
-                                   {"_lent", gated<f_lent>, METH_NOARGS, nullptr},
-                                   {"_ancestors", gated<f_ancestors>, METH_O, nullptr},
-                                   {"_ends_under_way", gated<f_under_way>, METH_NOARGS, nullptr},
-                                   {"_network", gated<f_network>, METH_VARARGS, nullptr},
-                                   {"_moment", gated<f_moment>, METH_NOARGS, nullptr},
-                                   {"_end_runs", gated<f_end_runs>, METH_VARARGS, nullptr},
-                                   {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
-                                   {"_ask_links", gated<f_ask_links>, METH_O, nullptr},
-                                   {"_waits_at", gated<f_waits_at>, METH_O, nullptr},
-                                   {"_strangers", gated<f_strangers>, METH_NOARGS, nullptr},
-                                   {}};
+PyMethodDef network_functions[] = {
+    {"_smallest_knot", gated<f_smallest_knot>, METH_O, nullptr},
+    {"_lent", gated<f_lent>, METH_NOARGS, nullptr},
+    {"_ancestors", gated<f_ancestors>, METH_O, nullptr},
+    {"_ends_under_way", gated<f_under_way>, METH_NOARGS, nullptr},
+    {"_network", gated<f_network>, METH_VARARGS, nullptr},
+    {"_moment", gated<f_moment>, METH_NOARGS, nullptr},
+    {"_end_runs", gated<f_end_runs>, METH_VARARGS, nullptr},
+    {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
+    {"_ask_links", gated<f_ask_links>, METH_O, nullptr},
+    {"_waits_at", gated<f_waits_at>, METH_O, nullptr},
+    {"_foreign_threads", gated<f_foreign_threads>, METH_NOARGS, nullptr},
+    {}};
 
 }  // namespace
 

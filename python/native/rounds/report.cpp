@@ -15,13 +15,13 @@
 #include "interpreter/aside.hpp"
 #include "interpreter/door.hpp"
 #include "interpreter/errors.hpp"
+#include "interpreter/foreign_threads.hpp"
 #include "interpreter/handlers.hpp"
 #include "interpreter/interrupt.hpp"
 #include "interpreter/outside.hpp"
 #include "interpreter/owners.hpp"
 #include "interpreter/pending.hpp"
 #include "interpreter/sites.hpp"
-#include "interpreter/strangers.hpp"
 #include "processes/generators.hpp"
 #include "processes/greenlet.hpp"
 #include "processes/life.hpp"
@@ -518,7 +518,7 @@ void forget_threads() noexcept {
   forget_steps();
   forget_flight();
   forget_look_door();
-  forget_strangers();
+  forget_foreign_threads();
   forget_outside();
   forget_links();
   new_door();

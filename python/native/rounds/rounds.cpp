@@ -86,7 +86,7 @@ class Questions final : public wire::Asking {
     news.whole = whole;
     ring();
   }
-  void told(Bytes what) override {
+  void on_tell(Bytes what) override {
     PyObject* const who = PyList_New(0);
     condemn(what, who);
     news.told.emplace_back(Buffer(what.begin(), what.end()), who);
@@ -210,7 +210,7 @@ PyObject* f_knot(PyObject*, PyObject* args) {
   Given all;
   if (!PyArg_ParseTuple(args, "y*", static_cast<Py_buffer*>(&all))) return nullptr;
   const Everywhere::Knot k = Everywhere::get(bytes_of(all), true).knot();
-  return Py_BuildValue("NN", knot_of(k), to_bytes(k.told()));
+  return Py_BuildValue("NN", knot_of(k), to_bytes(k.encoded()));
 }
 // _rounds_told(what): returns (the report, [path of the knot]), or None if `what` is no TELL.
 PyObject* f_told(PyObject*, PyObject* args) {

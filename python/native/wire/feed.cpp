@@ -277,10 +277,10 @@ PyObject* feed_input(PyObject* o, PyObject* data) {
   run_deferred();
   return r;
 }
-// output(most): returns the next piece to send (WIRE.md 17.13): its length, and whole frames. The
-// piece has at most `most` bytes, unless one frame is longer. b"" means that there is nothing to
-// send now, and that the bell will ring when there is. None means that nothing more will come,
-// since the session is over.
+// output(most): returns the next piece to send (WIRE-NETWORKS.md 17.13): its length, and whole
+// frames. The piece has at most `most` bytes, unless one frame is longer. b"" means that there is
+// nothing to send now, and that the bell will ring when there is. None means that nothing more will
+// come, since the session is over.
 PyObject* feed_output(PyObject* o, PyObject* number) {
   Feed* const f = feed_of(o);
   const std::size_t most = PyLong_AsSize_t(number);

@@ -1,4 +1,4 @@
-// A link over a network whose bytes a Python event loop carries (WIRE.md 12.2, 17.13). Within the
+// A link over a network whose bytes a Python event loop carries (wire 12.2, 17.13). Within the
 // loop's callbacks received bytes are delivered, and the bytes to send are fetched. So neither a
 // thread nor a socket stands between a session and its connection.
 //
@@ -44,9 +44,9 @@ class Feed final : public wire::LinkBase {
   bool over() const noexcept { return peer_->session.is_over(); }
   // Called when the loop has noticed the bell.
   void hush() noexcept;
-  // Returns the next piece to send (WIRE.md 17.13), of at most `most` bytes, or one frame; null if
-  // there is nothing to send now, or no memory. The frames are whole, so the peer can read them in
-  // place.
+  // Returns the next piece to send (WIRE-NETWORKS.md 17.13), of at most `most` bytes, or one frame;
+  // null if there is nothing to send now, or no memory. The frames are whole, so the peer can read
+  // them in place.
   PyObject* piece(std::size_t most) noexcept;
 
   // The objects with which a thread sends its own frames. Their functions are written in C, so no

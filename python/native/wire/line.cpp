@@ -1,4 +1,4 @@
-// A lossy link whose input and output is done in Python (WIRE.md 13, 17.19): the Line of
+// A lossy link whose input and output is done in Python (wire 13, 17.19): the Line of
 // wire/line.hpp, called by one thread.
 //
 //   line = _Line(token, window, most, again_ms, lease_ms, again_most_ms)

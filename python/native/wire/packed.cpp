@@ -1,7 +1,7 @@
 // Values under way to another OS process: the bytes of a pickle, and the object from which they
-// were made if it was made in this program. Values for a board are CBOR (WIRE.md 12.8), which
+// were made if it was made in this program. Values for a board are CBOR (WIRE-LINKS.md 12.8), which
 // weft.serial makes and reads. Values for an untrusted program on another machine are CBOR too
-// (WIRE.md 17.15), which weft.net makes and reads.
+// (WIRE-NETWORKS.md 17.15), which weft.net makes and reads.
 //
 //   A value of up to kInFrame bytes goes in a frame. A larger one, or one with a buffer of kApart
 //   bytes or more (an array), goes as a table in a slot (slot.hpp).

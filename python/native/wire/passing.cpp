@@ -1,8 +1,8 @@
 // weft._native._pass() (weft/_net/link.py).
 //
 // Carries a call's bytes between its caller and an OS process of an agent, on a separate thread
-// instead of the event loop (WIRE.md 17.10, 17.13). When the loop carried them, Python code took
-// most of the time of a task's two messages.
+// instead of the event loop (WIRE-NETWORKS.md 17.10, 17.13). When the loop carried them, Python
+// code took most of the time of a task's two messages.
 //
 //   the caller ══TCP══► TLS ──pieces taken apart──► the OS process
 //              ◄═══════ TLS ◄──a length first──────

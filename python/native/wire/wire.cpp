@@ -49,7 +49,7 @@ namespace {
 class AnyLink {
  public:
   AnyLink(wire::LinkBase& j, Carries c) noexcept : joint(j), what(c), board(c != Carries::pickle) {}
-  bool network = false;  // whether the link goes over a network (WIRE.md 17)
+  bool network = false;  // whether the link goes over a network (WIRE-NETWORKS.md 17)
   bool counted = false;  // whether the link is counted in `boards`
   const char* type() const noexcept { return type_of(what); }
   virtual ~AnyLink() = default;
@@ -83,7 +83,7 @@ class FedLink final : public AnyLink {
   void join() override {}
   Feed link;
 };
-// A link in shared memory (WIRE.md 12.4). Such links have not been tested without a GIL.
+// A link in shared memory (WIRE-LINKS.md 12.4). Such links have not been tested without a GIL.
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
 unsigned shared_links = 0;
 // The largest number of links in shared memory that a program makes. Further links are made by
@@ -491,9 +491,9 @@ void wire_dealloc(PyObject* o) {
   close_link(wire_of(o), "the link was let go of");
   Py_TYPE(o)->tp_free(o);
 }
-// of_calls(): records that a link over a network carries a series of calls (WIRE.md 17.14). A call
-// counts as outside while it lasts. So the link itself does not count, unless a value has carried
-// ends other than the two ends over which the calls go.
+// of_calls(): records that a link over a network carries a series of calls (WIRE-NETWORKS.md
+// 17.14). A call counts as outside while it lasts. So the link itself does not count, unless a
+// value has carried ends other than the two ends over which the calls go.
 PyObject* wire_of_calls(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -536,7 +536,8 @@ PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
 PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 // Tokens for programs that might connect to this one over a network, or for which this program
-// waits (WIRE.md 17): while there is a token, something outside might wake a run (rule 10.3).
+// waits (WIRE-NETWORKS.md 17): while there is a token, something outside might wake a run (rule
+// 10.3).
 std::vector<weft::Outside> outsiders;
 PyObject* f_outside(PyObject*, PyObject* more) {
   if (PyObject_IsTrue(more) > 0) {

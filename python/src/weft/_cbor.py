@@ -1,5 +1,5 @@
-"""CBOR for the values that go to a board (WIRE.md 12.8). Modules that make links to boards import
-this module.
+"""CBOR for the values that go to a board (WIRE-LINKS.md 12.8). Modules that make links to boards
+import this module.
 """
 
 from __future__ import annotations

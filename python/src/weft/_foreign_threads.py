@@ -1,6 +1,6 @@
 """Waits until foreign threads have ended. Then a run that stood still because of them checks again
 (rule 10.3). Only builds of CPython without the GIL need this module: in other builds
-python/native/interpreter/strangers.cpp notices the end of such threads.
+python/native/interpreter/foreign_threads.cpp notices the end of such threads.
 
 Invariants
 - The module waits for one thread at a time: while any foreign thread lives, no run concludes
@@ -23,9 +23,9 @@ __all__ = ["watch"]
 
 def _one() -> threading.Thread | None:
     for thread in threading.enumerate():
-        ours = thread.ident is not None and _native._is_ours(thread.ident)
+        own = thread.ident is not None and _native._is_own_thread(thread.ident)
         if not (
-            ours or thread is threading.main_thread() or isinstance(thread, threading._DummyThread)
+            own or thread is threading.main_thread() or isinstance(thread, threading._DummyThread)
         ):
             return thread
     return None
@@ -34,7 +34,7 @@ def _one() -> threading.Thread | None:
 def _wait() -> None:
     _native._helper_thread(True)
     try:
-        while _native._strangers_wanted():
+        while _native._foreign_threads_wanted():
             while (thread := _one()) is not None:
                 with contextlib.suppress(RuntimeError):  # raised while the thread is being started
                     thread.join()
@@ -55,4 +55,4 @@ def watch() -> None:
     """Starts a thread that waits for foreign threads to end. The extension module calls watch()
     when a run stands still because of a foreign thread.
     """
-    threading.Thread(target=_wait, name="weft strangers", daemon=True).start()
+    threading.Thread(target=_wait, name="weft foreign threads", daemon=True).start()

@@ -1,10 +1,10 @@
 """Keeps the set of helper threads. These threads hold no end at which a process waits, so they wake
-no run (rule 10.3). strangers() returns whether there are other, foreign threads.
+no run (rule 10.3). foreign_threads() returns whether there are other, foreign threads.
 
 Invariants
-- `_ours` has no lock: each change is one operation of a set. A signal handler that interrupts a
+- `_helpers` has no lock: each change is one operation of a set. A signal handler that interrupts a
   thread here may wait for another thread that adds itself (rule 12.1).
-- `_ours` is empty in the child of a fork: the threads in it were the parent's.
+- `_helpers` is empty in the child of a fork: the threads in it were the parent's.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ import threading
 
 from weft._extension import native as _native
 
-__all__ = ["helps", "not_ours", "ours", "strangers"]
+__all__ = ["add", "add_until_end", "foreign_threads", "remove"]
 
-_ours: set[int] = set()
-
-
-def ours() -> None:
-    """Records that the calling thread is a helper thread, and holds no end at which a process
-    waits."""
-    _ours.add(threading.get_ident())
+_helpers: set[int] = set()
 
 
-def not_ours(thread: int | None = None) -> None:
-    _ours.discard(thread or threading.get_ident())
+def add() -> None:
+    """Records that the calling thread is a helper thread, which holds no end at which a process
+    waits, until remove() is called."""
+    _helpers.add(threading.get_ident())
+
+
+def remove(thread: int | None = None) -> None:
+    """Takes back what add() has recorded for a thread, by default for the calling thread."""
+    _helpers.discard(thread or threading.get_ident())
 
 
 class _HelperMark:
@@ -38,10 +39,10 @@ class _HelperMark:
     def __init__(self) -> None:
         self.thread = threading.get_ident()
         _native._helper_thread(True)
-        ours()
+        add()
 
     def __del__(self) -> None:
-        _ours.discard(self.thread)  # another thread may get the same identifier
+        _helpers.discard(self.thread)  # another thread may get the same identifier
         if threading.get_ident() == self.thread:
             _native._helper_thread(False)
 
@@ -49,20 +50,20 @@ class _HelperMark:
 _local = threading.local()
 
 
-def helps() -> None:
+def add_until_end() -> None:
     """Records that the calling thread is a helper thread, and wakes no run (rule 10.3), until it
     ends.
     """
-    _local.helps = _HelperMark()
+    _local.mark = _HelperMark()
 
 
-def strangers() -> bool:
+def foreign_threads() -> bool:
     """Returns whether there are foreign threads, which are neither processes nor helper threads
     (rule 10.3).
     """
-    strange, threads = _native._strangers()
-    noted = _ours.copy()
-    if strange:
+    foreign, threads = _native._foreign_threads()
+    noted = _helpers.copy()
+    if foreign:
         return not set(threads) <= noted
     known = noted.union(threads)
     # Without a GIL, threads can only be counted. Recorded threads that lived before and after the
@@ -73,4 +74,4 @@ def strangers() -> bool:
     return count > len(known & before & after)
 
 
-os.register_at_fork(after_in_child=_ours.clear)
+os.register_at_fork(after_in_child=_helpers.clear)

@@ -82,7 +82,7 @@ class Figures:
         self._closed.set()
 
     def _sample(self) -> None:
-        _helper_threads.helps()
+        _helper_threads.add_until_end()
         while not self._closed.wait(EVERY):
             with self._lock:
                 self._look.sample()

@@ -1,5 +1,5 @@
-"""Channels between programs on several machines (WIRE.md 17): a channel by name, or a session with
-a program at an address.
+"""Channels between programs on several machines (WIRE-NETWORKS.md 17): a channel by name, or a
+session with a program at an address.
 
     with net.join() as network:                          with net.join() as network:
         network.offer("lab/results", c, writers=True)        results = network.writer("lab/results")

@@ -1,5 +1,5 @@
 """Channels that lead to a program on a board, over a serial line: USB, a UART, a pseudo-terminal,
-TCP (WIRE.md 12.6).
+TCP (WIRE-LINKS.md 12.6).
 
     with serial.connect("/dev/ttyACM0", baud=115200) as board:
         board.give("leds", leds.reader())

@@ -164,7 +164,7 @@ class Record {
   bool buffered(int place) const noexcept {
     return places[static_cast<std::size_t>(place)].capacity > 0;
   }
-  std::string told(int event) const;  // returns an event in words, for debugging
+  std::string in_words(int event) const;  // returns an event in words, for debugging
 
   std::vector<Process> processes;  // the first `count` elements belong to this run
   std::vector<Place> places;

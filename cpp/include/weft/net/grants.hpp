@@ -1,5 +1,5 @@
 // Determines which names a program may hold. The program's certificate, which the authority has
-// signed, lists them (WIRE.md 17.3).
+// signed, lists them (WIRE-NETWORKS.md 17.3).
 //
 //   Member m = Member::of(certificate);        m.may_hold("lab/results")
 //

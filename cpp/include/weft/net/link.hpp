@@ -1,5 +1,5 @@
-// A session over a connection between machines (WIRE.md 17.13). The bytes of the session are sent
-// in pieces, through TLS.
+// A session over a connection between machines (WIRE-NETWORKS.md 17.13). The bytes of the session
+// are sent in pieces, through TLS.
 //
 //   Link(space, connection, host)  ──bye(), BYE, the connection ends──► over: sends what is
 //   queued, then an empty piece; reads on until the peer has sent its own, for kLast ──► closed

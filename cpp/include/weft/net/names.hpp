@@ -1,5 +1,5 @@
 // Names of channels in a key-value bucket of JetStream: which program holds a name, and how two
-// programs meet by a name (WIRE.md 17.3, 17.4). Uses NATS's client in C, nats.c.
+// programs meet by a name (WIRE-NETWORKS.md 17.3, 17.4). Uses NATS's client in C, nats.c.
 //
 //   offered ──create──► the entry has a ticket ──a program takes it out (compare-and-set)──► none
 //                           ▲                                                   TicketWatch │

@@ -1,5 +1,5 @@
 // The relay: it connects two programs that cannot reach each other, through the NATS server
-// (WIRE.md 17.17 to 17.21).
+// (WIRE-NETWORKS.md 17.17 to 17.21).
 //
 //   Connection, with TLS ◄──a pair of sockets──► Way: a Line ──packets──► Ways ──messages──► the server
 //
@@ -49,7 +49,7 @@ inline constexpr std::size_t kHigh = std::size_t{1} << 18;
 inline bool is_hex(std::string_view text, std::size_t size) {
   return text.size() == size && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
-// Returns whether the text names a place where a program listens: F.H of WIRE.md 17.18.
+// Returns whether the text names a place where a program listens: F.H of WIRE-NETWORKS.md 17.18.
 inline bool is_place(std::string_view text) {
   return text.size() == 81 && is_hex(text.substr(0, 64), 64) && text[64] == '.' &&
          is_hex(text.substr(65), 16);
@@ -273,8 +273,8 @@ class Ways {
   // programs have connected.
   using Came = std::function<bool(int socket)>;
 
-  // Listens at `place`, this program's F.H (WIRE.md 17.18). Throws BadUse if the client refuses the
-  // subscription.
+  // Listens at `place`, this program's F.H (WIRE-NETWORKS.md 17.18). Throws BadUse if the client
+  // refuses the subscription.
   Ways(Client& client, const std::string& place, Came came)
       : client_(client), place_(place), came_(std::move(came)) {
     const std::string subject = std::string(kRelay) + "." + place_ + ".*";

@@ -1,5 +1,5 @@
-// Connections between machines: TLS 1.3 over TCP, with a certificate on both sides (WIRE.md 17.1),
-// and the first message of each side (17.2). This file uses OpenSSL.
+// Connections between machines: TLS 1.3 over TCP, with a certificate on both sides
+// (WIRE-NETWORKS.md 17.1), and the first message of each side (17.2). This file uses OpenSSL.
 //
 //   Keys keys(folder);
 //   Connection c = Connection::reach(keys, "10.0.0.2:4711", seconds);         c.fingerprint(), c.member()
@@ -122,14 +122,15 @@ inline const BIO_METHOD* quiet_socket() {
         BIO_set_flags(b, retry | BIO_FLAGS_SHOULD_RETRY);
       return static_cast<int>(n);
     };
-    static const auto told = result;
+    static const auto result_of = result;
     BIO_meth_set_write(m, [](BIO* b, const char* data, int n) {
       const auto fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(b)));
-      return told(b, ::send(fd, data, static_cast<std::size_t>(n), MSG_NOSIGNAL), BIO_FLAGS_WRITE);
+      return result_of(b, ::send(fd, data, static_cast<std::size_t>(n), MSG_NOSIGNAL),
+                       BIO_FLAGS_WRITE);
     });
     BIO_meth_set_read(m, [](BIO* b, char* data, int n) {
       const auto fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(b)));
-      return told(b, ::recv(fd, data, static_cast<std::size_t>(n), 0), BIO_FLAGS_READ);
+      return result_of(b, ::recv(fd, data, static_cast<std::size_t>(n), 0), BIO_FLAGS_READ);
     });
     BIO_meth_set_ctrl(m,
                       [](BIO*, int what, long, void*) -> long { return what == BIO_CTRL_FLUSH; });
@@ -195,7 +196,7 @@ struct Found {
   }
 };
 
-// Lets the system notice that the other machine has fallen silent (WIRE.md 17.7).
+// Lets the system notice that the other machine has fallen silent (WIRE-NETWORKS.md 17.7).
 inline void enable_keepalive(int fd) {
   const auto set = [fd](int level, int name, int value) {
     ::setsockopt(fd, level, name, &value, sizeof value);

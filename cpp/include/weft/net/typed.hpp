@@ -1,4 +1,4 @@
-// Values of channels whose other end may be in Python (WIRE.md 17.6, 17.15).
+// Values of channels whose other end may be in Python (WIRE-NETWORKS.md 17.6, 17.15).
 //
 //   weft::Channel<weft::Typed<long>> numbers;        w(7);  long n = r();  *r()
 //   weft::Typed<std::map<std::string, std::vector<double>>>

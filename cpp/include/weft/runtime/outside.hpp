@@ -24,7 +24,7 @@ class Outsiders {
   void look_by(Run::Look f) noexcept;
   void enter(bool due, bool link = false) noexcept;
   void exit(bool due, bool link = false) noexcept;
-  unsigned strangers() noexcept;
+  unsigned foreign_threads() noexcept;
   // Called in the child of a fork. The tokens and runs belong to the parent, so the child has none.
   void forget() noexcept;
   // Returns the runs that exist now. None of these runs ends until unpin().

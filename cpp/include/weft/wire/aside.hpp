@@ -1,6 +1,6 @@
 // Passes descriptors that belong to frames in a ring of shared memory. Each descriptor goes over
-// the link's socket, with one byte, before its frame is published (WIRE.md 12.4), so the thread
-// that reads the frame finds the descriptor there. This file needs POSIX.
+// the link's socket, with one byte, before its frame is published (WIRE-LINKS.md 12.4), so the
+// thread that reads the frame finds the descriptor there. This file needs POSIX.
 //
 // Invariants
 //  1 The list of descriptors to send is protected by the space's lock and is in order. No byte is

@@ -8,7 +8,7 @@
 //          │                           └──it does not wait, and no more is asked──► SAID
 //          └──again──► SAID, empty
 //   ask() … say() ──all have SAID, or are gone──► found()
-//   TELL ──the first──► told(), and to all other sessions
+//   TELL ──the first──► on_tell(), and to all other sessions
 //
 // Invariants (the space's lock)
 //  1 Only the latest round of each asker counts. A round is answered once, after say(). The call of
@@ -92,7 +92,7 @@ class Asking : private Inquirer {
   using Gathering = detail::Gathering;
   virtual void asked_first(std::uint64_t asker, std::uint32_t round) = 0;
   virtual void found(std::uint32_t round, Bytes all, bool whole) = 0;
-  virtual void told(Bytes what) = 0;
+  virtual void on_tell(Bytes what) = 0;
 
   const char* heard(Peer& from, const Frame& f) override;
   void gone(Peer& p) noexcept override;

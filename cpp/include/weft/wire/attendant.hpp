@@ -1,5 +1,5 @@
 // Serves the links in shared memory. A thread that waits anyway does the work; if no thread waits,
-// a thread of the wire's own does it (WIRE.md 12.4). This file needs Linux.
+// a thread of the wire's own does it (WIRE-LINKS.md 12.4). This file needs Linux.
 //
 // A program has one attendant while it has such links. At most one of the program's threads, the
 // *looker*, polls all links: a thread that would wait anyway (at a channel of its own, at a far end

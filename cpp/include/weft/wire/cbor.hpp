@@ -1,7 +1,7 @@
-// Checks whether bytes are a value of a board's channel, in CBOR (RFC 8949, WIRE.md 12.8): null,
-// booleans, integers of any size, floats, text, bytes, arrays and maps of those, all of definite
-// length. Typed values (17.15) may also contain objects: tag 27 of an array. This file only checks
-// the bytes that a peer sends, and decodes nothing.
+// Checks whether bytes are a value of a board's channel, in CBOR (RFC 8949, WIRE-LINKS.md 12.8):
+// null, booleans, integers of any size, floats, text, bytes, arrays and maps of those, all of
+// definite length. Typed values (17.15) may also contain objects: tag 27 of an array. This file
+// only checks the bytes that a peer sends, and decodes nothing.
 //
 // Invariant: nothing is read outside the input, and no value may nest deeper than the limit.
 #pragma once

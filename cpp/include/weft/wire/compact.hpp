@@ -1,5 +1,5 @@
 // The compact form of frames for slow links: the fields as varints, without seq and padding
-// (WIRE.md 3.7, 12.7).
+// (wire 3.7, 12.7).
 //
 //   kind 1, flags 1, then as varints (7 bits a byte, the low ones first) where, txn, op, val and
 //   the length of the body; the body

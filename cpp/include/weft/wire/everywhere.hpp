@@ -105,7 +105,7 @@ struct Everywhere {
   struct Knot {
     std::string text;
     std::vector<std::string> paths;
-    Buffer told() const;  // the form in which a TELL frame carries the report
+    Buffer encoded() const;  // the form in which a TELL frame carries the report
     static std::optional<Knot> get(Bytes in);
   };
   Knot knot() const;

@@ -57,7 +57,7 @@ class FarOp {
   // If not 0, the operation is a part of a choice that spans several homes, and `rank` is the
   // choice's place in the order of all such choices (WIRE.md 5).
   std::uint32_t rank = 0;
-  // For a part of a choice: whether the choice only looks, and does not wait (WIRE.md 5.9).
+  // For a part of a choice: whether the choice polls, and does not wait (WIRE.md 5.9).
   bool looks = false;
   Word word() const noexcept { return word_; }
   // Returns the number by which the home knows the operation. An extended read that has happened

@@ -72,7 +72,7 @@ struct Flag {
   // The same bit in an OFFER of a choice that spans several homes: the OFFER is also a TRY of all
   // its guards (WIRE.md 5.1).
   static constexpr std::uint8_t tries = hold;
-  // In an OFFER of a choice that spans several homes: the choice only looks (WIRE.md 5.9).
+  // In an OFFER of a choice that spans several homes: the choice polls (WIRE.md 5.9).
   static constexpr std::uint8_t now = 32;
   // For an output: its value is made after the commit (WIRE.md 4.8).
   static constexpr std::uint8_t later = 64;
@@ -391,7 +391,7 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
   }
   if (out[0].holds && out.size() > 1) return "an extended read as a guard of a choice";
   if ((f.flags & (Flag::now | Flag::spans)) == Flag::now)
-    return "an OFFER that only looks, and does not span";
+    return "an OFFER that polls, and does not span";
   for (const Asked& a : out)
     if (a.off && !(f.flags & Flag::spans))
       return "a guard that is off, in an OFFER that does not span";

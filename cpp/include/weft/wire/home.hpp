@@ -33,13 +33,13 @@ namespace weft::inline WEFT_ABI::wire {
 class Home;
 class Space;
 
-// A waker whose wake-up is handled in a step of its space, by told().
+// A waker whose wake-up is handled in a step of its space, by notified().
 class Decided : public core::Waker {
  public:
   explicit Decided(std::shared_ptr<Space> s) noexcept : space(std::move(s)) { ops = &kOps; }
   Decided(const Decided&) = delete;
   Decided& operator=(const Decided&) = delete;
-  virtual void told() noexcept = 0;  // the object can be destroyed when told() returns
+  virtual void notified() noexcept = 0;  // the object can be destroyed when notified() returns
 
   const std::shared_ptr<Space> space;
 
@@ -93,7 +93,7 @@ class Visitor final : public Decided {
   bool has_met() noexcept;
   // Sets `outcome`. Called after the wake-up.
   void look() noexcept;
-  void told() noexcept override;
+  void notified() noexcept override;
   // Called before begin() if there are several guards. Returns false if two guards are at opposite
   // ends of one channel.
   bool bind() noexcept;
@@ -107,7 +107,7 @@ class Visitor final : public Decided {
   // For an output whose value is made after the commit (rule 5.8). to_make() returns whether the
   // output has committed, so that the peer must be notified. After that, `stage` is `making` until
   // made() is called, with the value in its room, or fail() is called. made() returns `pending` if
-  // an extended reader holds the visitor; then told() is called once more.
+  // an extended reader holds the visitor; then notified() is called once more.
   enum class Stage : std::uint8_t { offered, making, delivering } stage = Stage::offered;
   bool to_make() const noexcept {
     return stage == Stage::offered && outcome == Status::ok &&
@@ -141,7 +141,7 @@ class Back final : public Decided {
   // Ends the extended read of `g`. `back` says that the value is to be read again. Called in a
   // step.
   static void end(std::unique_ptr<Visitor> g, bool back);
-  void told() noexcept override;
+  void notified() noexcept override;
 
  private:
   explicit Back(std::unique_ptr<Visitor> g) : Decided(g->space), visitor_(std::move(g)) {}

@@ -2,8 +2,8 @@
 // 6.2, 6.3), or at a rendezvous the place of a reader that waits (6.6). A lender works at the
 // channel's home.
 //
-//   a write's DONE ──► lent ──told(): half is free again, or any slot and the peer waits──CREDIT──► lent
-//                        ├──told(): another party would write, or the channel has ended──RECALL──►
+//   a write's DONE ──► lent ──notified(): half is free again, or any slot and the peer waits──CREDIT──► lent
+//                        ├──notified(): another party would write, or the channel has ended──RECALL──►
 //                        │     recalled ──close()──► over
 //                        └──close(): RECALLED unasked, the end is given back, the session is over──► over
 //   at a rendezvous:  go_on() ──a reader waits──CREDIT──► lent ──put()──► queued again
@@ -39,7 +39,7 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   bool is_over() const noexcept { return over_; }
   // Gives everything that is still lent back to the channel, and tells the peer nothing more.
   void close();
-  void told() noexcept override;
+  void notified() noexcept override;
 
  private:
   Session& session_;

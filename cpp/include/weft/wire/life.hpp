@@ -1,5 +1,5 @@
 // The life word, from which a peer learns of a program's death before the program's memory is torn
-// down (WIRE.md 12.5). This file needs Linux.
+// down (WIRE-LINKS.md 12.5). This file needs Linux.
 //
 // The word lies in memory that the peer may only read. It holds the id of a thread that lives as
 // long as there are links. When that thread dies, for whatever reason, the kernel walks the

@@ -1,7 +1,7 @@
 // The protocol of a serial line, below a session. On such a line some bytes are lost or spoilt, and
-// the peer may start anew at any time (WIRE.md 12.6). This code does no input or output and reads
-// no clock. The owner of the line passes received bytes to the protocol, sends the bytes that the
-// protocol produces, and tells it the time.
+// the peer may start anew at any time (WIRE-LINKS.md 12.6). This code does no input or output and
+// reads no clock. The owner of the line passes received bytes to the protocol, sends the bytes that
+// the protocol produces, and tells it the time.
 //
 //                  START(t, 0 or mine)        START(t, mine), or a packet under the key of both
 //   seeking ──────────────────────────► heard ───────────────────────────────────────────► linked
@@ -77,9 +77,9 @@ class Line {
   static constexpr std::size_t kStart = 40, kMost = 1024, kLargest = 32'768;
 
   // Makes the protocol of one line. `token` is random and not 0. If `again_most_ms` is not 0, the
-  // link has only one session (WIRE.md 13.3): its peer can hold received bytes back for as long as
-  // it lives, and never starts anew. While nothing is acknowledged, the time before packets are
-  // sent again doubles, up to this limit; and a packet can have kLargest bytes.
+  // link has only one session (WIRE-LINKS.md 13.3): its peer can hold received bytes back for as
+  // long as it lives, and never starts anew. While nothing is acknowledged, the time before packets
+  // are sent again doubles, up to this limit; and a packet can have kLargest bytes.
   Line(const LineOptions& o, std::uint32_t token, std::uint32_t again_most_ms = 0)
       : options_(o),
         again_most_(again_most_ms),

@@ -1,5 +1,5 @@
 // What all links have in common: the ends that pass over a link, and the end of its session
-// (WIRE.md 7, 12).
+// (wire 7, 12).
 //
 // A link carries bytes; this base class provides the functions that programs call. Invariant:
 // `news_` changes whenever something has happened for which wait() or end_named() waits.
@@ -285,12 +285,12 @@ class LinkBase : protected Link {
   void until(F&& so, G&& not_done) {
     const std::chrono::nanoseconds patience(runtime::patience().load(std::memory_order_relaxed));
     if (patience.count() <= 0) return until(so);
-    const auto told = std::chrono::steady_clock::now() + patience;
+    const auto report_at = std::chrono::steady_clock::now() + patience;
     for (;;) {
       const std::uint32_t seen = news_.load();
       if (so()) return;
       std::unique_lock l(news_lock_);
-      if (!news_came_.wait_until(l, told, [&] { return news_.load() != seen; })) break;
+      if (!news_came_.wait_until(l, report_at, [&] { return news_.load() != seen; })) break;
     }
     std::fprintf(stderr, "weft: the peer %s %s: waits on\n", who().c_str(), not_done().c_str());
     until(so);

@@ -1,6 +1,6 @@
-// How a thread that only carries bytes waits for input of a connection (WIRE.md 17.25). A CPU that
-// sleeps often takes longer to wake than an answer takes to come. So such a thread polls before it
-// sleeps, as long as polling pays (runtime/waiting.hpp).
+// How a thread that only carries bytes waits for input of a connection (WIRE-NETWORKS.md 17.25). A
+// CPU that sleeps often takes longer to wake than an answer takes to come. So such a thread polls
+// before it sleeps, as long as polling pays (runtime/waiting.hpp).
 //
 //   poll() ──there is input──► over
 //     └──polls, and yields its CPU──input comes──► came()

@@ -1,5 +1,5 @@
-// Named meeting points, for programs of one user that were not started together (WIRE.md 12.3).
-// This file needs POSIX.
+// Named meeting points, for programs of one user that were not started together (WIRE-LINKS.md
+// 12.3). This file needs POSIX.
 //
 //   wire::Meeting point(space, "orders");                      auto link = wire::meet(space, "orders");
 //   auto link = point.next();                                  auto in = link->reader<Order>("in");

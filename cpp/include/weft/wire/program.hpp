@@ -1,5 +1,5 @@
-// A program that is started with a session (WIRE.md 12.2). This file contains the starter's side
-// and the started program's side, and needs POSIX.
+// A program that is started with a session (WIRE-LINKS.md 12.2). This file contains the starter's
+// side and the started program's side, and needs POSIX.
 //
 //   wire::Program filter(space, {"/usr/bin/env", "my-filter"});       wire::StreamLink starter = …(space, wire::inherited());
 //   filter.link().give(in.reader(), "in");                            auto in = starter.reader<int>("in");

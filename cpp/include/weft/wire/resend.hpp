@@ -1,7 +1,7 @@
 // Go-back-n retransmission, below a session on a link that loses, doubles, delays, reorders or
-// spoils what it carries (WIRE.md 13). This code does no input or output and reads no clock: a link
-// passes received packets to it, asks it for packets to send, and tells it when a resend interval
-// has passed.
+// spoils what it carries (WIRE-LINKS.md 13). This code does no input or output and reads no clock:
+// a link passes received packets to it, asks it for packets to send, and tells it when a resend
+// interval has passed.
 //
 //   sender:    [ acknowledged ][ window: sent, kept ][ not sent yet ]      base ──ack(n), base < n ≤ next──► n
 //   receiver:  takes a packet if it is the next; acknowledges what was taken so far, whatever comes

@@ -1,5 +1,5 @@
-// One direction of a session in shared memory: a ring of bytes, and the bell of its reader (WIRE.md
-// 12.4).
+// One direction of a session in shared memory: a ring of bytes, and the bell of its reader
+// (WIRE-LINKS.md 12.4).
 //
 // The other side is not trusted and may write at any time. So data is read from the shared memory
 // once, checked, and used from the copy. This side's position in the ring is kept in its own

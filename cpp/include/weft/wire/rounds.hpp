@@ -79,7 +79,7 @@ class Rounds final : private Asking {
  private:
   void asked_first(std::uint64_t asker, std::uint32_t round) override;
   void found(std::uint32_t round, Bytes all, bool whole) override;
-  void told(Bytes what) override;
+  void on_tell(Bytes what) override;
   InProgram mine();
   Everywhere round(std::chrono::nanoseconds patience, bool all);
   void look();

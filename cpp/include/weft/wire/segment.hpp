@@ -1,5 +1,5 @@
 // Memory that two programs share. It has no name and a fixed size, and its pages are allocated when
-// it is made (WIRE.md 12.4). This file needs Linux.
+// it is made (WIRE-LINKS.md 12.4). This file needs Linux.
 //
 // A memfd is sealed against shrinking and growing, so no program can take pages away while another
 // reads them. Its pages are allocated when it is made, so that a lack of memory is an error and not

@@ -201,7 +201,7 @@ class FarSelect {
       span_.emplace(*peer()->space, *this, std::move(all), 0, Span::kept(kinds()), looks_);
       return span_->begin();
     }
-    // The home of the barriers decides. That home also decides a select that only looks; such a
+    // The home of the barriers decides. That home also decides a select that polls; such a
     // select offers its guards and withdraws them immediately.
     bool start_at_barriers() {
       for (const std::size_t i : order_) offer_.push_back(s_.guards_[i]);

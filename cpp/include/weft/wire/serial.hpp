@@ -1,5 +1,5 @@
-// A link over a serial line: a UART, USB that behaves as a UART, a pseudo-terminal, TCP (WIRE.md
-// 12.6). The peer is usually a board of the small profile. This file needs POSIX.
+// A link over a serial line: a UART, USB that behaves as a UART, a pseudo-terminal, TCP
+// (WIRE-LINKS.md 12.6). The peer is usually a board of the small profile. This file needs POSIX.
 //
 //   auto space = wire::Space::make("main");
 //   wire::SerialLink board(space, wire::open_line("/dev/ttyACM0", 115200));
@@ -123,8 +123,8 @@ class SerialLink final : public LinkBase {
     const auto low = static_cast<std::uint32_t>(n ^ n >> 32);
     return low == 0 ? 1 : low;
   }
-  // Rounds a time up so that the first bytes on the line stop no board (WIRE.md 12.6). COBS writes
-  // a 3 before two bytes between zeros, so no time must have two such bytes.
+  // Rounds a time up so that the first bytes on the line stop no board (WIRE-LINKS.md 12.6). COBS
+  // writes a 3 before two bytes between zeros, so no time must have two such bytes.
   static std::uint32_t gentle(std::uint32_t ms) noexcept {
     if (ms > 0xFFFF) return ms | 1;
     const std::uint32_t up = (ms + 255) & ~255u;

@@ -1,5 +1,5 @@
-// A link in shared memory, between programs of one machine (WIRE.md 12.4). This file needs Linux
-// 5.16.
+// A link in shared memory, between programs of one machine (WIRE-LINKS.md 12.4). This file needs
+// Linux 5.16.
 //
 //   auto space = wire::Space::make("main");
 //   wire::ShmLink child(space, fd);                           // the rest is as with a StreamLink

@@ -11,7 +11,7 @@
 // there can be in doubt (WIRE.md 8).
 //
 // The homes are asked in the order of the guards, so the first guard that is ready is chosen; a
-// fair select begins at another guard each time (rule 5.4). A choice that only looks (with a skip,
+// fair select begins at another guard each time (rule 5.4). A choice that polls (with a skip,
 // or a timeout that has expired) is over once all homes have been asked: `cancelled` (WIRE.md 5.9).
 //
 // Invariants (the space's lock)

@@ -1,5 +1,5 @@
-// A link over a stream socket: a Unix socket pair, a Unix socket, TCP on loopback (WIRE.md 12). The
-// link is deliberately simple. This file needs POSIX.
+// A link over a stream socket: a Unix socket pair, a Unix socket, TCP on loopback (WIRE-LINKS.md
+// 12). The link is deliberately simple. This file needs POSIX.
 //
 //   auto space = wire::Space::make("main");
 //   wire::StreamLink child(space, fd);
@@ -14,7 +14,7 @@
 //  1 Only the link's thread reads; only a thread in a step sends.
 //  2 After the session's end only bytes that were queued before it are sent: those that the socket
 //    takes at once, or, if the socket leads to a network, within kLast. These bytes may be values
-//    whose writers were told that the write succeeded (WIRE.md 6.2, 17.13).
+//    whose writers were told that the write succeeded (wire 6.2, 17.13).
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
@@ -36,7 +36,7 @@ class StreamLink final : public LinkBase {
  public:
   // Takes ownership of the socket. Throws BadUse if it is not a stream socket. `passes` says
   // whether a Unix socket passes descriptors; it is false if the socket leads to a program that
-  // copies the bytes elsewhere (WIRE.md 17.5).
+  // copies the bytes elsewhere (WIRE-NETWORKS.md 17.5).
   StreamLink(const std::shared_ptr<Space>& space, int socket, bool passes = true)
       : StreamLink(std::make_shared<Peer>(detail::space_of(space)), socket, passes) {
     introducer_ = SocketIntroducer::of(*space, &make_introduced);

@@ -12,9 +12,9 @@
  *    of their times, whatever thread a reaction runs on.
  *  2 `since[r]` is touched only by the thread that runs reaction r, and after the last run by the
  *    main thread.
- *  3 A block of records is written out when the buffer is full, and at the first record that comes
- *    PATIENCE ns after the last time. So a program that a signal ends has lost only what it did
- *    after that.
+ *  3 A block of records is written out when the buffer is full, and when a reaction begins more
+ *    than PATIENCE ns after the block before was written out. A program that a signal ends loses
+ *    the records that came after its last block.
  *  4 A file that cannot be written stops no program: one message says so.
  */
 #ifndef WEFT_RX_RECORDS_H

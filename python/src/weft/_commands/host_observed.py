@@ -1,5 +1,5 @@
 """The answers of a host to an observer on another machine: what the host's OS processes do now, the
-files of their flight recorders, and the host's clock (WIRE.md 17.9; rule 14.17).
+files of their flight recorders, and the host's clock (WIRE-NETWORKS.md 17.9; rule 14.17).
 
     the observer (_commands/host_observer.py) ──a question──► tells_observer(), in one of the host's OS
         processes ──the door (rule 14.9) of each OS process of the agent──► the answer

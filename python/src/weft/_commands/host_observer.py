@@ -1,5 +1,5 @@
 """Looks at the hosts of a network, and fetches their flight recorders' files, from another machine
-(WIRE.md 17.9; rule 14.17).
+(WIRE-NETWORKS.md 17.9; rule 14.17).
 
     Observer(network, "gpu1") ──questions──► weft._commands.host_observed:tells_observer, on the host
 

@@ -170,7 +170,7 @@ class Looks:
             self._changed.notify_all()
 
     def _work(self) -> None:
-        _helper_threads.helps()
+        _helper_threads.add_until_end()
         while True:
             if not self.busy:
                 self._forget()

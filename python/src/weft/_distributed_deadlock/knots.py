@@ -70,7 +70,7 @@ class _Network(Spaces):
             key: name for r in self.rows.values() if not r.hidden for name, key, _ in r.places
         }
         for s in spaces:
-            (self.unknown if s.strangers else self.left).extend(self._free(s, waited))
+            (self.unknown if s.foreign_threads else self.left).extend(self._free(s, waited))
 
     def _add(self, s: Any, w: Waiter, places: dict[int, Place]) -> None:
         node = (s.incarnation, w.id)
@@ -232,7 +232,7 @@ def tell(spaces: list[Any]) -> None:
     text, knot, shown, unknown = report(spaces)
     if not shown:
         return
-    may = [f"{one} in OS process {s.pid}" for s in spaces for one in s.others]
+    may = [f"{one} in OS process {s.pid}" for s in spaces for one in s.outside]
     if not unknown and not may:
         _rounds.declare(text, knot, [row.blocked() for row in shown])
     elif text not in _reported:

@@ -58,11 +58,11 @@ class Space(NamedTuple):
     #: for each end held: process, place, whether it is a writer, the end
     held: list[tuple[int, int, bool, int]]
     facts: list[tuple[Any, Any]]  #: the facts of each run, as _watching/deadlocks.py describes them
-    strangers: bool  #: whether foreign threads might hold ends without Weft's knowledge
+    foreign_threads: bool  #: whether foreign threads might hold ends without Weft's knowledge
     calls: dict[int, str]  #: process → the call that it runs, if this OS process is a host
     away: dict[tuple[int, str], int]  #: (pid of a host, call) → process that waits
     #: anything else that can act: signal handlers, open `Outside` tokens
-    others: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
 
 
 class Asking:

@@ -389,7 +389,7 @@ class _Looks:
         self._idle.set()
 
     def _watch(self) -> None:
-        _helper_threads.helps()
+        _helper_threads.add_until_end()
         while True:
             self._idle.wait()
             self._idle.clear()

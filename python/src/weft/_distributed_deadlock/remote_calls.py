@@ -1,6 +1,6 @@
 """Calls on other machines, as needed when a user presses Ctrl-C in this program (rule 6.7): where
-each call is, and how to give it up. The OS processes of such calls are not asked in rounds (WIRE.md
-17.23); their agents are asked (17.12).
+each call is, and how to give it up. The OS processes of such calls are not asked in rounds
+(WIRE-NETWORKS.md 17.23); their agents are asked (17.12).
 
 Invariants
 - A signal handler may call these functions between any two steps of other code. So they take no

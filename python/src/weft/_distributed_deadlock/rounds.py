@@ -260,7 +260,7 @@ def leave(member: Member) -> None:
 def answer(by: socket.socket) -> None:
     """Answers the parent until the parent has ended. This function runs on a thread of a host."""
     global _up
-    _helper_threads.ours()
+    _helper_threads.add()
     _up = by
     _native._ask_links(standing)
     with contextlib.suppress(OSError):
@@ -433,7 +433,7 @@ def _ring(how: bytes) -> None:
 
 
 def _watch(ring: socket.socket) -> None:
-    _helper_threads.helps()  # this thread outlives the hosts
+    _helper_threads.add_until_end()  # this thread outlives the hosts
     # EOFError means that the code that started this thread was interrupted, and the bell is closed.
     with ring, contextlib.suppress(EOFError):
         while True:
@@ -526,7 +526,7 @@ def _mine(members: list[Member]) -> Space:
     before = _at_work.look()
     incarnation, waits, sessions, lent, far, held = _native._network(sum(callers.values()))
     waits = waits and all(caller.waits_for_hosts() for caller in callers)
-    alien, others = _helper_threads.strangers(), _others()
+    foreign, outside = _helper_threads.foreign_threads(), _other_outside()
     now = _at_work.look()
     waits = waits and callers == _with_calls()
     _late = waits and now.may_rest and not (now.at_rest and now == before)
@@ -536,10 +536,10 @@ def _mine(members: list[Member]) -> Space:
     facts = _native._facts(True) if waits else []
     if _server is not None:
         facts = [([w for w in rows if w[0] != _server], places) for rows, places in facts]
-    return Space(os.getpid(), incarnation, waits, sessions, lent, far, held, facts, alien, calls, away, others)  # fmt: skip
+    return Space(os.getpid(), incarnation, waits, sessions, lent, far, held, facts, foreign, calls, away, outside)  # fmt: skip
 
 
-def _others() -> tuple[str, ...]:
+def _other_outside() -> tuple[str, ...]:
     tokens = _native._open_tokens()
     if not tokens and not _native._handlers_that_act({}):
         return ()
@@ -590,7 +590,8 @@ def _answer_program(asker: int, number: int) -> None:
     whole = True
     try:
         spaces = [
-            s._replace(waits=s.waits and not s.strangers and not s.others) for s in _all_spaces()
+            s._replace(waits=s.waits and not s.foreign_threads and not s.outside)
+            for s in _all_spaces()
         ]
     except _Gone:
         spaces, whole = [], False

@@ -153,7 +153,7 @@ def _obey(orders: Any, process: Any) -> None:
     """Waits on a separate thread, while a call runs, until the call is cancelled or the parent has
     released this OS process. In both cases, cancels the call's process.
     """
-    _helper_threads.ours()
+    _helper_threads.add()
     show = _observers.hide()
     try:
         with contextlib.suppress(ChannelEnd, Cancelled):
@@ -162,7 +162,7 @@ def _obey(orders: Any, process: Any) -> None:
     finally:
         _at_work.attends_no_more(orders)
     show()
-    _helper_threads.not_ours()  # another thread can have the same identifier later
+    _helper_threads.remove()  # another thread can have the same identifier later
 
 
 def _obedient(function: Any, orders: Any, call: str) -> Any:
@@ -476,7 +476,7 @@ def _refused(link: Any) -> bool:
 def _end_with_parent(link: Any) -> None:
     """Ends this OS process a little after its parent has ended. This function runs on a thread of
     its own."""
-    _helper_threads.ours()
+    _helper_threads.add()
     # Without this call, an OS process that is stopped (SIGSTOP) would never end.
     _native._continue_with_parent()
     link.wait()
@@ -545,7 +545,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
     calls: list[threading.Thread] = []
     try:
         while True:
-            _helper_threads.ours()
+            _helper_threads.add()
             _at_work.attends(jobs)
             ours, packed = jobs.read()
             if ours is None:  # this call was cancelled before it was sent to this OS process
@@ -557,7 +557,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
                     del end
                 continue
             if not prepared["warm"]:
-                _helper_threads.not_ours()
+                _helper_threads.remove()
                 _serve(link, ours, packed, wrong, prepared)
                 break
             _at_work.at_work(1)

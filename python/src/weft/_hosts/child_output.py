@@ -275,7 +275,7 @@ def _ring() -> None:
 
 
 def _hear(ring: socket.socket) -> None:
-    _helper_threads.helps()  # this thread outlives the hosts
+    _helper_threads.add_until_end()  # this thread outlives the hosts
     while True:
         of = _open_outputs()
         poll = select.poll()  # select() accepts no descriptor above 1,023

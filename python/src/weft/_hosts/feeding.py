@@ -266,7 +266,7 @@ class _Feeder(_pool.Feeder):
         """Runs the process in the host, and waits for its end. This method runs on a thread of its
         own.
         """
-        _helper_threads.helps()
+        _helper_threads.add_until_end()
         try:
             self._host.call(_compute, (tasks, results), {})
         except BaseException as error:

@@ -249,7 +249,7 @@ class Feeder(abc.ABC):
         if not self._begins.take():
             return
         self.state.begun.append(self)
-        _helper_threads.helps()
+        _helper_threads.add_until_end()
         _here.feeder = self
         try:
             context.run(self.begin)

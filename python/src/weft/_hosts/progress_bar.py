@@ -73,7 +73,7 @@ class Bar:
             self._thread.join(_LAST)
 
     def _draw(self) -> None:
-        _helper_threads.helps()
+        _helper_threads.add_until_end()
         from rich import progress as parts
 
         columns = (

@@ -201,7 +201,7 @@ def _tick(on: bool) -> None:
 
 
 def _send_now_and_then(over: threading.Event) -> None:
-    _helper_threads.helps()
+    _helper_threads.add_until_end()
     pause = PERIOD
     while not over.wait(pause):
         since = time.monotonic()

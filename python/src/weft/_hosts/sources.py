@@ -1,6 +1,6 @@
 """Finds the source of a function: its module, the modules that this module imports from the same
-folder, the modules that these import, and so on (WIRE.md 17.9). Both sides of a call find the
-source by reading files, and import nothing.
+folder, the modules that these import, and so on (WIRE-NETWORKS.md 17.9). Both sides of a call find
+the source by reading files, and import nothing.
 
     files(module, file) ──the module's imports──► files of its root ──their imports──► …
         ──► module → its Source ──found()──► Sources: module → SHA-256

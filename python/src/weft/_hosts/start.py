@@ -145,7 +145,7 @@ def _end(pid: int) -> None:
 
 
 def _wait_for(child: Child) -> None:
-    _helper_threads.helps()
+    _helper_threads.add_until_end()
     child.wait()
 
 

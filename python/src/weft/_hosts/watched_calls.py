@@ -139,7 +139,7 @@ class Clock:
             self._thread.join()
 
     def _watch(self) -> None:
-        _helper_threads.helps()
+        _helper_threads.add_until_end()
         while (limit := self._orders.get()) is not None:
             try:
                 left = limit.until - time.monotonic()

@@ -1,5 +1,5 @@
 """An agent keeps OS processes on its machine, in which programs on other machines run the functions
-that the agent allows (WIRE.md 17.9, 17.12). `weft host` is an agent.
+that the agent allows (WIRE-NETWORKS.md 17.9, 17.12). `weft host` is an agent.
 
     welcome(): a caller asks for a call
         ├─not allowed, another source, or no OS process──► it is refused

@@ -1,5 +1,5 @@
 """A call from another machine: the messages between the caller, the agent and the agent's OS
-processes (WIRE.md 17.9 to 17.11), also for a series of calls (17.14).
+processes (WIRE-NETWORKS.md 17.9 to 17.11), also for a series of calls (17.14).
 
     caller: asked_of(function) ──first message──► agent: fault() ──""──► serve(), in an OS process
             packed(args) ──by `orders`──► the OS process: _unpacked(), then the call runs
@@ -102,7 +102,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "weft": _native.version}
 
 
-#: what each agent runs, whatever it allows (WIRE.md 17.9)
+#: what each agent runs, whatever it allows (WIRE-NETWORKS.md 17.9)
 OBSERVER = "weft._commands.host_observed:tells_observer"
 
 
@@ -522,13 +522,13 @@ class _Caller:
         threading.Thread(target=self._wait, name="weft: obeys", daemon=True).start()
 
     def _wait(self) -> None:
-        _helper_threads.ours()
+        _helper_threads.add()
         # BadUse means that the link was closed in this OS process, because the call has ended.
         with contextlib.suppress(BadUse):
             self._link.wait()
         self.gone = True
         self._process.cancel()
-        _helper_threads.not_ours()  # another thread can have the same identifier later
+        _helper_threads.remove()  # another thread can have the same identifier later
 
 
 def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:

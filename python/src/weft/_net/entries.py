@@ -1,5 +1,5 @@
-"""The entries in the bucket, one for each name (WIRE.md 17.3, 17.9). Every member can write into
-the bucket, so bytes that are not an entry of Weft are refused, or left out of a list.
+"""The entries in the bucket, one for each name (WIRE-NETWORKS.md 17.3, 17.9). Every member can
+write into the bucket, so bytes that are not an entry of Weft are refused, or left out of a list.
 """
 
 from __future__ import annotations

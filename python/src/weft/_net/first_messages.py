@@ -1,4 +1,5 @@
-"""The messages before a session begins: their form, and how a connection is refused (WIRE.md 17.2).
+"""The messages before a session begins: their form, and how a connection is refused
+(WIRE-NETWORKS.md 17.2).
 
 Invariant: a peer's message is JSON of at most 4,096 bytes (_net/foreign_json.py); no part of it is
 run.

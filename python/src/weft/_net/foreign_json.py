@@ -1,5 +1,5 @@
-"""JSON from other programs: first messages, entries, and requests by the relay (WIRE.md 17.2, 17.3,
-17.18).
+"""JSON from other programs: first messages, entries, and requests by the relay (WIRE-NETWORKS.md
+17.2, 17.3, 17.18).
 
     parsed(bytes) ──► plain values: each text is valid Unicode, and each number is finite
                   ──► ValueError for any other text, of which no part is kept

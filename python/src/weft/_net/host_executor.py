@@ -1,4 +1,5 @@
-"""weft.processes.Executor over hosts of a network (WIRE.md 17.14): `Executor(on=network.hosts())`.
+"""weft.processes.Executor over hosts of a network (WIRE-NETWORKS.md 17.14):
+`Executor(on=network.hosts())`.
 
     submit() ──waits in `_State`──► a feeder's batch of calls of one function ──its _Line──► futures
         ├─the host refuses, or does not answer──► these calls fail

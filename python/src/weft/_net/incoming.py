@@ -1,5 +1,5 @@
 """Passes on the bytes from another machine within the loop's callbacks. Waking a task for each
-piece would take longer than all other work that a small piece needs (WIRE.md 17.13).
+piece would take longer than all other work that a small piece needs (WIRE-NETWORKS.md 17.13).
 
     Incoming: a StreamReader, until onward() is called
         ──onward(feed)──► all bytes go into the session as they come

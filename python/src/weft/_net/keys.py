@@ -1,5 +1,5 @@
-"""Keys and certificates of programs on a network (WIRE.md 17.1): a folder with a certificate, its
-key, and the authority that signed it.
+"""Keys and certificates of programs on a network (WIRE-NETWORKS.md 17.1): a folder with a
+certificate, its key, and the authority that signed it.
 
     make_keys(folder)                         a new authority, and a certificate of it for all names
     make_keys(other, by=folder, name="gpu1")  a certificate of the same authority for another
@@ -8,8 +8,8 @@ key, and the authority that signed it.
 The files are authority.pem, certificate.pem and key.pem; authority-key.pem, but only where
 certificates are made; and server, which contains the URL of the server.
 
-A certificate serves both sides of a connection. It says which names its programs may hold (WIRE.md
-17.3). The fingerprint of its certificate identifies a program.
+A certificate serves both sides of a connection. It says which names its programs may hold
+(WIRE-NETWORKS.md 17.3). The fingerprint of its certificate identifies a program.
 """
 
 from __future__ import annotations

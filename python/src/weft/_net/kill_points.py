@@ -1,5 +1,5 @@
-"""The steps of networks (WIRE.md 17) by name, for tests that kill an OS process at one of them
-(17.22).
+"""The steps of networks (WIRE-NETWORKS.md 17) by name, for tests that kill an OS process at one of
+them (17.22).
 
     WEFT_NET_KILL="STEP FILE"         an OS process that comes to that step ends by SIGKILL
     WEFT_NET_KILL="STEP FILE PID"     kills OS process PID instead, and goes on

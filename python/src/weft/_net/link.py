@@ -1,5 +1,5 @@
 """Sessions between machines: TLS 1.3 over TCP, or over the relay (_net/relay.py), and the messages
-before a session begins (WIRE.md 17.1, 17.2).
+before a session begins (WIRE-NETWORKS.md 17.1, 17.2).
 
     the native link ──its bell──► _Out.pump() ──► TLS (_net/tls.py) ──► the other machine
                     ──a thread that waits sends (native/wire/feed.hpp)──► TLS ───────►
@@ -373,7 +373,7 @@ async def _passed(
     held = there[0].held()
 
     def passes() -> None:
-        _helper_threads.helps()
+        _helper_threads.add_until_end()
         _native._be_prompt()
         rest = b""
         try:

@@ -9,9 +9,9 @@ Invariants
 - `_lock` protects `_loop` and `_users`. In the child of a fork there is neither: they are the
   parent's.
 - An object through which another machine may wake a run counts as something outside (rule 10.3;
-  WIRE.md 17.16): the code that makes the object calls outside(True), and outside(False) once the
-  object is over. A user alone does not count. Nor do these threads: they hold no end, and the
-  objects for which they wake a run are counted.
+  WIRE-NETWORKS.md 17.16): the code that makes the object calls outside(True), and outside(False)
+  once the object is over. A user alone does not count. Nor do these threads: they hold no end, and
+  the objects for which they wake a run are counted.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ quickly: dict[int, Callable[[], bool]] = {}
 
 
 class _Looking(selectors.DefaultSelector):
-    """Spins before it sleeps (WIRE.md 17.25): the selector's own descriptor is readable when one of
-    its descriptors is. If only bytes for sessions have come, this class passes them on, since a
-    turn of the loop takes longer. If a bell was rung too, the loop answers it in its turn
+    """Spins before it sleeps (WIRE-NETWORKS.md 17.25): the selector's own descriptor is readable
+    when one of its descriptors is. If only bytes for sessions have come, this class passes them on,
+    since a turn of the loop takes longer. If a bell was rung too, the loop answers it in its turn
     (native/wire/feed.hpp).
     """
 
@@ -90,11 +90,11 @@ class _Looking(selectors.DefaultSelector):
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    _helper_threads.helps()
+    _helper_threads.add_until_end()
     asyncio.set_event_loop(loop)
     # The executor is for calls that block, such as the look-up of the address of a host name.
     loop.set_default_executor(
-        concurrent.futures.ThreadPoolExecutor(initializer=_helper_threads.helps)
+        concurrent.futures.ThreadPoolExecutor(initializer=_helper_threads.add_until_end)
     )
     try:
         loop.run_forever()
@@ -149,7 +149,8 @@ def use() -> asyncio.AbstractEventLoop:
         if _loop is None:
             loop = asyncio.SelectorEventLoop(_Looking())
             try:
-                # The loop's thread must have priority over threads that compute (WIRE.md 17.24).
+                # The loop's thread must have priority over threads that compute (WIRE-NETWORKS.md
+                # 17.24).
                 loop.call_soon(_native._be_prompt)
                 thread = threading.Thread(target=_run, args=(loop,), name=THREAD, daemon=True)
                 thread.start()

@@ -1,6 +1,6 @@
 """Rules for the names of a network: which members may hold them, and the items of its lists
-(WIRE.md 17.3, 17.9). The client of the server (_net/names.py) is not imported here, because its
-import takes longer than that of the rest of the package.
+(WIRE-NETWORKS.md 17.3, 17.9). The client of the server (_net/names.py) is not imported here,
+because its import takes longer than that of the rest of the package.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Named(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A host of the network (WIRE.md 17.9)."""
+    """A host of the network (WIRE-NETWORKS.md 17.9)."""
 
     name: str
     address: str  #: the address of its agent
@@ -105,8 +105,8 @@ def checked_grant(grant: Any) -> str:
 
 
 def grants(grant: str, name: str) -> bool:
-    """Returns whether the grant covers this name (WIRE.md 17.3). The name is that of a channel, or
-    HOST followed by that of a host. In C++ net/grants.hpp does the same.
+    """Returns whether the grant covers this name (WIRE-NETWORKS.md 17.3). The name is that of a
+    channel, or HOST followed by that of a host. In C++ net/grants.hpp does the same.
     """
     beginning = grant[:-1]
     if grant[-1:] != "*":

@@ -1,5 +1,5 @@
 """Names of channels in a key-value bucket of JetStream: which program holds a name, and how two
-programs meet by such a name (WIRE.md 17.3, 17.4, 17.8).
+programs meet by such a name (WIRE-NETWORKS.md 17.3, 17.4, 17.8).
 
     offer() ──create──► the entry has a ticket
         ──a program takes it out (compare-and-set)──► the entry has none, and the home is notified
@@ -513,7 +513,8 @@ class Meeting:
         soon: float | None = None,
         parcel: _net_parcels.Parcel | None = None,
     ) -> _net_link.Session:
-        """Returns a session with an OS process of the host of that name, for a call (WIRE.md 17.9).
+        """Returns a session with an OS process of the host of that name, for a call
+        (WIRE-NETWORKS.md 17.9).
 
         Args:
             patience: seconds within which the server and the host must be reachable.

@@ -1,4 +1,4 @@
-"""The client of the network's NATS server, which accepts only TLS (WIRE.md 17.1).
+"""The client of the network's NATS server, which accepts only TLS (WIRE-NETWORKS.md 17.1).
 
 nats-py goes on without encryption if the server's first line does not ask for TLS, even if the
 program has given a context for TLS. An attacker on the way could remove that word from the line,

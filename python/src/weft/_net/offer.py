@@ -1,4 +1,5 @@
-"""A channel that this program offers under a name, and the tickets for the channel (WIRE.md 17.4).
+"""A channel that this program offers under a name, and the tickets for the channel
+(WIRE-NETWORKS.md 17.4).
 
     new_ticket() ──it is in the entry──► taken, or replaced: good for MEETING ──takes()──► shown
 

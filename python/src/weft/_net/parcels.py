@@ -1,4 +1,4 @@
-"""The source of a program, which goes along with a call (WIRE.md 17.26).
+"""The source of a program, which goes along with a call (WIRE-NETWORKS.md 17.26).
 
     caller: of_modules() or of_folder() ──► Parcel: its digest goes in the first message
         ──the agent has the parcel──► the call begins

@@ -1,12 +1,13 @@
 """Values of Python's own types that CBOR does not know, such as tuples, sets and dates: how each is
-sent, and made again as it was (WIRE.md 17.15).
+sent, and made again as it was (WIRE-NETWORKS.md 17.15).
 
     value ──content(value, shaped)──► [name, parts …], sent as tag 27 ──made(content)──► value
 
 Invariants
 - The name of each type consists of letters. So it cannot be mistaken for the name of a class, which
   has a point in it, nor for an array of numpy.
-- What made() returns is equal to what content() was given, has the same type, and is a new object.
+- What made() returns has the same type and the same content as what content() was given, and shares
+  nothing with it that can be changed.
 - made() runs no code but Python's own, and that of accepted classes whose objects are keys or
   members of a set (`__hash__`, `__eq__`). It opens no file, except that the name of a time zone is
   looked up in this machine's own database.

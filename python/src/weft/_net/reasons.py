@@ -1,4 +1,4 @@
-"""Explains to people why a connection could not be made (WIRE.md 17.1, 17.2)."""
+"""Explains to people why a connection could not be made (WIRE-NETWORKS.md 17.1, 17.2)."""
 
 from __future__ import annotations
 

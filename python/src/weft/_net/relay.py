@@ -1,5 +1,5 @@
 """The relay: connections of two programs that cannot reach each other, through the NATS server
-(WIRE.md 17.17 to 17.21).
+(WIRE-NETWORKS.md 17.17 to 17.21).
 
     write() ──► Way: TLS, _Line ──packets──► Relay ──messages──► the server
     reader ◄── Way: TLS, _Line ◄──receive()── Relay ◄──messages── the server

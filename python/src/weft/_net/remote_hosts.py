@@ -1,4 +1,4 @@
-"""Hosts on other machines, as callers use them (WIRE.md 17.9 to 17.12):
+"""Hosts on other machines, as callers use them (WIRE-NETWORKS.md 17.9 to 17.12):
 `worker(…).on(network.host("gpu1"))`.
 
     call(): the arguments are packed ──a session with an OS process of the host──► the ends are

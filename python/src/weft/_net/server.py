@@ -1,5 +1,5 @@
-"""Starts a NATS server for a developer, with the keys of a network (WIRE.md 17). `weft net up` uses
-it.
+"""Starts a NATS server for a developer, with the keys of a network (WIRE-NETWORKS.md 17). `weft net
+up` uses it.
 
     Server(folder) ──its log says that it is ready──► url ──stop()──► it has ended
                    ──it ends before──► BadUse, with the last lines of its log
@@ -166,7 +166,7 @@ class Server:
 
 
 def _keep(log: IO[str], path: Path) -> None:
-    _helper_threads.helps()  # this thread lives as long as the server
+    _helper_threads.add_until_end()  # this thread lives as long as the server
     with path.open("w", encoding="utf-8") as file:
         for line in log:
             file.write(line)

@@ -1,5 +1,5 @@
 """Finds out why a NATS server cannot be used, by a connection to its port after the client has
-failed (WIRE.md 17.3).
+failed (WIRE-NETWORKS.md 17.3).
 
 sentence()
     ├─there is no connection──► no such name, a closed port, a firewall

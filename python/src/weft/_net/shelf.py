@@ -1,4 +1,5 @@
-"""The parcels of source that an agent has, and the OS processes that run them (WIRE.md 17.26).
+"""The parcels of source that an agent has, and the OS processes that run them (WIRE-NETWORKS.md
+17.26).
 
     find(digest) ──another connection receives it──► waits for that
         ├─it is here, and intact──► Shelved
@@ -8,7 +9,7 @@
 Invariants
 - All fields are used on the loop's thread only.
 - An OS process runs the source of one parcel only. So two programs whose modules have the same
-  names never share an OS process.
+  names, and other source, never share an OS process.
 - A parcel is dropped only while no call uses it. Its folder is removed after its OS processes have
   ended.
 """

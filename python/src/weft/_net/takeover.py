@@ -1,5 +1,5 @@
 """Decides whether the home of an entry is gone, so that its member may take the name at once
-(WIRE.md 17.3).
+(WIRE-NETWORKS.md 17.3).
 
 Invariant: a home counts as gone only if each way to it is known to lead nowhere. If a machine, a
 port or the server does not answer, the home may still exist.

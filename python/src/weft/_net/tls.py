@@ -1,4 +1,4 @@
-"""TLS 1.3 between two programs, in transports like those of asyncio (WIRE.md 17.1, 17.21).
+"""TLS 1.3 between two programs, in transports like those of asyncio (WIRE-NETWORKS.md 17.1, 17.21).
 
     a connection's bytes ──_receive()──► TLS ──► the reader: a StreamReader (_net/incoming.py)
                          ──_turn(): before the loop's steps──► the session
@@ -303,10 +303,10 @@ class Tls(asyncio.Transport, abc.ABC):
 
 
 class Coming:
-    """The connections of a listener over which no first message has come yet (WIRE.md 17.2). Each
-    costs a descriptor and some 50 to 150 KB. If there are more than ENOUGH, those that are SOON
-    seconds old are closed, the oldest first; if there are more than MOST, the oldest are closed at
-    once.
+    """The connections of a listener over which no first message has come yet (WIRE-NETWORKS.md
+    17.2). Each costs a descriptor and some 50 to 150 KB. If there are more than ENOUGH, those that
+    are SOON seconds old are closed, the oldest first; if there are more than MOST, the oldest are
+    closed at once.
     """
 
     ENOUGH, MOST = 256, 1024

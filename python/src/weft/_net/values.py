@@ -1,4 +1,4 @@
-"""Values that go to a program on another machine that is not trusted (WIRE.md 17.15).
+"""Values that go to a program on another machine that is not trusted (WIRE-NETWORKS.md 17.15).
 
     value ──_shaped()──► plain values, and objects as tag 27 ──CBOR──► the other machine
         └─a value that cannot be sent: BadUse at the write

@@ -8,8 +8,8 @@
 
 No bytes go over the port itself: it only makes an address that no other program on this machine
 has. Values are pickled, so only programs of one user may connect: the sockets are in a folder of
-the user's own, and each side checks the user of the other (WIRE.md 12.3). `ssh` connects to another
-machine (_ssh.py), as a user that its `sshd` knows.
+the user's own, and each side checks the user of the other (WIRE-LINKS.md 12.3). `ssh` connects to
+another machine (_ssh.py), as a user that its `sshd` knows.
 
 Invariants
 - A pycsp end of a far channel is counted in the program where the channel lives (_channels.py), and
@@ -72,7 +72,8 @@ def meeting_point(port: int, far: bool) -> Path:
 
 
 def linked(connection: socket.socket, name: str, far: bool) -> Any:
-    """Makes a link over a socket. Descriptors do not pass to another machine (WIRE.md 17.5)."""
+    """Makes a link over a socket. Descriptors do not pass to another machine
+    (WIRE-NETWORKS.md 17.5)."""
     return _native._Link(connection.detach(), name, False, False, 0, 0, 0, 2 if far else 0)
 
 

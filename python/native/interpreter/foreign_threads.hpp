@@ -1,5 +1,5 @@
-// Foreign threads, which are not processes (strangers.cpp, rule 10.3). own_threads.hpp has the
-// functions by which the extension records its own threads.
+// Foreign threads, which are not processes (foreign_threads.cpp, rule 10.3). own_threads.hpp has
+// the functions by which the extension records its own threads.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -10,7 +10,7 @@ namespace weft::py {
 
 // Records that the calling thread uses Weft. The thread counts as foreign until it ends, unless it
 // is one of Weft's own.
-void note_stranger() noexcept;
+void note_foreign_thread() noexcept;
 // Returns whether the thread belongs to one of the package's Python modules. Such a thread uses no
 // end (rule 10.3).
 bool is_helper(PyThreadState* t) noexcept;
@@ -38,8 +38,8 @@ inline bool is_counted(PyThreadState* t) noexcept {
 }
 #else
 // Returns the identities of the threads that are foreign to every run.
-PyObject* strangers_of_all();
+PyObject* foreign_threads_of_all();
 #endif
-void forget_strangers() noexcept;  // called in the child of a fork
+void forget_foreign_threads() noexcept;  // called in the child of a fork
 
 }  // namespace weft::py

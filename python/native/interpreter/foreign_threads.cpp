@@ -2,11 +2,12 @@
 // goes on waiting while a thread lives that may hold an end for which the run waits. When the last
 // of these threads has ended, the run must check again, and only this file can make it do so.
 //
-//   a run finds it in Python: watch_stranger()          it uses Weft: note_stranger()
+//   a run finds it in Python: watch_foreign_thread()    it uses Weft: note_foreign_thread()
 //        │ it leaves Python (its state is cleared)            │
 //        └──────────────► Native, local to that thread ◄──────┘
 //                             │ the thread ends: ~Native()
-//                             └──a run has looked for strangers──► look_again(), on a thread of its own
+//                             └──a run has looked for such threads──► look_again(), on a thread of
+//                                                                     its own
 //
 // The interpreter knows a thread that a C library has made only while that thread calls Python:
 // each call makes a state for it. So such a thread is recorded here until it ends.
@@ -19,9 +20,9 @@
 //    found, or sees in `asked` that it must make the runs check again.
 //  3 Without a GIL the states of other threads cannot be reached. There weft/_foreign_threads.py
 //    waits for Python threads; C threads that have not used Weft are not known. While `watching` is
-//    set, that module calls _strangers_wanted() whenever it has found no thread and is about to
-//    stop. So the module notices a run that has come to a standstill in between.
-#include "interpreter/strangers.hpp"
+//    set, that module calls _foreign_threads_wanted() whenever it has found no thread and is about
+//    to stop. So the module notices a run that has come to a standstill in between.
+#include "interpreter/foreign_threads.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -100,7 +101,7 @@ class Native {
 void note_this_thread() noexcept { static thread_local const Native here; }
 
 #ifndef Py_GIL_DISABLED
-constexpr const char* kMark = "weft.stranger";
+constexpr const char* kMark = "weft.foreign_thread";
 
 // The mark in a thread's state is destroyed with the state, by that thread and with the GIL. But
 // when the interpreter ends, and in the child of a fork, another thread clears all states.
@@ -120,14 +121,14 @@ void begin_watching() {
     PyErr_Clear();
   }
 }
-// _strangers_wanted(): returns whether a run has stood still because of a foreign thread since the
-// last call. If no run has, the helper stops watching.
+// _foreign_threads_wanted(): returns whether a run has stood still because of a foreign thread
+// since the last call. If no run has, the helper stops watching.
 PyObject* f_wanted(PyObject*, PyObject*) {
   watching = std::exchange(wanted, false);
   return PyBool_FromLong(watching);
 }
-// _is_ours(identity): returns whether this is one of Weft's own threads.
-PyObject* f_is_ours(PyObject*, PyObject* o) {
+// _is_own_thread(identity): returns whether this is one of Weft's own threads.
+PyObject* f_is_own_thread(PyObject*, PyObject* o) {
   const unsigned long identity = PyLong_AsUnsignedLong(o);
   if (PyErr_Occurred()) return nullptr;
   const auto is = [identity](PyThreadState* t) { return t->thread_id == identity; };
@@ -151,20 +152,20 @@ PyObject* f_helper_thread(PyObject*, PyObject* on) {
   Py_RETURN_NONE;
 }
 PyObject* f_helpers(PyObject*, PyObject*) { return PyLong_FromSize_t(helpers.size()); }
-PyMethodDef strangers_functions[] = {
+PyMethodDef foreign_threads_functions[] = {
     {"_helper_thread", gated<f_helper_thread>, METH_O, nullptr},
     {"_helpers", gated<f_helpers>, METH_NOARGS, nullptr},
 #ifdef Py_GIL_DISABLED
     {"_set_watch", gated<keep_given<&watch>>, METH_VARARGS, nullptr},
-    {"_strangers_wanted", gated<f_wanted>, METH_NOARGS, nullptr},
+    {"_foreign_threads_wanted", gated<f_wanted>, METH_NOARGS, nullptr},
     {"_look_again", gated<f_look_again>, METH_NOARGS, nullptr},
-    {"_is_ours", gated<f_is_ours>, METH_O, nullptr},
+    {"_is_own_thread", gated<f_is_own_thread>, METH_O, nullptr},
 #endif
     {}};
 
 // Returns the identities of the recorded threads. They count until they end, even while they are
 // not in Python.
-std::set<unsigned long> native_strangers() {
+std::set<unsigned long> native_foreign_threads() {
   asked = true;
   const std::lock_guard g(lock);
   return natives;
@@ -179,7 +180,7 @@ PyObject* count_threads = nullptr;
 }  // namespace
 
 bool foreign_threads(runtime::Run& run) {
-  for (const unsigned long native : native_strangers())
+  for (const unsigned long native : native_foreign_threads())
     if (native != run_of(run).thread) return true;
   const Owned n(PyObject_CallNoArgs(count_threads));
   if (!n) {
@@ -203,7 +204,7 @@ void watch_foreign(runtime::Run&) noexcept {
 }
 #else
 // Called when a run has found this thread in Python: the thread counts until it has ended.
-void watch_stranger(PyThreadState* t) noexcept {
+void watch_foreign_thread(PyThreadState* t) noexcept {
   if (is_main_thread(t->thread_id)) return;  // the interpreter ends with the main thread
   const SavedException kept;
   const int collector = PyGC_Disable();
@@ -231,7 +232,7 @@ void each_state(F&& f) {
 }
 // Returns the recorded threads that are not in Python at this moment.
 std::set<unsigned long> natives_beyond() {
-  std::set<unsigned long> natives = native_strangers();
+  std::set<unsigned long> natives = native_foreign_threads();
   if (!natives.empty()) each_state([&](PyThreadState* t) { natives.erase(t->thread_id); });
   return natives;
 }
@@ -245,12 +246,12 @@ bool foreign_threads(runtime::Run& run) {
 }
 void watch_foreign(runtime::Run& run) noexcept {
   each_state([&](PyThreadState* t) {
-    if (is_foreign(t, run)) watch_stranger(t);
+    if (is_foreign(t, run)) watch_foreign_thread(t);
   });
 }
 #endif
 
-void note_stranger() noexcept {
+void note_foreign_thread() noexcept {
   static thread_local bool looked = false;
   if (looked) [[likely]]
     return;
@@ -274,7 +275,7 @@ bool idle_worker(PyThreadState* t) noexcept {
 bool nobody_else() noexcept {
   if (!every_run().empty() || open_tokens().any()) return false;
 #ifdef Py_GIL_DISABLED
-  for (const unsigned long native : native_strangers())
+  for (const unsigned long native : native_foreign_threads())
     if (native != PyThread_get_thread_ident()) return false;
   for (const auto& [t, whose] : own_threads)
     if (whose) return false;
@@ -334,7 +335,7 @@ PyObject* known_of_all() {
   return list.release();
 }
 #else
-PyObject* strangers_of_all() {
+PyObject* foreign_threads_of_all() {
   return idents_of([](PyThreadState* t) {
     return t != PyThreadState_Get() && !is_helper(t) && !is_own_thread(t) &&
            std::none_of(every_run().begin(), every_run().end(),
@@ -345,7 +346,7 @@ PyObject* strangers_of_all() {
 
 bool is_helper(PyThreadState* t) noexcept { return helpers.count(t) != 0; }
 
-void forget_strangers() noexcept {
+void forget_foreign_threads() noexcept {
   own_threads.clear();
   helpers.clear();
   new (&lock) std::mutex;  // another thread might have held the lock at the fork
@@ -355,12 +356,12 @@ void forget_strangers() noexcept {
 #endif
 }
 
-int init_strangers(PyObject* m) {
+int init_foreign_threads(PyObject* m) {
 #ifdef Py_GIL_DISABLED
   const Owned threads(PyImport_ImportModule("_thread"));
   if (!threads || !(count_threads = PyObject_GetAttrString(threads.get(), "_count"))) return -1;
 #endif
-  return PyModule_AddFunctions(m, strangers_functions);
+  return PyModule_AddFunctions(m, foreign_threads_functions);
 }
 
 }  // namespace weft::py
