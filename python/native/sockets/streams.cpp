@@ -10,7 +10,7 @@
 #include "interpreter/errors.hpp"
 #include "interpreter/misuse.hpp"
 #include "interpreter/pending.hpp"
-#include "interpreter/strangers.hpp"
+#include "interpreter/foreign_threads.hpp"
 #include "keywords.hpp"
 #include "sockets/socket_operation.hpp"
 
