@@ -193,7 +193,7 @@ def coroutines_stub(table: dict[str, Any], stub: str) -> str:
                 r"^from (?:collections|contextlib|os|types|typing)\b(?!_).*$", stub, re.MULTILINE
             ),
             "",
-            "from typing_extensions import TypeVar",
+            "from typing_extensions import Buffer, TypeVar",
             "",
             *lines,
             "",

@@ -40,6 +40,7 @@ TOPICS = {
     "Channels and their ends": "Channel ChannelArray Reader Writer retire poison",
     "Choice": "select Alternative Guard Input Output skip readable writable Ready Ended ProcessEnd "
     "watched",
+    "Sockets": "connect listen Listener Stream",
     "Time and barriers": "now sleep after at Timer timeout move_on_after deadline Timeout Barrier",
     "Deadlocks and observers": "deadlocks watching_deadlocks BlockedProcess watchdog debug measure "
     "measuring statistics ChannelStats tracing",
@@ -51,6 +52,7 @@ EXAMPLES = {
     "Processes and networks": ("README.md", "# Weft"),
     "Channels and their ends": ("python/docs/toolkit.md", "## Several of the same"),
     "Choice": ("python/README.md", "## Choice"),
+    "Sockets": ("python/docs/io.md", "## An echo server"),
     "Time and barriers": ("python/docs/stopping.md", "## After so long"),
     "Deadlocks and observers": ("README.md", "## Deadlock"),
     "Errors": ("python/docs/tutorial.md", "## 4 When something fails"),

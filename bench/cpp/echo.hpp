@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -114,14 +115,32 @@ inline void clients(pid_t server, int port, long connections, long samples, long
   std::printf("\n");
 }
 
-// Runs serve(listening socket, connections) here, and the clients in an OS process of their own.
-// The clients close all connections when they have measured.
-template <class F>
-int echo(long connections, long samples, long per, F&& serve) {
+// Keeps all threads of another OS process on the n-th of the CPUs that this program may use.
+inline void puts_on_cpu(pid_t server, int n) {
+  cpu_set_t may;
+  sched_getaffinity(0, sizeof may, &may);
+  on_cpu(n);
+  cpu_set_t one;
+  sched_getaffinity(0, sizeof one, &one);
+  const std::string folder = "/proc/" + std::to_string(server) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(folder))
+    sched_setaffinity(std::stoi(task.path().filename()), sizeof one, &one);
+  sched_setaffinity(0, sizeof may, &may);
+}
+
+// Allows this OS process as many descriptors as the system does.
+inline void many_descriptors() {
   rlimit r{};
   getrlimit(RLIMIT_NOFILE, &r);
   r.rlim_cur = r.rlim_max;
   setrlimit(RLIMIT_NOFILE, &r);
+}
+
+// Runs serve(listening socket, connections) here, and the clients in an OS process of their own.
+// The clients close all connections when they have measured.
+template <class F>
+int echo(long connections, long samples, long per, F&& serve) {
+  many_descriptors();
   const auto [fd, port] = listens();
   const pid_t server = ::getpid();
   const pid_t child = ::fork();

@@ -30,6 +30,7 @@ PACKAGES = {
 }
 # NAME of a need "header:NAME" → the Debian package that contains this header of a peer.
 HEADERS = {
+    "asio.hpp": "libasio-dev",
     "boost/fiber/all.hpp": "libboost-fiber-dev",
     "openssl/ssl.h": "libssl-dev",
     "zmq.hpp": "cppzmq-dev",
@@ -85,8 +86,14 @@ class Builder:
 
     def program(self, candidate: Candidate) -> Program:
         """Returns the candidate as a program, built if need be. Raises Missing or Broken."""
+        helpers = {}  # the programs that the candidate starts itself, in its environment
         for what in candidate.needs:
-            need(what)
+            kind, _, source = what.partition(":")
+            if kind == "program":
+                name = "BENCH_" + Path(source).stem.upper()
+                helpers[name] = self._cpp(dataclasses.replace(candidate, source=source))[0]
+            else:
+                need(what)
         if not (self._bench / candidate.source).exists():
             raise Broken(f"bench/{candidate.source} does not exist")
         make = {
@@ -111,6 +118,7 @@ class Builder:
                     filter(None, (str(self._bench / "py"), os.environ.get("PYTHONPATH")))
                 ),
                 "PYTHONUNBUFFERED": "1",
+                **helpers,
                 **dict(candidate.env),
             },
         )

@@ -1,6 +1,6 @@
 """Tests the example servers, with clients that are sockets of Python.
 
-    servers.py FOLDER       the folder has the programs echo, chat and http; last line `N passed, N failed`
+    servers.py FOLDER       the folder has the programs echo, chat, http and proxy; last line `N passed, N failed`
 
 No client sleeps: each client reads the data that must come.
 """
@@ -11,12 +11,14 @@ import contextlib
 import http.client
 import pathlib
 import random
+import select
 import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 
@@ -25,12 +27,14 @@ WAIT = 280  # seconds; only a hang takes so long
 
 @contextlib.contextmanager
 def server(
-    program: pathlib.Path, *more: str, told: bool = False
+    program: pathlib.Path, *more: str, told: bool = False, proxied: tuple[str, int] | None = None
 ) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
     """Runs the server at a port of its own. Finally sends the server SIGTERM (with `told` the test
-    has done so already); the server must end with the status 0.
+    has done so already); the server must end with the status 0. A proxy has the address that it
+    is `proxied` for.
     """
-    command = [program, "127.0.0.1:0", *more]
+    target = [f"{proxied[0]}:{proxied[1]}"] if proxied else []
+    command = [program, "127.0.0.1:0", *target, *more]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
@@ -282,20 +286,316 @@ def http_drains(folder: pathlib.Path) -> None:
         assert process.stdout.readline() == "drained\n"
 
 
+# --- the proxy -----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def proxy_to_socket(
+    folder: pathlib.Path, *more: str, told: bool = False
+) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int], socket.socket]]:
+    """Runs a proxy whose target is a listening socket of this test."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        door.settimeout(WAIT)
+        at = door.getsockname()
+        with server(folder / "proxy", *more, told=told, proxied=at) as (process, entry):
+            yield process, entry, door
+
+
+def connected(entry: tuple[str, int], door: socket.socket) -> tuple[socket.socket, socket.socket]:
+    """Returns the two ends of a connection through the proxy: the client's and the server's."""
+    client = dial(entry)
+    far, _ = door.accept()
+    far.settimeout(WAIT)
+    return client, far
+
+
+def was_reset(s: socket.socket) -> bool:
+    """Reads to the end of the connection. Returns whether it was reset."""
+    try:
+        while s.recv(65536):
+            pass
+    except ConnectionResetError:
+        return True
+    return False
+
+
+def last_words(process: subprocess.Popen[str]) -> list[str]:
+    """Returns the lines that the server has yet to write."""
+    assert process.stdout
+    return process.stdout.read().splitlines()
+
+
+def proxy_passes_both_ends(folder: pathlib.Path) -> None:
+    """Each side's half-close arrives at the other side, and the other direction goes on. The proxy
+    counts connections and bytes."""
+    with proxy_to_socket(folder, told=True) as (process, entry, door):
+        client, far = connected(entry, door)
+        client.sendall(b"question")
+        client.shutdown(socket.SHUT_WR)
+        assert read(far, 9) == b"question"
+        far.sendall(b"an answer")
+        assert read(client, 9) == b"an answer"
+        far.shutdown(socket.SHUT_WR)
+        assert read(client, 1) == b""
+        client, far = connected(entry, door)
+        far.shutdown(socket.SHUT_WR)  # the server ends first
+        assert read(client, 1) == b""
+        client.sendall(b"more")
+        client.close()
+        assert read(far, 5) == b"more"
+        process.send_signal(signal.SIGTERM)
+        assert last_words(process) == [
+            "no more connections", "2 connections, 0 cut, 12 bytes up, 9 bytes down", "drained"
+        ]  # fmt: skip
+
+
+def proxy_holds_back(folder: pathlib.Path) -> None:
+    """While the server reads nothing, the proxy reads no more from the client than its buffer and
+    those of the system hold. All bytes arrive in order once the server reads."""
+    block = random.Random(2).randbytes(1 << 16)
+    most = 1024  # blocks: 64 MiB, several times what the system buffers
+    with proxy_to_socket(folder) as (process, entry, door):
+        client, far = connected(entry, door)
+        client.setblocking(False)
+        sent, rest = 0, b""
+        # A long silence only makes it likelier that the proxy would be caught; it decides nothing.
+        while sent < most and select.select([], [client], [], 0.05)[1]:
+            rest = rest or block
+            rest = rest[client.send(rest) :]
+            sent += not rest
+        assert sent < most, "the proxy has taken everything"
+        client.settimeout(WAIT)
+
+        def sends_the_rest() -> None:
+            client.sendall(rest + block * 16)
+            client.shutdown(socket.SHUT_WR)
+
+        sender = threading.Thread(target=sends_the_rest)
+        sender.start()
+        whole = sent + bool(rest) + 16
+        for i in range(whole):
+            assert read(far, len(block)) == block, i
+        assert read(far, 1) == b""
+        sender.join()
+        peak = pathlib.Path(f"/proc/{process.pid}/smaps_rollup").read_text().split("Anonymous:")[1]
+        client.close()
+        far.close()
+        if "asan" not in str(folder):
+            assert int(peak.split()[0]) < 16 * 1024, peak  # in KiB
+
+
+def proxy_passes_resets_on(folder: pathlib.Path) -> None:
+    """If a side resets the connection, the other side gets a reset, and not the end of the stream;
+    so does a client whose server cannot be reached."""
+    with proxy_to_socket(folder, told=True) as (process, entry, door):
+        for vanishes, other in ((0, 1), (1, 0)):
+            sides = connected(entry, door)
+            sides[0].sendall(b"part")
+            assert read(sides[1], 4) == b"part"
+            reset(sides[vanishes])
+            assert was_reset(sides[other]), vanishes
+        door.close()
+        client = dial(entry)
+        client.sendall(b"anybody there?")
+        assert was_reset(client)
+        process.send_signal(signal.SIGTERM)
+        assert last_words(process)[1] == "3 connections, 3 cut, 8 bytes up, 0 bytes down"
+
+
+def proxy_loses_patience(folder: pathlib.Path) -> None:
+    """A silent connection, and one whose reader takes nothing, are reset."""
+    with proxy_to_socket(folder, "10", "0.05") as (_, entry, door):
+        silent, far = connected(entry, door)
+        assert was_reset(silent)
+        assert was_reset(far)
+        slow, far = connected(entry, door)
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+            while True:
+                far.sendall(b"x" * 65536)  # `slow` reads nothing
+        assert was_reset(slow)
+
+
+def proxy_serves_so_many(folder: pathlib.Path) -> None:
+    """Beyond CONNECTIONS a client waits until another has left."""
+    with proxy_to_socket(folder, "2") as (_, entry, door):
+        served = [connected(entry, door) for _ in range(2)]
+        third = dial(entry)
+        third.sendall(b"third")
+        door.settimeout(0.05)
+        with contextlib.suppress(TimeoutError):
+            door.accept()
+            raise AssertionError("a third connection is served")
+        door.settimeout(WAIT)
+        for s in served[0]:
+            s.close()
+        far, _ = door.accept()
+        assert read(far, 5) == b"third"
+        for s in (third, far, *served[1]):
+            s.close()
+
+
+def proxy_drains(folder: pathlib.Path) -> None:
+    """After SIGTERM the connections go on to their ends; a second SIGTERM resets them."""
+    for signals in (1, 2):
+        with proxy_to_socket(folder, told=True) as (process, entry, door):
+            client, far = connected(entry, door)
+            process.send_signal(signal.SIGTERM)
+            assert process.stdout and process.stdout.readline() == "no more connections\n"
+            with contextlib.suppress(ConnectionRefusedError, ConnectionResetError):
+                dial(entry).close()
+                raise AssertionError("the proxy has accepted another client")
+            client.sendall(b"still here")
+            assert read(far, 10) == b"still here"
+            if signals == 2:
+                process.send_signal(signal.SIGTERM)
+                assert was_reset(client)
+                assert was_reset(far)
+            client.close()
+            far.close()
+            cut = signals - 1
+            assert last_words(process) == [
+                f"1 connections, {cut} cut, {0 if cut else 10} bytes up, 0 bytes down", "drained"
+            ]  # fmt: skip
+
+
+def http_through_the_proxy(folder: pathlib.Path) -> None:
+    """curl and Python's client get through the proxy what the HTTP server answers."""
+    with (
+        server(folder / "http") as (_, inner),
+        server(folder / "proxy", proxied=inner) as (_, at),
+    ):
+        c = http.client.HTTPConnection(*at, timeout=WAIT)
+        for n in (0, 1, 60_000):
+            c.request("POST", "/echo", b"x" * n)
+            assert c.getresponse().read() == b"x" * n
+        c.close()
+        if curl := shutil.which("curl"):
+            url = f"http://{at[0]}:{at[1]}"
+            twice = [curl, "-sS", url + "/", url + "/"]
+            ran = subprocess.run(twice, capture_output=True, check=True)
+            assert ran.stdout == b"hello from Weft\n" * 2, ran
+
+
+def all_answers(at: tuple[str, int], what: bytes) -> bytes:
+    """Sends `what`, half-closes, and returns all that comes, also if the connection is cut."""
+    got = b""
+    with dial(at) as s:
+        with contextlib.suppress(OSError):  # ENOTCONN too: the connection was reset meanwhile
+            s.sendall(what)
+            s.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(ConnectionResetError):
+            while more := s.recv(65536):
+                got += more
+    return got
+
+
+def sockets_of(process: subprocess.Popen[str]) -> int:
+    count = 0
+    for descriptor in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            count += str(descriptor.readlink()).startswith("socket:")
+    return count
+
+
+def cut_before(folder: pathlib.Path, name: str) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+    """Sixty times gives the address of a proxy that cuts each connection at a random byte, and that
+    of the server behind it. Then the server must have closed all of these connections."""
+    seed = 20
+    print(f"cuts of {name}: seed {seed}")
+    with (
+        server(folder / name) as (process, inner),
+        server(folder / "proxy", "1000", "60", str(seed), proxied=inner) as (_, at),
+    ):
+        for _ in range(60):
+            yield at, inner
+        while sockets_of(process) > 1:  # the server is still ending connections
+            select.select([], [], [], 0.01)
+
+
+def echo_is_cut(folder: pathlib.Path) -> None:
+    """Wherever a connection is cut, the client gets the beginning of the right bytes."""
+    numbers = random.Random(3)
+    cut = 0
+    for at, inner in cut_before(folder, "echo"):
+        what = numbers.randbytes(3000)
+        got = all_answers(at, what)
+        assert what.startswith(got)
+        cut += got != what
+        assert all_answers(inner, b"alive") == b"alive"
+    assert cut > 30
+
+
+def http_is_cut(folder: pathlib.Path) -> None:
+    """Wherever a connection is cut, the client gets whole answers and the beginning of one more,
+    which is 400 if the request was cut."""
+    request = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n" + b"y" * 900
+    whole = 0
+    for at, inner in cut_before(folder, "http"):
+        one, bad = all_answers(inner, request), all_answers(inner, request[:500])
+        assert one.endswith(b"y" * 900) and b"400" in bad[:20]
+        rest = all_answers(at, request * 4)
+        while rest.startswith(one):
+            rest = rest.removeprefix(one)
+            whole += 1
+        assert one.startswith(rest) or bad.startswith(rest), rest
+    assert 0 < whole < 240
+
+
+def chat_is_cut(folder: pathlib.Path) -> None:
+    """Wherever another's connection is cut, a client gets whole lines of the other, in order, and
+    the lines of everybody else."""
+    lines = [b"line %d" % i for i in range(300)]
+    for i, (at, inner) in enumerate(cut_before(folder, "chat")):
+        hears = enter(inner, 3 * i + 1)
+        all_answers(at, b"\n".join(lines) + b"\n")
+        speaker = enter(inner, 3 * i + 3)
+        speaker.sendall(b"end\n")
+        end = b"%d: end\n" % (3 * i + 3)
+        got = b""
+        while not got.endswith(end):
+            more = hears.recv(65536)
+            assert more, "the client that hears was disconnected"
+            got += more
+        mine = b"%d: " % (3 * i + 2)
+        others = [line.removeprefix(mine) for line in got.splitlines() if line.startswith(mine)]
+        assert [line for line in lines if line in set(others)] == others, others
+        hears.close()
+        speaker.close()
+
+
 def bad_addresses(folder: pathlib.Path) -> None:
     """A server whose argument is not a numeric address prints what to write, and ends."""
-    for name in ("echo", "chat", "http"):
+    for name, *more in (("echo",), ("chat",), ("http",), ("proxy", "127.0.0.1:9")):
         for bad in ("0", "localhost:1"):
             ran = subprocess.run(
-                [folder / name, bad], capture_output=True, text=True, timeout=WAIT, check=False
+                [folder / name, bad, *more], capture_output=True, text=True, timeout=WAIT, check=False
             )
             assert ran.returncode == 2, ran
             assert "write 127.0.0.1:8080" in ran.stderr, ran
 
 
+def bad_arguments(folder: pathlib.Path) -> None:
+    """The proxy says what is wrong with its arguments, and ends."""
+    for text, *bad in (
+        ("usage: proxy ADDRESS TARGET", "127.0.0.1:0"),
+        ("write 127.0.0.1:8080", "127.0.0.1:0", "localhost"),
+        ("CONNECTIONS must be a number from", "127.0.0.1:0", "127.0.0.1:9", "0"),
+        ("descriptors for", "127.0.0.1:0", "127.0.0.1:9", "1000000"),
+        ("SECONDS must be a number from", "127.0.0.1:0", "127.0.0.1:9", "5", "nan"),
+        ("SEED must be a number from", "127.0.0.1:0", "127.0.0.1:9", "5", "5", "x"),
+    ):
+        ran = subprocess.run(
+            [folder / "proxy", *bad], capture_output=True, text=True, timeout=WAIT, check=False
+        )
+        assert ran.returncode == 2, ran
+        assert text in ran.stderr, ran
+
+
 TESTS: list[Callable[[pathlib.Path], None]] = [
     echo_of_many, echo_drains, chat_of_three, chat_with_a_slow_client, http_by_clients,
-    http_in_pieces, http_refuses, http_is_patient_for_so_long, http_drains, bad_addresses,
+    http_in_pieces, http_refuses, http_is_patient_for_so_long, http_drains, proxy_passes_both_ends,
+    proxy_holds_back, proxy_passes_resets_on, proxy_loses_patience, proxy_serves_so_many, proxy_drains,
+    http_through_the_proxy, echo_is_cut, http_is_cut, chat_is_cut, bad_addresses, bad_arguments,
 ]  # fmt: skip
 
 

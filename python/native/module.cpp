@@ -40,7 +40,7 @@ PyModuleDef definition{
   X(wire) X(network) X(rounds) X(native_arrays) X(native_types) X(cells) X(component_calls) \
   X(component) X(alloc) X(asyncio) X(guest_process) X(guest) X(interrupts) X(handlers) \
   X(outside) X(no_result) X(stopped_early) X(checking) X(look) X(look_door) X(flight) \
-  X(flight_read)
+  X(flight_read) X(socket_operation) X(streams)
 // clang-format on
 #define WEFT_DECLARED(part) int init_##part(PyObject*);
 WEFT_PARTS(WEFT_DECLARED)

@@ -362,6 +362,12 @@ def test_calls_that_wait_for_each_other_all_run(request, backend, bound):
     assert sorted(places) == list(range(many))
 
 
+def test_a_message_that_ends_a_thread_ends_an_additional_one_too(small_pool):
+    _io._waiting.put(None)
+    _io._work_once(SimpleQueue())
+    assert _io._waiting.empty()
+
+
 def test_calls_that_wait_for_later_ones_all_run(small_pool):
     """Rule 7.9: each call waits for the next, so they end in reverse order."""
     gates = [threading.Event() for _ in range(12)]

@@ -7,6 +7,7 @@
 //	peers select SAMPLES PER
 //	peers ready SAMPLES PER       select, with a reader that yields
 //	peers ring N SAMPLES PER
+//	peers echo SAMPLES PER CONNECTIONS
 //
 // Output: a line "ns V V …" of samples, and for the ring a line "bytes V".
 package main
@@ -47,7 +48,7 @@ func number(text string) int {
 }
 
 func main() {
-	usage := "usage: peers commstime|commstime-par|buffer SAMPLES PER | contention N SAMPLES PER | select SAMPLES PER | ready SAMPLES PER | ring N SAMPLES PER"
+	usage := "usage: peers commstime|commstime-par|buffer SAMPLES PER | contention N SAMPLES PER | select SAMPLES PER | ready SAMPLES PER | ring N SAMPLES PER | echo SAMPLES PER CONNECTIONS"
 	args := os.Args[1:]
 	switch {
 	case len(args) == 3 && (args[0] == "commstime" || args[0] == "commstime-par"):
@@ -60,6 +61,8 @@ func main() {
 		selectTen(number(args[1]), number(args[2]), args[0] == "ready")
 	case len(args) == 4 && args[0] == "ring":
 		ring(number(args[1]), number(args[2]), number(args[3]))
+	case len(args) == 4 && args[0] == "echo":
+		echo(number(args[1]), number(args[2]), number(args[3]))
 	default:
 		fail("%s", usage)
 	}

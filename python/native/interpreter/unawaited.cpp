@@ -14,7 +14,7 @@ struct Kind {
   VerbOf verb;
   WasAwaited awaited;
 };
-std::array<Kind, 5> kinds{};
+std::array<Kind, 6> kinds{};
 std::size_t number_of_kinds = 0;
 
 const Kind* kind_of(PyObject* o) noexcept {

@@ -67,6 +67,8 @@ void drop_awaited(PyObject* o) noexcept {
     drop_awaited_select(o);
   else if (Py_IS_TYPE(o, &GroupOpType))
     drop_awaited_group_wait(o);
+  else if (Py_IS_TYPE(o, &SocketOpType))
+    drop_awaited_socket(o);
   else
     drop_awaited_call(o);
 }

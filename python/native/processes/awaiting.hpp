@@ -85,10 +85,11 @@ void keep_until_woken(ProcessObject* p, PyObject* owned, Late late);
 void wake_up_came(ProcessObject* p) noexcept;
 // The drop_awaited functions are called when the process has ended, and has left an operation to
 // which something else refers.
-extern PyTypeObject OpType, SelectOpType, GroupOpType;
+extern PyTypeObject OpType, SelectOpType, GroupOpType, SocketOpType;
 void drop_awaited_operation(PyObject*) noexcept;   // operation.cpp
 void drop_awaited_select(PyObject*) noexcept;      // select.cpp
 void drop_awaited_group_wait(PyObject*) noexcept;  // group.cpp
 void drop_awaited_call(PyObject*) noexcept;        // io.cpp
+void drop_awaited_socket(PyObject*) noexcept;      // socket_operation.cpp
 
 }  // namespace weft::py

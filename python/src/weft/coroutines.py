@@ -32,17 +32,21 @@ from weft._native import Channel as Channel
 from weft._native import Group as Group
 from weft._native import Guard as Guard
 from weft._native import Input as Input
+from weft._native import Listener as Listener
 from weft._native import Output as Output
 from weft._native import Outside as Outside
 from weft._native import Process as Process
 from weft._native import ProcessEnd as ProcessEnd
 from weft._native import Reader as Reader
 from weft._native import Ready as Ready
+from weft._native import Stream as Stream
 from weft._native import Timer as Timer
 from weft._native import Writer as Writer
 from weft._native import after as after
 from weft._native import at as at
+from weft._native import connect as connect
 from weft._native import current_process as current_process
+from weft._native import listen as listen
 from weft._native import now as now
 from weft._native import readable as readable
 from weft._native import select as select
@@ -89,6 +93,7 @@ __all__ = [
     "Group",
     "Guard",
     "Input",
+    "Listener",
     "NoResult",
     "Output",
     "Outside",
@@ -103,6 +108,7 @@ __all__ = [
     "Retired",
     "Sequence",
     "Spawn",
+    "Stream",
     "Timeout",
     "Timer",
     "WeftError",
@@ -110,11 +116,13 @@ __all__ = [
     "Writer",
     "after",
     "at",
+    "connect",
     "current_process",
     "deadline",
     "deadlocks",
     "debug",
     "io",
+    "listen",
     "measure",
     "measuring",
     "move_on_after",

@@ -35,6 +35,7 @@ from weft._native import Channel as Channel
 from weft._native import Group as Group
 from weft._native import Guard as Guard
 from weft._native import Input as Input
+from weft._native import Listener as Listener
 from weft._native import Output as Output
 from weft._native import Outside as Outside
 from weft._native import Process as Process
@@ -42,11 +43,14 @@ from weft._native import ProcessEnd as ProcessEnd
 from weft._native import Reader as Reader
 from weft._native import Ready as Ready
 from weft._native import Shared as Shared
+from weft._native import Stream as Stream
 from weft._native import Timer as Timer
 from weft._native import Writer as Writer
 from weft._native import after as after
 from weft._native import at as at
+from weft._native import connect as connect
 from weft._native import current_process as current_process
+from weft._native import listen as listen
 from weft._native import now as now
 from weft._native import readable as readable
 from weft._native import select as select
@@ -97,6 +101,7 @@ __all__ = [
     "Guard",
     "Hosts",
     "Input",
+    "Listener",
     "NoResult",
     "Output",
     "Outside",
@@ -112,6 +117,7 @@ __all__ = [
     "Sequence",
     "Shared",
     "Spawn",
+    "Stream",
     "Supervisor",
     "Timeout",
     "Timer",
@@ -120,6 +126,7 @@ __all__ = [
     "Writer",
     "after",
     "at",
+    "connect",
     "current_process",
     "deadline",
     "deadlocks",
@@ -127,6 +134,7 @@ __all__ = [
     "empty",
     "freeze_support",
     "io",
+    "listen",
     "measure",
     "measuring",
     "move_on_after",

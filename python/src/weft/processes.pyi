@@ -20,6 +20,7 @@ from weft.threads import Ended as Ended
 from weft.threads import Group as Group
 from weft.threads import Guard as Guard
 from weft.threads import Input as Input
+from weft.threads import Listener as Listener
 from weft.threads import NoResult as NoResult
 from weft.threads import Output as Output
 from weft.threads import Outside as Outside
@@ -34,6 +35,7 @@ from weft.threads import Ready as Ready
 from weft.threads import Retired as Retired
 from weft.threads import Sequence as Sequence
 from weft.threads import Spawn as Spawn
+from weft.threads import Stream as Stream
 from weft.threads import Timeout as Timeout
 from weft.threads import Timer as Timer
 from weft.threads import WeftError as WeftError
@@ -41,11 +43,13 @@ from weft.threads import WeftWarning as WeftWarning
 from weft.threads import Writer as Writer
 from weft.threads import after as after
 from weft.threads import at as at
+from weft.threads import connect as connect
 from weft.threads import current_process as current_process
 from weft.threads import deadline as deadline
 from weft.threads import deadlocks as deadlocks
 from weft.threads import debug as debug
 from weft.threads import io as io
+from weft.threads import listen as listen
 from weft.threads import measure as measure
 from weft.threads import measuring as measuring
 from weft.threads import move_on_after as move_on_after
@@ -85,6 +89,7 @@ __all__ = [
     "Guard",
     "Hosts",
     "Input",
+    "Listener",
     "NoResult",
     "Output",
     "Outside",
@@ -100,6 +105,7 @@ __all__ = [
     "Sequence",
     "Shared",
     "Spawn",
+    "Stream",
     "Supervisor",
     "Timeout",
     "Timer",
@@ -108,6 +114,7 @@ __all__ = [
     "Writer",
     "after",
     "at",
+    "connect",
     "current_process",
     "deadline",
     "deadlocks",
@@ -115,6 +122,7 @@ __all__ = [
     "empty",
     "freeze_support",
     "io",
+    "listen",
     "measure",
     "measuring",
     "move_on_after",

@@ -6,7 +6,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, final, overload
 
-from typing_extensions import TypeVar
+from typing_extensions import Buffer, TypeVar
 
 from weft._backends.shared import ChannelStats as ChannelStats
 from weft._native import CalledBarrier, CalledReader, CalledWriter, ProcessFunction
@@ -193,6 +193,48 @@ class Group:
         /,
     ) -> None: ...
 
+@final
+class Stream:
+    def __init__(self, descriptor: int) -> None: ...
+    @staticmethod
+    def pair() -> tuple[Stream, Stream]: ...
+    def read_some(self, most: int = 65536) -> bytes: ...
+    def write_all(self, data: Buffer) -> None: ...
+    def write_some(self, data: Buffer) -> int: ...
+    def shutdown_write(self) -> None: ...
+    def close(self) -> None: ...
+    def fileno(self) -> int: ...
+    @property
+    def local(self) -> str: ...
+    @property
+    def peer(self) -> str: ...
+    @property
+    def sent(self) -> int: ...
+    def __enter__(self) -> Stream: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class Listener:
+    def accept(self) -> Stream: ...
+    def close(self) -> None: ...
+    def fileno(self) -> int: ...
+    @property
+    def address(self) -> str: ...
+    def __enter__(self) -> Listener: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...
+
 class Timeout:
     @property
     def expired(self) -> bool: ...
@@ -212,6 +254,8 @@ def move_on_after(seconds: float | None, *, again: bool = False) -> Timeout: ...
 def select(
     *guards: AnyGuard, mode: Mode = "fair", ended: WhenEnded = "silent"
 ) -> tuple[int, Any]: ...
+def connect(address: str | tuple[str, int]) -> Stream: ...
+def listen(address: str | tuple[str, int]) -> Listener: ...
 def sleep(seconds: float) -> None: ...
 def yield_() -> None: ...
 @overload
@@ -308,6 +352,7 @@ __all__ = [
     "Group",
     "Guard",
     "Input",
+    "Listener",
     "NoResult",
     "Output",
     "Outside",
@@ -322,6 +367,7 @@ __all__ = [
     "Retired",
     "Sequence",
     "Spawn",
+    "Stream",
     "Timeout",
     "Timer",
     "WeftError",
@@ -329,11 +375,13 @@ __all__ = [
     "Writer",
     "after",
     "at",
+    "connect",
     "current_process",
     "deadline",
     "deadlocks",
     "debug",
     "io",
+    "listen",
     "measure",
     "measuring",
     "move_on_after",

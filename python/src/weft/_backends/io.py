@@ -36,7 +36,8 @@ PATIENCE = 0.05  #: the seconds between two checks of whether a call waits and n
 # The main thread can submit a call, and in the main thread a signal handler can raise an exception
 # between any two steps. So no lock is used: each method of these queues takes effect completely or
 # not at all.
-_waiting: SimpleQueue[Any] = SimpleQueue()  # the calls that wait for a thread
+# the calls that wait for a thread; None ends the thread that takes it
+_waiting: SimpleQueue[Any] = SimpleQueue()
 _idle: SimpleQueue[None] = SimpleQueue()  # contains an item for each thread that waits for a call
 # contains an item for each thread that the pool can still start
 _permits: SimpleQueue[None] = SimpleQueue()
@@ -146,6 +147,8 @@ def _work_once(permits: SimpleQueue[None]) -> None:
         try:
             call = _waiting.get_nowait()
         except Empty:
+            return
+        if call is None:
             return
         call.run()
         _ended += 1
