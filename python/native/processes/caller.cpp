@@ -83,7 +83,7 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
 bool tell_alone(runtime::ThreadProcess& t) noexcept {
   const SavedException kept;
   const Owned foreign(foreign_idents(nullptr));
-  const Owned where(others ? to_str(names_of(t, *t.op)) : nullptr);
+  const Owned where(foreign ? to_str(names_of(t, *t.op)) : nullptr);
   PyObject* const handlers = on_main_thread() ? Py_True : Py_False;
   Owned<> r;
   if (where) {
