@@ -168,6 +168,7 @@ def test_guards_beside_a_channel(b):  # rule 18.3
 def test_close_ends_the_waits(b):  # rule 18.5
     here, _there = Stream.pair()
     door = listen("127.0.0.1:0")
+    guard = readable(here)  # made here: a thread may begin its select after close()
 
     async def waits(b, begins):
         with pytest.raises(OSError, match="which was closed") as e:
@@ -175,7 +176,7 @@ def test_close_ends_the_waits(b):  # rule 18.5
         assert e.value.errno == errno.EBADF
 
     async def selects(b):
-        assert await b.op(b.weft.select(readable(here), b.weft.after(100))) == (0, None)
+        assert await b.op(b.weft.select(guard, b.weft.after(100))) == (0, None)
 
     async def closes(b):
         await b.op(b.weft.yield_())
