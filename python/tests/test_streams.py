@@ -501,7 +501,7 @@ def test_bad_objects(tmp_path):
     with pytest.raises((OverflowError, MemoryError)):
         here.read_some(2**62)
     for s in (here, listen("127.0.0.1:0")):
-        with pytest.raises(BadUse, match="neither copied nor pickled.*accept or connect"):
+        with pytest.raises(BadUse, match=r"neither copied nor pickled.*accept or connect"):
             pickle.dumps(s)
     at = f"unix:{tmp_path}/here"
     with listen(at), pytest.raises(OSError, match="in use"):
