@@ -21,7 +21,7 @@ from weft import coroutines as co
 from weft import threads as th
 from weft._watching import trace
 from weft.coroutines import Listener, Stream, connect, listen, readable, writable
-from weft.errors import BadUse, Cancelled
+from weft.errors import BadUse, Cancelled, Deadlock
 
 
 async def read_all(b, s):
@@ -142,6 +142,39 @@ def test_a_failure_elsewhere_ends_the_wait(b):  # rule 7.2
         b.run(b.process(reads)(), b.process(fails)())
     there.write_all(b"x")
     assert here.read_some() == b"x"
+
+
+@pytest.mark.parametrize("how", ["close", "throw", "drop"])
+def test_an_operation_that_is_left_while_it_waits(how):  # rules 10.3, 18.1, 18.2
+    """It has read nothing, and the run no longer waits for the descriptor: it is deadlocked."""
+    here, there = Stream.pair()
+    got = []
+
+    async def waits():
+        await here.read_some()
+
+    @co.process
+    async def leaves(r):
+        c = waits()
+        c.send(None)
+        with pytest.raises(BadUse, match="while another operation of this process waits"):
+            await there.write_all(b"no")
+        if how == "close":
+            c.close()
+        elif how == "throw":
+            with pytest.raises(LookupError):
+                c.throw(LookupError())
+        del c
+        await there.write_all(b"x")
+        got.append(await here.read_some())
+        await r.read()
+
+    c = co.Channel()
+    keep = c.writer()
+    with pytest.raises(Deadlock):
+        co.run(leaves(c.reader()))
+    assert got == [b"x"]
+    del keep
 
 
 def test_guards_beside_a_channel(b):  # rule 18.3
