@@ -83,6 +83,7 @@ NO_SCENARIO = {
         for n in range(1, 9)
     },
     "18.9": "a bridge to another library; cpp/tests/asio_bridge.cpp has it",
+    "18.11": "streams are Python's; python/tests/test_streams.py has it",
     "18.10": "a bridge to another library; cpp/tests/tls.cpp has it",
     **{
         f"19.{n}": "of C++; cpp/tests/hosted_anywhere*.cpp, python/tests/test_native_anywhere*.py"

@@ -153,9 +153,8 @@ weft::Process serve(io::Listener door, weft::Reader<int> stop, Settings by) {
   Total sum;
   long now = 0;  // connections that are served at this moment
   for (bool open = true; open || now > 0;) {
-    auto [which, value] =
-        co_await weft::select(weft::Mode::priority, stop, weft::in(ended),
-                              io::readable(door).when(open && now < by.most));
+    auto [which, value] = co_await weft::select(weft::Mode::priority, stop, weft::in(ended),
+                                                io::readable(door).when(open && now < by.most));
     if (which == 0) {
       if (!open) break;
       open = false;

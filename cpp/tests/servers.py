@@ -497,7 +497,9 @@ def sockets_of(process: subprocess.Popen[str]) -> int:
     return count
 
 
-def cut_before(folder: pathlib.Path, name: str) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+def cut_before(
+    folder: pathlib.Path, name: str
+) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
     """Sixty times gives the address of a proxy that cuts each connection at a random byte, and that
     of the server behind it. Then the server must have closed all of these connections."""
     seed = 20
@@ -568,7 +570,11 @@ def bad_addresses(folder: pathlib.Path) -> None:
     for name, *more in (("echo",), ("chat",), ("http",), ("proxy", "127.0.0.1:9")):
         for bad in ("0", "localhost:1"):
             ran = subprocess.run(
-                [folder / name, bad, *more], capture_output=True, text=True, timeout=WAIT, check=False
+                [folder / name, bad, *more],
+                capture_output=True,
+                text=True,
+                timeout=WAIT,
+                check=False,
             )
             assert ran.returncode == 2, ran
             assert "write 127.0.0.1:8080" in ran.stderr, ran

@@ -577,6 +577,33 @@ def descriptors(fault: Any, b: Any) -> None:
 
 
 @on_each
+def streams(fault: Any, b: Any) -> None:
+    async def serves(b: Any, door: Any) -> None:
+        with await b.op(door.accept()) as s:
+            repr(s)
+            while data := await b.op(s.read_some(100)):
+                await b.op(s.write_all(data))
+            refused(lambda: s.read_some(0))
+            refused(lambda: s.write_all("text"))
+        refused(s.read_some, OSError)
+
+    async def asks(b: Any, door: Any) -> None:
+        refused(lambda: b.weft.connect("localhost:1"))
+        refused(lambda: b.weft.listen(1))
+        with await b.op(b.weft.connect(door.address)) as s:
+            assert (s.local, s.peer) > ("", "")
+            await b.op(s.write_some(b"question"))
+            assert s.sent == 8
+            assert await b.op(s.read_some()) == b"question"
+            s.shutdown_write()
+            assert await b.op(s.read_some()) == b""
+
+    with fault, b.weft.listen(("127.0.0.1", 0)) as door:
+        b.run(b.process(serves)(door), b.process(asks)(door))
+        b.weft.Stream.pair()[0].close()
+
+
+@on_each
 def no_result(fault: Any, b: Any) -> None:
     with fault:
         c = b.weft.Channel("c")

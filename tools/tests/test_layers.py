@@ -152,7 +152,7 @@ WIDE = [
     "rounds/runs.hpp",
     *("processes/loops.hpp", "processes/outcome.hpp", "processes/process.hpp"),
     *("processes/run.hpp", "processes/thread.hpp"),
-    "watching/observing.hpp",
+    *("watching/observe.hpp", "watching/observing.hpp"),
 ]
 
 

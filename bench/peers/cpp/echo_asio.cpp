@@ -13,7 +13,7 @@ using asio::ip::tcp;
 asio::awaitable<void> echoes(tcp::socket s) {
   char b[4096];
   asio::error_code error;
-  const auto token = asio::redirect_error(asio::use_awaitable, error);
+  auto token = asio::redirect_error(asio::use_awaitable, error);
   for (;;) {
     const std::size_t n = co_await s.async_read_some(asio::buffer(b), token);
     if (error) break;  // the clients have ended

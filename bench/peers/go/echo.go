@@ -4,7 +4,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"sync"
 )
@@ -28,7 +27,6 @@ func echoes(c net.Conn, all *sync.WaitGroup) {
 }
 
 func echo(count, per, connections int) {
-	runtime.GOMAXPROCS(1)
 	door, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		fail("echo: %v", err)

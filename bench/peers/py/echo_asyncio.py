@@ -40,7 +40,7 @@ async def serve(samples: int, per: int, connections: int) -> None:
 def main() -> None:
     samples, per, connections = numbers(echo_clients.USAGE, words=1)
     if sys.argv[1] == "uvloop":
-        import uvloop  # noqa: PLC0415
+        import uvloop
 
         uvloop.run(serve(samples, per, connections))
     elif sys.argv[1] == "asyncio":

@@ -23,15 +23,17 @@
 namespace weft::py {
 
 PyObject* raise_from_io() noexcept {
-  static constexpr std::string_view kOurs = "weft::io: ";
   const auto plain = [](const char* what) {
-    return std::string_view(what).starts_with(kOurs) ? what + kOurs.size() : what;
+    for (const std::string_view ours : {"weft::io: ", "weft::io::"})
+      if (std::string_view(what).starts_with(ours)) return what + ours.size();
+    return what;
   };
   try {
     throw;
   } catch (const std::system_error& e) {
     // OSError() makes an object of the class that belongs to the number: ConnectionResetError, …
-    const Owned error(PyObject_CallFunction(PyExc_OSError, "is", e.code().value(), plain(e.what())));
+    const Owned error(
+        PyObject_CallFunction(PyExc_OSError, "is", e.code().value(), plain(e.what())));
     if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();

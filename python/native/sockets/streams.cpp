@@ -3,14 +3,17 @@
 // Invariants
 //  1 A Work holds the Stream or Listener that it works on, and the buffer that it writes, until its
 //    operation is destroyed. So the bytes stay where they are while the process waits.
-//  2 A read makes the object for its result before it reads, so that no byte can be lost for want of
+//  2 close() gives up the object's own handle, so that the system gets the descriptor back as soon as
+//    no operation is under way. So a Stream or Listener without a handle is a closed one.
+//  3 A read makes the object for its result before it reads, so that no byte can be lost for want of
 //    memory.
+#include <optional>
+#include <string>
+
 #include "choice/guard.hpp"
 #include "declare.hpp"
 #include "interpreter/errors.hpp"
-#include "interpreter/misuse.hpp"
 #include "interpreter/pending.hpp"
-#include "interpreter/foreign_threads.hpp"
 #include "keywords.hpp"
 #include "sockets/socket_operation.hpp"
 
@@ -25,7 +28,7 @@ struct StreamObject {
   std::size_t sent;  // how many bytes of the last write the system has taken
 };
 struct ListenerObject {
-  PyObject_HEAD io::Listener listener;
+  PyObject_HEAD std::optional<io::Listener> listener;  // nothing: it was closed
 };
 
 PyTypeObject StreamType{PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -41,6 +44,23 @@ PyObject* guarded(F&& f) noexcept {
   } catch (...) {
     return raise_from_io();
   }
+}
+
+// In place of __reduce_ex__().
+PyObject* stays_here(PyObject* o, PyObject*) {
+  return bad_use(
+      "%R: it can be neither copied nor pickled, since its descriptor belongs to this OS process: "
+      "accept or connect in the process that uses the connection",
+      o);
+}
+
+// Raises OSError for an operation after close().
+PyObject* was_closed(const char* verb) {
+  const Owned error(PyObject_CallFunction(
+      PyExc_OSError, "iN", EBADF,
+      PyUnicode_FromFormat("%s: of a descriptor, which was closed: Bad file descriptor", verb)));
+  if (error) PyErr_SetObject(PyExc_OSError, error.get());
+  return nullptr;
 }
 
 PyObject* new_stream(io::Stream s) {
@@ -121,7 +141,7 @@ class Writing final : public WorkOf<io::detail::Write<All>> {
 class Accepting final : public WorkOf<io::detail::AcceptWork> {
  public:
   explicit Accepting(ListenerObject* l)
-      : WorkOf("accept", reinterpret_cast<PyObject*>(l), {l->listener.watched()}) {}
+      : WorkOf("accept", reinterpret_cast<PyObject*>(l), {l->listener->watched()}) {}
   PyObject* outcome() override { return new_stream(work.result()); }
 };
 
@@ -146,11 +166,12 @@ std::string address_text(PyObject* given, const char* verb) {
   }
   const char* host = nullptr;
   int port = 0, flow = 0, scope = 0;
-  if (!PyTuple_Check(given) ||
-      !PyArg_ParseTuple(given, "si|ii", &host, &port, &flow, &scope)) {
+  if (!PyTuple_Check(given) || !PyArg_ParseTuple(given, "si|ii", &host, &port, &flow, &scope)) {
     PyErr_Clear();
-    bad_use("%s(%R): an address is a text, \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/path\", or "
-            "a tuple of a host and a port, (\"127.0.0.1\", 8080)", verb, given);
+    bad_use(
+        "%s(%R): an address is a text, \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/path\", or "
+        "a tuple of a host and a port, (\"127.0.0.1\", 8080)",
+        verb, given);
     return {};
   }
   const std::string name(host);
@@ -180,6 +201,7 @@ void stream_dealloc(PyObject* o) {
 }
 PyObject* read_at_most(PyObject* o, Py_ssize_t most) {
   run_deferred();
+  if (!stream_of(o)->stream) return was_closed("read_some");
   return guarded([&] { return socket_operation(std::make_unique<Reading>(stream_of(o), most)); });
 }
 PyObject* read_number(PyObject* o, PyObject* number) {
@@ -197,6 +219,7 @@ PyObject* stream_read_some(PyObject* o, PyObject* const* args, Py_ssize_t n, PyO
 template <bool All>
 PyObject* stream_write(PyObject* o, PyObject* data) {
   run_deferred();
+  if (!stream_of(o)->stream) return was_closed(All ? "write_all" : "write_some");
   Py_buffer bytes;
   if (PyObject_GetBuffer(data, &bytes, PyBUF_SIMPLE) < 0) return nullptr;
   std::unique_ptr<SocketWork> work;
@@ -209,18 +232,19 @@ PyObject* stream_write(PyObject* o, PyObject* data) {
   return guarded([&] { return socket_operation(std::move(work)); });
 }
 PyObject* stream_shutdown_write(PyObject* o, PyObject*) {
+  if (!stream_of(o)->stream) return was_closed("shutdown_write");
   return guarded([o] {
     stream_of(o)->stream.shutdown_write();
     return Py_NewRef(Py_None);
   });
 }
 PyObject* stream_close(PyObject* o, PyObject*) {
-  stream_of(o)->stream.close();
+  const io::Stream last = std::exchange(stream_of(o)->stream, {});
+  last.close();
   Py_RETURN_NONE;
 }
 PyObject* stream_fileno(PyObject* o, PyObject*) {
-  const io::Stream& s = stream_of(o)->stream;
-  return PyLong_FromLong(s ? s.fd() : -1);
+  return PyLong_FromLong(stream_of(o)->stream.fd());  // -1 after close()
 }
 PyObject* stream_exit(PyObject* o, PyObject*) { return stream_close(o, nullptr); }
 PyObject* itself(PyObject* o, PyObject*) { return Py_NewRef(o); }
@@ -234,6 +258,7 @@ PyObject* stream_pair(PyObject*, PyObject*) {
 }
 template <io::Address (io::Stream::*Of)() const>
 PyObject* stream_address(PyObject* o, void*) {
+  if (!stream_of(o)->stream) return was_closed("the address of a Stream");
   return guarded([o] {
     const std::string text = (stream_of(o)->stream.*Of)().text();
     return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
@@ -256,7 +281,8 @@ PyMethodDef stream_methods[] = {
      "write_all(data): writes all of `data`, an object with the buffer protocol. Raises OSError "
      "(BrokenPipeError, ConnectionResetError: nobody reads any more), Cancelled, TimeoutError of a "
      "limit, BadUse; then `sent` is the number of bytes that the system has taken."},
-    {"write_some", method(gated<with_keyword<"write_some", "data", stream_write<false>>>), kKeywords,
+    {"write_some", method(gated<with_keyword<"write_some", "data", stream_write<false>>>),
+     kKeywords,
      "write_some(data): writes at least one byte of `data`, or none if it is empty. Returns how "
      "many. Raises what write_all() raises. If it raises, nothing was written."},
     {"shutdown_write", gated<stream_shutdown_write>, METH_NOARGS,
@@ -272,39 +298,41 @@ PyMethodDef stream_methods[] = {
      "Returns two streams that are connected with each other (Unix sockets)."},
     {"__enter__", gated<itself>, METH_NOARGS, nullptr},
     {"__exit__", gated<stream_exit>, METH_VARARGS, nullptr},
-    {"__reduce_ex__", gated<no_copy>, METH_O, nullptr},
+    {"__reduce_ex__", gated<stays_here>, METH_O, nullptr},
     {}};
 PyGetSetDef stream_getset[] = {
     {"local", gated<stream_address<&io::Stream::local>>, nullptr,
      "The address of this end of the connection, a text. Raises OSError.", nullptr},
     {"peer", gated<stream_address<&io::Stream::peer>>, nullptr,
      "The address of the peer, a text. Raises OSError.", nullptr},
-    {"sent", gated<stream_sent>, nullptr,
-     "How many bytes of the last write the system has taken.", nullptr},
+    {"sent", gated<stream_sent>, nullptr, "How many bytes of the last write the system has taken.",
+     nullptr},
     {}};
 
 // --- Listener, listen, connect -------------------------------------------------------------------
 
 void listener_dealloc(PyObject* o) {
-  listener_of(o)->listener.~Listener();
+  std::destroy_at(&listener_of(o)->listener);
   Py_TYPE(o)->tp_free(o);
 }
 PyObject* listener_accept(PyObject* o, PyObject*) {
   run_deferred();
+  if (!listener_of(o)->listener) return was_closed("accept");
   return guarded([o] { return socket_operation(std::make_unique<Accepting>(listener_of(o))); });
 }
 PyObject* listener_close(PyObject* o, PyObject*) {
-  listener_of(o)->listener.close();
+  if (const auto last = std::exchange(listener_of(o)->listener, {})) last->close();
   Py_RETURN_NONE;
 }
 PyObject* listener_exit(PyObject* o, PyObject*) { return listener_close(o, nullptr); }
 PyObject* listener_fileno(PyObject* o, PyObject*) {
-  const io::Listener& l = listener_of(o)->listener;
-  return PyLong_FromLong(l.watched()->closed() ? -1 : l.fd());
+  const auto& l = listener_of(o)->listener;
+  return PyLong_FromLong(l ? l->fd() : -1);
 }
 PyObject* listener_address(PyObject* o, void*) {
+  if (!listener_of(o)->listener) return was_closed("the address of a Listener");
   return guarded([o] {
-    const std::string text = listener_of(o)->listener.address().text();
+    const std::string text = listener_of(o)->listener->address().text();
     return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
   });
 }
@@ -320,7 +348,7 @@ PyMethodDef listener_methods[] = {
      "Returns the number of the descriptor, for readable(); -1 if the listener was closed."},
     {"__enter__", gated<itself>, METH_NOARGS, nullptr},
     {"__exit__", gated<listener_exit>, METH_VARARGS, nullptr},
-    {"__reduce_ex__", gated<no_copy>, METH_O, nullptr},
+    {"__reduce_ex__", gated<stays_here>, METH_O, nullptr},
     {}};
 PyGetSetDef listener_getset[] = {
     {"address", gated<listener_address>, nullptr,
@@ -335,7 +363,7 @@ PyObject* f_listen(PyObject*, PyObject* address) {
     if (text.empty()) return nullptr;
     io::Listener l((io::Address(text)));
     auto* const o = reinterpret_cast<ListenerObject*>(ListenerType.tp_alloc(&ListenerType, 0));
-    if (o) new (&o->listener) io::Listener(std::move(l));
+    if (o) new (&o->listener) std::optional<io::Listener>(std::move(l));
     return reinterpret_cast<PyObject*>(o);
   });
 }
@@ -351,7 +379,8 @@ PyObject* f_connect(PyObject*, PyObject* address) {
 PyMethodDef stream_functions[] = {
     {"listen", method(gated<with_keyword<"listen", "address", f_listen>>), kKeywords,
      "listen(address): returns a Listener at `address`: \"127.0.0.1:8080\", \"[::1]:8080\", "
-     "\"unix:/path\" (the file must not exist yet), or a tuple (host, port). With port 0 the system "
+     "\"unix:/path\" (the file must not exist yet), or a tuple (host, port). With port 0 the "
+     "system "
      "chooses a port. Raises OSError; BadUse if `address` is not in numbers."},
     {"connect", method(gated<with_keyword<"connect", "address", f_connect>>), kKeywords,
      "connect(address): connects, and returns a Stream. `address` is as for listen(). Raises "
@@ -381,7 +410,8 @@ int ready_stream_type(PyObject* m) {
 int init_streams(PyObject* m) {
   ListenerType.tp_name = "weft.Listener";
   ListenerType.tp_doc =
-      "A Listener, from listen(address): accepts connections. In a `with` statement it is closed at "
+      "A Listener, from listen(address): accepts connections. In a `with` statement it is closed "
+      "at "
       "the end. readable(listener) is a guard (rule 18.11; Linux).";
   ListenerType.tp_basicsize = sizeof(ListenerObject);
   ListenerType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
@@ -404,9 +434,8 @@ PyObject* only_on_linux(PyObject*, PyObject*) {
 PyObject* not_made(PyTypeObject*, PyObject*, PyObject*) { return only_on_linux(nullptr, nullptr); }
 PyTypeObject StreamType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject ListenerType{PyVarObject_HEAD_INIT(nullptr, 0)};
-PyMethodDef stream_functions[] = {{"listen", only_on_linux, METH_O, nullptr},
-                                  {"connect", only_on_linux, METH_O, nullptr},
-                                  {}};
+PyMethodDef stream_functions[] = {
+    {"listen", only_on_linux, METH_O, nullptr}, {"connect", only_on_linux, METH_O, nullptr}, {}};
 
 }  // namespace
 
