@@ -58,7 +58,9 @@ EXCERPT = 20  # lines of output that are shown again at the end, above a room's 
 LINGER = 2.0  # seconds that a room's children have to end after the room has ended
 HEARTBEAT = 30.0  # seconds of silence after which a line reports that the room still works
 SOAK = 3600.0  # seconds; the soak's budget for a room that does not give one
-LOWER = 10  # by how much the priority of a room marked `beside` is lower (nice)
+# By how much the priority of a room is lower (nice): of one marked `early`, because other rooms wait
+# for the set-up, and of one marked `beside`.
+EARLY, BESIDE = 5, 15
 
 
 @dataclass(frozen=True)
@@ -434,7 +436,8 @@ def run_room(room: Room, kind: str, still: float, show: bool = True) -> Result:
     start = time.monotonic()
     if show:
         stops.hold()
-    process = groups.start(lambda: start_room(script, listener.path, 0 if show else LOWER))
+    lower = BESIDE if not show else EARLY if room.early else 0
+    process = groups.start(lambda: start_room(script, listener.path, lower))
     if process is None:
         result.fail("stopped")
         return result
