@@ -91,6 +91,9 @@ def test_the_page_runs(tmp_path: Path) -> None:
     library = made("clang", "weft") / "weft/libweft.a"
     options = ["--language", "cpp", "--made", library]
     command = [sys.executable, ROOT / "tools/doctest_md.py", *options, page]
-    env = {**os.environ, "CXX": "clang++ -DWEFT_CHECKS=1"}  # the compiler and the flags of the library
+    env = {
+        **os.environ,
+        "CXX": "clang++ -DWEFT_CHECKS=1",
+    }  # the compiler and the flags of the library
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

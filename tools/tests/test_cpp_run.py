@@ -68,7 +68,9 @@ def test_other_rooms_make_targets_in_a_build(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lists = project / "CMakeLists.txt"
-    lists.write_text(PROJECT + "if(MORE)\n  add_executable(more EXCLUDE_FROM_ALL first.cpp)\nendif()\n")
+    lists.write_text(
+        PROJECT + "if(MORE)\n  add_executable(more EXCLUDE_FROM_ALL first.cpp)\nendif()\n"
+    )
     monkeypatch.setattr(runner, "TESTS", project)
     monkeypatch.setattr(runner, "BUILDS", [runner.Build("some", "g++", "-O0", ["first"])])
     assert runner.only_build(["some", "first"]) == 0

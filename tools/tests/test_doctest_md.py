@@ -176,7 +176,10 @@ def test_a_source_that_all_blocks_are_linked_with(page: Path, tmp_path: Path) ->
 
 
 def test_libraries_that_are_made_already(page: Path, tmp_path: Path) -> None:
-    for name, source in (("a", "int b(); int a() { return b(); }\n"), ("b", "int b() { return 9; }\n")):
+    for name, source in (
+        ("a", "int b(); int a() { return b(); }\n"),
+        ("b", "int b() { return 9; }\n"),
+    ):
         (tmp_path / f"{name}.cpp").write_text(source)
         made = ["-c", tmp_path / f"{name}.cpp", "-o", tmp_path / f"{name}.o"]
         subprocess.run(["g++", *made], check=True)

@@ -385,12 +385,17 @@ def test_stopping_ends_the_room_and_accounts_for_the_rest(
 
 def test_rooms_marked_beside_run_beside_the_others_at_a_lower_priority(house: House) -> None:
     house.rooms(
-        a="budget = 20", b="budget = 20, beside = true", c="budget = 20, beside = true", d="budget = 20"
+        a="budget = 20",
+        b="budget = 20, beside = true",
+        c="budget = 20, beside = true",
+        d="budget = 20",
     )
     # Room a ends only once c has begun; c, which comes after b, ends only once d has begun.
     house.room("a", 'cat "$ONE"; echo "the nice value is $(nice)"; echo "1 passed, 0 failed"')
     house.room("b", 'echo "the nice value is $(nice)"; echo "2 passed, 0 failed"')
-    house.room("c", 'echo > "$ONE"; read -r _ < "$TWO"; printf "begins\n4 passed, 1 failed"; exit 1')
+    house.room(
+        "c", 'echo > "$ONE"; read -r _ < "$TWO"; printf "begins\n4 passed, 1 failed"; exit 1'
+    )
     house.room("d", 'echo > "$TWO"; echo "8 passed, 0 failed"')
     pipes = {name: str(house.path / name) for name in ("ONE", "TWO")}
     for pipe in pipes.values():
@@ -412,7 +417,9 @@ def test_rooms_marked_beside_run_beside_the_others_at_a_lower_priority(house: Ho
 
 def test_the_cpu_seconds_of_a_room_are_those_of_its_programs_too(house: House) -> None:
     house.rooms(works="budget = 20", waits="budget = 20")
-    house.room("works", "bash -c 'for ((i = 0; i < 200000; ++i)); do :; done'; echo '1 passed, 0 failed'")
+    house.room(
+        "works", "bash -c 'for ((i = 0; i < 200000; ++i)); do :; done'; echo '1 passed, 0 failed'"
+    )
     house.room("waits", "echo '1 passed, 0 failed'")
     table = house.run("test").stdout
     assert re.search(r"^room .* seconds  CPU secs  budget$", table, re.MULTILINE)
