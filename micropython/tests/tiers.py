@@ -2,8 +2,8 @@
 them.
 
 A tier has a name, a program and the folders of its modules. `./run setup micropython` builds all of
-them but `gil`, `./run setup micropython-soak` builds that one too; if one is missing, its tests
-fail.
+them but `gil`; `./run setup micropython-soak` builds that one and installs PyPy, too. If one is
+missing, its tests fail.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ TIERS: dict[str, tuple[list[str], list[Path]]] = {
 MICROPYTHONS = ("pure", "natmod", "native", "gil")
 CORE = {"pure": False, "natmod": True, "native": True, "gil": True, "cpython": False, "pypy": False}
 PYTHONS = ("cpython", "pypy")
-# Tiers of the soak alone, which `./run setup micropython-soak` builds. A global lock makes a
-# difference only to threads, and threads that run at the same time, as on `native`, show more.
-SOAKED = {"gil"}
+# Tiers of the soak alone, which `./run setup micropython-soak` builds or installs. A global lock
+# makes a difference only to threads, and threads that run at the same time, as on `native`, show
+# more. PyPy runs the same code as CPython.
+SOAKED = {"gil", "pypy"}
 
 
 def leave_to_the_soak(items: list[pytest.Item]) -> None:
