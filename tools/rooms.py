@@ -513,12 +513,14 @@ class SetUp:
                 return True
         return self.process.wait() != 0
 
-    def lacking(self, room: Room) -> list[str]:
-        """Waits until the room may run. Returns those of its parts that failed."""
+    def lacking(self, room: Room, first: bool) -> list[str]:
+        """Waits until the room may run; `first`: it is of the first sequence. Returns those of its
+        parts that failed.
+        """
         start = time.monotonic()
         for part in room.setup if room.early else self.ended:
             self.ended[part].wait()
-        if not room.beside:
+        if first:
             self.waited += time.monotonic() - start
         return [part for part in room.setup if part in self.failed]
 
@@ -597,7 +599,7 @@ def run_sequence(
 ) -> None:
     """Runs the rooms one after the other, and adds their results to `results`."""
     for index, room in enumerate(rooms, 1):
-        missing = setup.lacking(room)
+        missing = setup.lacking(room, show)
         if groups.stopped:
             return
         if show:
