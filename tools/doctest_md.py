@@ -20,6 +20,8 @@ These options are for blocks in C++:
 
     --library cpp/src/weft.cpp    the source of the library that blocks are linked with, compiled
                                   once; this is the default
+    --made FILE                   the library that blocks are linked with, already compiled; may be
+                                  given several times
     --first weft/weft.hpp         parses this header once, which saves compile time; each block must
                                   still include a header of Weft
     --single                      compiles the blocks and the library with weft_single.hpp
@@ -44,6 +46,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -203,12 +206,14 @@ class Made:
     wrong: str = ""
 
 
-def make(first: str | None, library: str, folder: Path, one: bool = False) -> Made:
-    """Compiles the source `library`, or weft_single.hpp, and parses the header `first` if one is
-    given.
+def make(
+    first: str | None, library: str, folder: Path, one: bool = False, ready: Sequence[str] = ()
+) -> Made:
+    """Compiles the source `library`, or weft_single.hpp, but for a library that is `ready`, and
+    parses the header `first` if one is given.
     """
     before: list[str] = []
-    after = [str(folder / "library.o")]
+    after = [str(ROOT / file) for file in ready] or [str(folder / "library.o")]
     source = ROOT / library
     if one:
         before = [f"-I{folder}"]
@@ -216,7 +221,9 @@ def make(first: str | None, library: str, folder: Path, one: bool = False) -> Ma
         (folder / single.OUT).write_text(single.single(), encoding="utf-8")
         source.write_text(f'#define WEFT_IMPLEMENTATION\n#include "{single.OUT}"\n')
         first = single.OUT
-    todo = [(library, [*before, "-x", "c++", "-c", str(source), "-o", *after])]
+    todo = []
+    if not ready:
+        todo.append((library, [*before, "-x", "c++", "-c", str(source), "-o", *after]))
     if first:
         own = folder / "first.hpp"
         own.write_text(f"#include <{first}>\n")
@@ -310,10 +317,14 @@ def test_file(path: Path, made: Made, language: str | None = None) -> tuple[int,
 
 def main(arguments: list[str]) -> int:
     given: dict[str, str] = {}
+    ready: list[str] = []
     files = arguments
-    while len(files) > 1 and files[0] in ("--first", "--library", "--language", "--single"):
+    options = ("--first", "--library", "--made", "--language", "--single")
+    while len(files) > 1 and files[0] in options:
         taken = 1 if files[0] == "--single" else 2
         given[files[0]], files = files[taken - 1], files[taken:]
+        if "--made" in given:
+            ready.append(given.pop("--made"))
     if not files or files[0].startswith("-"):
         print(
             "usage: doctest_md.py FILE…    (runs the blocks marked `run`; see the head of the file)",
@@ -324,7 +335,8 @@ def main(arguments: list[str]) -> int:
         made = Made()
         if given.get("--language", "cpp") == "cpp" and any(map(has_cpp, files)):
             library = given.get("--library", "cpp/src/weft.cpp")
-            made = make(given.get("--first"), library, Path(folder), "--single" in given)
+            one = "--single" in given
+            made = make(given.get("--first"), library, Path(folder), one, ready)
         if made.wrong:
             print(f"FAIL {made.wrong}\n0 passed, 1 failed")
             return 1

@@ -7,6 +7,9 @@ Invariants
 - Parts are set up one after the other, in the order of the rooms that need them. A room marked
   `early` runs once its own parts are installed, while the parts of other rooms are set up. The
   other rooms wait for all parts, so that nothing is installed while they run.
+- Rooms run one after the other. Those marked `beside` do so in a second sequence, at a lower
+  priority, so that they get the CPU time that the first sequence leaves. The output of such a room
+  is shown when the room has ended.
 - A room runs in a process group of its own. When the room ends, hangs, or this program is stopped,
   no process of that group outlives it.
 - Budgets are reported, never enforced: a busy or slow machine fails nothing. Only a hang ends a
@@ -15,9 +18,9 @@ Invariants
 
 A room goes through these states:
 
-    listed --start_room()--> running --follow()--> ended --judge()--> Result
-                                |                                       ^
-                                +--hangs: end_group()-------------------+
+    listed --Groups.start()--> running --follow()--> ended --judge()--> Result
+                                  |                                       ^
+                                  +--hangs: end_group()-------------------+
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,6 +58,9 @@ EXCERPT = 20  # lines of output that are shown again at the end, above a room's 
 LINGER = 2.0  # seconds that a room's children have to end after the room has ended
 HEARTBEAT = 30.0  # seconds of silence after which a line reports that the room still works
 SOAK = 3600.0  # seconds; the soak's budget for a room that does not give one
+# By how much the priority of a room is lower (nice): of one marked `early`, because other rooms wait
+# for the set-up, and of one marked `beside`.
+EARLY, BESIDE = 5, 15
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,7 @@ class Room:
     setup: tuple[str, ...] = ()
     soak: float = SOAK
     early: bool = False
+    beside: bool = False
 
     def of(self, kind: str) -> float:
         """Returns the budget of the room's tests or of its soak, in seconds."""
@@ -92,6 +100,7 @@ class Result:
     passed: int = 0
     failed: int = 0
     seconds: float = 0.0
+    cpu: float | None = None  # CPU seconds; None: the system does not tell
     budget: float = 0.0
     notes: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)  # names of the tests that were reported
@@ -169,9 +178,11 @@ def load_house(path: Path) -> House:
             setup=tuple(table.pop("setup", [])),
             soak=seconds(table, "soak", where, SOAK),
             early=table.pop("early", False),
+            beside=table.pop("beside", False),
         )
-        if not isinstance(room.early, bool):
-            raise BadHouse(f"{path.name}: {where} has an `early` that is not true or false")
+        for key in ("early", "beside"):
+            if not isinstance(getattr(room, key), bool):
+                raise BadHouse(f"{path.name}: {where} has `{key}` that is not true or false")
         if table:
             raise BadHouse(f"{path.name}: {where} has unknown {', '.join(table)}")
         rooms.append(room)
@@ -245,10 +256,61 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
             return
 
 
-def start_room(script: Path, progress_file: Path) -> subprocess.Popen[bytes]:
+class RoomProcess(subprocess.Popen[bytes]):
+    """A process whose CPU seconds, with those of the descendants that were waited for, are read
+    from /proc when the process has ended. Where there is no /proc, `cpu` stays None.
+    """
+
+    cpu: float | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None and self.cpu is None:
+            with contextlib.suppress(OSError, AttributeError):  # AttributeError: no os.waitid
+                if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                    stat = Path(f"/proc/{self.pid}/stat").read_text()
+                    times = stat.rpartition(")")[2].split()[11:15]  # utime, stime, cutime, cstime
+                    self.cpu = sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+        return super().poll()
+
+
+class Groups:
+    """The process groups under way. After stop() there are none, and none begins. `lock` protects
+    `processes` and `stopped`.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.processes: set[subprocess.Popen[bytes]] = set()
+        self.stopped = False
+
+    def start(self, begin: Callable[[], RoomProcess]) -> RoomProcess | None:
+        """Starts a process by begin(). Returns None after stop()."""
+        with self.lock:
+            if self.stopped:
+                return None
+            process = begin()
+            self.processes.add(process)
+            return process
+
+    def end(self, process: subprocess.Popen[bytes]) -> None:
+        end_group(process)
+        with self.lock:
+            self.processes.discard(process)
+
+    def stop(self) -> None:
+        with self.lock:
+            self.stopped = True
+            for process in self.processes:
+                end_group(process)
+
+
+groups = Groups()
+
+
+def start_room(script: Path, progress_file: Path, lower: int) -> RoomProcess:
     # The output goes to a log and also to a person, so the room must not treat it as a terminal.
-    return subprocess.Popen(
-        [str(script)],
+    return RoomProcess(
+        [*(["nice", "-n", str(lower)] if lower else []), str(script)],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -265,9 +327,10 @@ def follow(
     still: float,
     log: Path,
     listener: progress.Listener,
+    show: bool,
 ) -> tuple[str, str | None]:
-    """Shows and keeps the room's output until the room ends, or hangs for `still` seconds; then
-    ends it.
+    """Keeps the room's output, and shows it if `show`, until the room ends, or hangs for `still`
+    seconds; then ends it.
 
     Returns the output, and a description of what hangs.
     """
@@ -279,13 +342,14 @@ def follow(
             nonlocal heard_at
             kept.append(text)
             file.write(text)
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            if show:
+                sys.stdout.write(text)
+                sys.stdout.flush()
             heard_at = time.monotonic()
 
         def passing(now: float) -> None:
             nonlocal heard_at
-            if now - heard_at > HEARTBEAT:
+            if show and now - heard_at > HEARTBEAT:
                 heard_at = now
                 runs = listener.what_runs()
                 say(
@@ -298,7 +362,7 @@ def follow(
             end_group(process)
             listener.look(time.monotonic())
     output = "".join(kept)
-    if output and not output.endswith("\n"):
+    if show and output and not output.endswith("\n"):
         say("")
     return output, hangs
 
@@ -356,8 +420,10 @@ def write_slowest(place: Path, seconds: dict[str, float]) -> None:
                 out.write(f"{took:7.1f}  {name}\n")
 
 
-def run_room(room: Room, kind: str, still: float) -> Result:
-    """Runs ROOM/tests/run or ROOM/tests/soak to its end, or until it hangs for `still` seconds."""
+def run_room(room: Room, kind: str, still: float, show: bool = True) -> Result:
+    """Runs ROOM/tests/run or ROOM/tests/soak to its end, or until it hangs for `still` seconds. The
+    output is shown at once, or, if not `show`, when the room has ended.
+    """
     budget = room.of(kind)
     result = Result(room.name, budget=budget)
     script = ROOT / room.name / "tests" / ("run" if kind == "test" else "soak")
@@ -368,11 +434,18 @@ def run_room(room: Room, kind: str, still: float) -> Result:
     log.parent.mkdir(parents=True, exist_ok=True)
     listener = progress.Listener(log.with_suffix(".progress"))
     start = time.monotonic()
-    stops.hold()
-    process = start_room(script, listener.path)
+    if show:
+        stops.hold()
+    lower = BESIDE if not show else EARLY if room.early else 0
+    process = groups.start(lambda: start_room(script, listener.path, lower))
+    if process is None:
+        result.fail("stopped")
+        return result
+    output = ""
     try:
-        stops.heed()
-        output, hangs = follow(process, room.name, budget, still, log, listener)
+        if show:
+            stops.heed()
+        output, hangs = follow(process, room.name, budget, still, log, listener, show)
         if hangs is None:
             if not wait_gone(process, LINGER):
                 result.fail("it left processes behind (ended now)")
@@ -384,12 +457,14 @@ def run_room(room: Room, kind: str, still: float) -> Result:
         if result.failed:
             result.excerpt = excerpt(output)
     finally:
-        end_group(process)
+        groups.end(process)
         assert process.stdout is not None
         process.stdout.close()
         process.wait()
-        result.seconds = time.monotonic() - start
+        result.seconds, result.cpu = time.monotonic() - start, process.cpu
         write_slowest(log.with_suffix(".slowest"), listener.seconds)
+    if not show:
+        say(f"\n=== {room.name}, which ran beside other rooms\n{output.rstrip()}")
     if result.seconds > budget:
         result.notes.append("over its budget")
     return result
@@ -398,7 +473,7 @@ def run_room(room: Room, kind: str, still: float) -> Result:
 class SetUp:
     """Installs what the rooms need, each part once, while rooms that are `early` run.
 
-    `waited` is the time in seconds for which rooms waited for set-up, `seconds` the time that
+    `waited` is the time in seconds for which rooms of the first sequence waited for set-up, `seconds` the time that
     set-up took in all. `lock` protects `process` and `stopped`: no part begins after `stop()`.
     """
 
@@ -438,12 +513,15 @@ class SetUp:
                 return True
         return self.process.wait() != 0
 
-    def lacking(self, room: Room) -> list[str]:
-        """Waits until the room may run. Returns those of its parts that failed."""
+    def lacking(self, room: Room, first: bool) -> list[str]:
+        """Waits until the room may run; `first`: it is of the first sequence. Returns those of its
+        parts that failed.
+        """
         start = time.monotonic()
         for part in room.setup if room.early else self.ended:
             self.ended[part].wait()
-        self.waited += time.monotonic() - start
+        if first:
+            self.waited += time.monotonic() - start
         return [part for part in room.setup if part in self.failed]
 
     def stop(self) -> None:
@@ -468,21 +546,22 @@ def report(
     passed = sum(result.passed for result in results)
     failed = sum(result.failed for result in results)
     width = max([len(result.room) for result in results] + [len("set-up")])
-    say(f"\n{'room':{width}}  passed  failed  seconds  budget")
+    say(f"\n{'room':{width}}  passed  failed  seconds  CPU secs  budget")
     say(
         f"{'set-up':{width}}  {'':6}  {'':6}  {setup.waited:7.1f}"
-        f"  {'':6}  {setup.seconds:.1f} in all, beside early rooms"
+        f"  {'':8}  {'':6}  {setup.seconds:.1f} in all, beside early rooms"
     )
     for result in results:
         notes = "; ".join(result.notes)
+        cpu = "" if result.cpu is None else f"{result.cpu:.1f}"
         say(
             f"{result.room:{width}}  {result.passed:6}  {result.failed:6}  {result.seconds:7.1f}"
-            f"  {result.budget:6.0f}{'  ' if notes else ''}{notes}"
+            f"  {cpu:>8}  {result.budget:6.0f}{'  ' if notes else ''}{notes}"
         )
     over = (
         ""
         if budget is None
-        else f"  {budget:6.0f}{'  over its budget' if total_seconds > budget else ''}"
+        else f"  {'':8}  {budget:6.0f}{'  over its budget' if total_seconds > budget else ''}"
     )
     say(f"{'all':{width}}  {passed:6}  {failed:6}  {total_seconds:7.1f}{over}")
     out = ROOT / "out"
@@ -515,6 +594,25 @@ def report(
     return 1 if failed or not passed else 0
 
 
+def run_sequence(
+    rooms: list[Room], kind: str, house: House, setup: SetUp, results: dict[str, Result], show: bool
+) -> None:
+    """Runs the rooms one after the other, and adds their results to `results`."""
+    for index, room in enumerate(rooms, 1):
+        missing = setup.lacking(room, show)
+        if groups.stopped:
+            return
+        if show:
+            say(f"\n=== {room.name} ({index} of {len(rooms)}, budget {room.of(kind):.0f} s)")
+        if missing:
+            result = Result(room.name, budget=room.of(kind))
+            result.fail(f"its set-up failed: {', '.join(missing)}")
+        else:
+            result = run_room(room, kind, house.still, show)
+        if not groups.stopped:  # otherwise the room counts as stopped
+            results[room.name] = result
+
+
 def run_all(kind: str, names: list[str]) -> int:
     house = load_house(ROOT / "tools" / "rooms.toml")
     rooms = choose(house, names)
@@ -523,31 +621,41 @@ def run_all(kind: str, names: list[str]) -> int:
         if not rooms:
             raise BadHouse("no room has a tests/soak")
     start = time.monotonic()
-    results: list[Result] = []
+    results: dict[str, Result] = {}
     exit_status = None
     stops.hold()
     setup = SetUp(rooms)
+    beside = [room for room in rooms if room.beside and kind == "test"]
+    first = [room for room in rooms if room not in beside]
+    if not first:  # then nothing runs beside them
+        first, beside = beside, []
+    second = threading.Thread(
+        target=run_sequence, args=(beside, kind, house, setup, results, False)
+    )
+    second.start()
     try:
         stops.heed()
-        for index, room in enumerate(rooms, 1):
-            say(f"\n=== {room.name} ({index} of {len(rooms)}, budget {room.of(kind):.0f} s)")
-            result = Result(room.name, budget=room.of(kind))
-            missing = setup.lacking(room)
-            if missing:
-                result.fail(f"its set-up failed: {', '.join(missing)}")
-            else:
-                result = run_room(room, kind, house.still)
-            results.append(result)
+        run_sequence(first, kind, house, setup, results, True)
+        while second.is_alive():
+            second.join(HEARTBEAT)
+            if second.is_alive():
+                left = ", ".join(room.name for room in beside if room.name not in results)
+                say(f"  … beside other rooms: {left}")
     except Stopped as stop:
         exit_status = stop.args[0]
-        for room in rooms[len(results) :]:
-            results.append(Result(room.name, failed=1, budget=room.of(kind), notes=["stopped"]))
     finally:
+        groups.stop()
         setup.stop()
+        second.join()
+    for room in rooms:
+        results.setdefault(
+            room.name, Result(room.name, failed=1, budget=room.of(kind), notes=["stopped"])
+        )
     whole = house.total if kind == "test" and not names else None
     if whole is not None and exit_status is None:
         say("\n" + "\n".join(ratchet.report()))
-    status = report(results, kind, setup, time.monotonic() - start, whole)
+    ended = [results[room.name] for room in rooms]
+    status = report(ended, kind, setup, time.monotonic() - start, whole)
     return status if exit_status is None else exit_status
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).with_name("cpp")
-BUILD = ROOT / ".build/compat/cpp"
-# The flags of the core's sanitized build (cpp/tests/run).
-FLAGS = (
-    "-O0 -fsanitize=address,undefined -fno-sanitize=function -fno-sanitize-recover=all "
-    "-fsanitize-trap=undefined -fno-sanitize-trap=vptr -mllvm -asan-instrumentation-with-call-threshold=0"
-)
+BUILD = ROOT / ".build/cpp"
 CASES = [
     (source.stem, case)
     for source in sorted(SOURCES.glob("*.cpp"))
@@ -31,15 +25,16 @@ pytestmark = pytest.mark.together  # the tests share builds, which take long
 
 @pytest.fixture(scope="module")
 def programs() -> Path:
-    launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-    for command in (
-        ["cmake", "-G", "Ninja", "-S", SOURCES, "-B", BUILD, "-DCMAKE_CXX_COMPILER=clang++",
-         f"-DCMAKE_CXX_FLAGS={FLAGS}", *launcher],
-        ["cmake", "--build", BUILD, "--target", *sorted({program for program, _ in CASES})],
-    ):  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return BUILD
+    """Makes the programs in the sanitized build of the C++ tests, whose library they link."""
+    return made("asan-clang", "-DWEFT_TESTS_COMPAT=ON", *sorted({program for program, _ in CASES}))
+
+
+def made(build: str, *arguments: str) -> Path:
+    """Makes targets in a build of the C++ tests, and returns the folder of the build."""
+    command = [sys.executable, ROOT / "cpp/tests/run", "--build", build, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return BUILD / build
 
 
 @pytest.mark.parametrize(("program", "case"), CASES)
@@ -93,7 +88,12 @@ def test_a_value_that_does_not_fit_is_warned_of(compiler: str, tmp_path: Path) -
 
 def test_the_page_runs(tmp_path: Path) -> None:
     page = ROOT / "compat/docs/cppcsp.md"
-    command = [sys.executable, ROOT / "tools/doctest_md.py", "--language", "cpp", page]
-    env = {**os.environ, "CXX": "clang++"}  # clang++ needs three fifths of the time that g++ needs
+    library = made("clang", "weft") / "weft/libweft.a"
+    options = ["--language", "cpp", "--made", library]
+    command = [sys.executable, ROOT / "tools/doctest_md.py", *options, page]
+    env = {
+        **os.environ,
+        "CXX": "clang++ -DWEFT_CHECKS=1",
+    }  # the compiler and the flags of the library
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -31,7 +31,7 @@ def expected(program: Path) -> str:
     return program.with_name(program.name + ".exp").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("tier", tiers.MICROPYTHONS)
+@pytest.mark.parametrize("tier", sorted({*tiers.MICROPYTHONS} - tiers.SOAKED))
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
 def test_a_program(tier: str, program: Path, lib: Path) -> None:
     assert tiers.run(tier, program, folders=(lib,)) == expected(program)

@@ -2,7 +2,8 @@
 them.
 
 A tier has a name, a program and the folders of its modules. `./run setup micropython` builds all of
-them; if one is missing, its tests fail.
+them but `gil`; `./run setup micropython-soak` builds that one and installs PyPy, too. If one is
+missing, its tests fail.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "micropython"
@@ -29,6 +34,19 @@ TIERS: dict[str, tuple[list[str], list[Path]]] = {
 MICROPYTHONS = ("pure", "natmod", "native", "gil")
 CORE = {"pure": False, "natmod": True, "native": True, "gil": True, "cpython": False, "pypy": False}
 PYTHONS = ("cpython", "pypy")
+# Tiers of the soak alone, which `./run setup micropython-soak` builds or installs. A global lock
+# makes a difference only to threads, and threads that run at the same time, as on `native`, show
+# more. PyPy runs the same code as CPython.
+SOAKED = {"gil", "pypy"}
+
+
+def leave_to_the_soak(items: list[pytest.Item]) -> None:
+    """Marks `soak` the tests that have a tier of SOAKED as a parameter."""
+    for item in items:
+        if "callspec" in vars(item) and not SOAKED.isdisjoint(
+            value for value in vars(item)["callspec"].params.values() if isinstance(value, str)
+        ):
+            item.add_marker("soak")
 
 
 def installed(folder: Path, *more: Path) -> Path:

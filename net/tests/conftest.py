@@ -59,7 +59,8 @@ SANITIZED = {
 
 
 def built(build: str, name: str) -> Path:
-    return ROOT / ".build/net" / build / name
+    place = "cpp/asan-clang" if build == "asan" else f"net/{build}"
+    return ROOT / ".build" / place / name
 
 
 class Program:

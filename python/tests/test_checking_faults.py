@@ -129,7 +129,7 @@ def test_a_careless_farmer_loses_a_job_when_a_worker_dies() -> None:
 
 
 def test_a_careful_farmer_loses_none() -> None:
-    report = weft.check(careful, faults="kill:1", **QUICK)
+    report = weft.check(careful, faults="kill:1", schedules=1000, **QUICK)
     assert not report.failed, report.text
 
 

@@ -102,7 +102,7 @@ disable_error_code = var-annotated, import-untyped, import-not-found
 @pytest.mark.soak  # mypy checks the same programs
 @pytest.mark.skipif(
     not PYRIGHT.exists() or shutil.which("node") is None,
-    reason="pyright is not installed (./run setup lint)",
+    reason="pyright is not installed (./run setup types)",
 )
 def test_pyright_passes_them_too(documented: Path) -> None:
     config = {"extraPaths": [str(SOURCES)], "typeCheckingMode": "standard",

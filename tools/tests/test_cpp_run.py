@@ -61,6 +61,28 @@ def test_what_does_not_compile_costs_its_own_program(runner: ModuleType, project
     assert built == {"first", "last"}
 
 
+def test_other_rooms_make_targets_in_a_build(
+    runner: ModuleType,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lists = project / "CMakeLists.txt"
+    lists.write_text(
+        PROJECT + "if(MORE)\n  add_executable(more EXCLUDE_FROM_ALL first.cpp)\nendif()\n"
+    )
+    monkeypatch.setattr(runner, "TESTS", project)
+    monkeypatch.setattr(runner, "BUILDS", [runner.Build("some", "g++", "-O0", ["first"])])
+    assert runner.only_build(["some", "first"]) == 0
+    assert runner.only_build(["some", "-DMORE=ON", "more", "last"]) == 0
+    assert {p.name for p in (runner.BUILD / "some").iterdir()} >= {"first", "last", "more"}
+    assert runner.only_build(["some", "wrong"]) == 1
+    assert "nowhere" in capsys.readouterr().out
+    assert runner.only_build(["another", "first"]) == 2
+    assert runner.only_build([]) == 2
+    assert "needs the name of a build: some\n" in capsys.readouterr().err
+
+
 def test_what_was_not_built_is_a_failure_each_and_the_rest_is_tested(
     runner: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -175,6 +175,24 @@ def test_a_source_that_all_blocks_are_linked_with(page: Path, tmp_path: Path) ->
     assert "answer.cpp" in lines[0]
 
 
+def test_libraries_that_are_made_already(page: Path, tmp_path: Path) -> None:
+    for name, source in (
+        ("a", "int b(); int a() { return b(); }\n"),
+        ("b", "int b() { return 9; }\n"),
+    ):
+        (tmp_path / f"{name}.cpp").write_text(source)
+        made = ["-c", tmp_path / f"{name}.cpp", "-o", tmp_path / f"{name}.o"]
+        subprocess.run(["g++", *made], check=True)
+    head = "#include <weft/version.hpp>\nint a();\n"
+    page.write_text(f"```cpp run exit=9\n{head}int main() {{ return a(); }}\n```\n")
+    both = ("--made", tmp_path / "a.o", "--made", tmp_path / "b.o")
+    # The source in --library is not compiled.
+    assert run("--library", tmp_path / "none.cpp", *both, page)[:2] == (0, "1 passed, 0 failed")
+    status, last, lines = run("--library", tmp_path / "none.cpp", *both[:2], page)
+    assert (status, last) == (1, "0 passed, 1 failed")
+    assert any("b()" in line for line in lines)
+
+
 @pytest.mark.soak
 def test_the_library_in_one_header(page: Path) -> None:
     page.write_text(

@@ -472,7 +472,8 @@ def test_set_up_names_its_parts(house: House) -> None:
     assert result.returncode == 2
     assert (
         "parts: native cpp portability model python python-debug examples bench peers mcu lf "
-        "micropython net view lint docs site packaging wheels library weft" in result.stdout
+        "micropython micropython-soak net view lint types docs site packaging wheels library weft"
+        in result.stdout
     )
     result = house.run("setup", "native", "loom")
     assert result.returncode == 1

@@ -336,6 +336,7 @@ def test_a_stop_ends_the_set_up_beside_an_early_room(house: House) -> None:
         ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = true }\n", "positive"),
         ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = 1, x = 1 }\n", "unknown x"),
         ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = 1, early = 1 }\n", "`early`"),
+        ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = 1, beside = 1 }\n", "`beside`"),
         ("total = ", "cannot read rooms.toml"),
     ],
 )
@@ -379,6 +380,78 @@ def test_stopping_ends_the_room_and_accounts_for_the_rest(
     output, _ = process.communicate()
     assert process.returncode == status
     assert last_line(output) == "5 passed, 2 failed"
+    assert is_gone(pid)
+
+
+def test_rooms_marked_beside_run_beside_the_others_at_a_lower_priority(house: House) -> None:
+    house.rooms(
+        a="budget = 20",
+        b="budget = 20, beside = true",
+        c="budget = 20, beside = true",
+        d="budget = 20",
+    )
+    # Room a ends only once c has begun; c, which comes after b, ends only once d has begun.
+    house.room("a", 'cat "$ONE"; echo "the nice value is $(nice)"; echo "1 passed, 0 failed"')
+    house.room("b", 'echo "the nice value is $(nice)"; echo "2 passed, 0 failed"')
+    house.room(
+        "c", 'echo > "$ONE"; read -r _ < "$TWO"; printf "begins\n4 passed, 1 failed"; exit 1'
+    )
+    house.room("d", 'echo > "$TWO"; echo "8 passed, 0 failed"')
+    pipes = {name: str(house.path / name) for name in ("ONE", "TWO")}
+    for pipe in pipes.values():
+        os.mkfifo(pipe)
+    result = house.run("test", **pipes)
+    assert (result.returncode, last_line(result.stdout)) == (1, "15 passed, 1 failed")
+    assert list(results(house)) == ["a", "b", "c", "d"]
+    nice = os.nice(0)
+    niced = [min(nice + by, 19) for by in (0, 15)]
+    assert f"\nthe nice value is {niced[0]}\n1 passed" in result.stdout
+    assert (
+        f"=== b, which ran beside other rooms\nthe nice value is {niced[1]}\n2 passed"
+        in result.stdout
+    )
+    assert "=== c, which ran beside other rooms\nbegins\n4 passed, 1 failed\n" in result.stdout
+    # If only such rooms are named, they run as the others do.
+    assert f"\nthe nice value is {niced[0]}\n2 passed" in house.run("test", "b").stdout
+
+
+def test_the_cpu_seconds_of_a_room_are_those_of_its_programs_too(house: House) -> None:
+    house.rooms(works="budget = 20", waits="budget = 20")
+    house.room(
+        "works", "bash -c 'for ((i = 0; i < 200000; ++i)); do :; done'; echo '1 passed, 0 failed'"
+    )
+    house.room("waits", "echo '1 passed, 0 failed'")
+    table = house.run("test").stdout
+    assert re.search(r"^room .* seconds  CPU secs  budget$", table, re.MULTILINE)
+    works, waits = (results(house)[name]["cpu"] for name in ("works", "waits"))
+    assert works > waits
+    assert re.search(rf"^works .* {works:.1f} ", table, re.MULTILINE)
+
+
+def test_stopping_ends_the_room_beside_too(house: House) -> None:
+    house.rooms(a="budget = 50", b="budget = 50, beside = true", c="budget = 50, beside = true")
+    house.room("a", 'cat "$TWO"; echo "$BASHPID" > "$ONE"; exec tail -f /dev/null')
+    house.room("b", 'echo "$BASHPID" > "$TWO"; exec tail -f /dev/null')
+    house.room("c", "echo '1 passed, 0 failed'")
+    pipes = {name: str(house.path / name) for name in ("ONE", "TWO")}
+    for pipe in pipes.values():
+        os.mkfifo(pipe)
+    process = subprocess.Popen(
+        ["./run", "test"],
+        cwd=house.path,
+        env=house.env(**pipes),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=plain_signals,
+    )
+    pid = int((house.path / "ONE").read_text())
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate()
+    assert process.returncode == 143
+    assert last_line(output) == "0 passed, 3 failed"
+    assert [room["notes"] for room in results(house).values()] == [["stopped"]] * 3
     assert is_gone(pid)
 
 
@@ -442,8 +515,10 @@ def test_the_budgets_leave_what_they_must() -> None:
     house = real_house()
     assert house["total"] == 35 * 60
     assert "still" not in house  # the default, five minutes, applies
-    budgets = sum(room["budget"] for room in house["rooms"].values())
-    assert house["setup"] + budgets + house["spare"] <= house["total"]
+    for beside in (False, True):  # the two sequences of rooms
+        rooms = house["rooms"].values()
+        budgets = sum(room["budget"] for room in rooms if room.get("beside", False) == beside)
+        assert house["setup"] + budgets + house["spare"] <= house["total"]
 
 
 def test_so_do_they_with_the_rooms_that_are_prepared() -> None:
@@ -453,7 +528,7 @@ def test_so_do_they_with_the_rooms_that_are_prepared() -> None:
         tomllib.loads(line) for line in re.findall(r"^# (\w+ = \{ budget.*)$", text, re.MULTILINE)
     ]
     budgets = sum(room["budget"] for line in prepared for room in line.values())
-    budgets += sum(room["budget"] for room in house["rooms"].values())
+    budgets += sum(r["budget"] for r in house["rooms"].values() if not r.get("beside", False))
     assert house["setup"] + budgets + house["spare"] <= house["total"]
 
 
