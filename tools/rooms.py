@@ -60,7 +60,7 @@ HEARTBEAT = 30.0  # seconds of silence after which a line reports that the room 
 SOAK = 3600.0  # seconds; the soak's budget for a room that does not give one
 # By how much the priority of a room is lower (nice): of one marked `early`, because other rooms wait
 # for the set-up, and of one marked `beside`.
-EARLY, BESIDE = 5, 15
+EARLY, BESIDE = 5, 5
 
 
 @dataclass(frozen=True)

@@ -404,7 +404,7 @@ def test_rooms_marked_beside_run_beside_the_others_at_a_lower_priority(house: Ho
     assert (result.returncode, last_line(result.stdout)) == (1, "15 passed, 1 failed")
     assert list(results(house)) == ["a", "b", "c", "d"]
     nice = os.nice(0)
-    niced = [min(nice + by, 19) for by in (0, 15)]
+    niced = [min(nice + by, 19) for by in (0, 5)]
     assert f"\nthe nice value is {niced[0]}\n1 passed" in result.stdout
     assert (
         f"=== b, which ran beside other rooms\nthe nice value is {niced[1]}\n2 passed"
