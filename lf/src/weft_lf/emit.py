@@ -371,7 +371,7 @@ class Emitter(Emission):
         types, bodies, externs = self.types()
         defines = self.defines(static)
         lines = ["/* Made by `weft lf` from " + self.model.program.path.name + ". */", *defines]
-        includes = ['#include "weft_mcu/lf.h"', "#include <string.h>"]
+        includes = ['#include "weft_mcu/lf.h"', "#include <string.h>", *self.options.headers]
         declarations = [*includes, *types, *externs]
         if header and externs:
             lines.append(f'#include "{header}"')
