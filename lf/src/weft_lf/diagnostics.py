@@ -24,6 +24,7 @@ TOLD = re.compile(
     r"(?P<kind>fatal error|error|warning|note): (?P<text>.*)$"
 )
 CARET = re.compile(r"^\s*\|?[ ~]*\^(~*)")
+UNKNOWN_TYPE = re.compile(r"^unknown type name\b")
 UNKNOWN = re.compile(r"‘(\w+)’ undeclared|undeclared identifier '(\w+)'")
 
 
@@ -74,10 +75,10 @@ def problems(model: Model, output: str) -> list[Problem]:
 
 
 def _hint(model: Model, span: Span, text: str) -> str:
-    """Returns a hint for a name that only the reactor knows; "" if there is none."""
+    """Returns a hint for a name that only the reactor knows, or for a type; "" if there is none."""
     found = UNKNOWN.search(text)
     if found is None:
-        return ""
+        return "define it in a preamble, or include its header" if UNKNOWN_TYPE.match(text) else ""
     name = found[1] or found[2]
     for cls in model.classes:
         for placed in cls.of(tree.Reaction):
