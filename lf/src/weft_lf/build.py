@@ -44,11 +44,17 @@ Run = Callable[[list[str], Path], None]
 
 
 class Refused(LfError):
-    """A tool, such as the C compiler, ended with an error. `output` is the tool's output."""
+    """Raised if a tool, such as the C compiler, ended with an error. `output` is the tool's
+    output."""
 
-    def __init__(self, output: str) -> None:
-        text = f"the C of this program does not compile:\n{output.strip()}"
-        super().__init__(Problem(NOWHERE, text, "the lines are those of the .lf file"))
+    def __init__(self, output: str, configuring: bool = False) -> None:
+        text, hint = "the C of this program does not compile", "the lines are those of the .lf file"
+        if configuring:
+            text, hint = (
+                "CMake refuses this program",
+                "mend its CMake code, or install what it needs",
+            )
+        super().__init__(Problem(NOWHERE, f"{text}:\n{output.strip()}", hint))
         self.output = output
 
 
@@ -296,7 +302,9 @@ def run_tool(command: list[str], cwd: Path) -> str:
             )
         ) from None
     if ran.returncode:
-        raise Refused(ran.stderr + ran.stdout)
+        configuring = command[:2] == ["cmake", "-S"]
+        # CMake's errors are in stderr; what it has found is in stdout, and would hide them.
+        raise Refused(ran.stderr + (ran.stdout if not configuring else ""), configuring)
     return ran.stderr + ran.stdout
 
 
@@ -388,9 +396,7 @@ def _cmake(model: Model, root: Path, place: Path) -> CMake:
     return CMake(included(config.cmake_init), included(config.cmake_include), arguments)
 
 
-def _by_cmake(
-    model: Model, sources: list[Path], bin_folder: Path, cmake: CMake, run: Run
-) -> Path:
+def _by_cmake(model: Model, sources: list[Path], bin_folder: Path, cmake: CMake, run: Run) -> Path:
     """Builds a program that has CMake code of its own. LF_MAIN_TARGET is the name of CMake's
     target, as upstream."""
     name, place = model.program.name, sources[0].parent

@@ -215,6 +215,13 @@ def executed(
     return Fate(reach.OUTPUT if wrong else reach.ENDED, wrong), wrong
 
 
+def named(result: Result, several: bool) -> str:
+    """Returns the path of a test within its folder, or with the folder's name if there are
+    several."""
+    folder = result.folder.resolve()
+    return str(result.path.relative_to(folder.parent if several else folder))
+
+
 def difference(expected: Sequence[str], got: Sequence[str]) -> str:
     for number, (want, have) in enumerate(
         zip([*expected, "the end"], [*got, "the end"], strict=False)
@@ -305,8 +312,8 @@ def conform(
         what = "no test there has any of these words" if words else "there are no tests"
         print(f"weft lf: {', '.join(map(str, folders))}: {what}", file=sys.stderr)
         return 2
-    print("\n".join(reach.by_class((str(r.path), r.fate) for r in found)))
     several = len(folders) > 1
+    print("\n".join(reach.by_class((named(r, several), r.fate) for r in found)))
     by_folder = table(found, lambda r: str(r.folder), "folder")
     print("\n".join(by_folder if several else table(found, lambda r: r.tier, "tier")))
     passed = sum(r.passed for r in found)

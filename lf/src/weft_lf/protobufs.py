@@ -63,7 +63,9 @@ def make(config: Config, find: Find, place: Path) -> list[Path]:
             ran = subprocess.run(command, capture_output=True, text=True, errors="replace")
         except FileNotFoundError:
             hint = "install it (Debian: protobuf-c-compiler and libprotobuf-c-dev)"
-            raise fail(span, f"'protobufs' needs {COMPILER}, which is not installed", hint) from None
+            raise fail(
+                span, f"'protobufs' needs {COMPILER}, which is not installed", hint
+            ) from None
         if ran.returncode:
             text = f"{COMPILER} refuses this file:\n{(ran.stderr + ran.stdout).strip()}"
             raise fail(span, text, "mend the file")

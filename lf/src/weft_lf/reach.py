@@ -25,7 +25,7 @@ WHY = (
     (
         "needs a tool or library that is not installed",
         r"([\w./+-]+\.h(?:pp)?): No such file|file provided by\s+\"([^\"]+)\"|cannot find -l(\S+?):"
-        r"|Could NOT find (\w+)|(\S+), which is not installed|^(\S+) is not installed",
+        r"|Could NOT find (\w+)|Could not find (\w+) using the following|(\S+), which is not installed|^(\S+) is not installed",
     ),
     (
         "needs a file that is not there",
@@ -62,8 +62,9 @@ def refused(problems: Sequence[Problem], compiled: bool) -> Fate:
         for message in errors:
             if match := re.search(pattern, message, re.M):
                 return Fate(kind, next((g for g in match.groups() if g), ""))
-    kept = [line.strip() for line in errors[0].split("\n") if line.strip()]
-    return Fate(COMPILE if compiled else CHECK, kept[-1 if compiled and len(kept) == 2 else 0])
+    said = [line.strip() for line in errors[0].split("\n") if line.strip()]
+    serious = [line for line in said[1:] if re.search(r"\berror\b|undefined reference", line, re.I)]
+    return Fate(COMPILE if compiled else CHECK, (serious or said)[0])
 
 
 def by_class(programs: Iterable[tuple[str, Fate]]) -> list[str]:

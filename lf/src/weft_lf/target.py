@@ -64,6 +64,7 @@ FILES = {
     "cmake-init": ("cmake-init-include", "cmake_init"),
     "protobufs": ("protobufs", "protobufs"),
 }
+RENAMED = {"compiler-flags": "cflags"}  # property that upstream no longer has → its name today
 UNUSED = [
     "auth",
     "build",
@@ -301,7 +302,7 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
         return [Problem(pair.span, f"'{name}' has no effect here", severity="warning")]
     else:
         known = [*UNUSED, *REFUSED, *ELSEWHERE, *TAKEN]
-        near = difflib.get_close_matches(name, known, n=1)
+        near = [RENAMED[name]] if name in RENAMED else difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else "lf/README.md lists the properties"
         raise fail(pair.span, f"there is no target property '{pair.name}'", hint)
     return []
