@@ -113,12 +113,16 @@ def test_what_became_of_those_that_ran(
         text = f"target C {{ build-type: Debug, {config} }}\nmain reactor {{ reaction(startup) {{= {body} =}} }}\n"
         write(text, f"suite/{name}.lf")
     write("target C\nmain reactor { reaction(t) {= =} }\n", "suite/Wrong.lf")
+    write("target Python\n" + MAIN, "suite/Snake.lf")
+    write("target C\nreactor Part { }\n", "suite/Part.lf")
+    (suite / "federated").mkdir()
+    write("target C\nfederated reactor { }\n", "suite/federated/Two.lf")
     write("target C { build-type: Debug }\n" + MAIN, "suite/Traced.lf")
     (suite / "Traced.trace").write_text("0 0 Traced.7\n")
     assert cli.main(["test", str(suite), "--limit", "0.5"]) == 1
     lines = capsys.readouterr().out.splitlines()
     at = lines.index(f"{'what became of them':52} programs")
-    assert [" ".join(line.split()) for line in lines[at + 1 : at + 11]] == [
+    assert [" ".join(line.split()) for line in lines[at + 1 : at + 15]] == [
         "ended well 1",
         "still ran at the limit, as it may 1",
         "built, and asked for no more 1",
@@ -129,6 +133,10 @@ def test_what_became_of_those_that_ran(
         "Status.lf: exit status 3: device: 7",
         "gave another output or trace 1",
         "Traced.lf: the trace differs at entry 1: wanted 0 0 Traced.7, got 0 0 Traced.1",
+        "files that are no tests files",
+        "for the target Python 1",
+        "in a folder federated 1",
+        "without a main reactor 1",
     ]
 
 

@@ -294,3 +294,17 @@ def test_a_property_that_is_called_otherwise_today(write: Write) -> None:
     with pytest.raises(LfError, match="no target property 'compiler-flags'") as caught:
         model(path)
     assert caught.value.problems[0].hint == "did you mean 'cflags'?"
+
+
+def test_cmake_code_that_cmake_refuses(tmp_path: Path) -> None:
+    """The message has CMake's errors alone, not the many lines of what it has found."""
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.13)\nproject(None NONE)\n"
+        'message(STATUS "looked at")\nfind_package(NoSuchPackage REQUIRED)\n'
+    )
+    command = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build")]
+    with pytest.raises(LfError, match="CMake refuses this program:\nCMake Error") as caught:
+        building.run_tool(command, tmp_path)
+    problem = caught.value.problems[0]
+    assert "NoSuchPackage" in problem.message and "looked at" not in problem.message
+    assert problem.hint == "mend its CMake code, or install what it needs"

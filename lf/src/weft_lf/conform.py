@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ TIERS = (
     ("T1 after, deadlines, spacing", r"\bafter\b|\bdeadline\b|action\s+\w+\s*\([^)]*,"),
 )
 MARK = "//= "
+SKIPPED = {"lib", "util", "federated", "docker", "failing", "src-gen", "bin"}
 
 
 @dataclass
@@ -101,22 +103,24 @@ def tier_of(text: str) -> str:
 def tests_in(folder: Path, words: Sequence[str], names: Path | None) -> list[Path]:
     if names is not None:
         found = [folder / line.strip() for line in names.read_text().splitlines() if line.strip()]
-    else:
-        found = sorted(folder.rglob("*.lf"))
-    found = [p for p in found if not words or any(w in str(p) for w in words)]
-    if names is not None:
-        return found
-    skipped = {"lib", "util", "federated", "docker", "failing", "src-gen", "bin"}
-    return [p for p in found if not skipped & set(p.relative_to(folder).parts) and is_program(p)]
+        return [p for p in found if not words or any(w in str(p) for w in words)]
+    found = [
+        p for p in sorted(folder.rglob("*.lf")) if not words or any(w in str(p) for w in words)
+    ]
+    return [p for p in found if not left_out(p, folder)]
 
 
-def is_program(path: Path) -> bool:
-    """Returns whether the file has a main reactor and the target C, or no target at all."""
+def left_out(path: Path, folder: Path) -> str:
+    """Returns why the file is no test; the text is empty if it is one."""
+    inside = [part for part in path.relative_to(folder).parts if part in SKIPPED]
+    if inside:
+        return f"in a folder {inside[0]}"
     text = _bare(path.read_text(errors="replace"))
     target = re.search(r"^\s*target\s+(\w+)", text, re.M)
     if target is not None and target[1] != "C":
-        return False
-    return re.search(r"\b(main|federated)\s+(realtime\s+)?reactor\b", text) is not None
+        return f"for the target {target[1]}"
+    main = re.search(r"\b(main|federated)\s+(realtime\s+)?reactor\b", text)
+    return "" if main else "without a main reactor"
 
 
 def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
@@ -314,6 +318,10 @@ def conform(
         return 2
     several = len(folders) > 1
     print("\n".join(reach.by_class((named(r, several), r.fate) for r in found)))
+    if not words and names is None:
+        others = Counter(left_out(p, f) for f in folders for p in f.rglob("*.lf"))
+        lines = [f"{why:52} {others[why]:8}" for why in sorted(others) if why]
+        print("\n".join([f"{'files that are no tests':52}    files", *lines]))
     by_folder = table(found, lambda r: str(r.folder), "folder")
     print("\n".join(by_folder if several else table(found, lambda r: r.tier, "tier")))
     passed = sum(r.passed for r in found)
