@@ -289,6 +289,12 @@ def test_two_files_that_would_make_one_header(write: Write, protoc: Path) -> Non
         build(model(path), Wanted(compile=False))
 
 
+@pytest.mark.parametrize("config", ["cmake: false", "files: [x.c, true]", "protobufs: TRUE"])
+def test_what_is_no_name_of_a_file(write: Write, config: str) -> None:
+    with pytest.raises(LfError, match="expected the name of a file"):
+        model(program(write, config))
+
+
 def test_a_property_that_is_called_otherwise_today(write: Write) -> None:
     path = program(write, 'compiler-flags: "-lm"')
     with pytest.raises(LfError, match="no target property 'compiler-flags'") as caught:

@@ -199,6 +199,13 @@ def _texts(value: tree.Value) -> list[tuple[str, Span]]:
     return [(_text(item), item.span) for item in items]
 
 
+def _paths(value: tree.Value) -> list[tuple[str, Span]]:
+    for item in value.items if isinstance(value, tree.Values) else [value]:
+        if isinstance(item, tree.Literal) and item.kind == "bool":
+            raise fail(item.span, "expected the name of a file")
+    return _texts(value)
+
+
 def _definitions(value: tree.Value) -> dict[str, str]:
     if not isinstance(value, tree.Pairs):
         raise fail(value.span, "expected definitions", "write { NAME: value }")
@@ -277,7 +284,7 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
         config.build_type = _one_of(value, tuple(BUILD_TYPES), "build type")
     elif name in FILES:
         own, attribute = FILES[name]
-        getattr(config, attribute).extend(_texts(value))
+        getattr(config, attribute).extend(_paths(value))
         if own in ELSEWHERE:
             config.given[own] = pair.span
     elif name == "cmake-args":
