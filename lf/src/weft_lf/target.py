@@ -201,7 +201,7 @@ def _texts(value: tree.Value) -> list[tuple[str, Span]]:
 
 def _paths(value: tree.Value) -> list[tuple[str, Span]]:
     for item in value.items if isinstance(value, tree.Values) else [value]:
-        if isinstance(item, tree.Literal) and item.kind == "bool":
+        if isinstance(item, tree.Literal) and item.text.lower() in ("true", "false"):
             raise fail(item.span, "expected the name of a file")
     return _texts(value)
 
