@@ -84,6 +84,7 @@ def test_why_a_program_was_not_built(write: Write, tmp_path: Path, name: str) ->
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
+        ("the program needs the pico-sdk, which is not found: it names a board", "pico-sdk"),
         ('configuration file provided by\n  "Libwebsockets", but', "Libwebsockets"),
         ("Could not find MUJOCO_LIB using the following names: mujoco", "MUJOCO_LIB"),
         ("-- Could NOT find PahoMqttC (missing: PAHO)", "PahoMqttC"),
@@ -125,8 +126,8 @@ def test_what_became_of_those_that_ran(
     assert [" ".join(line.split()) for line in lines[at + 1 : at + 15]] == [
         "ended well 1",
         "still ran at the limit, as it may 1",
-        "built, and asked for no more 1",
         "built, for a device 1",
+        "is C now, and asks for no compilation 1",
         "has an error that weft lf finds 1",
         "Wrong.lf: 'Wrong' has no input, timer or action 't'",
         "ended with a status 1",

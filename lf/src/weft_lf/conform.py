@@ -168,7 +168,9 @@ def run_one(path: Path, project: Path, root: Path, place: Path, way: Way) -> Res
         errors = "\n".join(rendered(p) for p in error.problems)
         fate = reach.refused(error.problems, step == reach.COMPILE)
         return Result(path, tier, fate, errors[-3000:], built=False)
-    if way.build or built.program is None:  # None means that the program asks for no compilation.
+    if built.program is None:
+        return Result(path, tier, Fate(reach.WRITTEN))
+    if way.build:
         return Result(path, tier, Fate(reach.BUILT))
     if device:
         return Result(path, tier, Fate(reach.DEVICE))

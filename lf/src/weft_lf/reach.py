@@ -25,7 +25,7 @@ WHY = (
     (
         "needs a tool or library that is not installed",
         r"([\w./+-]+\.h(?:pp)?): No such file|file provided by\s+\"([^\"]+)\"|cannot find -l(\S+?):"
-        r"|Could NOT find (\w+)|Could not find (\w+) using the following|(\S+), which is not installed|^(\S+) is not installed",
+        r"|Could NOT find (\w+)|Could not find (\w+) using the following|(\S+), which is not (?:installed|found)|^(\S+) is not installed",
     ),
     (
         "needs a file that is not there",
@@ -37,8 +37,9 @@ WHY = (
 CHECK, COMPILE = "has an error that weft lf finds", "has an error that the C compiler finds"
 STATUS, OUTPUT, LATE = "ended with a status", "gave another output or trace", "did not end"
 ENDED, RAN_ON = "ended well", "still ran at the limit, as it may"
-BUILT, DEVICE = "built, and asked for no more", "built, for a device"
-GOOD = (ENDED, RAN_ON, BUILT, DEVICE)
+BUILT, DEVICE = "built, and not run", "built, for a device"
+WRITTEN = "is C now, and asks for no compilation"
+GOOD = (ENDED, RAN_ON, BUILT, DEVICE, WRITTEN)
 ORDER = (*GOOD, *(name for name, _ in WHY), CHECK, COMPILE, STATUS, OUTPUT, LATE)
 
 
