@@ -82,7 +82,7 @@ def test_why_a_program_was_not_built(write: Write, tmp_path: Path, name: str) ->
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("output", "reason"),
     [
         ("the program needs the pico-sdk, which is not found: it names a board", "pico-sdk"),
         ('configuration file provided by\n  "Libwebsockets", but', "Libwebsockets"),
@@ -90,8 +90,8 @@ def test_why_a_program_was_not_built(write: Write, tmp_path: Path, name: str) ->
         ("-- Could NOT find PahoMqttC (missing: PAHO)", "PahoMqttC"),
     ],
 )
-def test_what_cmake_does_not_find(said: str, reason: str) -> None:
-    problem = Problem(Span(), f"CMake refuses this program:\n{said}")
+def test_what_cmake_does_not_find(output: str, reason: str) -> None:
+    problem = Problem(Span(), f"CMake refuses this program:\n{output}")
     assert refused([problem], True) == Fate("needs a tool or library that is not installed", reason)
     warning = Problem(Span(), "federated programs are not supported", severity="warning")
     assert refused([warning, problem], True).reason == reason

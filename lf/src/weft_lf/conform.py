@@ -208,8 +208,8 @@ def executed(
     output = ran.stdout.decode(errors="replace")
     if ran.returncode:
         tail = (output + ran.stderr.decode(errors="replace")).splitlines()[-8:]
-        said = f"exit status {ran.returncode}"
-        return Fate(reach.STATUS, ": ".join([said, *tail[-1:]])), "\n".join([said, *tail])
+        status = f"exit status {ran.returncode}"
+        return Fate(reach.STATUS, ": ".join([status, *tail[-1:]])), "\n".join([status, *tail])
     reference = path.with_suffix(".out")
     wrong = ""
     if reference.exists() and reference.read_text() != output:

@@ -63,9 +63,9 @@ def refused(problems: Sequence[Problem], compiled: bool) -> Fate:
         for message in errors:
             if match := re.search(pattern, message, re.M):
                 return Fate(kind, next((g for g in match.groups() if g), ""))
-    said = [line.strip() for line in errors[0].split("\n") if line.strip()]
-    serious = [line for line in said[1:] if re.search(r"\berror\b|undefined reference", line, re.I)]
-    return Fate(COMPILE if compiled else CHECK, (serious or said)[0])
+    shown = [line.strip() for line in errors[0].split("\n") if line.strip()]
+    serious = [line for line in shown[1:] if re.search(r"\berror\b|undefined reference", line, re.I)]
+    return Fate(COMPILE if compiled else CHECK, (serious or shown)[0])
 
 
 def by_class(programs: Iterable[tuple[str, Fate]]) -> list[str]:
