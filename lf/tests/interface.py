@@ -19,8 +19,14 @@ from pathlib import Path
 import tomllib
 
 TABLE = Path(__file__).resolve().parents[1] / "interface.toml"
-HEADERS = ("*/api/*.h", "include/*/*.h", "include/core/utils/*.h", "util/*.h")
-LEFT_OUT = ("federated", "network", "modal_models", "threaded", "/platform/", "hashset", "hashmap")
+HEADERS = (
+    "*/api/*.h",
+    "include/*/*.h",
+    "include/core/utils/*.h",
+    "include/core/utils/hashset/*.h",
+    "util/*.h",
+)
+LEFT_OUT = ("federated", "network", "modal_models", "threaded", "/platform/", "hashmap")
 WORDS = {"if", "while", "for", "int", "void", "size_t", "error", "defined", "NULL"}
 
 

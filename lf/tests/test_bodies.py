@@ -203,3 +203,66 @@ main reactor {
 }
 """)
     run(path)
+
+
+def test_a_type_that_c_does_not_know(write: Write) -> None:
+    """The error is at each place in the program that names the type, once for each type; types that
+    a preamble defines, and those that are made for the program's ports, are known."""
+    path = write("""target C
+preamble {= typedef struct { int x; } known_t; =}
+reactor A<T> {
+  input in: T
+  output out: image_t
+  output known: known_t[2]
+  state s: other_t*
+  state more: other_t
+  logical action a: third_t
+  reaction(startup) in -> out, known {= =}
+}
+reactor Own { output out: int state port: own_out_t* state me: own_self_t* }
+main reactor(p: fourth_t = 0) {
+  a = new A<fifth_t>()
+  b = new A<int>()
+  own = new Own()
+  reaction(startup) {= (void)self->p; =}
+}
+""")
+    found = check_bodies(model(path), "")
+    assert found is not None and {p.message for p in found} == {
+        f"unknown type name ‘{name}_t’" for name in ("image", "other", "third", "fourth", "fifth")
+    }
+    assert all(p.hint == "define it in a preamble, or include its header" for p in found)
+    assert sorted(places(found)) == [
+        (5, 15, 7, "error"),
+        (7, 12, 7, "error"),
+        (9, 21, 7, "error"),
+        (13, 17, 8, "error"),
+        (14, 13, 7, "error"),
+    ]
+    with pytest.raises(LfError) as caught:
+        build(model(path), Wanted(quick=True))
+    assert caught.value.problems == found
+
+
+def test_a_function_that_is_nowhere(write: Write) -> None:
+    """The linker's error is told at the line of the body, once, in place of the warning."""
+    path = write("""target C { cflags: "-O0 -g" }
+preamble {= int elsewhere(int x); =}
+reactor A {
+  output out: int
+  reaction(startup) -> out {=
+    lf_sett(out, elsewhere(1));
+    lf_sett(out, 2);
+  =}
+}
+main reactor { a = new A() }
+""")
+    with pytest.raises(LfError) as caught:
+        build(model(path), Wanted())
+    found = caught.value.problems
+    assert [(p.message.split(";")[0], p.severity) for p in found] == [
+        ("'elsewhere' is not linked", "error"),
+        ("there is no function 'lf_sett'", "error"),
+    ]
+    assert places(found) == [(6, 18, 9, "error"), (6, 5, 7, "error")]
+    assert all("define it in a preamble" in p.hint for p in found)

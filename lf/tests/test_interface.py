@@ -29,7 +29,7 @@ def test_each_name_is_there(write: Write) -> None:
     text = "\n".join(uses)
     headers = [f"{n}.h" for n in UTILITIES]
     files = ", ".join(f'"/lib/c/reactor-c/util/{h}"' for h in headers)
-    included = "\n".join(f'#include "{h}"' for h in headers)
+    included = "\n".join(f'#include "{h}"' for h in [*headers, "hashset/hashset_itr.h"])
     path = write(f"""target C {{
   files: [{files}], compile-definitions: {{ LOG_LEVEL: 4 }} }}
 preamble {{=

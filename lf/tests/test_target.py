@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,8 @@ def built(path: Path, target: str) -> str:
         ('cmake-include: "x.cmake"', "an521"),
         ('cmake-init-include: "x.cmake"', "an521"),
         ("cmake-args: { A: 1 }", "an521"),
+        ("protobufs: x.proto", "an521"),
+        ("protobufs: x.proto", "rp2040"),
         ("compiler: clang", "an521"),
         ("compiler: clang", "rp2040"),
         ("platform: { name: Linux, board: pico }", "host"),
@@ -177,3 +181,136 @@ def test_the_sdk_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert sdk_folder("", own.parent) == own
     monkeypatch.setenv("PICO_SDK_PATH", str(other))
     assert sdk_folder("", own.parent) == other
+
+
+PROTOC = """#!/bin/sh
+# Stands in for protoc-c: NAME.proto has the fields of a struct, and gives its header and C file.
+out=${1#--c_out=} root=${2#-I} file=$3
+grep -q bad "$file" && { echo "x.proto:1:1: Expected a message" >&2; exit 1; }
+base=${file#"$root"/} base=${base%.proto}
+mkdir -p "$(dirname "$out/$base")"
+name=$(basename "$base")
+echo "typedef struct { $(cat "$file") } $name; int ${name}_size(void);" >"$out/$base.pb-c.h"
+echo "#include \\"$name.pb-c.h\\"
+int ${name}_size(void) { return sizeof($name); }" >"$out/$base.pb-c.c"
+"""
+SENDS = """target C {{ protobufs: {names} }}
+import Source from "lib/Source.lf"
+reactor Sink {{
+  input in: pair
+  reaction(in) {{= printf("%d %d %d\\n", in->value.a, in->value.b, pair_size()); =}}
+}}
+main reactor {{ source = new Source() sink = new Sink() source.out -> sink.in }}
+"""
+SOURCE = """target C { protobufs: ["deep/one.proto", "../pair.proto"] }
+reactor Source {
+  output out: pair
+  reaction(startup) -> out {=
+    one all = {3};
+    out->value.a = all.a, out->value.b = one_size();
+    lf_set_present(out);
+  =}
+}
+"""
+
+
+@pytest.fixture
+def protoc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Puts a compiler in the place of protoc-c, and an empty library in that of protobuf-c."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "protoc-c").write_text(PROTOC)
+    (tools / "protoc-c").chmod(0o755)
+    (tools / "libprotobuf-c.a").write_bytes(b"!<arch>\n")
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    monkeypatch.setenv("LIBRARY_PATH", str(tools))
+    (tmp_path / "pair.proto").write_text("int a, b;")
+    (tmp_path / "lib" / "deep").mkdir(parents=True)
+    (tmp_path / "lib" / "deep" / "one.proto").write_text("int a;")
+    (tmp_path / "lib" / "Source.lf").write_text(SOURCE)
+    return tmp_path
+
+
+def test_protocol_buffers(write: Write, protoc: Path) -> None:
+    """Each file is compiled once, also if an imported file names it too, and keeps its path below
+    the file that names it. The types are those of ports."""
+    path = write(SENDS.format(names="pair.proto"))
+    made = build(model(path), Wanted(quick=True))
+    place = made.source.parent
+    assert (place / "deep" / "one.pb-c.h").exists() and (place / "pair.pb-c.c").exists()
+    assert made.program is not None and made.warnings == []
+    assert subprocess.check_output([made.program], text=True) == "3 4 8\n"
+
+
+def test_protocol_buffers_by_cmake(write: Write, protoc: Path, commands: list[list[str]]) -> None:
+    text = built(program(write, "protobufs: pair.proto, cmake-args: { A: 1 }"), "host")
+    assert "src-gen/Main/pair.pb-c.c" in text and "Threads::Threads m protobuf-c)" in text
+    assert [c[:2] for c in commands] == [["cmake", "-S"], ["cmake", "--build"]]
+
+
+def test_protocol_buffers_that_do_not_compile(
+    write: Write, protoc: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (protoc / "x.proto").write_text("bad")
+    (protoc / "lib" / "pair.proto").write_text("int c;")
+    for names, message in (
+        ("x.proto", "protoc-c refuses this file:\nx.proto:1:1: Expected a message"),
+        ("none.proto", "there is no file 'none.proto'"),
+        ('["pair.proto", "lib/deep/../../lib/pair.proto", "lib/pair.proto"]', ""),
+    ):
+        path = write(OWN.format(config=f"protobufs: {names}", preamble="", body=""))
+        if not message:  # Two files of one name are two files; one file that is named twice is one.
+            build(model(path), Wanted(compile=False))
+            continue
+        with pytest.raises(LfError, match=message):
+            build(model(path), Wanted(compile=False))
+    (protoc / "tools" / "protoc-c").unlink()
+    monkeypatch.setenv("PATH", str(protoc / "tools"))
+    with pytest.raises(
+        LfError, match="'protobufs' needs protoc-c, which is not installed"
+    ) as caught:
+        build(model(path), Wanted(compile=False))
+    assert "protobuf-c-compiler" in caught.value.problems[0].hint
+    assert cli.main(["check", str(path)]) == 0
+    assert "the bodies were not looked at" in capsys.readouterr().err
+
+
+def test_two_files_that_would_make_one_header(write: Write, protoc: Path) -> None:
+    (protoc / "src" / "a").mkdir(parents=True)
+    (protoc / "other").mkdir()
+    (protoc / "other" / "pair.proto").write_text("int c;")
+    path = write(
+        OWN.format(
+            config='protobufs: ["../../pair.proto", "../../other/pair.proto"]', preamble="", body=""
+        ),
+        "src/a/Main.lf",
+    )
+    with pytest.raises(LfError, match=r"a second pair\.proto"):
+        build(model(path), Wanted(compile=False))
+
+
+@pytest.mark.parametrize("config", ["cmake: false", "files: [x.c, true]", "protobufs: TRUE"])
+def test_what_is_no_name_of_a_file(write: Write, config: str) -> None:
+    with pytest.raises(LfError, match="expected the name of a file"):
+        model(program(write, config))
+
+
+def test_a_property_that_is_called_otherwise_today(write: Write) -> None:
+    path = program(write, 'compiler-flags: "-lm"')
+    with pytest.raises(LfError, match="no target property 'compiler-flags'") as caught:
+        model(path)
+    assert caught.value.problems[0].hint == "did you mean 'cflags'?"
+
+
+def test_cmake_code_that_cmake_refuses(tmp_path: Path) -> None:
+    """The message has CMake's errors alone, not the many lines of what it has found."""
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.13)\nproject(None NONE)\n"
+        'message(STATUS "looked at")\nfind_package(NoSuchPackage REQUIRED)\n'
+    )
+    command = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build")]
+    with pytest.raises(LfError, match="CMake refuses this program:\nCMake Error") as caught:
+        building.run_tool(command, tmp_path)
+    problem = caught.value.problems[0]
+    assert "NoSuchPackage" in problem.message and "looked at" not in problem.message
+    assert problem.hint == "mend its CMake code, or install what it needs"

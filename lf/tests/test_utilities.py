@@ -114,6 +114,60 @@ def test_vector_rows_waves_sound_and_keys(write: Write, tmp_path: Path) -> None:
     assert [s for s in samples if s] == [16382 + 2, -4, 6]  # the tick and the note, twice as loud
 
 
+SET = """target C
+preamble {=
+#include "hashset/hashset.h"
+#include "hashset/hashset_itr.h"
+=}
+main reactor {
+  reaction(startup) {=
+    static char own[4096];
+    static bool in[4096];
+    hashset_t set = hashset_create(0);
+    size_t size = 0;
+    uint32_t random = 12345;
+    for (int round = 0; round < 100000; round++) {
+      random = random * 1664525 + 1013904223;
+      size_t i = (random >> 8) % (round < 50000 ? 4096 : 64);
+      bool add = random >> 31;
+      int done = add ? hashset_add(set, &own[i]) : hashset_remove(set, &own[i]);
+      LF_TEST(done == (in[i] != add), "round %d", round);
+      size += add && !in[i], size -= !add && in[i];
+      in[i] = add;
+      LF_TEST(hashset_is_member(set, &own[i]) == add && hashset_num_items(set) == size, "member");
+    }
+    LF_TEST(hashset_add(set, NULL) == -1 && hashset_add(set, (void *)1) == -1, "no items");
+    LF_TEST(!hashset_remove(set, NULL) && !hashset_is_member(set, (void *)1), "no members");
+    hashset_itr_t it = hashset_iterator(set);
+    LF_TEST(!hashset_iterator_value(it), "before the first");
+    size_t seen = 0;
+    for (; hashset_iterator_has_next(it); seen++) {
+      LF_TEST(hashset_iterator_next(it) >= 0, "next");
+      char *item = hashset_iterator_value(it);
+      LF_TEST(in[item - own], "item");
+      in[item - own] = false;
+    }
+    LF_TEST(seen == size && size > 1000 && hashset_iterator_next(it) == -1, "%zu seen", seen);
+    free(it);
+    size_t slots = 0; // A program may look at the slots itself.
+    for (size_t i = 0; i < set->capacity; i++) slots += (uintptr_t)set->items[i] > 1;
+    LF_TEST(slots == size, "slots");
+    hashset_destroy(set);
+    hashset_destroy(NULL);
+  =}
+}
+"""
+
+
+def test_a_set_of_pointers(write: Write) -> None:
+    """A program includes the hash set without naming any file, as upstream. The set agrees with an
+    array of flags: first it grows, then items are added and removed again and again."""
+    built = build(model(write(SET)), Wanted(quick=True))
+    assert built.program is not None and built.warnings == []
+    ran = subprocess.run([str(built.program)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
 @pytest.mark.parametrize("path", sorted(UTILITIES.glob("*.c")), ids=lambda p: p.stem)
 def test_each_is_a_file_of_its_own_too(path: Path) -> None:
     """Each utility also compiles without a program around it."""

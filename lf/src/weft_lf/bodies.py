@@ -16,6 +16,7 @@ import functools
 import re
 
 from weft_lf import tree
+from weft_lf.connect import NUMBERS
 from weft_lf.layout import Layout, Uses, base_of
 from weft_lf.model import Class, Placed
 from weft_lf.values import c_type
@@ -32,6 +33,18 @@ def code_lines(code: tree.Code) -> list[str]:
     return [f'#line {code.span.line} "{file}"', " " * (code.span.column - 1) + code.text, HERE]
 
 
+def checked_type(kind: tree.Type, cls: Class, number: int) -> tuple[str, list[str]]:
+    """Returns the name of the type `kind` in C, without stars, and the lines of a typedef of it that
+    stands at the place of `kind` in the program's file. So the compiler names that place if it does
+    not know the type. There are no lines if C always has the type, or if it is more than a name.
+    """
+    given = cls.types.get(kind.name, kind) if not kind.is_code else kind
+    text = base_of(kind, cls).rstrip("* ")
+    if text in NUMBERS or not re.fullmatch(r"[\w ]+", text):
+        return text, []
+    return text, ["typedef", *code_lines(tree.Code(text, given.span)), f"lf_type_{number};"]
+
+
 class Bodies:
     """Generates the C code of the class `cls`. `functions` also collects, in `externs`, the
     prototypes of the C functions that the program itself must provide."""
@@ -44,6 +57,16 @@ class Bodies:
         self.externs: list[str] = []
 
     # --- the struct -------------------------------------------------------------------------------
+
+    def named_types(self) -> tuple[list[tree.Type], list[tree.Type]]:
+        """Returns the types that the class names: those of ports and actions, and those of
+        parameters and states, which may use the types that are made for ports."""
+        decls = [placed.decl for placed in self.cls.members]
+        ports = [port.type for port in self.cls.ports.values()]
+        ports += [decl.type for decl in decls if isinstance(decl, tree.Action)]
+        states = [param.type for _, param in self.params()]
+        states += [decl.type for decl in decls if isinstance(decl, tree.State)]
+        return [t for t in ports if t is not None], [t for t in states if t is not None]
 
     def aliases(self) -> list[str]:
         """Returns typedefs of ports and actions under upstream's names: count_out_t and
@@ -473,4 +496,4 @@ def declared(kind: tree.Type | None, name: str, cls: Class, init: tree.Expr | No
     return f"{c_type(kind, cls.types, init)} {name}"
 
 
-__all__ = ["HERE", "Bodies", "code_lines", "declared"]
+__all__ = ["HERE", "Bodies", "checked_type", "code_lines", "declared"]

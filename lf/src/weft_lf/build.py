@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from weft_lf import diagnostics
+from weft_lf import diagnostics, protobufs
 from weft_lf.braces import unmatched
 from weft_lf.device import QUIET, CMake, Image, quoted, uses_sdk
 from weft_lf.emit import Options, emit
@@ -44,11 +44,17 @@ Run = Callable[[list[str], Path], None]
 
 
 class Refused(LfError):
-    """A tool, such as the C compiler, ended with an error. `output` is the tool's output."""
+    """Raised if a tool, such as the C compiler, ended with an error. `output` is the tool's
+    output."""
 
-    def __init__(self, output: str) -> None:
-        text = f"the C of this program does not compile:\n{output.strip()}"
-        super().__init__(Problem(NOWHERE, text, "the lines are those of the .lf file"))
+    def __init__(self, output: str, configuring: bool = False) -> None:
+        text, hint = "the C of this program does not compile", "the lines are those of the .lf file"
+        if configuring:
+            text, hint = (
+                "CMake refuses this program",
+                "mend its CMake code, or install what it needs",
+            )
+        super().__init__(Problem(NOWHERE, f"{text}:\n{output.strip()}", hint))
         self.output = output
 
 
@@ -160,7 +166,13 @@ def build(model: Model, wanted: Wanted) -> Built:
             shutil.copy(source, place / source.name)
     header = f"include/{program.name}/{program.name}.h"
     sdk = target == "rp2040" and uses_sdk(model)
-    options = Options(target != "host", wanted.trace, tick, wanted.table, sdk)
+
+    def found(name: str, span: Span) -> Path:
+        return find(name, span, root)
+
+    more = protobufs.make(config, found, place)
+    headers = tuple(protobufs.headers(config, found))
+    options = Options(target != "host", wanted.trace, tick, wanted.table, sdk, headers)
     warned = len(program.warnings)
     text, shared = emit(model, options, header)
     warnings += program.warnings[warned:]
@@ -180,7 +192,7 @@ def build(model: Model, wanted: Wanted) -> Built:
         messages.append(run_tool(command, cwd))
 
     try:
-        made = _compiled(model, source, bin_folder, wanted, target, sdk, run)
+        made = _compiled(model, [source, *more], bin_folder, wanted, target, sdk, run)
     except Refused as error:
         raise _error_in_bodies(model, error) from None
     if not wanted.quiet:
@@ -216,19 +228,19 @@ def _error_in_bodies(model: Model, error: Refused) -> LfError:
 
 def _compiled(
     model: Model,
-    source: Path,
+    sources: list[Path],
     bin_folder: Path,
     wanted: Wanted,
     target: str,
     sdk: bool,
     run: Run,
 ) -> Path:
-    root, place = project(model.program.path)[0], source.parent
+    root, place = project(model.program.path)[0], sources[0].parent
     if target == "host" and not model.program.config.has_cmake:
-        return _by_cc(model, source, bin_folder, wanted, run)
+        return _by_cc(model, sources, bin_folder, wanted, run)
     cmake = _cmake(model, root, place)
     if target == "host":
-        return _by_cmake(model, place, bin_folder, cmake, run)
+        return _by_cmake(model, sources, bin_folder, cmake, run)
     image = Image(model, place, bin_folder, runtime(), root, flags(model, place), cmake, run)
     if target == "an521":
         return image.for_an521()
@@ -290,7 +302,9 @@ def run_tool(command: list[str], cwd: Path) -> str:
             )
         ) from None
     if ran.returncode:
-        raise Refused(ran.stderr + ran.stdout)
+        configuring = command[:2] == ["cmake", "-S"]
+        # CMake's errors are in stderr; what it has found is in stdout, and would hide them.
+        raise Refused(ran.stderr + (ran.stdout if not configuring else ""), configuring)
     return ran.stderr + ran.stdout
 
 
@@ -300,14 +314,14 @@ def _cc(model: Model) -> list[str]:
 
 def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
     """Returns the problems that the C compiler finds in the program's bodies, without building
-    anything; None if only CMake knows how they are compiled. The problems that were found are kept
+    anything; None if only CMake knows how they are compiled, or protoc-c makes their headers. The problems that were found are kept
     in the user's cache.
 
     Raises:
         LfError: a file that the target block names is missing.
     """
     config, target = model.program.config, target_of(model, wanted)
-    if config.has_cmake or (target == "rp2040" and uses_sdk(model)):
+    if config.has_cmake or config.protobufs or (target == "rp2040" and uses_sdk(model)):
         return None
     mcu, root = runtime(), project(model.program.path)[0]
     options = Options(target != "host", False, tick_of(config, target))
@@ -348,20 +362,20 @@ def _check_syntax(command: list[str], text: str, shared: str) -> str:
             return error.output
 
 
-def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted, run: Run) -> Path:
-    mcu = runtime()
+def libraries(model: Model) -> list[str]:
+    """Returns the libraries that a host's program is linked with, beside that of threads."""
+    return ["m", *([protobufs.LIBRARY] if model.program.config.protobufs else [])]
+
+
+def _by_cc(model: Model, sources: list[Path], bin_folder: Path, wanted: Wanted, run: Run) -> Path:
+    place = sources[0].parent
     program = bin_folder / model.program.name
-    command = [
-        *_cc(model),
-        "-std=gnu11",
-        *flags(model, source.parent),
-        *includes(source.parent),
-        str(source),
-    ]
-    command += [str(mcu / "ports" / "posix" / "port.c"), "-o", str(program), "-pthread", "-lm"]
+    command = [*_cc(model), "-std=gnu11", *flags(model, place), *includes(place)]
+    command += [*map(str, sources), str(runtime() / "ports" / "posix" / "port.c")]
+    command += ["-o", str(program), "-pthread", *(f"-l{name}" for name in libraries(model))]
     if wanted.quick:
         command += ["-O0", "-g0"]
-    run(command, source.parent)
+    run(command, place)
     return program
 
 
@@ -382,10 +396,11 @@ def _cmake(model: Model, root: Path, place: Path) -> CMake:
     return CMake(included(config.cmake_init), included(config.cmake_include), arguments)
 
 
-def _by_cmake(model: Model, place: Path, bin_folder: Path, cmake: CMake, run: Run) -> Path:
+def _by_cmake(model: Model, sources: list[Path], bin_folder: Path, cmake: CMake, run: Run) -> Path:
     """Builds a program that has CMake code of its own. LF_MAIN_TARGET is the name of CMake's
     target, as upstream."""
-    name = model.program.name
+    name, place = model.program.name, sources[0].parent
+    compiled = [*sources, runtime() / "ports" / "posix" / "port.c"]
     lines = [
         "cmake_minimum_required(VERSION 3.13)",
         *cmake.before,
@@ -394,9 +409,10 @@ def _by_cmake(model: Model, place: Path, bin_folder: Path, cmake: CMake, run: Ru
         "set(CMAKE_C_EXTENSIONS ON)",
         f"set(LF_MAIN_TARGET {name})",
         "find_package(Threads REQUIRED)",
-        f"add_executable(${{LF_MAIN_TARGET}} {name}.c {runtime() / 'ports' / 'posix' / 'port.c'})",
+        f"add_executable(${{LF_MAIN_TARGET}} {' '.join(map(str, compiled))})",
         f"target_compile_options(${{LF_MAIN_TARGET}} PRIVATE {' '.join(quoted(f) for f in [*flags(model, place), *includes(place)])})",
-        "target_link_libraries(${LF_MAIN_TARGET} PRIVATE Threads::Threads m)",
+        "target_link_libraries(${LF_MAIN_TARGET} PRIVATE "
+        f"{' '.join(['Threads::Threads', *libraries(model)])})",
         f"set_target_properties(${{LF_MAIN_TARGET}} PROPERTIES RUNTIME_OUTPUT_DIRECTORY {bin_folder})",
     ]
     lines += cmake.after

@@ -1,5 +1,5 @@
 """The conformance runner: builds and runs every `.lf` file of target C in some folders, and prints
-a table by tier, or by folder if there are several.
+a table by tier, or by folder if there are several, and another by what became of the programs.
 
 A test passes if it builds, ends with status 0, and agrees with its references, if it has any. The
 file FILE.out beside the test contains the expected output. FILE.trace, or the `//= TIME MICROSTEP
@@ -11,7 +11,8 @@ Invariants
 - Each test is printed as it ends, with its path.
 - A test that has not ended at the limit is stopped. The test has failed, with one exception: if the
   limit is the caller's, a program without a `timeout`, or with one that is not shorter than the
-  limit, may run on, and is reported as stopped.
+  limit, may run on, and is reported as stopped. A program with a shorter `timeout` must end by
+  itself; as it may lag behind physical time, it has at least LIMIT seconds for that.
 - A program for a device is built for it, and does not run; it is reported as stopped too.
 - The tier of a test follows from the features that its text uses; lf/README.md has the list.
 """
@@ -24,15 +25,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from weft_lf import reach
 from weft_lf.build import Wanted, build, target_of
 from weft_lf.elaborate import elaborate
 from weft_lf.errors import LfError, rendered
 from weft_lf.load import load
+from weft_lf.model import Model
+from weft_lf.reach import Fate
 
 LIMIT = 300
 TIERS = (
@@ -50,17 +55,26 @@ TIERS = (
     ("T1 after, deadlines, spacing", r"\bafter\b|\bdeadline\b|action\s+\w+\s*\([^)]*,"),
 )
 MARK = "//= "
+SKIPPED = {"lib", "util", "federated", "docker", "failing", "src-gen", "bin"}
 
 
 @dataclass
 class Result:
     path: Path
     tier: str
-    passed: bool
+    fate: Fate
     text: str = ""
     folder: Path = Path()
     built: bool = True
-    stopped: bool = False  # whether the test ran on at the limit, and may do so, or cannot run here
+
+    @property
+    def passed(self) -> bool:
+        return self.fate.kind in reach.GOOD
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the test ran on at the limit, and may do so, or cannot run here."""
+        return self.fate.kind in (reach.RAN_ON, reach.DEVICE)
 
 
 @dataclass
@@ -89,22 +103,24 @@ def tier_of(text: str) -> str:
 def tests_in(folder: Path, words: Sequence[str], names: Path | None) -> list[Path]:
     if names is not None:
         found = [folder / line.strip() for line in names.read_text().splitlines() if line.strip()]
-    else:
-        found = sorted(folder.rglob("*.lf"))
-    found = [p for p in found if not words or any(w in str(p) for w in words)]
-    if names is not None:
-        return found
-    skipped = {"lib", "util", "federated", "docker", "failing", "src-gen", "bin"}
-    return [p for p in found if not skipped & set(p.relative_to(folder).parts) and is_program(p)]
+        return [p for p in found if not words or any(w in str(p) for w in words)]
+    found = [
+        p for p in sorted(folder.rglob("*.lf")) if not words or any(w in str(p) for w in words)
+    ]
+    return [p for p in found if not left_out(p, folder)]
 
 
-def is_program(path: Path) -> bool:
-    """Returns whether the file has a main reactor and the target C, or no target at all."""
+def left_out(path: Path, folder: Path) -> str:
+    """Returns why the file is no test; the text is empty if it is one."""
+    inside = [part for part in path.relative_to(folder).parts if part in SKIPPED]
+    if inside:
+        return f"in a folder {inside[0]}"
     text = _bare(path.read_text(errors="replace"))
     target = re.search(r"^\s*target\s+(\w+)", text, re.M)
     if target is not None and target[1] != "C":
-        return False
-    return re.search(r"\b(main|federated)\s+(realtime\s+)?reactor\b", text) is not None
+        return f"for the target {target[1]}"
+    main = re.search(r"\b(main|federated)\s+(realtime\s+)?reactor\b", text)
+    return "" if main else "without a main reactor"
 
 
 def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
@@ -142,44 +158,74 @@ def run_one(path: Path, project: Path, root: Path, place: Path, way: Way) -> Res
     expected = [line[len(MARK) :] for line in text.splitlines() if line.startswith(MARK)]
     if path.with_suffix(".trace").exists():
         expected = path.with_suffix(".trace").read_text().splitlines()
+    step = reach.CHECK
     try:
         model = elaborate(load(here))
         device = target_of(model, "") != "host"
+        step = reach.COMPILE
         built = build(model, Wanted("", trace=bool(expected)))
     except LfError as error:
         errors = "\n".join(rendered(p) for p in error.problems)
-        return Result(path, tier, False, errors[-3000:], built=False)
-    if way.build or built.program is None:  # None means that the program asks for no compilation.
-        return Result(path, tier, True)
+        fate = reach.refused(error.problems, step == reach.COMPILE)
+        return Result(path, tier, fate, errors[-3000:], built=False)
+    if built.program is None:
+        return Result(path, tier, Fate(reach.WRITTEN))
+    if way.build:
+        return Result(path, tier, Fate(reach.BUILT))
     if device:
-        return Result(path, tier, True, stopped=True)
-    traced = place / "trace"
+        return Result(path, tier, Fate(reach.DEVICE))
+    fate, text = executed(path, model, built.program, place / "trace", expected, way, here.parent)
+    return Result(path, tier, fate, text)
+
+
+def executed(
+    path: Path,
+    model: Model,
+    program: Path,
+    traced: Path,
+    expected: Sequence[str],
+    way: Way,
+    folder: Path,
+) -> tuple[Fate, str]:
+    """Runs the program of the test `path` in `folder`. Returns its fate, and the text of a
+    failure."""
     traced.unlink(missing_ok=True)
+    timeout = model.program.config.timeout
+    ends = timeout is not None and timeout < way.limit * 1e9
+    limit = max(way.limit, LIMIT) if ends else way.limit
     try:
         ran = subprocess.run(
-            [str(built.program)],
+            [str(program)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=way.limit,
-            cwd=here.parent,
+            timeout=limit,
+            cwd=folder,
             env={**os.environ, "WEFT_RX_TRACE": str(traced)} if expected else None,
         )
     except subprocess.TimeoutExpired:
-        timeout = model.program.config.timeout
-        ends = not way.bounded or (timeout is not None and timeout < way.limit * 1e9)
-        return Result(path, tier, not ends, f"no end in {way.limit:g} s", stopped=not ends)
+        late = f"no end in {limit:g} s"
+        return Fate(reach.LATE if ends or not way.bounded else reach.RAN_ON, late), late
     output = ran.stdout.decode(errors="replace")
     if ran.returncode:
-        tail = "\n".join((output + ran.stderr.decode(errors="replace")).splitlines()[-8:])
-        return Result(path, tier, False, f"exit status {ran.returncode}\n{tail}")
+        tail = (output + ran.stderr.decode(errors="replace")).splitlines()[-8:]
+        status = f"exit status {ran.returncode}"
+        return Fate(reach.STATUS, ": ".join([status, *tail[-1:]])), "\n".join([status, *tail])
     reference = path.with_suffix(".out")
+    wrong = ""
     if reference.exists() and reference.read_text() != output:
-        return Result(path, tier, False, "another output than the reference's")
-    if expected:
+        wrong = "another output than the reference's"
+    elif expected:
         got = traced.read_text().splitlines() if traced.exists() else []
         if by_reactor(got) != by_reactor(expected):
-            return Result(path, tier, False, difference(expected, got))
-    return Result(path, tier, True)
+            wrong = difference(expected, got)
+    return Fate(reach.OUTPUT if wrong else reach.ENDED, wrong), wrong
+
+
+def named(result: Result, several: bool) -> str:
+    """Returns the path of a test within its folder, or with the folder's name if there are
+    several."""
+    folder = result.folder.resolve()
+    return str(result.path.relative_to(folder.parent if several else folder))
 
 
 def difference(expected: Sequence[str], got: Sequence[str]) -> str:
@@ -273,6 +319,11 @@ def conform(
         print(f"weft lf: {', '.join(map(str, folders))}: {what}", file=sys.stderr)
         return 2
     several = len(folders) > 1
+    print("\n".join(reach.by_class((named(r, several), r.fate) for r in found)))
+    if not words and names is None:
+        others = Counter(left_out(p, f) for f in folders for p in f.rglob("*.lf"))
+        lines = [f"{why:52} {others[why]:8}" for why in sorted(others) if why]
+        print("\n".join([f"{'files that are no tests':52}    files", *lines]))
     by_folder = table(found, lambda r: str(r.folder), "folder")
     print("\n".join(by_folder if several else table(found, lambda r: r.tier, "tier")))
     passed = sum(r.passed for r in found)

@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, replace
 
 from weft_lf import tree
-from weft_lf.errors import Problem, Span
+from weft_lf.errors import Problem, Span, lines_of
 from weft_lf.model import Class, Model
 
 TOLD = re.compile(
@@ -24,6 +24,13 @@ TOLD = re.compile(
     r"(?P<kind>fatal error|error|warning|note): (?P<text>.*)$"
 )
 CARET = re.compile(r"^\s*\|?[ ~]*\^(~*)")
+IMPLICIT = re.compile(
+    r"^(?:implicit|call to undeclared) .*function [‘'](\w+)[’'](; did you mean .*\?)?"
+)
+LINKED = re.compile(
+    r"^(?:.*: )?(?P<file>[^:\n]+\.lf):(?P<line>\d+): undefined reference to `(?P<name>\w+)'", re.M
+)
+UNKNOWN_TYPE = re.compile(r"^unknown type name\b")
 UNKNOWN = re.compile(r"‘(\w+)’ undeclared|undeclared identifier '(\w+)'")
 
 
@@ -61,9 +68,30 @@ def _records(output: str) -> list[_Record]:
     return records
 
 
+def _missing(records: list[_Record], output: str) -> list[_Record]:
+    """Returns the records without the warnings of functions that the linker has not found, and with
+    an error for each of these functions, at the place of the warning or else at the linker's."""
+    kept: list[_Record] = []
+    missing: dict[str, _Record] = {}
+    for found in LINKED.finditer(output):
+        name, line = found["name"], int(found["line"])
+        shown = lines_of(found["file"])[line - 1 : line]
+        column = shown[0].find(name) + 1 if shown else 1
+        span = Span(found["file"], line, max(column, 1), len(name))
+        missing.setdefault(name, _Record(span, f"'{name}' is not linked", "error", True))
+    for record in records:
+        implicit = IMPLICIT.search(record.text)
+        if implicit is None or implicit[1] not in missing:
+            kept.append(record)
+        elif not missing[implicit[1]].drawn:
+            text = f"there is no function '{implicit[1]}'{implicit[2] or ''}"
+            missing[implicit[1]] = _Record(record.span, text, "error", True, drawn=True)
+    return [*kept, *missing.values()]
+
+
 def problems(model: Model, output: str) -> list[Problem]:
     """Returns the problems of bodies that the compiler's `output` reports."""
-    records = [r for r in _records(output) if r.placed]
+    records = _missing([r for r in _records(output) if r.placed], output)
     unknown = {(r.span.file, r.span.line) for r in records if UNKNOWN.search(r.text)}
     found = [
         Problem(r.span, r.text, _hint(model, r.span, r.text), r.severity)
@@ -74,10 +102,12 @@ def problems(model: Model, output: str) -> list[Problem]:
 
 
 def _hint(model: Model, span: Span, text: str) -> str:
-    """Returns a hint for a name that only the reactor knows; "" if there is none."""
+    """Returns a hint for a name that only the reactor knows, or for a type; "" if there is none."""
     found = UNKNOWN.search(text)
     if found is None:
-        return ""
+        if text.startswith("there is no function") or text.endswith("is not linked"):
+            return "define it in a preamble, or name the C file or the library that has it"
+        return "define it in a preamble, or include its header" if UNKNOWN_TYPE.match(text) else ""
     name = found[1] or found[2]
     for cls in model.classes:
         for placed in cls.of(tree.Reaction):

@@ -30,6 +30,7 @@ class Options:
     tick: Tick = HOST
     table: bool = True  # use a static schedule, if the program's timing is known
     sdk: bool = False  # the program is for a device and uses the pico-sdk
+    headers: tuple[str, ...] = ()  # lines that include more headers before the preambles
 
 
 class Emission:

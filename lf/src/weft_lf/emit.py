@@ -13,11 +13,12 @@ from __future__ import annotations
 import re
 
 from weft_lf import tree
-from weft_lf.bodies import HERE, code_lines, watchdogs_of
+from weft_lf.bodies import HERE, checked_type, code_lines, watchdogs_of
 from weft_lf.emission import Emission, Options
 from weft_lf.model import (
     ActionOf,
     Channel,
+    Class,
     Delay,
     Instance,
     Model,
@@ -371,7 +372,7 @@ class Emitter(Emission):
         types, bodies, externs = self.types()
         defines = self.defines(static)
         lines = ["/* Made by `weft lf` from " + self.model.program.path.name + ". */", *defines]
-        includes = ['#include "weft_mcu/lf.h"', "#include <string.h>"]
+        includes = ['#include "weft_mcu/lf.h"', "#include <string.h>", *self.options.headers]
         declarations = [*includes, *types, *externs]
         if header and externs:
             lines.append(f'#include "{header}"')
@@ -445,12 +446,20 @@ class Emitter(Emission):
         functions: list[str] = []
         externs: list[str] = []
         known: set[str] = set()
+        checked: set[str] = set()
         done: set[int] = set()
 
         def preamble(code: tree.Code) -> None:
             if id(code) not in done:
                 done.add(id(code))
                 types.extend(code_lines(code))
+
+        def check(named: list[tree.Type], cls: Class) -> None:
+            for one in named:
+                text, lines = checked_type(one, cls, len(checked))
+                if text not in checked:
+                    checked.add(text)
+                    types.extend(lines)
 
         for loaded in self.model.program.files:
             for one in loaded.tree.preambles:
@@ -462,29 +471,35 @@ class Emitter(Emission):
                 assert isinstance(placed.decl, tree.Preamble)
                 preamble(placed.decl.code)
             begin = len(types)
+            ports, states = bodies.named_types()
             types.append(f"typedef struct {bodies.self_t} {bodies.self_t};")
+            check(ports, cls)
             for text in [self.layout.type_of(p.type, cls).text for p in cls.ports.values()]:
                 if text in known:
                     continue
                 known.add(text)
-                kind = self.layout.types[text]
-                value = text
-                array = re.fullmatch(r"(.*)\[(\d+)\]", text)
-                if array:
-                    types.append(
-                        f"typedef {array.group(1)} lf_array_{kind.name}[{array.group(2)}];"
-                    )
-                    value = f"lf_array_{kind.name}"
-                made = "WEFT_RX_TOKEN_PORT" if kind.token else "WEFT_RX_PORT"
-                types.append(f"typedef {made}({value}) {kind.port};")
-                if kind.delays:
-                    made = "WEFT_RX_DELAY" if self.schedule is None else "WEFT_RX_HOLD"
-                    types.append(f"typedef {made}({kind.port}) lf_delay_{kind.name}_t;")
-            types += bodies.aliases() + bodies.refs() + bodies.struct()
+                types += self.port_types(text)
+            types += bodies.aliases() + bodies.refs()
+            check(states, cls)
+            types += bodies.struct()
             self.common += types[begin:]
             functions += bodies.functions()
             externs += bodies.externs
         return types, functions, externs
+
+    def port_types(self, text: str) -> list[str]:
+        """Returns the types of ports and delays whose values have the type `text`."""
+        kind, value, lines = self.layout.types[text], text, []
+        array = re.fullmatch(r"(.*)\[(\d+)\]", text)
+        if array:
+            value = f"lf_array_{kind.name}"
+            lines.append(f"typedef {array.group(1)} {value}[{array.group(2)}];")
+        made = "WEFT_RX_TOKEN_PORT" if kind.token else "WEFT_RX_PORT"
+        lines.append(f"typedef {made}({value}) {kind.port};")
+        if kind.delays:
+            made = "WEFT_RX_DELAY" if self.schedule is None else "WEFT_RX_HOLD"
+            lines.append(f"typedef {made}({kind.port}) lf_delay_{kind.name}_t;")
+        return lines
 
     def nones(self) -> list[str]:
         return [

@@ -67,7 +67,8 @@ def fail(span: Span, message: str, hint: str = "") -> LfError:
 
 
 @functools.lru_cache(maxsize=64)
-def _lines(file: str) -> list[str]:
+def lines_of(file: str) -> list[str]:
+    """Returns the lines of a file, none if it cannot be read."""
     try:
         return Path(file).read_text(encoding="utf-8-sig", errors="replace").split("\n")
     except OSError:
@@ -84,7 +85,7 @@ def rendered(problem: Problem) -> str:
         text = f"{head}{problem.severity}: {problem.message}"
         return f"{text}\n  {problem.hint}" if problem.hint else text
     parts = [f"{span.file}:{span.line}:{span.column}: {problem.severity}: {problem.message}"]
-    lines = _lines(span.file)
+    lines = lines_of(span.file)
     if 0 < span.line <= len(lines):
         line, column = lines[span.line - 1], span.column
         if len(line) > WIDEST:  # Only the part around the column is shown.

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from weft_lf import parser, tree
 from weft_lf.errors import LfError, Problem, Span, fail
-from weft_lf.target import Config, configured
+from weft_lf.target import FILES, Config, configured
 from weft_lf.tree import File, Reactor
 
 Parse = Callable[[str, str], File]  # of a text, and the name of its file
@@ -234,10 +234,10 @@ def load(
         except LfError as error:
             loader.problems += error.problems
             continue
-        config.files += [item for item in theirs.files if item not in config.files]
         config.given = {**theirs.given, **config.given}
-        config.cmake_init += [i for i in theirs.cmake_init if i not in config.cmake_init]
-        config.cmake_include += [i for i in theirs.cmake_include if i not in config.cmake_include]
+        for _, attribute in FILES.values():
+            own = getattr(config, attribute)
+            own += [item for item in getattr(theirs, attribute) if item not in own]
     errors = [p for p in loader.problems if p.severity == "error"]
     if errors:
         raise LfError(loader.problems)

@@ -39,6 +39,7 @@ TAKEN = [
     "platform",
     "cflags",
     "no-compile",
+    "protobufs",
     "tracing",
 ]
 REFUSED = {
@@ -50,9 +51,20 @@ ELSEWHERE = {
     "cmake-init-include": (("an521",), "no CMake builds for an521; take it out"),
     "cmake-args": (("an521",), "no CMake builds for an521; take it out"),
     "compiler": (("rp2040", "an521"), "the device's compiler is arm-none-eabi-gcc; take it out"),
+    "protobufs": (("rp2040", "an521"), "Protocol Buffers need a host; take it out"),
     "tracing": (("rp2040", "an521"), "a board has a recorder of its own: mcu/FLIGHT.md"),
     "board": (("host", "an521"), "only the pico-sdk knows boards; take it out"),
 }
+# property that names files, also in the ways of earlier versions → its name, and where it is kept
+FILES = {
+    "files": ("files", "files"),
+    "cmake-include": ("cmake-include", "cmake_include"),
+    "cmake": ("cmake-include", "cmake_include"),
+    "cmake-init-include": ("cmake-init-include", "cmake_init"),
+    "cmake-init": ("cmake-init-include", "cmake_init"),
+    "protobufs": ("protobufs", "protobufs"),
+}
+RENAMED = {"compiler-flags": "cflags"}  # property that upstream no longer has → its name today
 UNUSED = [
     "auth",
     "build",
@@ -69,7 +81,6 @@ UNUSED = [
     "no-runtime-validation",
     "no-source-mapping",
     "print-statistics",
-    "protobufs",
     "runtime-version",
     "rust-include",
     "scheduler",
@@ -117,6 +128,7 @@ class Config:
     platform: str = ""
     files: list[tuple[str, Span]] = field(default_factory=list)
     cmake_include: list[tuple[str, Span]] = field(default_factory=list)
+    protobufs: list[tuple[str, Span]] = field(default_factory=list)
     definitions: dict[str, str] = field(default_factory=dict)
     c_flags: list[str] = field(default_factory=list)
     cmake_init: list[tuple[str, Span]] = field(default_factory=list)
@@ -185,6 +197,13 @@ def _text(value: tree.Value) -> str:
 def _texts(value: tree.Value) -> list[tuple[str, Span]]:
     items = value.items if isinstance(value, tree.Values) else [value]
     return [(_text(item), item.span) for item in items]
+
+
+def _paths(value: tree.Value) -> list[tuple[str, Span]]:
+    for item in value.items if isinstance(value, tree.Values) else [value]:
+        if isinstance(item, tree.Literal) and item.text.lower() in ("true", "false"):
+            raise fail(item.span, "expected the name of a file")
+    return _texts(value)
 
 
 def _definitions(value: tree.Value) -> dict[str, str]:
@@ -263,14 +282,11 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
         config.logging = _one_of(value, LOGGING, "level of logging")
     elif name == "build-type":
         config.build_type = _one_of(value, tuple(BUILD_TYPES), "build type")
-    elif name == "files":
-        config.files += _texts(value)
-    elif name in ("cmake-include", "cmake"):
-        config.cmake_include += _texts(value)
-        config.given["cmake-include"] = pair.span
-    elif name in ("cmake-init-include", "cmake-init"):
-        config.cmake_init += _texts(value)
-        config.given["cmake-init-include"] = pair.span
+    elif name in FILES:
+        own, attribute = FILES[name]
+        getattr(config, attribute).extend(_paths(value))
+        if own in ELSEWHERE:
+            config.given[own] = pair.span
     elif name == "cmake-args":
         config.cmake_args.update(_definitions(value))
         config.given["cmake-args"] = pair.span
@@ -293,7 +309,7 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
         return [Problem(pair.span, f"'{name}' has no effect here", severity="warning")]
     else:
         known = [*UNUSED, *REFUSED, *ELSEWHERE, *TAKEN]
-        near = difflib.get_close_matches(name, known, n=1)
+        near = [RENAMED[name]] if name in RENAMED else difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else "lf/README.md lists the properties"
         raise fail(pair.span, f"there is no target property '{pair.name}'", hint)
     return []
