@@ -171,6 +171,7 @@ function bus(image, layout) {
   const { m, masked, cycles, figure, ask, answers } = bus('spi', SPI_LAYOUT);
   const wire = m.spis[0];
   const flash = new SpiFlash(m);
+  flash.programMicros = 2000; // a slow one: the other process has the bus in between
   wire.attach(FLASH, flash);
   const seen = []; // what the other part has seen: mode, clock and frame; it sends back what it got
   let last = 0;
@@ -217,7 +218,7 @@ function bus(image, layout) {
   for (const [i, size] of sizes.entries())
     ask(
       1,
-      { select: OTHER, mode: i % 4, hz: speeds[i], count: size, within: 100000 },
+      { select: OTHER, mode: i % 4, hz: speeds[i], count: size, within: 200000 },
       Array.from({ length: size }, (_, k) => i + k),
     );
   const stop = m.run(100e6);
