@@ -19,7 +19,15 @@ void *memset(void *to, int value, size_t n) {
 }
 void *memcpy(void *restrict to, const void *restrict from, size_t n) {
   uint8_t *p = to;
-  for (const uint8_t *f = from; n--;) *p++ = *f++;
+  const uint8_t *f = from;
+  if (!(((uintptr_t)p | (uintptr_t)f) & 3)) { /* Values of channels are words. */
+    uint32_t *words = to;
+    const uint32_t *source = from;
+    for (; n >= 4; n -= 4) *words++ = *source++;
+    p = (uint8_t *)words;
+    f = (const uint8_t *)source;
+  }
+  while (n--) *p++ = *f++;
   return to;
 }
 void *memmove(void *to, const void *from, size_t n) {

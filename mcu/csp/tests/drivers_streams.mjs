@@ -1,0 +1,103 @@
+/**
+ * Tests of the drivers of the ADC and of PWM (mcu/DRIVERS.md, rules M27 and M28) on the emulated
+ * RP2040, with waves at the inputs. All checks are exact, because the emulator is deterministic.
+ *
+ * drivers_streams.mjs IMAGES writes one line per test and, last, `N passed, N failed`. IMAGES is the
+ * folder that csp/tests/build fills.
+ */
+import { atMost, check, finish, load } from './bench.mjs';
+
+const SAMPLES = 64;
+
+// ---- ADC (rule M27) -----------------------------------------------------------------------------
+/** A wave of which each sample is one more than the sample before it, at a rate. */
+const ramp = (hz, offset = 0) => (micros) => (Math.round((micros * hz) / 1e6) + offset) % 4096;
+
+function sample(kind, hz) {
+  const bench = load('adc');
+  const { m } = bench;
+  m.adc.set(0, ramp(hz));
+  m.adc.set(1, 1000);
+  m.adc.set(3, 3000);
+  m.adc.set(4, 876);
+  m.runTo('main', 1e6);
+  m.write32(m.address('adc_kind'), kind);
+  const figure = (name) => m.read32(m.address(`adc_${name}`));
+  const blocks = [];
+  m.breakpoint('adc_seen', (core) => {
+    const raw = m.read(core.r[0], 2 * SAMPLES + 4);
+    const view = new DataView(raw.buffer);
+    blocks.push({
+      samples: Array.from({ length: SAMPLES }, (_, i) => view.getUint16(2 * i, true)),
+      number: view.getUint32(2 * SAMPLES, true),
+    });
+    return false;
+  });
+  const [core] = m.cores;
+  m.run(1e6, () => figure('ready') === 1);
+  const [began, slept] = [m.cycle, core.sleepCycles];
+  const stop = m.run(100e6);
+  const busy = 100 * (1 - (core.sleepCycles - slept) / (m.cycle - began));
+  check(`adc ${kind}: ends`, `${stop.reason} ${stop.code}`, 'break 0');
+  check(`adc ${kind}: starts; mistakes not refused`, [figure('failed'), figure('wrong')], '0,0');
+  check(`adc ${kind}: faults`, m.warnings.map((w) => w.why).join(), '');
+  check(`adc ${kind}: samples that the FIFO lost`, [m.adc.lost, figure('overruns')], '0,0');
+  return { ...bench, blocks, figure, busy };
+}
+/** How many samples are not what the ramp was, by their place in the stream. */
+function wrong(blocks) {
+  const [first] = blocks[0].samples;
+  return blocks
+    .flatMap(({ samples, number }) =>
+      samples.map((s, i) => (s - first - number * SAMPLES - i) % 4096 !== 0),
+    )
+    .filter(Boolean).length;
+}
+const gaps = (blocks) => blocks.filter((b, i) => i > 0 && b.number !== blocks[i - 1].number + 1).length;
+const inAll = (blocks) => blocks.at(-1).number + 1;
+{
+  const DMA0 = 11;
+  const { blocks, figure, busy, cycles, masked } = sample(0, 100000);
+  check('adc: blocks at 100,000 a second', `${blocks.length} ${inAll(blocks)}`, '200 200');
+  check('adc: samples that are wrong', wrong(blocks), 0);
+  check('adc: blocks lost', figure('lost'), 0);
+  check('adc: closed, then retired', figure('end'), 2);
+  atMost('adc: % of the core at 100,000 samples a second', busy.toFixed(2), 1.8);
+  atMost('adc: cycles of the interrupt', Math.max(...cycles(DMA0)), 608);
+  atMost('adc: cycles with interrupts off', masked.longest, 360);
+  atMost('adc: bytes of an AdcStream<4, 64>', figure('bytes'), 1280);
+}
+{
+  const { blocks, figure } = sample(1, 100000);
+  check('adc, a reader that sleeps: samples that are wrong', wrong(blocks), 0);
+  check('adc, a reader that sleeps: gaps', gaps(blocks), 1);
+  check('adc, a reader that sleeps: lost', figure('lost'), 'the gap', figure('lost') === inAll(blocks) - blocks.length && figure('lost') > 5);
+}
+{
+  const { blocks, figure } = sample(2, 100000);
+  check('adc, interrupts off: samples that are wrong', wrong(blocks), 0);
+  check('adc, interrupts off: blocks lost', figure('lost'), 'the gaps', figure('lost') > 0 && figure('lost') === inAll(blocks) - blocks.length);
+}
+{
+  const { blocks } = sample(3, 44100);
+  const all = blocks.flatMap(({ samples }) => samples);
+  const turns = [1000, 3000, 876];
+  check('adc, three inputs: samples that are wrong', all.filter((s, i) => s !== turns[i % 3]).length, 0);
+}
+{
+  const { blocks, figure, busy } = sample(4, 500000);
+  check('adc at 500,000: samples that are wrong', wrong(blocks), 0);
+  check('adc at 500,000: blocks lost', figure('lost'), 0);
+  atMost('adc: % of the core at 500,000 samples a second', busy.toFixed(2), 8.7);
+}
+{
+  const { blocks, figure } = sample(5, 100000);
+  check('adc: blocks that are read after close()', blocks.length - 20, 0);
+  check('adc: closed, then retired', figure('end'), 2);
+}
+{
+  const { blocks, cycles } = sample(6, 100000);
+  check('adc: a reader that has gone', blocks.length, 20);
+  atMost('adc: interrupts without a reader', cycles(11).length - 20, 2);
+}
+finish();
