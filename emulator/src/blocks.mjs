@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * The blocks at whose pins a bench puts models of parts: I²C, SPI and the ADC take the places of the
- * package's, and RESETS resets them (RP2040 datasheet 2.14).
+ * package's, and RESETS resets them and the package's PWM (RP2040 datasheet 2.14).
  *
  * Invariant: a block whose reset bit is set has its registers in their state after a reset. (It
  * answers all the same while the bit is set.)
@@ -20,6 +20,7 @@ const SPI = [
   [0x40040, 17],
 ];
 const ADC = [0x4004c, 0];
+const PWM_BIT = 14;
 const RESETS = 0x4000c;
 
 /**
@@ -48,6 +49,8 @@ export function makeBlocks(rp, clock, pins) {
     byBit.set(SPI[n][1], block);
     pins.watchers.push((pin, level) => block.padChanged(pin, level));
   });
+  byBit.set(PWM_BIT, chip.pwm);
+  for (const slice of chip.pwm.channels) mendStart(slice);
   const resets = chip.peripherals[RESETS];
   const write = resets.writeUint32.bind(resets);
   resets.writeUint32 = (/** @type {number} */ offset, /** @type {number} */ value) => {
@@ -55,4 +58,21 @@ export function makeBlocks(rp, clock, pins) {
     if (offset === 0) for (const [bit, block] of byBit) if (value & (1 << bit)) block.reset();
   };
   return { i2cs, spis, adc };
+}
+
+/**
+ * Mends two faults of the package's PWM. A slice begins to count when it is turned on, not when its
+ * divider is written; and its outputs are high from that cycle on, not from its first wrap (4.5.2.1).
+ * @param {any} slice
+ */
+function mendStart(slice) {
+  const write = slice.writeRegister.bind(slice);
+  slice.writeRegister = (/** @type {number} */ offset, /** @type {number} */ value) => {
+    const was = slice.csr & 1;
+    write(offset, value);
+    if (offset === 4) slice.updateEnable();
+    if (offset !== 0 || was || !(value & 1) || value & 2) return;
+    slice.setA(slice.alarmA.target > slice.timer.counter);
+    slice.setB(slice.alarmB.target > slice.timer.counter);
+  };
 }
