@@ -5,8 +5,11 @@
  * drivers_buses.mjs IMAGES writes one line per test and, last, `N passed, N failed`. IMAGES is the
  * folder that csp/tests/build fills.
  */
-import { SpiFlash, TemperatureSensor } from '../../../emulator/src/index.mjs';
-import { atMost, check, finish, load, random } from './bench.mjs';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { SpiFlash, TemperatureSensor, TextDisplay } from '../../../emulator/src/index.mjs';
+import { LogReader, logTexts } from '../../../emulator/src/log.mjs';
+import { atMost, check, finish, images, load, random } from './bench.mjs';
 
 const STATUS = ['ok', 'no_address', 'no_data', 'lost_bus', 'timed_out', 'bad_request'];
 
@@ -270,5 +273,87 @@ function bus(image, layout) {
   atMost('spi: cycles with interrupts off', masked.longest, 130);
   atMost('spi: bytes of a Spi<272>', figure('bytes'), 260);
   atMost('spi: bytes of the frame of a pair of channels', figure('frame'), 1064);
+}
+
+// ---- the weather station of the page ------------------------------------------------------------
+{
+  const { m } = load('weather', { uartDelay: true });
+  const thermometer = new TemperatureSensor(21.5);
+  const display = new TextDisplay(m, 20);
+  m.i2cs[0].attach(0x48, thermometer);
+  m.spis[0].attach(17, display);
+  const log = [];
+  const texts = logTexts(readFileSync(`${images}/weather.elf`));
+  const reader = new LogReader(texts, (line) => log.push(line));
+  m.onUart((byte) => reader.push([byte]), 0);
+  let console_ = '';
+  m.onUart((byte) => (console_ += String.fromCharCode(byte)), 1);
+  const shown = () => display.lines[0].trim();
+  /** Types a line on the console, and returns what it answers. */
+  function type(text) {
+    console_ = '';
+    m.feed(text, 1);
+    m.runMicros(50000);
+    return console_;
+  }
+  m.runMicros(500000);
+  check('weather: on the display', shown(), '21.5 C');
+  check('weather: on the console', JSON.stringify(type('t')), JSON.stringify('21.5 C\r\n'));
+  check('weather: another key', JSON.stringify(type('?')), JSON.stringify('t or e?\r\n'));
+  thermometer.celsius = -7.25;
+  m.runMicros(1e6);
+  check('weather: below zero', `${shown()} ${type('t')}`.trim(), '-7.2 C -7.2 C');
+  thermometer.absent = true;
+  m.runMicros(1e6);
+  check('weather: without a sensor', `${shown()} ${type('te')}`.trim(), 'no sensor no sensor\r\n1');
+  thermometer.absent = false;
+  m.i2cs[0].hold(true);
+  m.runMicros(1e6);
+  check('weather: a bus that hangs', shown(), 'no sensor');
+  m.i2cs[0].hold(false);
+  thermometer.celsius = 30;
+  const [core] = m.cores;
+  const [began, slept] = [m.cycle, core.sleepCycles];
+  const stop = m.runMicros(5e6); // five times the watchdog's period
+  const busy = (100 * (1 - (core.sleepCycles - slept) / (m.cycle - began))).toFixed(2);
+  check('weather: goes on', `${stop.reason} ${shown()}`, 'limit 30.0 C');
+  check('weather: failed readings', type('e').trim(), 2);
+  check(
+    'weather: the log',
+    log.map((line) => line.trim().replace(/^[0-9.]+ /, '')).join('; '),
+    'the weather station starts; the sensor does not answer: status 1; ' +
+      'the sensor does not answer: status 4',
+  );
+  check('weather: faults', m.warnings.map((w) => w.why).join(), '');
+  atMost('weather: % of the core', busy, 1);
+  const size = execFileSync('arm-none-eabi-size', [`${images}/weather.elf`]).toString();
+  const bytes = Number(size.split('\n')[1].trim().split(/\s+/)[0]);
+  atMost('weather: bytes of code, everything', bytes, 51000);
+  m.spis[0].next = () => {}; // no byte comes any more: each transaction is given up in time
+  check('weather: the display hangs', m.runMicros(4e6).reason, 'limit');
+}
+
+// ---- misuse (rule M15) --------------------------------------------------------------------------
+for (const [i, words] of [
+  'a bus is connected before it is started',
+  'a bus is started twice',
+  'pins that are not SDA and SCL',
+  'an I2C speed that is not 2,000 to 1,000,000 Hz',
+  'an I2C request without bytes, with too many',
+  'pins that are not SCK, TX and RX',
+  'no chip select of an SPI bus',
+  'an SPI request without bytes or with too many',
+  'ADC inputs that are not bits 0 to 4, a rate',
+  'an AdcStream is started twice',
+  'a PWM slice that is not 0 to 7, pins that are not its own',
+  'a PWM slice is started twice',
+  'a PWM frequency below the lowest of start()',
+].entries()) {
+  const { m, text } = load('driver_mistakes-debug');
+  m.runTo('main', 1e6);
+  m.write32(m.address('mistake'), i + 1);
+  m.run(20e6);
+  const said = text().trim();
+  check(`misuse ${i + 1}`, said, `weft: ${words}…`, said.startsWith(`weft: ${words}`));
 }
 finish();
