@@ -275,6 +275,35 @@ function bus(image, layout) {
   atMost('spi: bytes of the frame of a pair of channels', figure('frame'), 1064);
 }
 
+// ---- what a bus costs ---------------------------------------------------------------------------
+/** The share of the core while a process sends one request after the other, in percent. */
+function share({ m, ask, figure }, request) {
+  for (let i = 0; i < 20; i++) ask(0, request);
+  m.run(1e6, () => figure('bytes') !== 0);
+  const [core] = m.cores;
+  const [began, slept] = [m.cycle, core.sleepCycles];
+  m.run(100e6);
+  return (100 * (1 - (core.sleepCycles - slept) / (m.cycle - began))).toFixed(1);
+}
+for (const [hz, most] of [
+  [1e6, 14.5],
+  [4e6, 46.8],
+  [8e6, 71.5],
+]) {
+  const spi = bus('spi', SPI_LAYOUT);
+  const busy = share(spi, { select: 17, mode: 0, hz, count: 256 });
+  atMost(`spi: % of the core, 256 bytes a request at ${hz / 1e6} MHz`, busy, most);
+}
+for (const [read, most] of [
+  [2, 30.3],
+  [40, 7.4],
+]) {
+  const i2c = bus('i2c', I2C_LAYOUT);
+  i2c.m.i2cs[0].attach(0x50, { write: () => true, read: () => 7 });
+  const busy = share(i2c, { address: 0x50, write: 1, read });
+  atMost(`i2c: % of the core, 1 byte written and ${read} read at 400 kHz`, busy, most);
+}
+
 // ---- the weather station of the page ------------------------------------------------------------
 {
   const { m } = load('weather', { uartDelay: true });
