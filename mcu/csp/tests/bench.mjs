@@ -18,7 +18,8 @@ export function check(what, value, wanted, ok = String(value) === String(wanted)
   else failed++;
   console.log(`${ok ? 'ok  ' : 'FAIL'} ${what}: ${value} (${wanted})`);
 }
-export const atMost = (what, value, limit) => check(what, value, `at most ${limit}`, value <= limit);
+export const atMost = (what, value, limit) =>
+  check(what, value, `at most ${limit}`, value <= limit);
 console.log(`seed ${seed}`);
 /** A number from 0 to n - 1. */
 export function random(n) {

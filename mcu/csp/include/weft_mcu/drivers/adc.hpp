@@ -38,8 +38,8 @@ struct AdcBlock {
 // N, a power of two, is the maximum number of blocks that wait while no process reads.
 template <std::uint32_t N = 4, std::uint32_t Samples = 64>
 class AdcStream {
-  static_assert(Samples >= 8 && Samples <= 128 && (Samples & (Samples - 1)) == 0,
-                "a block has 8 to 128 samples, a power of two of them: a larger block would hold "
+  static_assert(Samples >= 8 && Samples <= 64 && (Samples & (Samples - 1)) == 0,
+                "a block has 8 to 64 samples, a power of two of them: a larger block would hold "
                 "interrupts off for too long");
 
  public:
