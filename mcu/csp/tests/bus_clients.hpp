@@ -24,7 +24,7 @@ struct Table {
 };
 
 constinit weft_queue events{};
-constinit Arena<4096> frames{};
+constinit Arena<8192> frames{};
 constinit Scheduler scheduler{&events, frames};
 
 template <class T>
@@ -41,6 +41,28 @@ Process client(Scheduler&, Table<T>* table, Writer<T> ask, Reader<T> answer) {
 }
 
 std::uint32_t serving_frame = 0;  // bytes of the frame of a process that serves
+
+// Writes a request and goes. It poisons its channels if `poison` is true; otherwise its ends retire.
+template <class T>
+Process leaver(Scheduler&, Table<T>* table, std::uint32_t poison, Writer<T> ask, Reader<T> answer) {
+  const Status s = co_await ask.write(table->entries[0].job);
+  if (s == Status::ok && poison) {
+    ask.poison();
+    answer.poison();
+  }
+}
+
+// Starts two processes that leave, with the first request of the first client.
+template <class Bus, class T>
+int leave(Bus& bus, Channel<T> (&ask)[2], Channel<T> (&answer)[2], Table<T>& table) {
+  int failed = 0;
+  for (unsigned i = 0; i < 2; ++i) {
+    failed |= bus.connect(ask[i].reader(), answer[i].writer());
+    failed |= scheduler.start(leaver(scheduler, &table, i, ask[i].writer(),
+                                     answer[i].reader()));
+  }
+  return failed;
+}
 
 // Connects both clients to the bus, and serves until they have ended.
 template <class Bus, class T>

@@ -16,7 +16,7 @@ clients::Table<Bus::Transfer> bus_tables[2];
 namespace {
 constexpr std::uint32_t kSelects = 1u << 17 | 1u << 20;
 constinit Bus bus{clients::scheduler, 0};
-constinit Channel<Bus::Transfer> ask[2], answer[2];
+constinit Channel<Bus::Transfer> ask[2], answer[2], their_ask[2], their_answer[2];
 
 // Counts the mistakes that start() and connect() do not refuse.
 std::uint32_t mistakes() {
@@ -49,6 +49,7 @@ int main() {
 #endif
   bus_wrong = wrong;
   bus_bytes = sizeof bus;
+  failed |= clients::leave(bus, their_ask, their_answer, bus_tables[0]);
   failed |= clients::serve(bus, ask, answer, bus_tables);
   bus_frame = clients::serving_frame;
   bus_failed = static_cast<std::uint32_t>(failed);

@@ -41,7 +41,7 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
  public:
   using Transfer = I2cTransfer<Bytes>;
   constexpr I2c(Scheduler& s, unsigned index) noexcept
-      : Base(s), base_(I2C0_BASE + 0x4000 * index), index_(index) {}
+      : Base(s), base_(I2C0_IC_CON + 0x4000 * index), index_(index) {}
 
   // Sets the bus up. Called once, from main, on the core that serves the scheduler; clk_sys must be
   // 125 MHz. Returns WEFT_OK, or WEFT_E_DRIVER if the pins are not the controller's, the speed is

@@ -41,7 +41,7 @@ class Spi : public Transactions<Spi<Bytes>, SpiTransfer<Bytes>> {
  public:
   using Transfer = SpiTransfer<Bytes>;
   constexpr Spi(Scheduler& s, unsigned index) noexcept
-      : Base(s), base_(SPI0_BASE + 0x4000 * index), index_(index) {}
+      : Base(s), base_(SPI0_SSPCR0 + 0x4000 * index), index_(index) {}
 
   // Sets the bus up. Called once, from main, on the core that serves the scheduler; clk_peri must be
   // 125 MHz. Returns WEFT_OK, or WEFT_E_DRIVER if the pins are not the controller's, if there is no
