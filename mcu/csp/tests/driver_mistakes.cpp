@@ -5,6 +5,7 @@
 #include "weft_mcu/csp.hpp"
 #include "weft_mcu/drivers/adc.hpp"
 #include "weft_mcu/drivers/i2c.hpp"
+#include "weft_mcu/drivers/pio.hpp"
 #include "weft_mcu/drivers/pwm.hpp"
 #include "weft_mcu/drivers/spi.hpp"
 
@@ -24,6 +25,7 @@ constinit I2c<8> wire{scheduler, 0};
 constinit Spi<8> spi{scheduler, 0};
 constinit AdcStream<1, 8> adc{scheduler};
 constinit Pwm pwm{scheduler, 3};
+constinit Pio<1> pio{scheduler, 0, 0};
 constinit Channel<I2c<8>::Transfer> to_wire, from_wire;
 constinit Channel<Spi<8>::Transfer> to_spi, from_spi;
 constinit Channel<AdcBlock<8>> blocks;
@@ -61,6 +63,13 @@ void pwm_setting(PwmSetting setting) {
   (void)scheduler.start(once(scheduler, settings.writer(), setting));
 }
 
+void pio_program(std::uint32_t length) {
+  static constexpr std::uint16_t kNothing[] = {0x0000};
+  (void)pio.start({.program = kNothing, .length = length, .origin = 0, .pins = 0, .clkdiv = 1 << 16,
+                   .execctrl = 0, .shiftctrl = 0, .pinctrl = 0},
+                  {}, {});
+}
+
 void make() {
   switch (mistake) {
     case 1: (void)wire.connect(to_wire.reader(), from_wire.writer()); break;
@@ -76,6 +85,8 @@ void make() {
     case 11: (void)pwm.start({.pins = 1u << 5, .lowest = 100}, settings.reader()); break;
     case 12: (void)pwm.start(kPwm, settings.reader()), (void)pwm.start(kPwm, settings.reader()); break;
     case 13: (void)scheduler.start(no_variable(scheduler, settings.writer())); break;
+    case 14: pio_program(33); break;
+    case 15: pio_program(1), pio_program(1); break;
     default: pwm_setting({.hz = 10, .a = 0, .b = 0});
   }
 }

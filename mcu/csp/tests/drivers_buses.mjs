@@ -378,6 +378,8 @@ for (const [i, words] of [
   'a PWM slice that is not 0 to 7, pins that are not its own',
   'a PWM slice is started twice',
   'g++ has made a wrong frame for a process',
+  'a PIO that is not 0 or 1, a state machine',
+  'a state machine of a PIO is started twice',
   'a PWM frequency below the lowest of start()',
 ].entries()) {
   const { m, text } = load('driver_mistakes-debug');

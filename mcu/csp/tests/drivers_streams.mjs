@@ -1,5 +1,5 @@
 /**
- * Tests of the drivers of the ADC and of PWM (mcu/DRIVERS.md, rules M27 and M28) on the emulated
+ * Tests of the drivers of the ADC, PWM and PIO (mcu/DRIVERS.md, rules M27 to M29) on the emulated
  * RP2040, with waves at the inputs. All checks are exact, because the emulator is deterministic.
  *
  * drivers_streams.mjs IMAGES writes one line per test and, last, `N passed, N failed`. IMAGES is the
@@ -201,5 +201,41 @@ const inAll = (blocks) => blocks.at(-1).number + 1;
   atMost('pwm: cycles with interrupts off', masked.longest, 130);
   atMost('pwm: bytes of a Pwm', figure('bytes'), 188);
   atMost('pwm: bytes of the frame that reads', figure('frame'), 104);
+}
+
+// ---- PIO (rule M29) -----------------------------------------------------------------------------
+for (const kind of [0, 1]) {
+  const PIO1 = 9;
+  const { m, masked, cycles } = load('pio');
+  m.runTo('main', 1e6);
+  m.write32(m.address('pio_kind'), kind);
+  const figure = (name) => m.read32(m.address(`pio_${name}`));
+  const edges = [];
+  m.watch(9, (_pin, level, cycle) => edges.push([level, cycle]));
+  const stop = m.run(50e6);
+  check(`pio ${kind}: ends`, `${stop.reason} ${stop.code}`, 'break 0');
+  check(
+    `pio ${kind}: starts; mistakes that are refused`,
+    [figure('failed'), figure('refused')],
+    '0,6',
+  );
+  check(`pio ${kind}: processes left`, figure('left'), 0);
+  check(`pio ${kind}: faults`, m.warnings.map((w) => w.why).join(), '');
+  // A pulse of word + 2 ticks of two cycles for each word, although only four words fit the FIFO.
+  const widths = edges.flatMap(([level, cycle], i) => (level ? [] : [cycle - edges[i - 1]?.[1]]));
+  const wanted = Array.from({ length: 12 }, (_, i) => 2 * (102 + 50 * i));
+  check(`pio ${kind}: pulses`, widths.join(), wanted.join());
+  const [right, wrong, lost] = ['right', 'wrong', 'lost'].map(figure);
+  if (kind === 0) {
+    check('pio: words there and back', `${right} ${wrong} ${lost}`, '100 0 0');
+    check('pio: stalls of the machine', figure('stalls'), 1);
+    atMost('pio: cycles of the interrupt', Math.max(...cycles(PIO1)), 375);
+    atMost('pio: bytes of a Pio<32>', figure('bytes'), 392);
+    atMost('pio: bytes of the frame that sends', figure('frame'), 96);
+  } else {
+    check('pio, a reader that sleeps: words that it read', `${right} ${wrong}`, '32 0');
+    check('pio, a reader that sleeps: words lost', lost, 68);
+    atMost('pio: cycles with interrupts off', masked.longest, 93);
+  }
 }
 finish();
