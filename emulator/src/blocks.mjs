@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The blocks at whose pins a bench puts models of parts: I²C, SPI and the ADC take the places of the
- * package's, and RESETS resets them and the package's PWM (RP2040 datasheet 2.14).
+ * The blocks at whose pins a bench puts models of parts: I²C, SPI and the ADC take the places of
+ * the package's, and RESETS resets them and the package's PWM (RP2040 datasheet 2.14).
  *
  * Invariant: a block whose reset bit is set has its registers in their state after a reset. (It
  * answers all the same while the bit is set.)
@@ -62,7 +62,8 @@ export function makeBlocks(rp, clock, pins) {
 
 /**
  * Mends two faults of the package's PWM. A slice begins to count when it is turned on, not when its
- * divider is written; and its outputs are high from that cycle on, not from its first wrap (4.5.2.1).
+ * divider is written; and its outputs are high from that cycle on, not from its first wrap
+ * (4.5.2.1).
  * @param {any} slice
  */
 function mendStart(slice) {

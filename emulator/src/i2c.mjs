@@ -6,12 +6,13 @@
  * - One phase at a time takes bus time: a START with the address (10 bits), a byte with its
  *   acknowledgement (9 bits) or a STOP (1 bit). `phase` is scheduled, or the bus rests, or a part
  *   holds the clock (`held`).
- * - A command leaves the transmit FIFO when its byte begins. A master with an empty FIFO and no STOP
- *   keeps the bus and holds the clock, so nothing is lost if the firmware is slow.
+ * - A command leaves the transmit FIFO when its byte begins. A master with an empty FIFO and no
+ *   STOP keeps the bus and holds the clock, so nothing is lost if the firmware is slow.
  * - After an abort the transmit FIFO stays empty until IC_CLR_TX_ABRT is read (4.3.10.3).
  *
- *   REST ──a command──► address ──acknowledged──► byte ──► … ──STOP bit of the command──► stop ──► REST
- *                          └──nobody answers──► abort, stop            └──no acknowledgement──► abort, stop
+ *   REST ──a command──► address ──acknowledged──► byte ──► … ──with STOP──► stop ──► REST
+ *                          │                       └──refused──► abort, stop
+ *                          └──nobody answers──► abort, stop
  */
 import { BasePeripheral } from 'rp2040js';
 import { Alarm } from './clock.mjs';

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Models of parts for test benches: what a board has at the other end of its I²C and SPI lines. Each
- * behaves as the data sheets of its kind say; each can be slow, and can fail.
+ * Models of parts for test benches: what a board has at the other end of its I²C and SPI lines.
+ * Each behaves as the data sheets of its kind say; each can be slow, and can fail.
  */
 
 /**

@@ -1,14 +1,15 @@
 // @ts-check
 /**
- * An SPI controller as master, a PL022 (RP2040 datasheet 4.4), and the parts on its lines. A part is
- * selected while the pad of its chip select is low, whoever drives that pad.
+ * An SPI controller as master, a PL022 (RP2040 datasheet 4.4), and the parts on its lines. A part
+ * is selected while the pad of its chip select is low, whoever drives that pad.
  *
  * Invariants
- * - One frame at a time is on the lines; it takes its bits at SSPCPSR × (1 + SCR) cycles of clk_peri.
- * - The received value enters its FIFO when the frame ends. A value that finds the FIFO full is lost
- *   and counted, and SSPRORRIS is set.
- * - A part that is selected in a mode that it does not have, or faster than it can, sees nothing and
- *   drives nothing; the machine warns once for each selection.
+ * - One frame at a time is on the lines; it takes its bits at SSPCPSR × (1 + SCR) cycles of
+ *   clk_peri.
+ * - The received value enters its FIFO when the frame ends. A value that finds the FIFO full is
+ *   lost and counted, and SSPRORRIS is set.
+ * - A part that is selected in a mode that it does not have, or faster than it can, sees nothing
+ *   and drives nothing; the machine warns once for each selection.
  */
 import { BasePeripheral } from 'rp2040js';
 import { Alarm } from './clock.mjs';

@@ -93,7 +93,8 @@ Process sensor(Scheduler&, Writer<Wire::Transfer> ask, Reader<Wire::Transfer> an
           static_cast<std::int16_t>(static_cast<std::uint16_t>(job.bytes[0] << 8 | job.bytes[1])) *
           10 / 256;
     else
-      WEFT_LOG(&records, "the sensor does not answer: status %u", static_cast<unsigned>(job.status));
+      WEFT_LOG(&records, "the sensor does not answer: status %u",
+               static_cast<unsigned>(job.status));
     (void)co_await to_show.write(reading);
     (void)co_await to_tell.write(reading);
     co_await sleep_until(next + SECOND);

@@ -1,6 +1,6 @@
-// bus_clients.hpp: two processes that send the requests of a table to a bus and put the answers back
-// into the table (rule M26). drivers_buses.mjs writes the tables before main() and reads them at the
-// end. i2c.cpp and spi.cpp include this.
+// bus_clients.hpp: two processes that send the requests of a table to a bus and put the answers
+// back into the table (rule M26). drivers_buses.mjs writes the tables before main() and reads them
+// at the end. i2c.cpp and spi.cpp include this.
 #pragma once
 #include "board.h"
 #include "weft_mcu/csp.hpp"
@@ -42,7 +42,8 @@ Process client(Scheduler&, Table<T>* table, Writer<T> ask, Reader<T> answer) {
 
 std::uint32_t serving_frame = 0;  // bytes of the frame of a process that serves
 
-// Writes a request and goes. It poisons its channels if `poison` is true; otherwise its ends retire.
+// Writes a request and goes. It poisons its channels if `poison` is true; otherwise its ends
+// retire.
 template <class T>
 Process leaver(Scheduler&, Table<T>* table, std::uint32_t poison, Writer<T> ask, Reader<T> answer) {
   const Status s = co_await ask.write(table->entries[0].job);

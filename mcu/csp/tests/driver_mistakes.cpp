@@ -76,14 +76,23 @@ void make() {
     case 2: (void)wire.start(kWire), (void)wire.start(kWire); break;
     case 3: (void)wire.start({.sda = 6, .scl = 7, .hz = 100000}); break;
     case 4: (void)wire.start({.sda = 4, .scl = 5, .hz = 2000000}); break;
-    case 5: i2c_request({.address = 0x90, .write = 1, .read = 0, .status = {}, .within = 100, .bytes = {}}); break;
+    case 5:
+      i2c_request({.address = 0x90, .write = 1, .read = 0, .status = {}, .within = 100,
+                   .bytes = {}});
+      break;
     case 6: (void)spi.start({.sck = 18, .tx = 17, .rx = 16, .selects = 1}); break;
     case 7: (void)spi.start({.sck = 18, .tx = 19, .rx = 16, .selects = 0}); break;
-    case 8: spi_request({.count = 9, .select = 17, .mode = 0, .status = {}, .hz = 1000000, .within = 100, .bytes = {}}); break;
+    case 8:
+      spi_request({.count = 9, .select = 17, .mode = 0, .status = {}, .hz = 1000000, .within = 100,
+                   .bytes = {}});
+      break;
     case 9: (void)adc.start({.inputs = 1, .hz = 1, .dma = 0}, blocks.writer()); break;
     case 10: (void)adc.start(kAdc, blocks.writer()), (void)adc.start(kAdc, blocks.writer()); break;
     case 11: (void)pwm.start({.pins = 1u << 5, .lowest = 100}, settings.reader()); break;
-    case 12: (void)pwm.start(kPwm, settings.reader()), (void)pwm.start(kPwm, settings.reader()); break;
+    case 12:
+      (void)pwm.start(kPwm, settings.reader());
+      (void)pwm.start(kPwm, settings.reader());
+      break;
     case 13: (void)scheduler.start(no_variable(scheduler, settings.writer())); break;
     case 14: pio_program(33); break;
     case 15: pio_program(1), pio_program(1); break;

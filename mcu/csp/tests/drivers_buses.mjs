@@ -74,7 +74,7 @@ function bus(image, layout) {
   };
 }
 
-// ---- I²C ----------------------------------------------------------------------------------------
+// ---- I²C (rule M26) -----------------------------------------------------------------------------
 {
   const I2C0 = 23;
   const { m, masked, cycles, figure, ask, answers } = bus('i2c', I2C_LAYOUT);
@@ -167,7 +167,7 @@ function bus(image, layout) {
   atMost('i2c: bytes of the frame of a pair of channels', figure('frame'), 352);
 }
 
-// ---- SPI ----------------------------------------------------------------------------------------
+// ---- SPI (rule M26) -----------------------------------------------------------------------------
 {
   const SPI0 = 18;
   const FLASH = 17;
@@ -199,7 +199,7 @@ function bus(image, layout) {
   command([0x02, 0, 1, 0, ...page]); // 4: a page
   command([0x05, 0]); // 5: busy
   command([0x03, 0, 1, 0, 0, 0]); // 6: a read while it is busy
-  for (let i = 0; i < 3; i++) command([0x05, ...new Array(250).fill(0)], { hz: 2e6 }); // 7 to 9: until it is done
+  for (let i = 0; i < 3; i++) command([0x05, ...new Array(250).fill(0)], { hz: 2e6 }); // 7 to 9
   command([0x03, 0, 1, 0, ...new Array(256).fill(0)]); // 10: the page
   command([0x03, 0, 1, 0, ...new Array(256).fill(0)], { hz: 62.5e6 }); // 11: faster than the part
   command([0x03, 0, 1, 0, 0, 0], { mode: 1 }); // 12: a mode that the part has not

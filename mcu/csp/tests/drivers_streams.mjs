@@ -2,8 +2,8 @@
  * Tests of the drivers of the ADC, PWM and PIO (mcu/DRIVERS.md, rules M27 to M29) on the emulated
  * RP2040, with waves at the inputs. All checks are exact, because the emulator is deterministic.
  *
- * drivers_streams.mjs IMAGES writes one line per test and, last, `N passed, N failed`. IMAGES is the
- * folder that csp/tests/build fills.
+ * drivers_streams.mjs IMAGES writes one line per test and, last, `N passed, N failed`. IMAGES is
+ * the folder that csp/tests/build fills.
  */
 import { atMost, check, finish, load } from './bench.mjs';
 

@@ -12,8 +12,8 @@ using namespace weft;
 using namespace weft::mcu;
 
 extern "C" {
-volatile std::uint32_t pio_kind, pio_failed, pio_refused, pio_right, pio_wrong, pio_lost, pio_stalls,
-    pio_left, pio_bytes, pio_frame;
+volatile std::uint32_t pio_kind, pio_failed, pio_refused, pio_right, pio_wrong, pio_lost,
+    pio_stalls, pio_left, pio_bytes, pio_frame;
 }
 
 namespace {

@@ -10,8 +10,8 @@ using namespace weft;
 using namespace weft::mcu;
 
 extern "C" {
-volatile std::uint32_t pwm_ready, pwm_failed, pwm_wrong, pwm_refused, pwm_bytes, pwm_frame, pwm_small,
-    pwm_left;
+volatile std::uint32_t pwm_ready, pwm_failed, pwm_wrong, pwm_refused, pwm_bytes, pwm_frame,
+    pwm_small, pwm_left;
 struct {
   std::uint32_t count, fast;  // of the settings, the first `fast` come without a pause
   PwmSetting settings[40];

@@ -1,5 +1,5 @@
-// spi: the requests of two processes on SPI 0, pins 18, 19, 16 (rule M26). drivers_buses.mjs plays the
-// parts on its lines.
+// spi: the requests of two processes on SPI 0, pins 18, 19, 16 (rule M26). drivers_buses.mjs plays
+// the parts on its lines.
 #include "bus_clients.hpp"
 #include "weft_mcu/drivers/spi.hpp"
 

@@ -1,5 +1,5 @@
-// weft_mcu/drivers/adc.hpp: the ADC of the RP2040 as a channel of blocks of samples, by DMA with two
-// buffers (mcu/DRIVERS.md, rule M27).
+// weft_mcu/drivers/adc.hpp: the ADC of the RP2040 as a channel of blocks of samples, by DMA with
+// two buffers (mcu/DRIVERS.md, rule M27).
 //
 //   ADC ──FIFO──► DMA channel d ────► buffer 0 ──full: interrupt──► Port ──► channel ──► process
 //                  ▲ chain  │ chain                                  │
@@ -49,14 +49,14 @@ class AdcStream {
   AdcStream& operator=(const AdcStream&) = delete;
 
   // Begins to sample. Called once, from main or a process, on the core that serves the scheduler.
-  // Turns the USB PLL on for the ADC's clock, if it is off. Returns WEFT_OK, or WEFT_E_DRIVER if the
-  // inputs, the rate, the DMA channels or the end are not usable, or at the second call.
+  // Turns the USB PLL on for the ADC's clock, if it is off. Returns WEFT_OK, or WEFT_E_DRIVER if
+  // the inputs, the rate, the DMA channels or the end are not usable, or at the second call.
   int start(const AdcLine& line, Writer<Block> out) noexcept {
     if (line.inputs == 0 || line.inputs > 0x1f || line.hz < 733 || line.hz > 500000 ||
         line.dma > 10 || !out)
       return WEFT_MISTAKE(WEFT_E_DRIVER,
-                          "ADC inputs that are not bits 0 to 4, a rate that is not 733 to 500,000 a "
-                          "second, DMA channels above 11, or an empty writer end");
+                          "ADC inputs that are not bits 0 to 4, a rate that is not 733 to 500,000 "
+                          "a second, DMA channels above 11, or an empty writer end");
     if (started_) return WEFT_MISTAKE(WEFT_E_DRIVER, "an AdcStream is started twice");
     started_ = true;
     dma_ = line.dma;
@@ -87,8 +87,8 @@ class AdcStream {
     return WEFT_OK;
   }
 
-  // Handles the DMA's interrupt 0; weft_isr_dma0 calls this. Does nothing if other DMA channels have
-  // raised the interrupt.
+  // Handles the DMA's interrupt 0; weft_isr_dma0 calls this. Does nothing if other DMA channels
+  // have raised the interrupt.
   void on_interrupt() noexcept {
     const std::uint32_t raised = WEFT_REG(DMA_INTS0) >> dma_ & 3;
     if (raised == 0) return;
@@ -128,8 +128,8 @@ class AdcStream {
     kWrite = 0x04, kCount = 0x08, kTrigger = 0x0c, kControl = 0x10,  // of a DMA channel
     kEnable = 1 << 0, kSensor = 1 << 1, kMany = 1 << 3, kReady = 1 << 8,  // of the ADC's CS
     kDreq = 1 << 3, kOver = 1 << 11;                                      // of the ADC's FCS
-  // The place of a buffer is a multiple of the size of its samples, so that the write address of the
-  // DMA can wrap around them.
+  // The place of a buffer is a multiple of the size of its samples, so that the write address of
+  // the DMA can wrap around them.
   struct alignas(2 * Samples) Buffer : Block {};
 
   std::uint32_t channel(unsigned half) const noexcept {

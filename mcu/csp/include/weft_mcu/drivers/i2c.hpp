@@ -7,8 +7,8 @@
 //
 // Invariants
 //  1 At most kDepth read commands are under way, so the receive FIFO never overflows.
-//  2 The transmit interrupt is on only while there is a command that may be given. A controller that
-//  waits for a command holds the clock, so a late interrupt loses nothing.
+//  2 The transmit interrupt is on only while there is a command that may be given. A controller
+//  that waits for a command holds the clock, so a late interrupt loses nothing.
 //  3 One run of the handler takes and gives at most kBurst bytes each. If more are left, the
 //  interrupt comes again: STOP_DET stays set until the receive FIFO is empty.
 #pragma once
@@ -166,7 +166,7 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
     const std::uint32_t write = at_->write, total = write + at_->read;
     std::uint32_t given = given_, room = kDepth - reg(kTxCount);
     // Without this limit the answers to the commands might not find room.
-    const std::uint32_t most = write + received_ + kDepth < total ? write + received_ + kDepth : total;
+    const std::uint32_t safe = write + received_ + kDepth, most = safe < total ? safe : total;
     for (room = room < kBurst ? room : kBurst; room != 0 && given < most; --room, ++given)
       reg(kData) = (given < write ? at_->bytes[given] : kRead | (given == write ? kRestart : 0)) |
                    (given + 1 == total ? kWithStop : 0);

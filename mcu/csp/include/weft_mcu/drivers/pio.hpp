@@ -17,8 +17,8 @@
 
 namespace weft::inline WEFT_ABI::mcu {
 
-// A program, and how its state machine is set up. Jumps, and the wrap in `execctrl`, are written for
-// a program at address 0; the driver moves them. The program sets the directions of its pins.
+// A program, and how its state machine is set up. Jumps, and the wrap in `execctrl`, are written
+// for a program at address 0; the driver moves them. The program sets the directions of its pins.
 struct PioSetup {
   const std::uint16_t* program;
   std::uint32_t length, origin;  // in words; where it goes in the 32 words of the PIO
@@ -38,8 +38,8 @@ class Pio {
   // Loads the program, and lets the machine run from its first word. For an empty end, that
   // direction is not used. Called once, from main or a process, on the core that serves the
   // scheduler. Returns WEFT_OK; WEFT_E_ARENA if the process that sends finds no room in the arena
-  // (then both ends are dropped, and the machine stands still); or WEFT_E_DRIVER if there is no such
-  // machine, or the program does not fit, or at the second call.
+  // (then both ends are dropped, and the machine stands still); or WEFT_E_DRIVER if there is no
+  // such machine, or the program does not fit, or at the second call.
   int start(const PioSetup& setup, Writer<std::uint32_t> received,
             Reader<std::uint32_t> to_send) noexcept {
     if (index_ > 1 || machine_ > 3 || setup.program == nullptr || setup.length == 0 ||
@@ -81,8 +81,8 @@ class Pio {
     std::uint32_t got[kBurst], n = 0;
     while (n < kBurst && !(reg(kStatus) & 1u << (8 + machine_)))
       got[n++] = reg(kReceive + 4 * machine_);
-    // The machine has waited to push, or has lost what it pushed. Now that there is room it does not
-    // set the bit again.
+    // The machine has waited to push, or has lost what it pushed. Now that there is room it does
+    // not set the bit again.
     if (reg(kDebug) & 1u << machine_) {
       reg(kDebug) = 1u << machine_;
       WEFT_POKE(stalls_, stalls_ + 1);
@@ -110,7 +110,8 @@ class Pio {
   static constexpr std::uint32_t
     kBurst = 4, kStatus = 0x04, kDebug = 0x08, kSend = 0x10, kReceive = 0x20, kMemory = 0x48,
     kMachine = 0xc8, kEnable = 0x12c, kRaised = 0x134,  // offsets of registers
-    kExec = 0x04, kShift = 0x08, kInstruction = 0x10, kPins = 0x14;  // and of a machine's, from kMachine
+    // Offsets of a machine's registers from its first one.
+    kExec = 0x04, kShift = 0x08, kInstruction = 0x10, kPins = 0x14;
   std::uint32_t base() const noexcept { return PIO0_CTRL + 0x100000 * index_; }
   volatile std::uint32_t& reg(std::uint32_t offset) const noexcept {
     return WEFT_REG(base() + offset);

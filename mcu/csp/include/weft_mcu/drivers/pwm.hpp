@@ -45,9 +45,9 @@ class Pwm {
 
   // Begins to read settings. The pins are low until the first one, and low again when the settings
   // have retired. Called once, from main or a process, on the core that serves the scheduler;
-  // clk_sys must be 125 MHz. Returns WEFT_OK; WEFT_E_ARENA if the process that reads finds no room in
-  // the arena (then the end is dropped); or WEFT_E_DRIVER if the slice, its pins or the frequency are
-  // not usable, or at the second call.
+  // clk_sys must be 125 MHz. Returns WEFT_OK; WEFT_E_ARENA if the process that reads finds no room
+  // in the arena (then the end is dropped); or WEFT_E_DRIVER if the slice, its pins or the
+  // frequency are not usable, or at the second call.
   int start(const PwmLine& line, Reader<PwmSetting> in) noexcept {
     bool mine = slice_ < 8 && line.pins != 0 && line.pins >> 30 == 0;
     for (unsigned pin = 0; pin < 30; ++pin)

@@ -20,8 +20,8 @@ struct SpiLine {
   std::uint32_t selects;  // the chip selects: bit n is GPIO n. Each is set high
 };
 
-// A request, and its answer: `count` bytes are sent while the part is selected, and each is replaced
-// by the byte that the part has sent meanwhile.
+// A request, and its answer: `count` bytes are sent while the part is selected, and each is
+// replaced by the byte that the part has sent meanwhile.
 template <std::uint32_t Bytes = 16>
 struct SpiTransfer {
   std::uint16_t count;   // 1 to Bytes
@@ -43,9 +43,9 @@ class Spi : public Transactions<Spi<Bytes>, SpiTransfer<Bytes>> {
   constexpr Spi(Scheduler& s, unsigned index) noexcept
       : Base(s), base_(SPI0_SSPCR0 + 0x4000 * index), index_(index) {}
 
-  // Sets the bus up. Called once, from main, on the core that serves the scheduler; clk_peri must be
-  // 125 MHz. Returns WEFT_OK, or WEFT_E_DRIVER if the pins are not the controller's, if there is no
-  // chip select, or if the driver has been started already.
+  // Sets the bus up. Called once, from main, on the core that serves the scheduler; clk_peri must
+  // be 125 MHz. Returns WEFT_OK, or WEFT_E_DRIVER if the pins are not the controller's, if there is
+  // no chip select, or if the driver has been started already.
   int start(const SpiLine& line) noexcept {
     if (!mine(line.sck, 2) || !mine(line.tx, 3) || (line.rx != kNone && !mine(line.rx, 0)))
       return WEFT_MISTAKE(WEFT_E_DRIVER, "pins that are not SCK, TX and RX of this SPI controller");
@@ -53,7 +53,7 @@ class Spi : public Transactions<Spi<Bytes>, SpiTransfer<Bytes>> {
         (line.selects >> line.sck & 1) || (line.selects >> line.tx & 1) ||
         (line.rx != kNone && (line.selects >> line.rx & 1)))
       return WEFT_MISTAKE(WEFT_E_DRIVER,
-                          "no chip select of an SPI bus, or one that is no pin or a line of the bus");
+                          "no chip select of an SPI bus, or one that is no pin or a line of it");
     if (const int e = this->open(); e != WEFT_OK) return e;
     selects_ = line.selects;
     set_up();
@@ -130,8 +130,8 @@ class Spi : public Transactions<Spi<Bytes>, SpiTransfer<Bytes>> {
       return BusStatus::ok;
     return WEFT_MISTAKE(BusStatus::bad_request,
                         "an SPI request without bytes or with too many, for a chip select that "
-                        "start() was not given, with a mode that is not 0 to 3, with a clock that is "
-                        "not 2,000 to 62,500,000 Hz, or with `within` not 1 to 2^28 us");
+                        "start() was not given, with a mode that is not 0 to 3, with a clock that "
+                        "is not 2,000 to 62,500,000 Hz, or with `within` not 1 to 2^28 us");
   }
 
   void begin(Transfer& t) noexcept {
@@ -140,7 +140,7 @@ class Spi : public Transactions<Spi<Bytes>, SpiTransfer<Bytes>> {
     reg(kControl1) = 0;
     if (t.hz != hz_) set_clock(t.hz);
     reg(kControl0) = (divider_ - 1) << 8 | (t.mode & 1u) << 7 | (t.mode >> 1 & 1u) << 6 | 7;
-    reg(kControl1) = kOn;  // the clock's line rests at the level of the mode before the part is selected
+    reg(kControl1) = kOn;  // the clock rests at the mode's level before the part is selected
     pin_low(t.select);
     reg(kMask) = kRoom;  // the FIFO is empty, so the interrupt comes at once
   }

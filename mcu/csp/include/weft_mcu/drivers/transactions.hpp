@@ -9,8 +9,9 @@
 //     └───────────────the answer is written──────┴─────────────────────┘──┘
 //
 // Invariants
-//  1 `busy_` is true while a process is ON THE BUS. The processes in TURN are counted in `waiting_`,
-//  and wait at turn_ in the order in which they came; the process that leaves the bus hands it on.
+//  1 `busy_` is true while a process is ON THE BUS. The processes in TURN are counted in
+//  `waiting_`, and wait at turn_ in the order in which they came; the process that leaves the bus
+//  hands it on.
 //  2 A process that is ON THE BUS waits for the number of its transaction. An interrupt that came
 //  too late has an older number, which is read and ignored. At most one such number waits in the
 //  port, so the port has room for two.
@@ -47,7 +48,8 @@ class Transactions {
   // room in the arena (then both ends are dropped), or WEFT_E_DRIVER before start().
   int connect(Reader<T> requests, Writer<T> answers) noexcept {
     if (!started_)
-      return WEFT_MISTAKE(WEFT_E_DRIVER, "a bus is connected before it is started; start() it first");
+      return WEFT_MISTAKE(WEFT_E_DRIVER,
+                          "a bus is connected before it is started; start() it first");
     return scheduler_->start(serve(*scheduler_, this, std::move(requests), std::move(answers),
                                    turn_.reader(), turn_.writer(), over_.reader()));
   }
