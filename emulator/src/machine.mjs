@@ -25,6 +25,7 @@ import { Sio } from './sio.mjs';
 import { Timer } from './timer.mjs';
 import { Uart } from './uart.mjs';
 import { LockstepPio } from './pio.mjs';
+import { makeBlocks } from './blocks.mjs';
 import { BusModel } from './bus.mjs';
 import { EdgeHash } from './analyser.mjs';
 import { Profile } from './profile.mjs';
@@ -69,6 +70,10 @@ export class Machine {
     this.timer = new Timer(rp, clock, options.alarmNow ?? 'miss');
     this.pins = new Pins(rp, clock, (core, irq, level) => this.cores[core].setLine(irq, level));
     this.uarts = rp.uart.map((_, n) => new Uart(rp, clock, n, options.uartDelay ?? false));
+    const { i2cs, spis, adc } = makeBlocks(rp, clock, this.pins);
+    this.i2cs = i2cs;
+    this.spis = spis;
+    this.adc = adc;
     this.bus = options.conflicts
       ? new BusModel(options.conflicts === true ? {} : options.conflicts, this.memory)
       : null;

@@ -64,6 +64,8 @@ enum {
   WEFT_E_ARENA = -3, /* * the event lies outside the memory that its heap can number, or the heap
                         has no room for more events */
   WEFT_E_CORE = -4,  /* * a core uses another core's queue, or a core is started twice */
+  WEFT_E_DRIVER = -5, /* * a driver is started twice or not yet, or with pins or a speed that it
+                         cannot use */
 };
 
 /* How far ahead an event can be posted: the 2^31 us over which 32-bit times can be compared,

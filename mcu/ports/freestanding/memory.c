@@ -17,9 +17,15 @@ void *memset(void *to, int value, size_t n) {
   while (n--) *p++ = (uint8_t)value;
   return to;
 }
+/* Most values of channels are whole words. The copy goes from the end to the beginning, so that n
+ * is all that counts. */
 void *memcpy(void *restrict to, const void *restrict from, size_t n) {
   uint8_t *p = to;
-  for (const uint8_t *f = from; n--;) *p++ = *f++;
+  const uint8_t *f = from;
+  uintptr_t odd = (uintptr_t)p | (uintptr_t)f;
+  while (n)
+    if ((odd | n) & 3) n--, p[n] = f[n];
+    else n -= 4, *(uint32_t *)(void *)(p + n) = *(const uint32_t *)(const void *)(f + n);
   return to;
 }
 void *memmove(void *to, const void *from, size_t n) {

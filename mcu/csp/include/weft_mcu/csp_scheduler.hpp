@@ -153,6 +153,7 @@ class Scheduler : public core::WakerOps {
   bool stop_at_end_ = false;
 #if WEFT_DEBUG
   int outside_ = 0;
+  unsigned char* taken_ = nullptr;  // the storage of the latest frame
 #endif
   Turn turn_{WEFT_EVENT(&turn, &actor_), this};
   unsigned char* arena_;
@@ -171,6 +172,14 @@ struct Process::promise_type : core::Node {
   explicit promise_type(Scheduler& s, A&...) noexcept {
     ops = &s;
     ++s.live_;
+#if WEFT_DEBUG
+    // A frame begins with two pointers, and the promise follows. g++ 12 puts something before them
+    // if the function begins with a condition that awaits; such a process would never run.
+    if (reinterpret_cast<unsigned char*>(this) - s.taken_ != 2 * sizeof(void*))
+      weft_panic(
+          "weft: g++ has made a wrong frame for a process: declare a variable before the first "
+          "statement that awaits in a condition");
+#endif
   }
   promise_type(const promise_type&) = delete;
   promise_type& operator=(const promise_type&) = delete;
@@ -311,6 +320,9 @@ inline void* Scheduler::take(std::size_t bytes) noexcept {
     if ((*at)->size == bytes) {
       Free* f = *at;
       *at = f->next;
+#if WEFT_DEBUG
+      taken_ = reinterpret_cast<unsigned char*>(f);
+#endif
       return f;
     }
   if (bytes > bytes_ - top_) return nullptr;
@@ -320,6 +332,9 @@ inline void* Scheduler::take(std::size_t bytes) noexcept {
     all_ = this;
   }
   unsigned char* frame = arena_ + top_;
+#if WEFT_DEBUG
+  taken_ = frame;
+#endif
   top_ += static_cast<std::uint32_t>(bytes);
   if (top_ > used_) used_ = top_;
   return frame;
