@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from fakes import Folder, bench_text, candidate
 from harness import build, machine, show
 from harness.result import check_schema
-from harness.targets import load
+from harness.targets import Candidate, load
 
 RATIO = 'name = "a ÷ b"\ntop = "a"\nbottom = "b"\nby = "min"\nreach = { first = 0.5 }'
 
@@ -144,6 +144,23 @@ class MissingThings(Folder):
         status, result, _ = self.one('needs = ["no-such-command"]\n')
         self.assertEqual((status, result["met"]), (0, False))
         self.assertIn("apt-get install no-such-command", result["reasons"]["b"])
+
+    def test_a_program_that_a_candidate_starts_itself(self):
+        self.program("a", "print('ns 1')")
+        self.program("b", "import os; print('ns', len(os.environ['BENCH_HELPER']))")
+        needs = 'needs = ["program:cpp/helper.cpp"]\n'
+        self.define(bench_text("x", [candidate("a"), candidate("b", more=needs)], RATIO))
+        built = []
+
+        def build_it(_: build.Builder, c: Candidate) -> list[str]:
+            built.append(c.source)
+            return ["/a/path"]
+
+        with mock.patch.object(build.Builder, "_cpp", build_it):
+            status, out, _ = self.run_bench("x", "--json")
+        result = self.last_json(out)
+        self.assertEqual((status, built), (0, ["cpp/helper.cpp"]))
+        self.assertEqual(result["ns"], {"a": 1.0, "b": 7.0})
 
     def test_go_that_is_not_installed(self):
         (self.bench / "peers").mkdir()
