@@ -165,6 +165,11 @@ class Link:
                 raise e
             await self._news(p)
 
+    def forget(self, name):
+        """Forgets the name of an end that was taken, so that it takes no memory any more."""
+        if self._offered.get(name, self) is None:
+            del self._offered[name]
+
     async def wait(self):
         """Waits until the session is over; returns the reason."""
         p = core.cur()
