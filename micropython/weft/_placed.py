@@ -3,10 +3,9 @@ python/docs/boards.md). The PC starts `main` from the raw prompt; from then on t
 another one, is a weft.link. VERSION is the version of the words below.
 
     orders, from the PC                              what a call's channel brings to the PC
-    ["start", n, digest, module, function,           ["started", free bytes], or ["lacks", …]
-       args, keywords, ends, channels, name]
+    ["start", n, digest, module, function,           nothing; ["lacks"]: the source is not here as
+       args, keywords, ends, channels, name]            it should be, and nothing was begun or taken
     ["put", digest, file, bytes, first]              nothing
-    ["keep", n, digest, files]                       ["kept", whether the digest is right, bytes]
     ["cancel", n]                                    nothing
     ["drop", ends]                                   nothing
     a process prints                                 ["print", text]
@@ -250,12 +249,10 @@ class Host:
             n = order[1]
             if n not in self._events:
                 self._events[n] = await taken(pc, "e%d" % n, True)
-            if what == "keep":
-                await self.send(n, ["kept", self.keep(order[2], order[3]), free()])
-            elif not self.has(order[2]):
-                await self.send(n, ["lacks", free()])
-            else:
+            if self.has(order[2]):
                 await self.start(pc, *order[1:])
+            else:
+                await self.send(n, ["lacks"])
 
     async def start(self, pc, n, digest, module, function, args, kw, ends, channels, name):
         for number, its, capacity, overflow, immunity, readers, writers in channels:
@@ -266,7 +263,6 @@ class Host:
         await self.ends(pc, ends, given)
         p = _proc.Process(None, given[0], given[1]).named(name)
         p.call = n
-        await self.send(n, ["started", free()])
         self.importing = n
         try:
             p.fn = self.function(digest, module, function)
@@ -326,27 +322,38 @@ class Host:
             return False
 
     def put(self, digest, file, data, first):
+        """Writes a piece of a source: of its file `file`, from whose beginning if `first` is 1, and
+        2 says that this is the first file."""
         place = self.folder + "/" + digest
-        for folder in (self.folder, place):
-            try:
-                os.mkdir(folder)
-            except OSError:
-                pass  # it is there
+        if first == 2:
+            self.make_room(digest)
+            for folder in (self.folder, place):
+                try:
+                    os.mkdir(folder)
+                except OSError:
+                    pass  # it is there
         with open(place + "/" + file, "wb" if first else "ab") as f:
             f.write(data)
 
-    def keep(self, digest, files):
-        """Returns whether the files of a source have the digest, and removes old sources."""
-        place = self.folder + "/" + digest
-        for file in os.listdir(place):
-            if file not in files:
-                os.remove(place + "/" + file)
-        old = [d for d in os.listdir(self.folder) if d != digest and d not in self._modules]
-        for d in old[KEPT:]:
-            for file in os.listdir(self.folder + "/" + d):
-                os.remove(self.folder + "/" + d + "/" + file)
-            os.rmdir(self.folder + "/" + d)
-        return sum_of(place) == digest
+    def make_room(self, digest):
+        """Removes what is there of this source, and old sources if there are many."""
+        old = [d for d in kept() if d != digest and d not in self._modules]
+        for d in [digest] + old[KEPT:]:
+            place = self.folder + "/" + d
+            try:
+                for file in os.listdir(place):
+                    os.remove(place + "/" + file)
+                os.rmdir(place)
+            except OSError:
+                pass  # there is nothing of it
+
+
+def kept():
+    """Returns the digests of the sources that this board has."""
+    try:
+        return os.listdir(FOLDER)
+    except OSError:
+        return []
 
 
 async def taken(pc, key, writes):
@@ -371,9 +378,26 @@ def sum_of(place):
     return "".join(["%02x" % b for b in sum.digest()[:8]])
 
 
-def free():
+def look():
+    """Prints what weft.boards wants to know of a board first."""
+    from . import __version__
+
     gc.collect()
-    return gc.mem_free()
+    mpy = getattr(sys.implementation, "_mpy", 0)
+    print(
+        repr(
+            (
+                sys.implementation[0],
+                sys.platform,
+                mpy,
+                __version__,
+                VERSION,
+                gc.mem_free(),
+                sys.path,
+                kept(),
+            )
+        )
+    )
 
 
 def trace(e):
@@ -390,38 +414,43 @@ def trace(e):
 _print = print
 
 
+def _interrupts(on):
+    """Makes byte 3 an interrupt of the program, as at the prompt, or a byte like any other."""
+    try:
+        from micropython import kbd_intr
+    except ImportError:
+        return
+    kbd_intr(3 if on else -1)
+
+
 @process
 async def _serve(host, stream, out, lease):
     reporter = _proc.Process(host.report, (), {}).named("report")
     async with Link(stream, out, name=host.name, largest=LARGEST, lease=lease) as pc:
-        orders = await pc.reader("do")
-        reporter.start(_proc._run)
-        _time.source(_Knots(host), True)
         try:
+            orders = await pc.reader("do")
+            reporter.start(_proc._run)
+            _time.source(_Knots(host), True)
             async for order in orders:
                 await host.obey(pc, order)
         except ChannelEnd:
             pass  # the PC's program has gone
         host.calls.stop()
-        host.calls.waits = False
-        while host.calls.live:
-            from ._wait import sleep_ms
+    _interrupts(True)  # a process that does not end now can be interrupted from the prompt
+    reporter.ask()
+    while host.calls.live:
+        from ._wait import sleep_ms
 
-            await sleep_ms(5)
-        reporter.ask()
+        await sleep_ms(5)
 
 
 def main(stream, out=None, name="board", lease=3000):
     """Serves one program on a PC, until its session ends. `stream` and `out`: as for a Link."""
-    try:
-        from micropython import kbd_intr
-    except ImportError:
-        kbd_intr = lambda _: None  # noqa: E731
     host = Host(name)
-    kbd_intr(-1)
+    _interrupts(False)
     builtins.print = host.print
     try:
         run(_serve(host, stream, out, lease))
     finally:
         builtins.print = _print
-        kbd_intr(3)
+        _interrupts(True)

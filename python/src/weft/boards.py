@@ -34,9 +34,10 @@ class Board(_placing.Placing):
         free: the bytes of free heap that the board had before the session.
     """
 
-    def __init__(self, session: serial.Board, where: str, free: int, closing: Any) -> None:
-        super().__init__(session, where)
-        self.free = free
+    def __init__(
+        self, session: serial.Board, where: str, about: _install.About, closing: Any
+    ) -> None:
+        super().__init__(session, where, about.free, about.kept)
         self._closing = closing
         self._closed = False
 
@@ -165,4 +166,4 @@ def _ready(
         for one in open_lines:
             os.close(one)
         raise
-    return Board(session, where, about.free, close)
+    return Board(session, where, about, close)

@@ -24,7 +24,9 @@ PACKAGE = Path(__file__).parent / "package"
 ROOM = 200_000  # bytes of free heap with which a board compiles the package from its sources
 _PIECE = 180  # bytes of a file that one line brings
 
-_LOOK = """\
+# On a board that has this version of Weft, a few words do; each word takes its time.
+_LOOK = "from weft import _placed as p;p.look()"
+_LOOK_CLOSER = """\
 import sys,gc
 v=w=None
 try:
@@ -32,11 +34,10 @@ try:
  v=weft.__version__
  from weft import _placed
  w=_placed.VERSION
-except ImportError as e:
- if v is None and "weft" not in str(e):v=str(e)
- if v is not None and w is None:w=str(e)
+except Exception as e:
+ if v is not None:w=repr(e)
 gc.collect()
-print(repr((sys.implementation[0],sys.platform,getattr(sys.implementation,"_mpy",0),v,w,gc.mem_free(),[p for p in sys.path])))
+print(repr((sys.implementation[0],sys.platform,getattr(sys.implementation,"_mpy",0),v,w,gc.mem_free(),sys.path,[])))
 """
 
 
@@ -50,6 +51,7 @@ class About(NamedTuple):
     placed: int | str | None  #: the version of what serves weft.boards, or why it is not there
     free: int  #: bytes of free heap
     path: list[str]  #: where it looks for modules
+    kept: list[str]  #: the digests of the sources that it has
 
 
 def look(prompt: Prompt, where: str, patience: float) -> About:
@@ -58,7 +60,10 @@ def look(prompt: Prompt, where: str, patience: float) -> About:
     Raises:
         BadUse: it is no MicroPython, or another version of Weft is on it.
     """
-    said = prompt.run(_LOOK, patience).strip().rpartition("\n")[2]
+    said, raised = prompt.ask(_LOOK, patience)
+    if raised:
+        said = prompt.run(_LOOK_CLOSER, patience)
+    said = said.strip().rpartition("\n")[2]
     try:
         about = About(*ast.literal_eval(said))
     except (ValueError, SyntaxError, TypeError) as error:

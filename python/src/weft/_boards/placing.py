@@ -5,8 +5,8 @@
         ──"start"──► its own channel brings what the process there prints, and how it ends
 
 Invariants
-- A call has a number. `_ordering` is held from the order that starts a call to the board's answer,
-  so that of two calls with the same new source one sends it.
+- A call has a number. `_ordering` is held while a source is sent and the call that needs it is
+  ordered, so that of two calls with the same new source one sends it. `kept` changes only then.
 - `_lock` protects `_calls`, `_own` and the fields of Call and Own. No operation that waits is made
   while it is held.
 - A channel whose open ends are all held by calls of this board, when the first of these begins, is
@@ -121,12 +121,19 @@ class Placed:
 
 
 class Placing(_hosts.Elsewhere):
-    """A place for processes: a board at the other end of a session. `where` is its name."""
+    """A place for processes: a board at the other end of a session.
+
+    Args:
+        where: its name.
+        free: the bytes of free heap that it had before the session.
+        kept: the digests of the sources that it has.
+    """
 
     _way = "board"
 
-    def __init__(self, session: serial.Board, where: str) -> None:
+    def __init__(self, session: serial.Board, where: str, free: int, kept: list[str]) -> None:
         self._session, self._where = session, where
+        self.free, self.kept = free, set(kept)
         self._lock, self._ordering = threading.Lock(), threading.Lock()
         self._calls: list[Call] = []
         self._own: dict[int, Own] = {}
@@ -162,6 +169,11 @@ class Placing(_hosts.Elsewhere):
             Exception: what the function raises there, with the traceback of the board as cause.
         """
         with self._lock:
+            if call.begun:
+                raise BadUse(
+                    f"{call.name} * n: a process for a board is not copied: write "
+                    f"[{call.name}.on(board)(…) for _ in range(n)]"
+                )
             call.begun = True
             self._number += 1
             number = self._number
@@ -182,10 +194,6 @@ class Placing(_hosts.Elsewhere):
 
     def _dead(self, name: str, error: PeerDied) -> PeerDied:
         return PeerDied(f"the board at {self._where} is gone while {name} ran there: {error}")
-
-    def order(self, *what: Any) -> None:
-        """Gives the board an order. Waits until the board has it."""
-        self._orders.write(list(what))
 
     # Channels that stay on the board.
 
@@ -220,8 +228,8 @@ class Placing(_hosts.Elsewhere):
             found = [c for o in owns for _, c in o.ends if c is not call and not c.begun]
         return list(dict.fromkeys(found))
 
-    def drop(self, call: Call) -> None:
-        """Retires on the board the ends of a call that will never begin there."""
+    def drop(self, call: Call, order: Callable[..., None]) -> None:
+        """Retires on the board, by `order`, the ends of a call that will never begin there."""
         ends: list[Any] = []
         with self._lock:
             if call.dropped:
@@ -236,7 +244,7 @@ class Placing(_hosts.Elsewhere):
                         else:
                             own.early.append(writes)
         if ends:
-            self.order("drop", ends)
+            order("drop", ends)
 
     def make(self, owns: list[Own]) -> tuple[list[Any], list[Any]]:
         """Returns what the board needs to make those of these channels that it has not, and the
@@ -269,6 +277,8 @@ class _Running:
         self._writer = events.writer()
         self._asked: Cancelled | None = None
         self._started = False
+        self._begin: list[Any] = []  # the order that starts it
+        self._resent = 0
         self.told = False  # whether the process there has told how it ended
         self._line = ""  # what it has printed since the end of the last line
         process = _native.current_process()
@@ -290,58 +300,80 @@ class _Running:
         except BaseException:
             far = [[[], False, key, writes] for _, own, key, writes in ends if not own]
             if far:
-                placing.order("drop", far)
-            placing.drop(call)
+                self._order("drop", far)
+            placing.drop(call, self._order)
             raise
-        with placing._ordering:
-            self._start(taken, ends, [own for own in known if own is not None])
+        self._start(taken, ends, [own for own in known if own is not None])
         placing.forget(call)
         self._watch()
         return self._await_end()
 
     # The start.
 
-    def _start(self, taken: _arguments.Taken, ends: list[Any], owns: list[Own]) -> None:
-        placing, source = self._placing, self._call.source
-        own, early = placing.make(owns)
-        what = ["start", self._number, source.digest, source.module, source.function]
-        order = [*what, taken.args, taken.keywords, ends, own, self._path]
-        placing.order(*order)
-        answer = self._next()
-        if answer[0] == "lacks":
+    def _order(self, *what: Any) -> None:
+        """Gives the board an order. Waits until the board has it, also if this process is asked to
+        end meanwhile: otherwise nobody would have the ends that the order names.
+        """
+        while True:
             try:
-                self._send_source(answer[1])
-            except BadUse:
-                # the board takes the ends, and lets go of them
-                placing.order("drop", ends)
-                raise
-            placing.order(*order)
-            answer = self._next()
-        self.free = answer[1] if len(answer) > 1 else 0
-        self._started = True
-        if early:
-            placing.order("drop", early)
-        if self._asked is not None:
-            placing.order("cancel", self._number)
+                return self._placing._orders.write(list(what))
+            except Cancelled as error:
+                self._asked = self._asked or error
 
-    def _send_source(self, free: int) -> None:
+    def _start(self, taken: _arguments.Taken, ends: list[Any], owns: list[Own]) -> None:
+        """Orders the start. The first start after a new source is sent, so the board has it."""
         placing, source = self._placing, self._call.source
-        if source.size * TIMES > free:
+        what = ["start", self._number, source.digest, source.module, source.function]
+        with placing._ordering:
+            try:
+                self._send_source(source)
+            except BadUse:
+                self._begin = [*what, [], {}, [], [], ""]
+                self._order("drop", [end for end in ends if not end[1]])
+                placing.drop(self._call, self._order)
+                raise
+            own, early = placing.make(owns)
+            self._begin = [*what, taken.args, taken.keywords, ends, own, self._path]
+            self._order(*self._begin)
+            if early:
+                self._order("drop", early)
+        self._started = True
+        if self._asked is not None:
+            self._order("cancel", self._number)
+
+    def _start_again(self) -> None:
+        """Sends the source that the board had not kept as it should, and orders the start again."""
+        placing, source = self._placing, self._call.source
+        with placing._ordering:
+            self._resent = self._resent + 1
+            if self._resent > 2:
+                raise BadUse(
+                    f"{self._call.name}: its source is not on the board at {placing._where} as it "
+                    "was sent: is the board's file system full, or its flash worn out?"
+                )
+            placing.kept.discard(source.digest)
+            self._send_source(source)
+            self._order(*self._begin)
+        if self._asked is not None:
+            self._order("cancel", self._number)
+
+    def _send_source(self, source: _sources.Source) -> None:
+        placing = self._placing
+        if source.digest in placing.kept:
+            return
+        if source.size * TIMES > placing.free:
             raise BadUse(
                 f"{self._call.name}: the board at {placing._where} has no memory for it: its source "
                 f"has {source.size} bytes, for which a board needs {TIMES} times as many, and "
-                f"{free} bytes of its heap are free"
+                f"{placing.free} bytes of its heap were free when it was connected"
             )
+        first = 2
         for file, text in source.files.items():
             for i in range(0, max(len(text), 1), PIECE):
-                placing.order("put", source.digest, file, text[i : i + PIECE], i == 0)
-        placing.order("keep", self._number, source.digest, list(source.files))
-        _, right, _ = self._next()
-        if not right:
-            raise BadUse(
-                f"{self._call.name}: its source is not on the board at {placing._where} as it was "
-                "sent: is the board's file system full, or its flash worn out?"
-            )
+                self._order("put", source.digest, file, text[i : i + PIECE], first)
+                first = 0
+            first = 1
+        placing.kept.add(source.digest)
 
     # What comes back.
 
@@ -354,17 +386,17 @@ class _Running:
                 guards = [threads.Input(reader, ended="raise") for reader, _ in self._watched]
                 return threads.select(self.events, *guards, mode="priority")[1]
             except Cancelled as error:
-                if self._asked is not None:
+                if self._asked is not None and self._started:
                     raise
-                self._asked = error
+                self._asked = self._asked or error
                 if self._started:
-                    self._placing.order("cancel", self._number)
+                    self._order("cancel", self._number)
             except Retired as error:
                 if not error.guard:
                     raise
                 _, peer = self._watched.pop(error.guard - 1)
                 if not peer.begun:
-                    self._placing.drop(peer)
+                    self._placing.drop(peer, self._order)
 
     def _watch(self) -> None:
         """Watches for processes that share a channel of the board with this one, and never start."""
@@ -373,13 +405,16 @@ class _Running:
                 self._watched.append((peer.alive.reader(), peer))
             except Retired:
                 if not peer.begun:
-                    self._placing.drop(peer)
+                    self._placing.drop(peer, self._order)
 
     def _await_end(self) -> Any:
         while True:
             what, *rest = self._next()
             if what == "print":
                 self._print(rest[0])
+                continue
+            if what == "lacks":
+                self._start_again()
                 continue
             self.told = True
             if self._line:
@@ -419,8 +454,8 @@ class _Running:
         if kind in ("MemoryError", "NoRoom"):
             return MemoryError(
                 f"{name}: the board at {where} has no memory for it{place}: its source has "
-                f"{self._call.source.size} bytes, and {self.free} bytes of the heap were free "
-                f"before it began: {text}"
+                f"{self._call.source.size} bytes, and {self._placing.free} bytes of the heap were "
+                f"free when it was connected: {text}"
             )
         if kind == "BadUse":
             return BadUse(f"{name} on the board at {where}{place}: {text}")
@@ -437,6 +472,3 @@ class _Running:
         for file, path in self._call.source.places.items():
             trace = re.sub(rf'File "[^"]*{re.escape(file)}"', lambda _, p=path: f'File "{p}"', trace)
         return trace.strip()
-
-
-Placer = Callable[[Any], Placed]

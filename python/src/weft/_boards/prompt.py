@@ -53,14 +53,23 @@ class Prompt:
         Raises:
             BadUse: the code raises, or is not done within `patience` seconds.
         """
+        printed, raised = self.ask(code, patience)
+        if raised:
+            raise BadUse(f"connect: the board at {self._where} said:\n{raised}")
+        return printed
+
+    def ask(self, code: str, patience: float) -> tuple[str, str]:
+        """Runs code on the board. Returns what it prints, and its traceback, if it raises.
+
+        Raises:
+            BadUse: the code is not done within `patience` seconds.
+        """
         until = time.monotonic() + patience
         self.begin(code, patience)
         printed = self._must(b"\x04", until)
         raised = self._must(b"\x04", until)
         self._must(b">", until)
-        if raised:
-            raise BadUse(f"connect: the board at {self._where} said:\n{_text(raised)}")
-        return _text(printed)
+        return _text(printed), _text(raised)
 
     def begin(self, code: str, patience: float) -> None:
         """Starts code on the board, which has the line from then on."""
