@@ -77,8 +77,6 @@ class Scripted:
             came = came.partition(awaited)[2]
             os.write(self._board, answer)
         if self._unplugged:
-            while b"\x04" not in came and self._ready():
-                came += os.read(self._board, 4096)
             os.close(self._kept)
             os.close(self._board)
             self._board = self._kept = -1

@@ -165,7 +165,7 @@ def test_an_argument_and_a_result_are_what_a_link_carries(board: boards.Board, v
     """rule 21.5"""
     given = programs.echo.on(board)(value, (1, 2), name=value)
     if value == "x" * 1500:
-        with pytest.raises(BadUse, match="its result cannot be sent to the PC: a value of"):
+        with pytest.raises(BadUse, match="its result cannot be sent to the PC: .*a value of"):
             run(given)
     else:
         assert run(given) == [value, [[1, 2]], {"name": value}, "micropython"]
@@ -409,7 +409,7 @@ def test_a_lack_of_memory_is_told_with_the_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """rule 21.6: before a source is sent, and as it runs out"""
-    with one_board(tmp_path, heap="256k") as (_, board):
+    with one_board(tmp_path, heap="1m") as (_, board):
         with pytest.raises(MemoryError, match=r"its source has \d+ bytes, and \d+ bytes of the heap"):
             run(programs.needs_room.on(board)())
         a = Channel("a")
@@ -425,8 +425,12 @@ def test_a_process_for_a_board_is_not_copied(board: boards.Board) -> None:
     """rule 21.1"""
     with pytest.raises(BadUse, match=r"echo \* n: a process for a board is not copied"):
         run(programs.echo.on(board)(1) * 2)
+    c = Channel()
+    made = show(c.reader())
+    c.writer().retire()
     with pytest.raises(BadUse, match="a board is given before the call"):
-        show(Channel().reader()).on(board)
+        made.on(board)
+    assert run(made) == []
 
 
 def test_a_board_that_is_unplugged_is_a_death(tmp_path: Path) -> None:
@@ -452,9 +456,11 @@ def test_a_board_that_is_unplugged_is_a_death(tmp_path: Path) -> None:
 def test_a_board_that_hangs_is_a_death(tmp_path: Path) -> None:
     """rule 21.9: a process that computes for ever gives no sign of life"""
     with UnixBoard(tmp_path) as unix, boards.connect(unix.device, lease=0.5) as board:
-        told = Channel("told")
-        with pytest.raises(PeerDied, match="is gone while computes_for_ever"):
-            run(programs.computes_for_ever.on(board)(told.writer()), show(told.reader()))
+        told = Channel("told", capacity=1)
+        ours = told.reader()
+        with pytest.raises(PeerDied, match="gone while computes_for_ever ran there: nothing was heard"):
+            run(programs.computes_for_ever.on(board)(told.writer()))
+        assert ours.read() == 1
 
 
 def test_a_closed_board(unix: UnixBoard) -> None:

@@ -124,9 +124,12 @@ def _known(c, out):
     if hasattr(c, "link_"):
         return False
     kind, n = (core.Wr, c.nw) if out else (core.Rd, c.nr)
+    held = []
     for x in _proc._all:
-        n = (n or 0) - len([e for e in x.ends if isinstance(e, kind) and not e.x and e.c.x is c])
-    return n == 0
+        for e in x.ends:
+            if isinstance(e, kind) and not e.x and e.c.x is c and e not in held:
+                held.append(e)
+    return len(held) == n
 
 
 class Host:
@@ -243,7 +246,7 @@ class Host:
                     kid.ask()
                     break
         elif what == "drop":
-            for end in await self.ends(pc, order[1], []):
+            for end in await self.ends(pc, order[1], None):
                 end.retire()
         else:
             n = order[1]
@@ -275,7 +278,7 @@ class Host:
             self.importing = None
 
     async def ends(self, pc, ends, given):
-        """Takes ends, and puts each into its places in `given`. Returns the ends."""
+        """Takes ends, and puts each into its places in `given`, if there is any. Returns the ends."""
         out = []
         for paths, own, key, writes in ends:
             if own:
@@ -291,7 +294,7 @@ class Host:
                 me.ends.remove(end)
                 end.h -= 1
             out.append(end)
-            for path in paths:
+            for path in paths if given else ():
                 x = given
                 for step in path[:-1]:
                     x = x[step]

@@ -185,15 +185,19 @@ class Placing(_hosts.Elsewhere):
         except PeerDied as error:
             if running.told:  # the process there has met it
                 raise
-            raise self._dead(call.name, error) from None
+            raise self._dead(call.name) from error
         finally:
             running.events.retire()
             with self._lock:
                 if call in self._calls:
                     self._calls.remove(call)
 
-    def _dead(self, name: str, error: PeerDied) -> PeerDied:
-        return PeerDied(f"the board at {self._where} is gone while {name} ran there: {error}")
+    def _dead(self, name: str) -> PeerDied:
+        try:
+            why = self._session.wait()
+        except BadUse:  # this program has closed it
+            why = "this program has closed its session"
+        return PeerDied(f"the board at {self._where} is gone while {name} ran there: {why}")
 
     # Channels that stay on the board.
 
@@ -328,7 +332,6 @@ class _Running:
             try:
                 self._send_source(source)
             except BadUse:
-                self._begin = [*what, [], {}, [], [], ""]
                 self._order("drop", [end for end in ends if not end[1]])
                 placing.drop(self._call, self._order)
                 raise

@@ -79,12 +79,15 @@ class Prompt:
         self._must(b"OK", until, 1)  # what comes after it is the code's
 
     def leave(self, patience: float) -> None:
-        """Waits until the code that has the line has ended, and leaves the board at its ordinary
+        """Waits until the code that has had the line has ended, and leaves the board at its ordinary
         prompt. If the code does not end in time, does nothing.
         """
         until = time.monotonic() + patience
-        if self._until(b"\x04>", until) is not None:
-            self._write(b"\x02", until)
+        while time.monotonic() < until:
+            self._came = b""
+            self._write(b"\x01", until)
+            if self._until(_PROMPT, min(until, time.monotonic() + patience / 10)) is not None:
+                return self._write(b"\x02", until)
 
     def _must(self, text: bytes, until: float, most: int = 4096) -> bytes:
         before = self._until(text, until, most)
