@@ -68,6 +68,7 @@ MODULES = (
     "weft.native",
     "weft.processes",
     "weft.serial",
+    "weft.boards",
     "weft.net",
     "weft.plugnplay.coroutines",
     "weft.errors",

@@ -116,9 +116,10 @@ def emulated(
         stream = "machine.UART(1,115200,rxbuf=1024)"
         return _ready(line, f"the emulated {chip}", link, stream, 19200, lease, patience, machine)
     except BaseException as error:
+        said = machine.said()
         machine.close()
-        if isinstance(error, BadUse) and machine.said():
-            raise BadUse(f"{error}; the emulator said: {machine.said()}") from error
+        if isinstance(error, BadUse) and said:
+            raise BadUse(f"{error}; the emulator said: {said}") from error
         raise
 
 

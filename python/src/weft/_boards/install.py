@@ -20,7 +20,7 @@ from weft.errors import BadUse
 __all__ = ["VERSION", "About", "look", "put"]
 
 VERSION = 1  # of the words between weft.boards and micropython/weft/_placed.py
-PACKAGE = Path(__file__).parent / "package"
+PACKAGE = Path(__file__).parents[1] / "_pure"  # as micropython/weft is
 ROOM = 200_000  # bytes of free heap with which a board compiles the package from its sources
 _PIECE = 180  # bytes of a file that one line brings
 
@@ -116,8 +116,10 @@ def _command(prompt: Prompt, code: str, where: str, patience: float) -> None:
 
 def _compiled(made: Path, about: About, where: str) -> dict[str, bytes]:
     """Returns the files to put on the board: compiled if there is mpy-cross, otherwise sources."""
-    sources = {p.relative_to(PACKAGE).as_posix(): p for p in sorted(PACKAGE.rglob("*.py"))}
-    if not sources:
+    sources = {
+        f"weft/{path.relative_to(PACKAGE).as_posix()}": path for path in sorted(PACKAGE.rglob("*.py"))
+    }
+    if "weft/_placed.py" not in sources:
         raise BadUse(
             f"connect: Weft is missing on the board at {where}, and its package for boards is not "
             "in this installation: `mpremote mip install` puts it there (micropython/README.md)"
