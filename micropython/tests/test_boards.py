@@ -376,7 +376,9 @@ def test_a_knot_on_the_board_is_a_deadlock(board: boards.Board, second: Any) -> 
     assert "main/exchange" in str(first)
     assert "read of 'a'" in str(first)
     assert "read of 'b'" in str(first)
-    assert run(programs.exchange.on(board)(c.reader(), d.writer()), give(c.writer()), show(d.reader()))[2] == [1]  # fmt: skip
+    assert run(
+        programs.exchange.on(board)(c.reader(), d.writer()), give(c.writer()), show(d.reader())
+    )[2] == [1]
 
 
 def test_what_waits_for_the_pc_is_no_deadlock(board: boards.Board) -> None:
@@ -410,12 +412,16 @@ def test_a_lack_of_memory_is_told_with_the_bytes(
 ) -> None:
     """rule 21.6: before a source is sent, and as it runs out"""
     with one_board(tmp_path, heap="1m") as (_, board):
-        with pytest.raises(MemoryError, match=r"its source has \d+ bytes, and \d+ bytes of the heap"):
+        with pytest.raises(
+            MemoryError, match=r"its source has \d+ bytes, and \d+ bytes of the heap"
+        ):
             run(programs.needs_room.on(board)())
         a = Channel("a")
         ours = a.reader()
         monkeypatch.setattr(board, "free", 100)
-        with pytest.raises(BadUse, match=r"no memory for it: its source has \d+ bytes, .* 100 bytes"):
+        with pytest.raises(
+            BadUse, match=r"no memory for it: its source has \d+ bytes, .* 100 bytes"
+        ):
             run(programs.count.on(board)(a.writer(), 1))
         with pytest.raises(Retired):
             ours.read()
@@ -458,7 +464,9 @@ def test_a_board_that_hangs_is_a_death(tmp_path: Path) -> None:
     with UnixBoard(tmp_path) as unix, boards.connect(unix.device, lease=0.5) as board:
         told = Channel("told", capacity=1)
         ours = told.reader()
-        with pytest.raises(PeerDied, match="gone while computes_for_ever ran there: nothing was heard"):
+        with pytest.raises(
+            PeerDied, match="gone while computes_for_ever ran there: nothing was heard"
+        ):
             run(programs.computes_for_ever.on(board)(told.writer()))
         assert ours.read() == 1
 
@@ -504,7 +512,10 @@ def test_another_version_of_weft_is_refused(tmp_path: Path) -> None:
             boards.connect(unix.device)
         path.write_text(text, encoding="utf-8")
     (package / "weft" / "_placed.py").unlink()
-    with UnixBoard(tmp_path, package=package) as unix, pytest.raises(BadUse, match="remove /lib/weft"):
+    with (
+        UnixBoard(tmp_path, package=package) as unix,
+        pytest.raises(BadUse, match="remove /lib/weft"),
+    ):
         boards.connect(unix.device)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from weft import boards
 from weft._boards import emulators
-from weft.threads import BadUse, Channel, PeerDied, run
+from weft.threads import BadUse, Channel, PeerDied, process, run
 
 from . import board as cortex
 from . import placed_programs as programs
@@ -37,8 +37,16 @@ def test_the_page_s_program_runs_as_it_stands(tmp_path: Path) -> None:
     assert done.stdout.split() == ["0", "18", "55", "42", "29"]
 
 
-def test_the_rp2040_and_its_death() -> None:
+def test_the_rp2040_and_its_death(monkeypatch: pytest.MonkeyPatch) -> None:
     """rules 21.6, 21.9: an exception, a lack of memory, and the emulator that is killed"""
+    machines: list[emulators.Machine] = []
+    start = emulators.start
+
+    def noted(*what: Any) -> emulators.Machine:
+        machines.append(start(*what))
+        return machines[-1]
+
+    monkeypatch.setattr(emulators, "start", noted)
     with boards.emulated() as board:
         a = Channel("a")
         with pytest.raises(ValueError, match="no good") as caught:
@@ -50,18 +58,13 @@ def test_the_rp2040_and_its_death() -> None:
         b = Channel("b")
         ours = b.reader()
 
+        @process
         def kill() -> None:
             ours.read()
-            board._closing()
+            machines[0]._process.kill()
 
         with pytest.raises(PeerDied, match="the board at the emulated rp2040 is gone"):
-            run(programs.writes_for_ever.on(board)(b.writer()), programs_of(kill))
-
-
-def programs_of(function: Any) -> Any:
-    from weft.threads import process
-
-    return process(function)()
+            run(programs.writes_for_ever.on(board)(b.writer()), kill())
 
 
 @pytest.mark.soak
@@ -70,7 +73,7 @@ def test_a_board_without_weft_gets_it_over_its_serial_line(monkeypatch: pytest.M
     monkeypatch.setenv("PATH", f"{tiers.MADE}", prepend=":")
     with cortex.console("board-native") as device:
         for _ in range(2):
-            with boards.connect(device, lease=20, patience=60) as board:
+            with boards.connect(device, lease=90, patience=90) as board:
                 a, b = Channel("a"), Channel("b")
                 assert run(
                     programs.count.on(board)(a.writer(), 3),
@@ -85,7 +88,9 @@ def test_what_is_not_there_for_the_emulator_is_named(
     """rule 21.9"""
     with pytest.raises(BadUse, match="an emulator of the rp2040, and none of 'esp32'"):
         boards.emulated("esp32")
-    with pytest.raises(BadUse, match=r"there is no firmware .*nothing.elf: `./run setup micropython`"):
+    with pytest.raises(
+        BadUse, match=r"there is no firmware .*nothing.elf: `./run setup micropython`"
+    ):
         boards.emulated(firmware=tmp_path / "nothing.elf")
     with pytest.raises(BadUse, match="patience must be between"):
         boards.emulated(patience=-1)

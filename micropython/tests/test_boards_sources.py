@@ -167,9 +167,15 @@ def test_what_cannot_travel_is_told_at_once(module: Callable[[str], Any]) -> Non
     with pytest.raises(BadUse, match=r"its source cannot be read \(<string>\)"):
         sources.taken(made["f"])
     for text, said in (
-        ("from weft.observe import flight\n\n\nasync def f():\n    flight()\n", "'flight' of weft.observe is not on a board"),  # fmt: skip
+        (
+            "from weft.observe import flight\n\n\nasync def f():\n    flight()\n",
+            "'flight' of weft.observe is not on a board",
+        ),
         ("import email\n\n\nasync def f():\n    email.x()\n", "imports the package 'email'"),
-        ("N = [open('/dev/null')]\n\n\nasync def f():\n    return N\n", "which is a _io.TextIOWrapper"),  # fmt: skip
+        (
+            "N = [open('/dev/null')]\n\n\nasync def f():\n    return N\n",
+            "which is a _io.TextIOWrapper",
+        ),
     ):
         made_of = module(text)
         if "email" in text:

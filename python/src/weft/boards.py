@@ -124,7 +124,11 @@ def emulated(
 
 
 def _checked(what: str, seconds: float) -> None:
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds <= 3600:
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, (int, float))
+        or not 0 <= seconds <= 3600
+    ):
         raise BadUse(f"connect: {what} must be between 0 and 3600 seconds, not {seconds!r}")
 
 

@@ -19,7 +19,9 @@ class Taken(NamedTuple):
 
     args: list[Any]  #: with None in the place of each end
     keywords: dict[str, Any]
-    ends: list[tuple[Any, list[list[Any]]]]  #: each end, and its places: paths from [args, keywords]
+    ends: list[
+        tuple[Any, list[list[Any]]]
+    ]  #: each end, and its places: paths from [args, keywords]
 
 
 def take(what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Taken:
@@ -41,7 +43,9 @@ def take(what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Taken:
         if value is None or type(value) in (bool, int, float, str, bytes, bytearray):
             return value
         if len(path) > _DEEPEST:
-            raise BadUse(f"{what}: {name} nests deeper than {_DEEPEST}, which a board does not take")
+            raise BadUse(
+                f"{what}: {name} nests deeper than {_DEEPEST}, which a board does not take"
+            )
         if type(value) in (list, tuple):
             return [copied(v, [*path, i], name) for i, v in enumerate(value)]
         if type(value) is dict:
@@ -49,7 +53,9 @@ def take(what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Taken:
             if wrong is not None:
                 raise BadUse(f"{what}: {name} has the key {wrong!r}, which cannot go to a board")
             return {k: copied(v, [*path, k], name) for k, v in value.items()}
-        raise BadUse(f"{what}: {name} is {_kind(value)}, which cannot go to a board: {_hint(value)}")
+        raise BadUse(
+            f"{what}: {name} is {_kind(value)}, which cannot go to a board: {_hint(value)}"
+        )
 
     first = [copied(v, [0, i], f"argument {i + 1}") for i, v in enumerate(args)]
     second = {k: copied(v, [1, k], f"argument {k!r}") for k, v in keywords.items()}

@@ -100,7 +100,9 @@ def start(chip: str, firmware: str | os.PathLike[str] | None) -> Machine:
     if node is None:
         raise BadUse("emulated: the emulator needs node: apt-get install nodejs")
     if not (checkout / "emulator" / "node_modules").is_dir():
-        raise BadUse(f"emulated: the emulator's packages are missing: npm ci in {checkout}/emulator")
+        raise BadUse(
+            f"emulated: the emulator's packages are missing: npm ci in {checkout}/emulator"
+        )
     path = Path(firmware) if firmware is not None else checkout / _FIRMWARE
     if not path.is_file():
         raise BadUse(

@@ -67,7 +67,9 @@ def look(prompt: Prompt, where: str, patience: float) -> About:
     try:
         about = About(*ast.literal_eval(said))
     except (ValueError, SyntaxError, TypeError) as error:
-        raise BadUse(f"connect: what is at {where} is no MicroPython board: it said {said!r}") from error
+        raise BadUse(
+            f"connect: what is at {where} is no MicroPython board: it said {said!r}"
+        ) from error
     if about.implementation != "micropython":
         raise BadUse(f"connect: {where} runs {about.implementation}: a board runs MicroPython")
     if about.weft is not None and (about.weft, about.placed) != (_native.version, VERSION):
@@ -95,7 +97,12 @@ def put(prompt: Prompt, where: str, about: About, patience: float) -> None:
             make = f"try:\n os.mkdir({folder!r})\nexcept OSError as e:\n if e.args[0]!=17:raise"
             _command(prompt, make, where, patience)
         for file, text in files.items():
-            _command(prompt, f"f=open(L+'/{file}','wb')\nw=lambda b:f.write(binascii.a2b_base64(b))", where, patience)
+            _command(
+                prompt,
+                f"f=open(L+'/{file}','wb')\nw=lambda b:f.write(binascii.a2b_base64(b))",
+                where,
+                patience,
+            )
             for i in range(0, len(text), _PIECE):
                 piece = base64.b64encode(text[i : i + _PIECE]).decode()
                 _command(prompt, f"n=w('{piece}')", where, patience)
@@ -117,7 +124,8 @@ def _command(prompt: Prompt, code: str, where: str, patience: float) -> None:
 def _compiled(made: Path, about: About, where: str) -> dict[str, bytes]:
     """Returns the files to put on the board: compiled if there is mpy-cross, otherwise sources."""
     sources = {
-        f"weft/{path.relative_to(PACKAGE).as_posix()}": path for path in sorted(PACKAGE.rglob("*.py"))
+        f"weft/{path.relative_to(PACKAGE).as_posix()}": path
+        for path in sorted(PACKAGE.rglob("*.py"))
     }
     if "weft/_placed.py" not in sources:
         raise BadUse(
@@ -137,7 +145,9 @@ def _compiled(made: Path, about: About, where: str) -> dict[str, bytes]:
     files = {}
     for name, path in sources.items():
         to = made / "one.mpy"
-        subprocess.run([compiler, "-O3", "-s", name, "-o", to, path], check=True, capture_output=True)
+        subprocess.run(
+            [compiler, "-O3", "-s", name, "-o", to, path], check=True, capture_output=True
+        )
         files[name.removesuffix(".py") + ".mpy"] = to.read_bytes()
     return files
 

@@ -440,9 +440,9 @@ class _Running:
         at = re.findall(r'File "([^"]*)", line (\d+)', trace)
         if what == "end":
             ends: dict[str, Any] = {"Retired": Retired, "Poisoned": Poisoned}
-            error = ends.get(kind, PeerDied)(text, None, None, None, rest[2], rest[3])
+            error: BaseException = ends.get(kind, PeerDied)(text, None, None, None, *rest[2:4])
             if at:
-                error._at = f"{at[-1][0]}:{at[-1][1]}"
+                error.__dict__["_at"] = f"{at[-1][0]}:{at[-1][1]}"
         else:
             error = self._failure(kind, text, at)
         if trace:
@@ -453,7 +453,9 @@ class _Running:
         name, where = self._call.name, self._placing._where
         place = f" ({at[-1][0]}:{at[-1][1]})" if at else ""
         if kind == "ImportError":
-            return BadUse(f"{name}: the board at {where} cannot import what it needs{place}: {text}")
+            return BadUse(
+                f"{name}: the board at {where} cannot import what it needs{place}: {text}"
+            )
         if kind in ("MemoryError", "NoRoom"):
             return MemoryError(
                 f"{name}: the board at {where} has no memory for it{place}: its source has "
@@ -472,6 +474,9 @@ class _Running:
 
     def _call_places(self, trace: str) -> str:
         """Returns a traceback of the board with the paths of the files here."""
-        for file, path in self._call.source.places.items():
-            trace = re.sub(rf'File "[^"]*{re.escape(file)}"', lambda _, p=path: f'File "{p}"', trace)
-        return trace.strip()
+        places = self._call.source.places
+
+        def here(found: re.Match[str]) -> str:
+            return f'File "{places.get(found[1].rpartition("/")[2], found[1])}"'
+
+        return re.sub(r'File "([^"]*)"', here, trace).strip()

@@ -87,7 +87,8 @@ class Prompt:
             self._came = b""
             self._write(b"\x01", until)
             if self._until(_PROMPT, min(until, time.monotonic() + patience / 10)) is not None:
-                return self._write(b"\x02", until)
+                self._write(b"\x02", until)
+                return
 
     def _must(self, text: bytes, until: float, most: int = 4096) -> bytes:
         before = self._until(text, until, most)
@@ -133,7 +134,7 @@ class Prompt:
         poll.register(self._line, what)
         return bool(poll.poll(max(0, until - time.monotonic()) * 1000))
 
-    def _gone(self, why: str) -> BadUse:
+    def _gone(self, why: str | None) -> BadUse:
         return BadUse(f"connect: the board at {self._where} was unplugged: {why}")
 
 

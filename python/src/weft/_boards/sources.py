@@ -12,8 +12,8 @@ Invariants
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import builtins
 import copy
@@ -236,7 +236,9 @@ class _Slice:
             return
         for alias in node.names:
             if alias.name == "*" and module.partition(".")[0] == "weft":
-                self._import_from(ast.ImportFrom(module, [ast.alias(name)], 0, lineno=node.lineno), name)
+                self._import_from(
+                    ast.ImportFrom(module, [ast.alias(name)], 0, lineno=node.lineno), name
+                )
             elif alias.name == "*" or (alias.asname or alias.name) == name:
                 shown = f" as {alias.asname}" if alias.asname else ""
                 its = _weft(module, name, self.path, node.lineno)
@@ -314,7 +316,8 @@ def _is_main(test: ast.expr) -> bool:
 
 
 def _first(node: Any) -> int:
-    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+    first: int = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+    return first
 
 
 def _bound(node: ast.stmt) -> set[str]:
