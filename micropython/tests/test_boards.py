@@ -500,7 +500,7 @@ def test_one_program_at_a_time(unix: UnixBoard, board: boards.Board) -> None:
 def test_another_version_of_weft_is_refused(tmp_path: Path) -> None:
     """rule 21.9"""
     package = tiers.installed(tmp_path / "other")
-    for file, old, new, said in (
+    for file, old, new, why in (
         ("__init__.py", '"0.1.0"', '"0.0.7"', "has Weft 0.0.7, and this program 0.1.0"),
         ("_placed.py", "VERSION = 1", "VERSION = 99", "has Weft 0.1.0"),
     ):
@@ -508,7 +508,7 @@ def test_another_version_of_weft_is_refused(tmp_path: Path) -> None:
         text = path.read_text(encoding="utf-8")
         assert old in text
         path.write_text(text.replace(old, new), encoding="utf-8")
-        with UnixBoard(tmp_path, package=package) as unix, pytest.raises(BadUse, match=said):
+        with UnixBoard(tmp_path, package=package) as unix, pytest.raises(BadUse, match=why):
             boards.connect(unix.device)
         path.write_text(text, encoding="utf-8")
     (package / "weft" / "_placed.py").unlink()
@@ -578,9 +578,9 @@ def test_what_is_no_board_is_told_after_the_patience(tmp_path: Path) -> None:
         pytest.raises(BadUse, match="does not answer as a MicroPython board does within 0.2 s"),
     ):
         boards.connect(silent.device, patience=0.2)
-    said = b"OKpython\x04\x04>"
+    answer = b"OKpython\x04\x04>"
     with (
-        Scripted((b"\x01", RAW), (b"\x04", said), unplugged=False) as strange,
+        Scripted((b"\x01", RAW), (b"\x04", answer), unplugged=False) as strange,
         pytest.raises(BadUse, match="is no MicroPython board: it said 'python'"),
     ):
         boards.connect(strange.device, patience=60)
@@ -614,6 +614,6 @@ def test_it_hangs_at_each_step_of_connecting(step: str) -> None:
     """rule 21.9"""
     with (
         Scripted(*STEPS[step], unplugged=False) as board,
-        pytest.raises(BadUse, match=f"the board at {board.device} hangs: it has not said"),
+        pytest.raises(BadUse, match=f"the board at {board.device} does not answer: it has not"),
     ):
         boards.connect(board.device, patience=0.3)

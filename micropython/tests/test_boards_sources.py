@@ -150,7 +150,7 @@ def test_what_cannot_travel_is_told_at_once(module: Callable[[str], Any]) -> Non
     async def generated() -> Any:
         yield 1
 
-    for function, said in (
+    for function, why in (
         (lambda: None, "a lambda cannot go to a board"),
         (body(programs.no_coroutine), "no_coroutine is a `def`: .* write `async def no_coroutine`"),
         (inner, "uses around of the function around it.*give it as an argument"),
@@ -160,13 +160,13 @@ def test_what_cannot_travel_is_told_at_once(module: Callable[[str], Any]) -> Non
         (body(programs.uses_a_channel), "the global 'ROOM' .*, which is a weft.Channel"),
         (body(programs.decorated), r"decorated has the decorator @other at .*:\d+"),
     ):
-        with pytest.raises(BadUse, match=said):
+        with pytest.raises(BadUse, match=why):
             sources.taken(function)
     made: dict[str, Any] = {}
     exec("async def f(): pass", made)
     with pytest.raises(BadUse, match=r"its source cannot be read \(<string>\)"):
         sources.taken(made["f"])
-    for text, said in (
+    for text, why in (
         (
             "from weft.observe import flight\n\n\nasync def f():\n    flight()\n",
             "'flight' of weft.observe is not on a board",
@@ -183,7 +183,7 @@ def test_what_cannot_travel_is_told_at_once(module: Callable[[str], Any]) -> Non
             folder.mkdir()
             (folder / "__init__.py").write_text("")
         linecache.checkcache()
-        with pytest.raises(BadUse, match=said):
+        with pytest.raises(BadUse, match=why):
             sources.taken(made_of.f)
         if "open" in text:
             made_of.N[0].close()

@@ -116,10 +116,10 @@ def emulated(
         stream = "machine.UART(1,115200,rxbuf=1024)"
         return _ready(line, f"the emulated {chip}", link, stream, 19200, lease, patience, machine)
     except BaseException as error:
-        said = machine.said()
+        printed = machine.printed()
         machine.close()
-        if isinstance(error, BadUse) and said:
-            raise BadUse(f"{error}; the emulator said: {said}") from error
+        if isinstance(error, BadUse) and printed:
+            raise BadUse(f"{error}; the emulator said: {printed}") from error
         raise
 
 

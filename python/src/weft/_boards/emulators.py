@@ -67,7 +67,7 @@ class Machine:
                 line.setblocking(False)
                 return line.detach()
 
-    def said(self) -> str:
+    def printed(self) -> str:
         """Returns the last that the emulator has printed."""
         try:
             return self._log.read_text(errors="replace").strip()[-400:]

