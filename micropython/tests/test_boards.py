@@ -8,13 +8,13 @@ import re
 import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from weft import boards, threads
+from weft import boards, coroutines, threads
 from weft._boards import arguments, placing
 from weft.threads import (
     BadUse,
@@ -617,3 +617,60 @@ def test_it_hangs_at_each_step_of_connecting(step: str) -> None:
         pytest.raises(BadUse, match=f"the board at {board.device} does not answer: it has not"),
     ):
         boards.connect(board.device, patience=0.3)
+
+
+def test_it_is_cancelled_at_any_step_and_its_ends_are_let_go(board: boards.Board) -> None:
+    """rules 21.1, 6.1: wherever the request to end meets the start, nothing hangs or is left"""
+    for step in range(20):
+        told = Channel("told", capacity=1)
+        ours = told.reader()
+        with suppress(TimeoutError), threads.timeout(step / 2000):
+            run(programs.waits.on(board)(told.writer()))
+        with pytest.raises(Retired):
+            while True:
+                ours.read()
+    assert run(programs.echo.on(board)(1))[0] == 1
+
+
+def test_it_runs_in_a_network_of_coroutines(board: boards.Board) -> None:
+    """rules 21.1, 15.1"""
+    a = Channel("a")
+
+    @coroutines.process
+    async def take(source: Any) -> list[Any]:
+        return [value async for value in source]
+
+    @coroutines.process
+    async def both() -> list[Any]:
+        return await coroutines.Parallel(
+            programs.count.on(board)(a.writer(), 3), take(a.reader()), programs.count(-Channel(), 0)
+        )
+
+    assert run(both()) == [3, [0, 3, 6], 0]
+
+
+def test_an_end_that_is_dropped_before_its_channel_is_made(
+    board: boards.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """rule 21.4: the first process fails before it begins there, and its reader goes with it"""
+    a = Channel("a")
+    run(programs.echo.on(board)(1))
+    fails_first = programs.until_retired.on(board)(a.reader(), Channel("t").writer())
+    counting = programs.writes_for_ever.on(board)(a.writer())
+    send = placing._Running._send_source
+
+    def no_room(self: Any, source: Any) -> None:
+        if source.function == "until_retired":
+            raise BadUse("no room")
+        send(self, source)
+
+    monkeypatch.setattr(placing._Running, "_send_source", no_room)
+
+    @process
+    def alone() -> Any:
+        with pytest.raises(BadUse, match="no room"):
+            threads.Parallel(fails_first)
+        return threads.Parallel(counting)
+
+    (ended,) = run(alone())
+    assert ended.how == "retired"

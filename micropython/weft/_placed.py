@@ -18,6 +18,7 @@ Invariants
   writers of these channels. What is to be sent waits in `_news`, in order, and one process sends it.
 - `_own` has the reader ends and the writer ends that no process has been given yet, of channels
   that stay on this board, by the channel's number. They are made with the first of its processes.
+  `_early` has what was dropped of a channel that is not made yet.
 - A source is imported from the folder of its digest, and only if the digest is right.
 """
 
@@ -141,6 +142,7 @@ class Host:
         self.name = name
         self.calls = _Calls(self)
         self._events, self._own, self._modules = {}, {}, {}
+        self._early = []
         self._news, self._printed, self._lost = [], 0, 0
         self._reporter = None
         self._stuck = {}
@@ -262,6 +264,10 @@ class Host:
             c = Channel(its, capacity=capacity, overflow=overflow, immunity=immunity)
             rs = [c.reader() for _ in range(readers)]
             self._own[number] = (rs, [c.writer() for _ in range(writers)])
+            early = [end for end in self._early if end[2] == number]
+            self._early = [end for end in self._early if end[2] != number]
+            for end in await self.ends(pc, early, None):
+                end.retire()
         given = [args, kw]
         await self.ends(pc, ends, given)
         p = _proc.Process(None, given[0], given[1]).named(name)
@@ -281,6 +287,9 @@ class Host:
         """Takes ends, and puts each into its places in `given`, if there is any. Returns the ends."""
         out = []
         for paths, own, key, writes in ends:
+            if own and key not in self._own:
+                self._early.append((paths, own, key, writes))
+                continue
             if own:
                 readers, writers = self._own[key]
                 end = (writers if writes else readers).pop(0)

@@ -74,7 +74,6 @@ class Own:
     def __init__(self, number: int, channel: Any, ends: list[tuple[Any, Call]]) -> None:
         self.number, self.channel, self.ends = number, channel, ends
         self.made = False  # whether the board has made it
-        self.early: list[bool] = []  # ends that were dropped before: whether each is a writer
 
     def described(self) -> list[Any]:
         """Returns what the board needs to make the channel."""
@@ -242,27 +241,17 @@ class Placing(_hosts.Elsewhere):
             for own in self._own.values():
                 for end, its in own.ends:
                     if its is call:
-                        writes = isinstance(end, _native.Writer)
-                        if own.made:
-                            ends.append([[], True, own.number, writes])
-                        else:
-                            own.early.append(writes)
+                        ends.append([[], True, own.number, isinstance(end, _native.Writer)])
         if ends:
             order("drop", ends)
 
-    def make(self, owns: list[Own]) -> tuple[list[Any], list[Any]]:
-        """Returns what the board needs to make those of these channels that it has not, and the
-        ends of them that it drops at once.
-        """
-        new: list[Any] = []
-        early: list[Any] = []
+    def make(self, owns: list[Own]) -> list[Any]:
+        """Returns what the board needs to make those of these channels that it has not."""
         with self._lock:
-            for own in owns:
-                if not own.made:
-                    own.made = True
-                    new.append(own.described())
-                    early.extend([[], True, own.number, writes] for writes in own.early)
-        return new, early
+            new = [own for own in owns if not own.made]
+            for own in new:
+                own.made = True
+            return [own.described() for own in new]
 
     def forget(self, call: Call) -> None:
         """Forgets the channels of the board whose calls have all begun or been dropped."""
@@ -302,10 +291,7 @@ class _Running:
                     placing._session.give(key, end)
                 ends.append([paths, own is not None, own.number if own else key, writes])
         except BaseException:
-            far = [[[], False, key, writes] for _, own, key, writes in ends if not own]
-            if far:
-                self._order("drop", far)
-            placing.drop(call, self._order)
+            self._drop_ends(ends)
             raise
         self._start(taken, ends, [own for own in known if own is not None])
         placing.forget(call)
@@ -332,17 +318,24 @@ class _Running:
             try:
                 self._send_source(source)
             except BadUse:
-                self._order("drop", [end for end in ends if not end[1]])
-                placing.drop(self._call, self._order)
+                self._drop_ends(ends)
                 raise
-            own, early = placing.make(owns)
+            own = placing.make(owns)
             self._begin = [*what, taken.args, taken.keywords, ends, own, self._path]
             self._order(*self._begin)
-            if early:
-                self._order("drop", early)
         self._started = True
         if self._asked is not None:
             self._order("cancel", self._number)
+
+    def _drop_ends(self, ends: list[Any]) -> None:
+        """Makes the board take the ends of this call and let go of them, since it will not begin. If
+        the board is gone, they have died.
+        """
+        with contextlib.suppress(PeerDied):
+            far = [[[], False, key, writes] for _, own, key, writes in ends if not own]
+            if far:
+                self._order("drop", far)
+            self._placing.drop(self._call, self._order)
 
     def _start_again(self) -> None:
         """Sends the source that the board had not kept as it should, and orders the start again."""
