@@ -81,7 +81,11 @@ def test_a_module_beside_the_file_goes_whole_but_for_its_main_program() -> None:
     assert "def shifted" in helper
     assert "__main__" not in helper
     assert source.places["placed_helper.py"] == str(FILE.with_name("placed_helper.py"))
-    assert source.size == sum(map(len, source.files.values()))
+    bare = [text.replace(b"\n\n", b"\n") for text in source.files.values()]
+    assert source.size < sum(map(len, bare))
+    assert source.size == sum(
+        len(line) + 1 for text in source.files.values() for line in text.split(b"\n") if line
+    )
 
 
 def test_the_digest_is_that_of_the_text(module: Callable[[str], Any]) -> None:

@@ -44,8 +44,9 @@ class Source(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of bytes of all files."""
-        return sum(map(len, self.files.values()))
+        """The number of bytes of all files, without the empty lines."""
+        texts = (text.splitlines() for text in self.files.values())
+        return sum(len(line) + 1 for lines in texts for line in lines if line)
 
 
 def taken(function: Any) -> Source:
