@@ -32,6 +32,7 @@ OLD_NAMES = ROOT / "compat/cpp/include/weft"
 LISTS = {room: ROOT / room / "public.txt" for room in ("python", "cpp", "compat")}
 HEAD = "# Public names and signatures. python3 tools/public.py writes this; a change here is a change for users: CHANGELOG.md.\n"
 MODULES = (
+    "weft.boards",
     "weft.coroutines",
     "weft.errors",
     "weft.native",

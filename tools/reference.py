@@ -70,6 +70,7 @@ MODULES = (
     "weft.native",
     "weft.processes",
     "weft.serial",
+    "weft.boards",
     "weft.net",
     "weft.plugnplay.coroutines",
     "weft.errors",

@@ -94,6 +94,7 @@ NO_SCENARIO = {
         f"20.{n}": "processes over the rules; python/tests/test_plugnplay_services.py has them"
         for n in range(1, 5)
     },
+    **{f"21.{n}": "of boards; micropython/tests/test_boards.py has it" for n in range(1, 10)},
     **{f"17.{n}": "checking; python/tests/test_checking*.py have it" for n in range(1, 14)},
 }
 

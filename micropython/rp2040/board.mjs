@@ -1,21 +1,41 @@
-// node board.mjs FIRMWARE.elf DISK.img SOCKET: MicroPython's firmware for the RP2040 under
-// emulator/, in real time, with a file system in its flash and UART 1 on a Unix socket. Prints the
-// output of UART 0, the board's prompt; runs until it is killed.
+// node board.mjs FIRMWARE.elf DISK.img|- SOCKET [PROMPT]: MicroPython's firmware for the RP2040 under
+// emulator/, in real time, with UART 1 on a Unix socket, and a file system in its flash: DISK.img, or
+// an empty one. UART 0, the board's prompt, is the Unix socket PROMPT, and the board runs until its
+// standard input ends; without PROMPT the output of UART 0 is printed, and it runs until it is killed.
 import { readFileSync, writeSync } from 'node:fs';
 import { Cable, Machine, Pace } from '../../emulator/src/index.mjs';
 
-const [firmware, disk, path] = process.argv.slice(2);
+const [firmware, disk, path, prompt] = process.argv.slice(2);
 if (!path) {
-  console.error('usage: node board.mjs FIRMWARE.elf DISK.img SOCKET');
+  console.error('usage: node board.mjs FIRMWARE.elf DISK.img|- SOCKET [PROMPT]');
   process.exit(2);
 }
 const DISK = 0x10100000; // the second half of a Pico's flash: MICROPY_HW_FLASH_STORAGE_BYTES
+const QUIET = 400; // microseconds between two characters that come to the prompt: the port's
+// interrupt takes a character when the line has been quiet for 32 bits, 280 microseconds
 const machine = new Machine({ uartDelay: true }).load(readFileSync(firmware));
-machine.write(DISK, readFileSync(disk));
-machine.onUart((byte) => writeSync(1, Uint8Array.of(byte)));
+if (disk !== '-') machine.write(DISK, readFileSync(disk));
 const cable = new Cable(machine, 1, path);
-await cable.open();
-const pace = new Pace(machine, [cable]);
+const cables = [cable];
+if (prompt) {
+  const slow = new Cable(machine, 0, prompt);
+  const waiting = [];
+  const next = () => {
+    machine.feed(Uint8Array.of(waiting.shift()));
+    if (waiting.length) machine.after(QUIET, next);
+  };
+  slow.feed = (bytes) => {
+    const idle = waiting.length === 0;
+    waiting.push(...bytes);
+    if (idle) machine.after(QUIET, next);
+  };
+  cables.push(slow);
+  process.stdin.on('end', () => process.exit(0)).resume();
+} else {
+  machine.onUart((byte) => writeSync(1, Uint8Array.of(byte)));
+}
+for (const each of cables) await each.open();
+const pace = new Pace(machine, cables);
 for (;;) {
   const stop = await pace.slice(Infinity);
   const why = machine.failure(stop) ?? (stop.reason === 'limit' ? null : stop.reason);

@@ -128,6 +128,8 @@ class Far(_chan.Channel):
             self.nr = self.nr - 1 or None
         if not self.nr and not self.nw:
             self.link_._send(f.RETIRE, 0, self.number, val=1 if died else 0)
+            if self in self.link_._channels:
+                self.link_._channels.remove(self)
 
     def has_ended(self, how, strength=0, why=""):
         if self.how is None:

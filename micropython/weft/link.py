@@ -80,6 +80,7 @@ class Link:
         self._rot = 0
         self._hears = False
         self._poll = None
+        self._left = False  # whether the PC has said that it leaves: it acknowledges no more
         self.why = None  # the reason why the session is over
         self.t = 0
 
@@ -123,6 +124,7 @@ class Link:
         try:
             while (
                 self._line.linked
+                and not self._left
                 and not self._line.lost
                 and (self._line.kept or self._out)
                 and _time.now_ms() < end
@@ -164,6 +166,11 @@ class Link:
                 e.in_doubt = False
                 raise e
             await self._news(p)
+
+    def forget(self, name):
+        """Forgets the name of an end that was taken, so that it takes no memory any more."""
+        if self._offered.get(name, self) is None:
+            del self._offered[name]
 
     async def wait(self):
         """Waits until the session is over; returns the reason."""
@@ -430,6 +437,7 @@ class Link:
         if kind in (f.BYE, f.GIVE) and val > len(body):
             raise ValueError("a text is not of the length it says")
         if kind == f.BYE:
+            self._left = True
             return self._over("the PC said: %s" % _text(body[:val]))
         if kind == f.GIVE:
             return self._give(flags, where, val, body)

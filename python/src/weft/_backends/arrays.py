@@ -9,13 +9,15 @@ from typing import Any
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-__all__ = ["ChannelArray"]
+__all__ = ["ChannelArray", "shape_of"]
 
 
 class ChannelArray(list[Any]):
     """The list of channels that `Channel(…) * n` makes, with methods for the ends of all of
     them.
     """
+
+    _shape = 0, "block", 0  # capacity, overflow and immunity of the channels
 
     def readers(self) -> list[Any]:
         """Returns a list with a new reader end of each channel. `+array` does the same."""
@@ -54,7 +56,14 @@ def channels(name: str, n: int, capacity: int, overflow: str, immunity: int) -> 
         made[i] = _native.Channel(
             f"{name}[{i}]", capacity=capacity, overflow=overflow, immunity=immunity
         )
-    return ChannelArray(made)
+    array = ChannelArray(made)
+    array._shape = capacity, overflow, immunity
+    return array
+
+
+def shape_of(channel: Any) -> tuple[int, str, int]:
+    """Returns the capacity, the overflow and the immunity of a channel."""
+    return (channel * 0)._shape  # type: ignore[no-any-return]
 
 
 def clones(process: Any, function: Any, body: Any, n: int) -> list[Any]:

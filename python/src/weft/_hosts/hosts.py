@@ -34,7 +34,7 @@ class Elsewhere:
     """
 
     _stops = False  # whether the place can end one call without ending others
-    _way = ""  # how the OS processes of this place start: one of _host.WAYS, or "network"
+    _way = ""  # how the OS processes of this place start: one of _host.WAYS, or "network"; "board"
 
     def call(
         self,
@@ -46,6 +46,10 @@ class Elsewhere:
         """Runs function(*args, **keywords) in the place. Raises what the function raises,
         ProcessDied or BadUse.
         """
+        raise NotImplementedError
+
+    def placed(self, function: Any) -> Any:
+        """Returns the process function for this place, which is a board (weft.boards)."""
         raise NotImplementedError
 
 

@@ -69,6 +69,11 @@ def away_to(function: Any, where: Any) -> Any:
     far = False
     if isinstance(where, _supervisor.Supervisor):
         call, far = where.placed(), where._way == "network"
+    elif isinstance(where, _hosts.Elsewhere) and where._way == "board":
+        raise BadUse(
+            "on: a board is given before the call, function.on(board)(...), since it is the source "
+            "of the function that goes there"
+        )
     elif isinstance(where, _hosts.Elsewhere):
         call, far = where.call, where._way == "network"
     elif _name_of(where) == "processes":
@@ -91,6 +96,8 @@ def moved(function: Any, where: Any, name: str) -> Any:
     or back in this one (rule 15.3).
     """
     backend = _name_of(where)
+    if isinstance(where, _hosts.Elsewhere) and where._way == "board":
+        return where.placed(getattr(function, "_weft_body", function))
     if backend not in _ELSEWHERE:
         return process_of(away_to(function, where), "threads")
     body = function._weft_body
