@@ -2,6 +2,7 @@
 // runs next (deciding.hpp).
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -80,7 +81,7 @@ class Checker final : public Points, public Deciding<Checker> {
   friend Deciding<Checker>;
   int number_in(core::Waker* w) const noexcept { return w->checked; }
   void wakes(int n) noexcept;
-  void passes_over(std::size_t) noexcept {}
+  void passes_over(std::span<const int>, std::size_t) noexcept {}
   // If the story is recorded, the run itself concludes that it is deadlocked, and reports that.
   bool concludes() const noexcept { return telling; }
   static void cancel(Run& r) noexcept { r.cancel_everybody(); }

@@ -12,7 +12,14 @@
 //  2 The process `decided_` has left the queue already. The scheduler takes that process before
 //    anything else is decided.
 //  3 After the run has stopped, all processes are cancelled, and run in the order of the queue.
+//  4 If `queue_` is set, wakers_[1], wakers_[2], … are the wakers of that queue that were pushed
+//    before `seen_` was its end, in the order of the queue. So look() visits only those that were
+//    pushed later. If `queue_` is null, look() makes the list anew.
+//  5 A process that stands aside is in no queue. It runs now, and goes on immediately if it is
+//    chosen; if another process is chosen, it enters the queue.
 #pragma once
+#include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,8 +34,9 @@ namespace weft::inline WEFT_ABI::runtime {
 //   int number_in(core::Waker*) const     returns the number of the waker's process; kNone if that
 //                                         is no process of the check
 //   void wakes(int n)                     tells the record that process n has become ready
-//   void passes_over(std::size_t chosen)  notes that the decision has taken ready_[chosen], and
-//                                         none of the others
+//   void passes_over(std::span<const int> ready, std::size_t chosen)
+//                                         notes that the decision has taken ready[chosen], and none
+//                                         of the others
 //   bool concludes() const                returns whether a run that cannot go on concludes by
 //                                         itself that it is deadlocked
 //   cancel(Run&), any_timer(Run&), fire_one(Run&)   those of runtime::Run
@@ -40,7 +48,7 @@ class Deciding : public runtime::Chooser {
   core::Waker* next(runtime::Scheduler& s, core::RunQueue& queue) noexcept final {
     program_ = &s.run;
     if (decided_) return std::exchange(decided_, nullptr);
-    return decide(queue, checking::kNone);
+    return decide(queue, nullptr, checking::kNone);
   }
 
  protected:
@@ -50,6 +58,7 @@ class Deciding : public runtime::Chooser {
   void begin_deciding() noexcept {
     decided_ = nullptr;
     program_ = nullptr;
+    queue_ = nullptr;
     cancelled_ = false;
     yields_.clear();
   }
@@ -57,10 +66,14 @@ class Deciding : public runtime::Chooser {
   // Notes which processes are ready. Returns a waker that is no process of the check, and so runs
   // first; null if there is none.
   core::Waker* look(core::RunQueue& queue) noexcept {
+    if (queue_ == &queue && seen_ == queue.end()) return nullptr;
+    if (queue_ != &queue) {
+      wakers_.resize(1);
+      ready_.resize(1);
+      seen_ = nullptr;
+    }
     core::Waker* other = nullptr;
-    wakers_.clear();
-    ready_.clear();
-    queue.each([&](core::Waker* w) {
+    queue.from_here(seen_, [&](core::Waker* w) {
       const int n = self().number_in(w);
       if (n == checking::kNone) {
         if (!other) other = w;
@@ -70,15 +83,18 @@ class Deciding : public runtime::Chooser {
       ready_.push_back(n);
       if (!run.record.at(n).ready) self().wakes(n);
     });
+    queue_ = other ? nullptr : &queue;
+    seen_ = queue.end();
     return other;
   }
 
-  // Puts the process that runs into the queue. Returns whether another process runs first.
-  // `goes_on`: whether in the usual order the process goes on immediately.
+  // Called when the process that runs comes to a point. Returns whether another process runs first;
+  // then this one is in the queue. `goes_on`: whether in the usual order the process goes on
+  // immediately.
   bool another_goes(core::RunQueue& queue, core::Waker* w, int n, bool goes_on) noexcept {
     run.record.ready(n);
-    queue.push(w);
-    core::Waker* const first = decide(queue, goes_on ? n : checking::kNone);
+    if (!goes_on) queue.push(w);
+    core::Waker* const first = decide(queue, goes_on ? w : nullptr, n);
     if (first == w) return false;
     decided_ = first;
     return true;
@@ -97,35 +113,45 @@ class Deciding : public runtime::Chooser {
     y.at = run.switches;
     if (y.count >= often) {
       look(queue);
-      run.yields(n, ready_);
+      run.yields(n, ready());
     }
     return another_goes(queue, w, n, false);
   }
 
-  // The processes that are ready, and their numbers.
-  std::vector<core::Waker*> wakers_;
-  std::vector<int> ready_;
   runtime::Run* program_ = nullptr;
 
  private:
   Language& self() noexcept { return static_cast<Language&>(*this); }
 
-  // Removes the process that runs next from the queue, and returns it. `goes_on`: a process that
-  // has just been put into the queue, and that goes on in the usual order; kNone if there is none.
-  core::Waker* decide(core::RunQueue& queue, int goes_on) noexcept {
+  // The processes that are ready, in the order of the queue.
+  std::span<const int> ready() const noexcept { return std::span(ready_).subspan(1); }
+
+  // Removes the process that runs next from the queue, and returns it. `aside` is the process that
+  // stands aside, and n is its number; `aside` is null if there is none.
+  core::Waker* decide(core::RunQueue& queue, core::Waker* aside, int n) noexcept {
     using checking::Stopped;
+    // A process whose place in the queue matters stands aside no longer. It still goes on first in
+    // the usual order.
+    bool queued = false;
+    const auto enters = [&]() noexcept {
+      if (!aside) return;
+      queue.push(std::exchange(aside, nullptr));
+      queued = true;
+    };
     for (;;) {
       if (program_ && program_->deadlocked()) run.stop(Stopped::deadlock);
       core::Waker* const other = look(queue);
       if (run.stopped() && program_ && !std::exchange(cancelled_, true)) {
+        enters();
         self().cancel(*program_);
         continue;
       }
       if (other) {
+        enters();
         queue.take(other);
         return other;
       }
-      if (queue.empty()) {
+      if (!aside && queue.empty()) {
         if (run.stopped() || !program_) return nullptr;
         if (!self().any_timer(*program_)) {
           if (self().concludes()) return nullptr;
@@ -138,37 +164,60 @@ class Deciding : public runtime::Chooser {
         self().fire_one(*program_);
         continue;
       }
-      const bool can = goes_on != checking::kNone && puts_first(goes_on);
+      const bool goes_on = aside || (queued && puts_first(n));
+      const std::size_t first = aside ? 0 : 1;
       std::size_t i = 0;
+      if (aside) wakers_[0] = aside, ready_[0] = n;
       if (!run.stopped()) {
+        const std::span<const int> options = std::span(ready_).subspan(first);
         const bool timer = run.settings.any_time && program_ && self().any_timer(*program_);
-        i = run.go(ready_, can, timer);
+        i = run.go(options, goes_on, timer);
         if (run.stopped()) continue;
-        if (i == ready_.size()) {
+        if (i == options.size()) {
+          enters();
           run.time_comes(true);
           self().fire_one(*program_);
           continue;
         }
-        self().passes_over(i);
+        self().passes_over(options, i);
       }
-      queue.take(wakers_[i]);
-      run.goes(ready_[i]);
-      return wakers_[i];
+      core::Waker* const chosen = wakers_[first + i];
+      run.goes(ready_[first + i]);
+      if (chosen != aside) {
+        removes(queue, first + i);
+        enters();
+      }
+      return chosen;
     }
   }
 
-  // Puts this process before the other ready ones. Returns false if it is not ready.
-  bool puts_first(int n) noexcept {
-    std::size_t at = ready_.size();
-    while (at > 0 && ready_[at - 1] != n) --at;  // process n is usually the last one
-    if (at-- == 0) return false;
-    core::Waker* const w = wakers_[at];
-    for (; at > 0; --at) {
-      wakers_[at] = wakers_[at - 1];
-      ready_[at] = ready_[at - 1];
+  // Removes wakers_[i] from the queue and from the list.
+  void removes(core::RunQueue& queue, std::size_t i) noexcept {
+    if (!queue_) return queue.take(wakers_[i]);
+    queue.take_behind(i > 1 ? wakers_[i - 1] : nullptr, wakers_[i]);
+    // The list is short, so a loop is quicker than a call that moves memory.
+    for (std::size_t k = i + 1; k < ready_.size(); ++k) {
+      wakers_[k - 1] = wakers_[k];
+      ready_[k - 1] = ready_[k];
     }
-    wakers_[0] = w;
-    ready_[0] = n;
+    wakers_.pop_back();
+    ready_.pop_back();
+    seen_ = queue.end();
+  }
+
+  // Puts this process before the other ready ones, so that the list is no longer in the order of
+  // the queue. Returns false if the process is not ready.
+  bool puts_first(int n) noexcept {
+    std::size_t at = ready_.size() - 1;
+    while (at > 0 && ready_[at] != n) --at;  // process n is usually the last one
+    if (at == 0) return false;
+    const auto to_front = [at](auto& list) {
+      std::rotate(list.begin() + 1, list.begin() + static_cast<std::ptrdiff_t>(at),
+                  list.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    };
+    to_front(wakers_);
+    to_front(ready_);
+    queue_ = nullptr;
     return true;
   }
 
@@ -177,6 +226,14 @@ class Deciding : public runtime::Chooser {
     unsigned at = 0;     // the number of switches at the process's last yield
   };
   std::vector<Yields> yields_;  // the index is the number of the process
+
+  // The ready processes and their numbers, from the second element on (invariant 4). The first is
+  // for the process that stands aside.
+  std::vector<core::Waker*> wakers_ = {nullptr};
+  std::vector<int> ready_ = {checking::kNone};
+  core::RunQueue* queue_ = nullptr;
+  core::Link** seen_ = nullptr;
+
   core::Waker* decided_ = nullptr;
   bool cancelled_ = false;
 };

@@ -138,11 +138,8 @@ bool Record::is(int n, std::string_view path) const {
 
 // --- steps --------------------------------------------------------------------------------------
 
-void Record::step(int n) {
+void Record::keep_step(int n) {
   Process& p = at(n);
-  ++p.steps;
-  running = n;
-  if (!kept) return;
   Event e{};
   e.process = n;
   e.number = ++p.events;

@@ -116,7 +116,11 @@ class Record {
   bool is(int process, std::string_view path) const;
 
   // --- steps ---
-  void step(int process);
+  void step(int process) {
+    ++at(process).steps;
+    running = process;
+    if (kept) keep_step(process);
+  }
   // Called when a time comes. `alone` says that times come only when no process can run, so that
   // this step follows all others.
   void step_of_clock(bool alone);
@@ -182,6 +186,7 @@ class Record {
   int before(int process) const noexcept;
   static constexpr Uid kTime = kClock + 1, kCancel = kClock + 2;
 
+  void keep_step(int process);
   int new_process();
   int new_place();
   int place_by_uid(Uid uid);

@@ -120,6 +120,7 @@ class Run {
 
  private:
   void leave_out_who_yields(std::span<const int> ready);
+  void went_first(int process);
   void decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on);
   void step_begins() noexcept { nth_ = guards_ = faults_ = 0; }
 
@@ -136,5 +137,43 @@ class Run {
   unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // guards_, faults_: decisions of this step, by kind
   bool clock_ = false, goes_on_ = false;
 };
+
+// The rest of this file runs at each step, so it is inlined where the caller decides.
+
+inline void Run::decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on) {
+  decisions.push_back({record.running, last().steps, nth_, kind, choice, options, index, goes_on});
+  chances *= options;
+}
+
+inline unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
+  if (stopped()) return 0;
+  ready_ = ready;
+  goes_on_ = goes_on;
+  if (yielding_ != 0) leave_out_who_yields(ready);
+  nth_ = 0;
+  const bool may_come = timer && settings.any_time;
+  clock_ = ready.empty() || (may_come && early < settings.early);
+  early_cut = early_cut || (may_come && !clock_);
+  if (++steps > settings.limit + settings.limit_each * static_cast<unsigned>(record.count)) {
+    stop(Stopped::limit);
+    return 0;
+  }
+  const unsigned several = options();
+  unsigned i = 0;
+  if (several > 1 || record.kept) i = strategy_->go(*this);
+  if (stopped()) return 0;
+  const bool clock = i >= ready_.size();
+  if (several > 1)
+    decided(clock ? Kind::time : Kind::go, clock ? kNone : ready_[i], several, i, goes_on_);
+  return clock ? static_cast<unsigned>(ready.size()) : yielding_ != 0 ? positions_[i] : i;
+}
+inline void Run::goes(int n) {
+  if (stopped()) return;
+  record.at(n).ready = false;
+  switches += n != record.running;
+  step_begins();
+  record.step(n);
+  if (yielding_ != 0) went_first(n);
+}
 
 }  // namespace weft::checking
