@@ -21,9 +21,12 @@ bool Reduced::before(const Record& r, int a, int b) const noexcept {
   const Event& e = r.events[static_cast<std::size_t>(a)];
   return seen(b, e.process) >= e.number;
 }
-void Reduced::join(int event, int earlier) noexcept {
-  int* const to = &clocks_[static_cast<std::size_t>(event * width_)];
-  const int* const from = &clocks_[static_cast<std::size_t>(earlier * width_)];
+// Adds to the clock of `event` what comes before `earlier`. Nothing is to be added if `earlier`
+// comes before the event already.
+void Reduced::join(const Record& r, int event, int earlier) noexcept {
+  if (before(r, earlier, event)) return;
+  int* const to = clock(event);
+  const int* const from = clock(earlier);
   for (int i = 0; i < width_; ++i) to[i] = std::max(to[i], from[i]);
 }
 
@@ -32,35 +35,45 @@ void Reduced::join(int event, int earlier) noexcept {
 // race.
 void Reduced::order(const Record& r, int j) {
   const Event& e = r.events[static_cast<std::size_t>(j)];
-  for (const int a : r.follows(j)) join(j, a);
+  const std::span<const int> follows = r.follows(j);
+  // The process's own last event is the last that the event follows (Record::keep_step()).
+  if (e.number > 1)
+    std::copy_n(clock(follows.back()), width_, clock(j));
+  else
+    std::fill_n(clock(j), width_, 0);
+  for (const int a : follows) join(r, j, a);
   rivals_.clear();
   for (const Touch& t : r.touches(j)) {
     const Place& p = r.places[static_cast<std::size_t>(t.place)];
-    for (const auto& [i, how] : p.touched) {
-      const Event& o = r.events[static_cast<std::size_t>(i)];
-      if (o.process != e.process && relation.conflict(how, t.how, p.capacity > 0) &&
-          seen(j, o.process) < o.number)
-        rivals_.push_back(i);
+    for (const Place::Touched& o : p.touched) {
+      if (o.process != e.process && seen(j, o.process) < o.number &&
+          relation.conflict(o.how, t.how, p.capacity > 0))
+        rivals_.push_back(o.event);
     }
   }
-  std::sort(rivals_.begin(), rivals_.end(), std::greater<>());
-  for (const int i : rivals_) {
-    if (before(r, i, j)) continue;
-    found_.emplace_back(i, j);
-    join(j, i);
+  if (!rivals_.empty()) {
+    std::sort(rivals_.begin(), rivals_.end(), std::greater<>());
+    for (const int i : rivals_) {
+      if (before(r, i, j)) continue;
+      found_.emplace_back(i, j);
+      join(r, j, i);
+    }
   }
-  clocks_[static_cast<std::size_t>(j * width_ + e.process)] = e.number;
+  clock(j)[e.process] = e.number;
 }
 
 void Reduced::find_races(Run& run) {
   Record& r = run.record;
   width_ = r.count;
-  clocks_.assign(r.events.size() * static_cast<std::size_t>(width_), 0);
+  const std::size_t size = r.events.size() * static_cast<std::size_t>(width_);
+  if (clocks_.size() < size) clocks_.resize(size);
   found_.clear();
   for (int j = 0; j < static_cast<int>(r.events.size()); ++j) {
     order(r, j);
+    const Event& e = r.events[static_cast<std::size_t>(j)];
     for (const Touch& t : std::as_const(r).touches(j))
-      r.places[static_cast<std::size_t>(t.place)].touched.emplace_back(j, t.how);
+      r.places[static_cast<std::size_t>(t.place)].touched.push_back(
+          {j, e.process, e.number, t.how});
   }
 }
 

@@ -24,6 +24,7 @@ Uid mixed(Uid a, Uid b) noexcept {
 void Record::begin() {
   count = places_count = 0;
   by_key_.clear();
+  last_key_ = nullptr;
   by_uid_.clear();
   groups_.clear();
   groups_count_ = 0;
@@ -87,15 +88,19 @@ int Record::place(const void* key, int by, int capacity, bool loses) {
   x.capacity = capacity;
   x.loses = loses;
   by_key_.put(key, n);
+  last_key_ = nullptr;  // perhaps another place had this key
   return n;
 }
-int Record::place_of(const void* key, int by) {
-  const int n = by_key_.of(key);
-  return n != kNone ? n : place(key, by, 0, false);
+int Record::looked_up(const void* key, int by) {
+  last_place_ = by_key_.of(key);
+  if (last_place_ == kNone) last_place_ = place(key, by, 0, false);
+  last_key_ = key;
+  return last_place_;
 }
 int Record::gone(const void* key) {
   const int n = by_key_.of(key);
   if (n != kNone) by_key_.erase(key);
+  last_key_ = nullptr;
   return n;
 }
 int Record::place_by_uid(Uid uid) {
@@ -140,17 +145,16 @@ bool Record::is(int n, std::string_view path) const {
 
 void Record::keep_step(int n) {
   Process& p = at(n);
-  Event e{};
+  Event& e = events.emplace_back();
   e.process = n;
   e.number = ++p.events;
   e.follows = static_cast<std::uint32_t>(follow_pool_.size());
-  follow_pool_.insert(follow_pool_.end(), p.follows.begin(), p.follows.end());
-  if (p.last != kNone) follow_pool_.push_back(p.last);
+  for (const int event : p.follows) follow_pool_.push_back(event);
+  if (p.last != kNone) follow_pool_.push_back(p.last);  // races.cpp expects it at the end
   p.follows.clear();
   e.follows_end = static_cast<std::uint32_t>(follow_pool_.size());
   e.touches = e.touches_end = static_cast<std::uint32_t>(touch_pool_.size());
-  current = p.last = static_cast<int>(events.size());
-  events.push_back(e);
+  current = p.last = static_cast<int>(events.size()) - 1;
   if (cancels) touch_uid(kCancel, Access::look);
 }
 
@@ -261,6 +265,8 @@ Access Record::at_place(int n, Access how) const noexcept {
 // Examines the selects that wait on the other side, or have waited there, since this step may
 // decide them, or might have decided them.
 void Record::look_at_selects(int place, Access how) {
+  const Place& x = places[static_cast<std::size_t>(place)];
+  if (x.selects[0].empty() && x.selects[1].empty()) return;
   for (int side = 0; side < 2; ++side) {
     if ((how == Access::read && side == 0) || (how == Access::write && side == 1)) continue;
     // The list is looked up each time, since `places` grows when a select receives its place.

@@ -88,8 +88,12 @@ struct Place {
   };
   // Selects that wait, or have waited: [0] on the readers' side, [1] on the writers' side.
   std::vector<Select> selects[2];
-  // the accesses to this place and the processes that made them, for races.cpp
-  std::vector<std::pair<int, Access>> touched;
+  // An access to this place, for races.cpp: the event, its process, and its number there.
+  struct Touched {
+    int event, process, number;
+    Access how;
+  };
+  std::vector<Touched> touched;
 };
 
 class Record {
@@ -106,7 +110,9 @@ class Record {
   int place(const void* key, int by, int capacity, bool loses);
   // Returns the place of this key. A place that existed before the run is recorded at its first
   // use.
-  int place_of(const void* key, int by);
+  int place_of(const void* key, int by) {
+    return key == last_key_ ? last_place_ : looked_up(key, by);
+  }
   // Called when the object with this key no longer exists; another object can receive the key.
   // Returns the place, or kNone.
   int gone(const void* key);
@@ -187,6 +193,7 @@ class Record {
   static constexpr Uid kTime = kClock + 1, kCancel = kClock + 2;
 
   void keep_step(int process);
+  int looked_up(const void* key, int by);
   int new_process();
   int new_place();
   int place_by_uid(Uid uid);
@@ -203,6 +210,9 @@ class Record {
   std::vector<Touch> touch_pool_;
   std::vector<int> follow_pool_;
   Numbers by_key_, by_uid_;  // places
+  // The key that was looked up last, and its place: an operation looks its place up several times.
+  const void* last_key_ = nullptr;
+  int last_place_ = kNone;
   Numbers groups_;           // indices of group_ends_
   // By group: the events in which its processes ended. The lists after the first `groups_count_`
   // are kept for the memory that they have allocated.

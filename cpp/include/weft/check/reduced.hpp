@@ -70,7 +70,7 @@ class Reduced final : public Strategy {
     bool has(Uid) const noexcept;
   };
 
-  bool repeat(Run&);
+  unsigned repeat(Run&);
   bool step_is_over(Run&);
   void open(Run&);
   bool related(const Run&, std::span<const Touch>, std::span<const Touch>) const noexcept;
@@ -79,7 +79,8 @@ class Reduced final : public Strategy {
   void analyse(Run&);
   void find_races(Run&);
   void order(const Record&, int event);
-  void join(int event, int earlier) noexcept;
+  void join(const Record&, int event, int earlier) noexcept;
+  int* clock(int event) noexcept { return &clocks_[static_cast<std::size_t>(event * width_)]; }
   int seen(int event, int process) const noexcept;
   bool before(const Record&, int a, int b) const noexcept;
   void ask_for(const Record&, int first, int second);
