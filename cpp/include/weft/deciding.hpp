@@ -12,7 +12,7 @@
 //  2 The process `decided_` has left the queue already. The scheduler takes that process before
 //    anything else is decided.
 //  3 After the run has stopped, all processes are cancelled, and run in the order of the queue.
-//  4 If `queue_` is set, wakers_[1], wakers_[2], … are the wakers of that queue that were pushed
+//  4 If `queue_` is set, ready_[1], ready_[2], … are the processes of that queue that were pushed
 //    before `seen_` was its end, in the order of the queue. So look() visits only those that were
 //    pushed later. If `queue_` is null, look() makes the list anew.
 //  5 A process that stands aside is in no queue. It runs now, and goes on immediately if it is
@@ -33,6 +33,7 @@ namespace weft::inline WEFT_ABI::runtime {
 // friends:
 //   int number_in(core::Waker*) const     returns the number of the waker's process; kNone if that
 //                                         is no process of the check
+//   core::Waker* waker_of(int n) const    returns the waker of this process
 //   void wakes(int n)                     tells the record that process n has become ready
 //   void passes_over(std::span<const int> ready, std::size_t chosen)
 //                                         notes that the decision has taken ready[chosen], and none
@@ -66,26 +67,7 @@ class Deciding : public runtime::Chooser {
   // Notes which processes are ready. Returns a waker that is no process of the check, and so runs
   // first; null if there is none.
   core::Waker* look(core::RunQueue& queue) noexcept {
-    if (queue_ == &queue && seen_ == queue.end()) return nullptr;
-    if (queue_ != &queue) {
-      wakers_.resize(1);
-      ready_.resize(1);
-      seen_ = nullptr;
-    }
-    core::Waker* other = nullptr;
-    queue.from_here(seen_, [&](core::Waker* w) {
-      const int n = self().number_in(w);
-      if (n == checking::kNone) {
-        if (!other) other = w;
-        return;
-      }
-      wakers_.push_back(w);
-      ready_.push_back(n);
-      if (!run.record.at(n).ready) self().wakes(n);
-    });
-    queue_ = other ? nullptr : &queue;
-    seen_ = queue.end();
-    return other;
+    return queue_ == &queue && seen_ == queue.end() ? nullptr : look_at_new(queue);
   }
 
   // Called when the process that runs comes to a point. Returns whether another process runs first;
@@ -167,7 +149,7 @@ class Deciding : public runtime::Chooser {
       const bool goes_on = aside || (queued && puts_first(n));
       const std::size_t first = aside ? 0 : 1;
       std::size_t i = 0;
-      if (aside) wakers_[0] = aside, ready_[0] = n;
+      if (aside) ready_[0] = n;
       if (!run.stopped()) {
         const std::span<const int> options = std::span(ready_).subspan(first);
         const bool timer = run.settings.any_time && program_ && self().any_timer(*program_);
@@ -181,28 +163,50 @@ class Deciding : public runtime::Chooser {
         }
         self().passes_over(options, i);
       }
-      core::Waker* const chosen = wakers_[first + i];
-      run.goes(ready_[first + i]);
-      if (chosen != aside) {
-        removes(queue, first + i);
-        enters();
+      const int chosen = ready_[first + i];
+      run.goes(chosen);
+      if (aside && i == 0) return aside;
+      core::Waker* const w = self().waker_of(chosen);
+      leaves(queue, first + i, w);
+      if (aside) {
+        queue.push(aside);
+        ready_.push_back(n);
       }
-      return chosen;
+      seen_ = queue.end();
+      return w;
     }
   }
 
-  // Removes wakers_[i] from the queue and from the list.
-  void removes(core::RunQueue& queue, std::size_t i) noexcept {
-    if (!queue_) return queue.take(wakers_[i]);
-    queue.take_behind(i > 1 ? wakers_[i - 1] : nullptr, wakers_[i]);
-    // The list is short, so a loop is quicker than a call that moves memory.
-    for (std::size_t k = i + 1; k < ready_.size(); ++k) {
-      wakers_[k - 1] = wakers_[k];
-      ready_[k - 1] = ready_[k];
+  // Visits the wakers in the queue that look() has not visited.
+  [[gnu::noinline]] core::Waker* look_at_new(core::RunQueue& queue) noexcept {
+    if (queue_ != &queue) {
+      ready_.resize(1);
+      seen_ = nullptr;
     }
-    wakers_.pop_back();
-    ready_.pop_back();
+    core::Waker* other = nullptr;
+    queue.from_here(seen_, [&](core::Waker* w) {
+      const int n = self().number_in(w);
+      if (n == checking::kNone) {
+        if (!other) other = w;
+        return;
+      }
+      ready_.push_back(n);
+      if (!run.record.at(n).ready) self().wakes(n);
+    });
+    queue_ = other ? nullptr : &queue;
     seen_ = queue.end();
+    return other;
+  }
+
+  // Removes the process ready_[i], whose waker is w, from the queue and from the list.
+  void leaves(core::RunQueue& queue, std::size_t i, core::Waker* w) noexcept {
+    if (queue_)
+      queue.take_behind(i > 1 ? self().waker_of(ready_[i - 1]) : nullptr, w);
+    else
+      queue.take(w);
+    // The list is short: a loop is quicker than a call that moves memory.
+    for (; i + 1 < ready_.size(); ++i) std::swap(ready_[i], ready_[i + 1]);
+    ready_.pop_back();
   }
 
   // Puts this process before the other ready ones, so that the list is no longer in the order of
@@ -211,12 +215,8 @@ class Deciding : public runtime::Chooser {
     std::size_t at = ready_.size() - 1;
     while (at > 0 && ready_[at] != n) --at;  // process n is usually the last one
     if (at == 0) return false;
-    const auto to_front = [at](auto& list) {
-      std::rotate(list.begin() + 1, list.begin() + static_cast<std::ptrdiff_t>(at),
-                  list.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-    };
-    to_front(wakers_);
-    to_front(ready_);
+    std::rotate(ready_.begin() + 1, ready_.begin() + static_cast<std::ptrdiff_t>(at),
+                ready_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
     queue_ = nullptr;
     return true;
   }
@@ -227,9 +227,8 @@ class Deciding : public runtime::Chooser {
   };
   std::vector<Yields> yields_;  // the index is the number of the process
 
-  // The ready processes and their numbers, from the second element on (invariant 4). The first is
-  // for the process that stands aside.
-  std::vector<core::Waker*> wakers_ = {nullptr};
+  // The processes that are ready, from the second element on (invariant 4). The first is for the
+  // process that stands aside.
   std::vector<int> ready_ = {checking::kNone};
   core::RunQueue* queue_ = nullptr;
   core::Link** seen_ = nullptr;

@@ -2,6 +2,7 @@
 // (reduced.hpp). Two steps race if they conflict, and nothing else orders them.
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "weft/check/reduced.hpp"
 
@@ -45,10 +46,15 @@ void Reduced::order(const Record& r, int j) {
   rivals_.clear();
   for (const Touch& t : r.touches(j)) {
     const Place& p = r.places[static_cast<std::size_t>(t.place)];
-    for (const Place::Touched& o : p.touched) {
-      if (o.process != e.process && seen(j, o.process) < o.number &&
-          relation.conflict(o.how, t.how, p.capacity > 0))
-        rivals_.push_back(o.event);
+    for (const auto& [process, latest] : p.touchers) {
+      if (process == e.process) continue;
+      const int known = seen(j, process);
+      for (int i = latest; i != kNone;) {
+        const Place::Touched& o = p.touched[static_cast<std::size_t>(i)];
+        if (o.number <= known) break;  // All earlier ones come before the event too.
+        if (relation.conflict(o.how, t.how, p.capacity > 0)) rivals_.push_back(o.event);
+        i = o.earlier;
+      }
     }
   }
   if (!rivals_.empty()) {
@@ -71,9 +77,15 @@ void Reduced::find_races(Run& run) {
   for (int j = 0; j < static_cast<int>(r.events.size()); ++j) {
     order(r, j);
     const Event& e = r.events[static_cast<std::size_t>(j)];
-    for (const Touch& t : std::as_const(r).touches(j))
-      r.places[static_cast<std::size_t>(t.place)].touched.push_back(
-          {j, e.process, e.number, t.how});
+    for (const Touch& t : std::as_const(r).touches(j)) {
+      Place& p = r.places[static_cast<std::size_t>(t.place)];
+      const int index = static_cast<int>(p.touched.size());
+      auto by = p.touchers.begin();
+      while (by != p.touchers.end() && by->first != e.process) ++by;
+      const int earlier = by == p.touchers.end() ? kNone : std::exchange(by->second, index);
+      if (earlier == kNone) p.touchers.emplace_back(e.process, index);
+      p.touched.push_back({j, e.number, earlier, t.how});
+    }
   }
 }
 

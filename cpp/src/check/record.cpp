@@ -46,13 +46,7 @@ void Record::begin() {
 
 int Record::new_process() {
   if (count == static_cast<int>(processes.size())) processes.emplace_back();
-  Process& p = at(count);
-  std::vector<int> follows = std::move(p.follows);
-  std::string name = std::move(p.name);
-  follows.clear();
-  p = {};
-  p.follows = std::move(follows);
-  p.name = std::move(name);
+  at(count).begin_anew();
   return count++;
 }
 
@@ -61,7 +55,7 @@ int Record::process(int by, std::string_view name) {
   Process& p = at(n);
   p.uid = mixed(at(by).uid, at(by).children++);
   p.parent = by;
-  p.name = name;
+  if (p.name != name) p.name = name;  // Usually the last run had the same process here.
   // The process will soon be in the run queue. What its first step follows is known already.
   p.ready = true;
   if (kept) follow(n, current);
@@ -78,6 +72,7 @@ int Record::new_place() {
   x.next_value = x.next_free = 0;
   for (auto& side : x.selects) side.clear();
   x.touched.clear();
+  x.touchers.clear();
   return places_count++;
 }
 

@@ -37,6 +37,26 @@ void Run::differs(std::string how) {
   stop(Stopped::different);
 }
 
+// Decides if a time could come, or if some processes yield.
+unsigned Run::go_rarely(std::span<const int> ready, bool goes_on, bool timer) {
+  if (stopped()) return 0;
+  ready_ = ready;
+  goes_on_ = goes_on;
+  if (yielding_ != 0) leave_out_who_yields(ready);
+  nth_ = 0;
+  const bool may_come = timer && settings.any_time;
+  clock_ = ready.empty() || (may_come && early < settings.early);
+  early_cut = early_cut || (may_come && !clock_);
+  if (!may_step()) return 0;
+  const unsigned several = options();
+  unsigned i = 0;
+  if (several > 1 || record.kept) i = strategy_->go(*this);
+  if (stopped()) return 0;
+  const bool clock = i >= ready_.size();
+  if (several > 1)
+    decided(clock ? Kind::time : Kind::go, clock ? kNone : ready_[i], several, i, goes_on_);
+  return clock ? static_cast<unsigned>(ready.size()) : yielding_ != 0 ? positions_[i] : i;
+}
 void Run::leave_out_who_yields(std::span<const int> ready) {
   some_.clear();
   positions_.clear();

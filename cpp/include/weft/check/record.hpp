@@ -53,20 +53,29 @@ class Waiting {
   ~Waiting() = default;
 };
 
-struct Process {
+// What each run sets anew for a process.
+struct ProcessFacts {
   Uid uid = 0;
   int parent = kNone;
-  std::string name;
   unsigned children = 0, places = 0, selects = 0, steps = 0;
   int last = kNone;  // the process's last event so far
   int events = 0;
-  std::vector<int> follows;    // the events that the process's next event follows
   bool ready = false;          // whether the process is known to be ready
   Uid select = 0;              // the select in which the process is, or 0
   bool timed = false;          // whether that select has a timer
   bool limited = false;        // whether a time limit can end the process's operations
   Waiting* waiting = nullptr;  // called when that select is decided
   int arrival = kNone;         // the event in which that select began to wait
+};
+struct Process : ProcessFacts {
+  std::string name;
+  std::vector<int> follows;  // the events that the process's next event follows
+
+  // Keeps the name and the memory of the process that had this number in the last run.
+  void begin_anew() noexcept {
+    static_cast<ProcessFacts&>(*this) = {};
+    follows.clear();
+  }
 };
 
 struct Place {
@@ -88,12 +97,14 @@ struct Place {
   };
   // Selects that wait, or have waited: [0] on the readers' side, [1] on the writers' side.
   std::vector<Select> selects[2];
-  // An access to this place, for races.cpp: the event, its process, and its number there.
+  // The accesses to this place, for races.cpp. Those of one process are linked, the latest first:
+  // `number` is the event's number in the process, `earlier` the index of the access before it.
   struct Touched {
-    int event, process, number;
+    int event, number, earlier;
     Access how;
   };
   std::vector<Touched> touched;
+  std::vector<std::pair<int, int>> touchers;  // processes, and the indices of their latest accesses
 };
 
 class Record {

@@ -119,6 +119,14 @@ class Run {
   std::string difference;
 
  private:
+  unsigned go_rarely(std::span<const int> ready, bool goes_on, bool timer);
+  // Counts a step. Returns false, and stops the run, if there have been too many.
+  bool may_step() noexcept {
+    if (++steps <= settings.limit + settings.limit_each * static_cast<unsigned>(record.count))
+      return true;
+    stop(Stopped::limit);
+    return false;
+  }
   void leave_out_who_yields(std::span<const int> ready);
   void went_first(int process);
   void decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on);
@@ -140,32 +148,25 @@ class Run {
 
 // The rest of this file runs at each step, so it is inlined where the caller decides.
 
-inline void Run::decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on) {
+[[gnu::always_inline]] inline void Run::decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on) {
   decisions.push_back({record.running, last().steps, nth_, kind, choice, options, index, goes_on});
   chances *= options;
 }
 
 inline unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
-  if (stopped()) return 0;
+  if (ready.empty() || timer || yielding_ != 0 || stopped()) [[unlikely]]
+    return go_rarely(ready, goes_on, timer);
+  if (!may_step()) return 0;
   ready_ = ready;
   goes_on_ = goes_on;
-  if (yielding_ != 0) leave_out_who_yields(ready);
+  clock_ = false;
   nth_ = 0;
-  const bool may_come = timer && settings.any_time;
-  clock_ = ready.empty() || (may_come && early < settings.early);
-  early_cut = early_cut || (may_come && !clock_);
-  if (++steps > settings.limit + settings.limit_each * static_cast<unsigned>(record.count)) {
-    stop(Stopped::limit);
-    return 0;
-  }
-  const unsigned several = options();
-  unsigned i = 0;
-  if (several > 1 || record.kept) i = strategy_->go(*this);
+  const auto several = static_cast<unsigned>(ready.size());
+  if (several == 1 && !record.kept) return 0;
+  const unsigned i = strategy_->go(*this);
   if (stopped()) return 0;
-  const bool clock = i >= ready_.size();
-  if (several > 1)
-    decided(clock ? Kind::time : Kind::go, clock ? kNone : ready_[i], several, i, goes_on_);
-  return clock ? static_cast<unsigned>(ready.size()) : yielding_ != 0 ? positions_[i] : i;
+  if (several > 1) decided(Kind::go, ready[i], several, i, goes_on);
+  return i;
 }
 inline void Run::goes(int n) {
   if (stopped()) return;
