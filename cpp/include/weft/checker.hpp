@@ -80,7 +80,6 @@ class Checker final : public Points, public Deciding<Checker> {
   // --- for Deciding ---
   friend Deciding<Checker>;
   int number_in(core::Waker* w) const noexcept { return w->checked; }
-  core::Waker* waker_of(int n) noexcept { return of(n).base; }
   void wakes(int n) noexcept;
   void passes_over(std::span<const int>, std::size_t) noexcept {}
   // If the story is recorded, the run itself concludes that it is deadlocked, and reports that.

@@ -13,8 +13,9 @@
 //    anything else is decided.
 //  3 After the run has stopped, all processes are cancelled, and run in the order of the queue.
 //  4 If `queue_` is set, ready_[1], ready_[2], … are the processes of that queue that were pushed
-//    before `seen_` was its end, in the order of the queue. So look() visits only those that were
-//    pushed later. If `queue_` is null, look() makes the list anew.
+//    before `seen_` was its end, in the order of the queue, and links_[1], links_[2], … are the
+//    links of their wakers; links_[0] is where the queue begins. So look() visits only those that
+//    were pushed later. If `queue_` is null, look() makes the list anew.
 //  5 A process that stands aside is in no queue. It runs now, and goes on immediately if it is
 //    chosen; if another process is chosen, it enters the queue.
 #pragma once
@@ -33,7 +34,6 @@ namespace weft::inline WEFT_ABI::runtime {
 // friends:
 //   int number_in(core::Waker*) const     returns the number of the waker's process; kNone if that
 //                                         is no process of the check
-//   core::Waker* waker_of(int n) const    returns the waker of this process
 //   void wakes(int n)                     tells the record that process n has become ready
 //   void passes_over(std::span<const int> ready, std::size_t chosen)
 //                                         notes that the decision has taken ready[chosen], and none
@@ -133,7 +133,8 @@ class Deciding : public runtime::Chooser {
         queue.take(other);
         return other;
       }
-      if (!aside && queue.empty()) {
+      const std::size_t first = aside ? 0 : 1;
+      if (first == ready_.size()) {
         if (run.stopped() || !program_) return nullptr;
         if (!self().any_timer(*program_)) {
           if (self().concludes()) return nullptr;
@@ -147,9 +148,8 @@ class Deciding : public runtime::Chooser {
         continue;
       }
       const bool goes_on = aside || (queued && puts_first(n));
-      const std::size_t first = aside ? 0 : 1;
       std::size_t i = 0;
-      if (aside) ready_[0] = n;
+      ready_[0] = n;
       if (!run.stopped()) {
         const std::span<const int> options = std::span(ready_).subspan(first);
         const bool timer = run.settings.any_time && program_ && self().any_timer(*program_);
@@ -163,13 +163,13 @@ class Deciding : public runtime::Chooser {
         }
         self().passes_over(options, i);
       }
-      const int chosen = ready_[first + i];
-      run.goes(chosen);
-      if (aside && i == 0) return aside;
-      core::Waker* const w = self().waker_of(chosen);
-      leaves(queue, first + i, w);
+      i += first;
+      run.goes(ready_[i]);
+      if (i == 0) return aside;
+      core::Waker* const w = leaves(queue, i);
       if (aside) {
         queue.push(aside);
+        links_.push_back(&aside->next);
         ready_.push_back(n);
       }
       seen_ = queue.end();
@@ -180,6 +180,7 @@ class Deciding : public runtime::Chooser {
   // Visits the wakers in the queue that look() has not visited.
   [[gnu::noinline]] core::Waker* look_at_new(core::RunQueue& queue) noexcept {
     if (queue_ != &queue) {
+      links_.assign(1, queue.begin());
       ready_.resize(1);
       seen_ = nullptr;
     }
@@ -190,6 +191,7 @@ class Deciding : public runtime::Chooser {
         if (!other) other = w;
         return;
       }
+      links_.push_back(&w->next);
       ready_.push_back(n);
       if (!run.record.at(n).ready) self().wakes(n);
     });
@@ -198,15 +200,22 @@ class Deciding : public runtime::Chooser {
     return other;
   }
 
-  // Removes the process ready_[i], whose waker is w, from the queue and from the list.
-  void leaves(core::RunQueue& queue, std::size_t i, core::Waker* w) noexcept {
+  // Removes the process ready_[i] from the queue and from the list. Returns its waker.
+  core::Waker* leaves(core::RunQueue& queue, std::size_t i) noexcept {
+    // A waker begins with its link.
+    auto* const w = static_cast<core::Waker*>(reinterpret_cast<core::Link*>(links_[i]));
     if (queue_)
-      queue.take_behind(i > 1 ? self().waker_of(ready_[i - 1]) : nullptr, w);
+      queue.take_at(links_[i - 1], w);
     else
       queue.take(w);
-    // The list is short: a loop is quicker than a call that moves memory.
-    for (; i + 1 < ready_.size(); ++i) std::swap(ready_[i], ready_[i + 1]);
+    // The list is short: a loop is quicker than two calls that move memory.
+    for (; i + 1 < ready_.size(); ++i) {
+      std::swap(links_[i], links_[i + 1]);
+      std::swap(ready_[i], ready_[i + 1]);
+    }
+    links_.pop_back();
     ready_.pop_back();
+    return w;
   }
 
   // Puts this process before the other ready ones, so that the list is no longer in the order of
@@ -215,8 +224,12 @@ class Deciding : public runtime::Chooser {
     std::size_t at = ready_.size() - 1;
     while (at > 0 && ready_[at] != n) --at;  // process n is usually the last one
     if (at == 0) return false;
-    std::rotate(ready_.begin() + 1, ready_.begin() + static_cast<std::ptrdiff_t>(at),
-                ready_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    const auto to_front = [at](auto& list) {
+      std::rotate(list.begin() + 1, list.begin() + static_cast<std::ptrdiff_t>(at),
+                  list.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    };
+    to_front(links_);
+    to_front(ready_);
     queue_ = nullptr;
     return true;
   }
@@ -229,6 +242,7 @@ class Deciding : public runtime::Chooser {
 
   // The processes that are ready, from the second element on (invariant 4). The first is for the
   // process that stands aside.
+  std::vector<core::Link**> links_ = {nullptr};
   std::vector<int> ready_ = {checking::kNone};
   core::RunQueue* queue_ = nullptr;
   core::Link** seen_ = nullptr;

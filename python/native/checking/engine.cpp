@@ -64,7 +64,7 @@ void Checker::starts(ProcessObject* p) noexcept {
   const int n = run.record.process(here(), p->base.function ? p->base.function : "?");
   is(&p->base, n);
 }
-void Checker::is(ProcessBase* p, int n) noexcept {
+void Checker::is(const ProcessBase* p, int n) noexcept {
   numbers_[p] = n;
   last_ = nullptr;
   while (processes_.size() <= static_cast<std::size_t>(n))

@@ -100,7 +100,6 @@ class Checker final : public Points, public Deciding<Checker> {
   // --- for Deciding ---
   friend Deciding<Checker>;
   int number_in(core::Waker*) const noexcept;
-  core::Waker* waker_of(int n) noexcept { return of(n).base; }
   void wakes(int n) noexcept;
   void passes_over(std::span<const int> ready, std::size_t chosen) noexcept;
   static bool concludes() noexcept { return true; }
@@ -117,14 +116,14 @@ class Checker final : public Points, public Deciding<Checker> {
   };
   struct Checked {
     explicit Checked(Checker& e) noexcept : choice(e) {}
-    void begin_anew(ProcessBase* p) noexcept {
+    void begin_anew(const ProcessBase* p) noexcept {
       base = p;
       paused = nullptr;
       ready_since = 0;
       arrival = {};
       choice.forget();
     }
-    ProcessBase* base = nullptr;
+    const ProcessBase* base = nullptr;
     const void* paused = nullptr;  // the operation before which the process lets others go first
     // the step at which another process first went before this one; 0 if none did
     unsigned ready_since = 0;
@@ -133,7 +132,7 @@ class Checker final : public Points, public Deciding<Checker> {
   };
 
   int number(const ProcessBase*) const noexcept;
-  void is(ProcessBase*, int n) noexcept;
+  void is(const ProcessBase*, int n) noexcept;
   int here() const noexcept;
   Checked& of(int n) noexcept { return *processes_[static_cast<std::size_t>(n)]; }
   bool another_goes(ProcessBase*) noexcept;

@@ -133,7 +133,7 @@ class RunQueue {
     return all;
   }
 
-  // The next four functions are for code that keeps a list of the queue's wakers and removes them in
+  // The next five functions are for code that keeps a list of the queue's wakers and removes them in
   // any order (deciding.hpp). They must not be called while the queue is advanced.
   //
   // Returns where the address of the next waker goes. The result serves from_here() as long as the
@@ -153,8 +153,14 @@ class RunQueue {
     while (*at != w) at = &static_cast<Waker*>(*at)->next;
     take_at(at, w);
   }
-  // Removes w, which is behind the waker `before`, or is the head if `before` is null.
-  void take_behind(Waker* before, Waker* w) noexcept { take_at(before ? &before->next : &head_, w); }
+  // Where the address of the first waker stands.
+  Link** begin() noexcept { return &head_; }
+  // Removes w, whose address stands at `at`: in the link of the waker before it, or at begin().
+  // Both stores are made whether w is the last waker or not: a branch would be mispredicted often.
+  void take_at(Link** at, Waker* w) noexcept {
+    *at = w->next;
+    tail_ = tail_ == &w->next ? at : tail_;
+  }
 
   // Removes w, which is the head. Returns the next waker, or null if the queue is empty. advance()
   // serves a loop that keeps the head in a register while it runs wakers one after another.
@@ -168,13 +174,6 @@ class RunQueue {
   void rest_at(Waker* head) noexcept { head_ = head; }
 
  private:
-  void take_at(Link** at, Waker* w) noexcept {
-    if (tail_ == &w->next)
-      tail_ = at;
-    else
-      *at = w->next;
-  }
-
   Link* head_ = nullptr;
   Link** tail_ = &head_;
 };
