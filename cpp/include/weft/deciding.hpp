@@ -49,7 +49,7 @@ class Deciding : public runtime::Chooser {
   core::Waker* next(runtime::Scheduler& s, core::RunQueue& queue) noexcept final {
     program_ = &s.run;
     if (decided_) return std::exchange(decided_, nullptr);
-    return decide(queue, nullptr, checking::kNone);
+    return decide(queue, checking::kNone);
   }
 
  protected:
@@ -75,8 +75,13 @@ class Deciding : public runtime::Chooser {
   // immediately.
   bool another_goes(core::RunQueue& queue, core::Waker* w, int n, bool goes_on) noexcept {
     run.record.ready(n);
-    if (!goes_on) queue.push(w);
-    core::Waker* const first = decide(queue, goes_on ? w : nullptr, n);
+    core::Waker* first;
+    if (goes_on) {
+      first = decide_aside(queue, w, n);
+    } else {
+      queue.push(w);
+      first = decide(queue, checking::kNone);
+    }
     if (first == w) return false;
     decided_ = first;
     return true;
@@ -108,33 +113,47 @@ class Deciding : public runtime::Chooser {
   // The processes that are ready, in the order of the queue.
   std::span<const int> ready() const noexcept { return std::span(ready_).subspan(1); }
 
-  // Removes the process that runs next from the queue, and returns it. `aside` is the process that
-  // stands aside, and n is its number; `aside` is null if there is none.
-  core::Waker* decide(core::RunQueue& queue, core::Waker* aside, int n) noexcept {
+  // Decides whether the process n, which stands aside and whose waker is w, goes on. Returns w, or
+  // the waker that runs before it; then w is in the queue.
+  core::Waker* decide_aside(core::RunQueue& queue, core::Waker* w, int n) noexcept {
+    if (look(queue) || run.stopped() || (program_ && program_->deadlocked())) [[unlikely]] {
+      queue.push(w);
+      return decide(queue, n);
+    }
+    ready_[0] = n;
+    const std::size_t i = run.go(ready_, true, any_timer());
+    if (run.stopped() || i == ready_.size()) [[unlikely]] {
+      queue.push(w);
+      if (!run.stopped()) time_comes();
+      return decide(queue, n);
+    }
+    self().passes_over(ready_, i);
+    run.goes(ready_[i]);
+    if (i == 0) return w;
+    core::Waker* const other = leaves(queue, i);
+    queue.push(w);
+    links_.push_back(&w->next);
+    ready_.push_back(n);
+    seen_ = queue.end();
+    return other;
+  }
+
+  // Removes the process that runs next from the queue, and returns it. `goes_on`: a process in the
+  // queue that in the usual order goes first; kNone if there is none.
+  core::Waker* decide(core::RunQueue& queue, int goes_on) noexcept {
     using checking::Stopped;
-    // A process whose place in the queue matters stands aside no longer. It still goes on first in
-    // the usual order.
-    bool queued = false;
-    const auto enters = [&]() noexcept {
-      if (!aside) return;
-      queue.push(std::exchange(aside, nullptr));
-      queued = true;
-    };
     for (;;) {
       if (program_ && program_->deadlocked()) run.stop(Stopped::deadlock);
       core::Waker* const other = look(queue);
       if (run.stopped() && program_ && !std::exchange(cancelled_, true)) {
-        enters();
         self().cancel(*program_);
         continue;
       }
       if (other) {
-        enters();
         queue.take(other);
         return other;
       }
-      const std::size_t first = aside ? 0 : 1;
-      if (first == ready_.size()) {
+      if (ready().empty()) {
         if (run.stopped() || !program_) return nullptr;
         if (!self().any_timer(*program_)) {
           if (self().concludes()) return nullptr;
@@ -147,34 +166,31 @@ class Deciding : public runtime::Chooser {
         self().fire_one(*program_);
         continue;
       }
-      const bool goes_on = aside || (queued && puts_first(n));
+      const bool can = goes_on != checking::kNone && puts_first(goes_on);
       std::size_t i = 0;
-      ready_[0] = n;
       if (!run.stopped()) {
-        const std::span<const int> options = std::span(ready_).subspan(first);
-        const bool timer = run.settings.any_time && program_ && self().any_timer(*program_);
-        i = run.go(options, goes_on, timer);
+        i = run.go(ready(), can, any_timer());
         if (run.stopped()) continue;
-        if (i == options.size()) {
-          enters();
-          run.time_comes(true);
-          self().fire_one(*program_);
+        if (i == ready().size()) {
+          time_comes();
           continue;
         }
-        self().passes_over(options, i);
+        self().passes_over(ready(), i);
       }
-      i += first;
-      run.goes(ready_[i]);
-      if (i == 0) return aside;
-      core::Waker* const w = leaves(queue, i);
-      if (aside) {
-        queue.push(aside);
-        links_.push_back(&aside->next);
-        ready_.push_back(n);
-      }
+      run.goes(ready_[i + 1]);
+      core::Waker* const w = leaves(queue, i + 1);
       seen_ = queue.end();
       return w;
     }
+  }
+
+  // Returns whether a time may come although a process could run.
+  bool any_timer() noexcept {
+    return run.settings.any_time && program_ && self().any_timer(*program_);
+  }
+  void time_comes() noexcept {
+    run.time_comes(true);
+    self().fire_one(*program_);
   }
 
   // Visits the wakers in the queue that look() has not visited.
