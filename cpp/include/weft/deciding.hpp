@@ -225,7 +225,8 @@ class Deciding : public runtime::Chooser {
     else
       queue.take(w);
     // The list is short: a loop is quicker than two calls that move memory.
-    for (; i + 1 < ready_.size(); ++i) {
+    const std::size_t last = ready_.size() - 1;
+    for (; i < last; ++i) {
       std::swap(links_[i], links_[i + 1]);
       std::swap(ready_[i], ready_[i + 1]);
     }

@@ -15,20 +15,16 @@ Reduced::Node* Reduced::node_of(int event) noexcept {
                                                             : &stack_[static_cast<std::size_t>(n)];
 }
 
-int Reduced::seen(int event, int process) const noexcept {
-  return clocks_[static_cast<std::size_t>(event * width_ + process)];
+bool Reduced::before(const Record& r, int a, int b) noexcept {
+  return clock(b).knows(r.events[static_cast<std::size_t>(a)]);
 }
-bool Reduced::before(const Record& r, int a, int b) const noexcept {
-  const Event& e = r.events[static_cast<std::size_t>(a)];
-  return seen(b, e.process) >= e.number;
-}
-// Adds to the clock of `event` what comes before `earlier`. Nothing is to be added if `earlier`
-// comes before the event already.
-void Reduced::join(const Record& r, int event, int earlier) noexcept {
-  if (before(r, earlier, event)) return;
-  int* const to = clock(event);
-  const int* const from = clock(earlier);
-  for (int i = 0; i < width_; ++i) to[i] = std::max(to[i], from[i]);
+
+// Adds to the clock what comes before `earlier`, and that event. Nothing is to be added if the clock
+// knows the event.
+void Reduced::join(Clock to, const Record& r, int earlier) noexcept {
+  if (to.knows(r.events[static_cast<std::size_t>(earlier)])) return;
+  const Clock from = clock(earlier);
+  for (int i = 0; i < width_; ++i) to.numbers[i] = std::max(to.numbers[i], from.numbers[i]);
 }
 
 // Computes the clock of an event, and finds its races with earlier events. Those events are
@@ -36,19 +32,18 @@ void Reduced::join(const Record& r, int event, int earlier) noexcept {
 // race.
 void Reduced::order(const Record& r, int j) {
   const Event& e = r.events[static_cast<std::size_t>(j)];
-  const std::span<const int> follows = r.follows(j);
-  // The process's own last event is the last that the event follows (Record::keep_step()).
-  if (e.number > 1)
-    std::copy_n(clock(follows.back()), width_, clock(j));
+  const Clock mine = clock(j);
+  if (e.previous != kNone)
+    std::copy_n(clock(e.previous).numbers, width_, mine.numbers);
   else
-    std::fill_n(clock(j), width_, 0);
-  for (const int a : follows) join(r, j, a);
+    std::fill_n(mine.numbers, width_, 0);
+  for (const int a : r.follows(j)) join(mine, r, a);
   rivals_.clear();
   for (const Touch& t : r.touches(j)) {
     const Place& p = r.places[static_cast<std::size_t>(t.place)];
     for (const auto& [process, latest] : p.touchers) {
       if (process == e.process) continue;
-      const int known = seen(j, process);
+      const int known = mine.numbers[process];
       for (int i = latest; i != kNone;) {
         const Place::Touched& o = p.touched[static_cast<std::size_t>(i)];
         if (o.number <= known) break;  // All earlier ones come before the event too.
@@ -57,15 +52,13 @@ void Reduced::order(const Record& r, int j) {
       }
     }
   }
-  if (!rivals_.empty()) {
-    std::sort(rivals_.begin(), rivals_.end(), std::greater<>());
-    for (const int i : rivals_) {
-      if (before(r, i, j)) continue;
-      found_.emplace_back(i, j);
-      join(r, j, i);
-    }
+  if (!rivals_.empty()) std::sort(rivals_.begin(), rivals_.end(), std::greater<>());
+  for (const int i : rivals_) {
+    if (mine.knows(r.events[static_cast<std::size_t>(i)])) continue;
+    found_.emplace_back(i, j);
+    join(mine, r, i);
   }
-  clock(j)[e.process] = e.number;
+  mine.numbers[e.process] = e.number;
 }
 
 void Reduced::find_races(Run& run) {

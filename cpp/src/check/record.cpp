@@ -145,10 +145,10 @@ void Record::keep_step(int n) {
   e.number = ++p.events;
   e.follows = static_cast<std::uint32_t>(follow_pool_.size());
   for (const int event : p.follows) follow_pool_.push_back(event);
-  if (p.last != kNone) follow_pool_.push_back(p.last);  // races.cpp expects it at the end
   p.follows.clear();
   e.follows_end = static_cast<std::uint32_t>(follow_pool_.size());
   e.touches = e.touches_end = static_cast<std::uint32_t>(touch_pool_.size());
+  e.previous = p.last;
   current = p.last = static_cast<int>(events.size()) - 1;
   if (cancels) touch_uid(kCancel, Access::look);
 }
@@ -414,6 +414,7 @@ std::string Record::told(int event) const {
   const Event& e = events[static_cast<std::size_t>(event)];
   std::string s = path(e.process) + "#" + std::to_string(e.number) + " follows";
   for (const int a : follows(event)) s += " " + std::to_string(a);
+  if (e.previous != kNone) s += " " + std::to_string(e.previous);
   s += " touches";
   for (const Touch& t : touches(event))
     s += " " + std::to_string(t.place) + ":" + names[static_cast<std::size_t>(t.how)];

@@ -81,13 +81,10 @@ bool Reduced::step_is_over(Run& run) {
 // ready than before, the run differs.
 unsigned Reduced::repeat(Run& run) {
   const Node& x = stack_[at_];
-  const unsigned n = run.options();
-  bool same = x.options.size() == n;
-  unsigned i = 0;
-  while (same && i < n && x.options[i] == run.option(i)) ++i;
-  if (same && i == n) return static_cast<unsigned>(x.chosen);  // The usual case: in the same order.
-  for (i = 0; same && i < n; ++i) same = x.has(run.option(i));
-  for (i = 0; same && i < n; ++i)
+  if (run.same_options(x.options)) return static_cast<unsigned>(x.chosen);  // the usual case
+  bool same = x.options.size() == run.options();
+  for (unsigned i = 0; same && i < run.options(); ++i) same = x.has(run.option(i));
+  for (unsigned i = 0; same && i < run.options(); ++i)
     if (run.option(i) == x.options[x.chosen]) return i;
   run.differs("after step " + std::to_string(run.last().steps) + " of " +
               run.record.path(run.record.running) + " others are ready than before");

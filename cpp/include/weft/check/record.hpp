@@ -40,6 +40,7 @@ struct Event {
   int number;  // the event's number among those of its process, from 1
   std::uint32_t touches = 0, touches_end = 0;
   std::uint32_t follows = 0, follows_end = 0;
+  int previous = kNone;  // the event of the same process before this one
 };
 
 // A select that waits. Its arrival has touched all its places as if it could take any party. Once
@@ -181,6 +182,7 @@ class Record {
   const Process& at(int n) const noexcept { return processes[static_cast<std::size_t>(n)]; }
   std::span<Touch> touches(int event) noexcept;
   std::span<const Touch> touches(int event) const noexcept;
+  // The events that this one follows, besides the previous event of its process.
   std::span<const int> follows(int event) const noexcept;
   bool buffered(int place) const noexcept {
     return places[static_cast<std::size_t>(place)].capacity > 0;

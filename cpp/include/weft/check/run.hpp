@@ -106,6 +106,14 @@ class Run {
   Uid option(unsigned i) const noexcept {
     return i < ready_.size() ? record.at(ready_[i]).uid : kClock;
   }
+  // Returns whether the options are these, in this order.
+  bool same_options(std::span<const Uid> uids) const noexcept {
+    if (uids.size() != options()) return false;
+    const Uid* uid = uids.data();
+    for (const int n : ready_)
+      if (record.at(n).uid != *uid++) return false;
+    return !clock_ || *uid == kClock;
+  }
   int option_process(unsigned i) const noexcept { return i < ready_.size() ? ready_[i] : kNone; }
   bool goes_on() const noexcept { return goes_on_; }
   unsigned nth() const noexcept { return nth_; }  // the Decision::nth of the next decision
@@ -153,7 +161,7 @@ class Run {
   chances *= options;
 }
 
-inline unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
+[[gnu::always_inline]] inline unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
   if (ready.empty() || timer || yielding_ != 0 || stopped()) [[unlikely]]
     return go_rarely(ready, goes_on, timer);
   if (!may_step()) return 0;
