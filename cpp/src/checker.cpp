@@ -116,7 +116,7 @@ bool Checker::pauses(ProcessBase& p, bool yields) noexcept {
 }
 
 void Checker::begins(ProcessBase& p) noexcept {
-  if (p.checked == kNone) return;
+  if (p.checked == kNone || !notes()) return;
   Checked& c = of(p.checked);
   c.place = nullptr;
   c.how = Access::all;
@@ -129,7 +129,7 @@ void Checker::begins(ProcessBase& p) noexcept {
 }
 
 void Checker::arrives(ProcessBase& p, const core::SyncObject& place, Access how) noexcept {
-  if (p.checked == kNone || weft::detail::is_no_place(&place)) return;
+  if (p.checked == kNone || !notes() || weft::detail::is_no_place(&place)) return;
   of(p.checked).place = &place;
   of(p.checked).how = how;
   run.record.arrives(&place, how);
@@ -174,8 +174,13 @@ void Checker::selected(ProcessBase& p, int guard, bool has_ended) noexcept {
 }
 
 bool Checker::begun(ProcessBase& p, Begun how) noexcept {
+  if (p.checked == kNone) return false;
+  if (notes()) notes_begun(p, how);
+  if (how == Begun::parked || run.stopped()) return false;
+  return !run.settings.park && another_goes(p);
+}
+void Checker::notes_begun(ProcessBase& p, Begun how) noexcept {
   const int n = p.checked;
-  if (n == kNone) return false;
   Checked& c = of(n);
   if (telling && c.told < 0 && how == Begun::parked) tell(p, "wait for its processes");
   if (how == Begun::done && c.ended) how = Begun::raised;
@@ -184,14 +189,11 @@ bool Checker::begun(ProcessBase& p, Begun how) noexcept {
     t->guard = c.taken;
   }
   if (how != Begun::parked) c.told = -1;
-  if (run.stopped()) return false;
-  // notes which processes the operation has woken
-  if (run.record.kept) look(*core::current_run_queue);
+  if (run.stopped() || !run.record.kept) return;
+  look(*core::current_run_queue);  // notes which processes the operation has woken
   if (c.selects) c.place = c.select.begun(c.taken, how, c.how);
   run.record.passes(n, c.place, how, c.how);
-  if (how == Begun::parked) return false;
-  run.record.select_over(n);
-  return !run.settings.park && another_goes(p);
+  if (how != Begun::parked) run.record.select_over(n);
 }
 
 bool Checker::ends_later(ProcessBase& p) noexcept {

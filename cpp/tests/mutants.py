@@ -9,7 +9,8 @@ program is told which mutant to switch on.
     mutants.py BUILD_DIR             print the table of MUTANTS.md, which says which scenarios kill
                                      which mutant; exit status 1 if a mutant survives
     mutants.py --check               say whether every mutant's text is still in the library, also
-                                     for mutants_io.py, mutants_library.py and mutants_networks.py
+                                     for mutants_checked.py, mutants_io.py, mutants_library.py and
+                                     mutants_networks.py
     mutants.py BUILD_DIR --quick     run only the lettered mutants, each against the one scenario
                                      that is named for it; last line `N passed, N failed`
 """
@@ -116,12 +117,14 @@ def mutated(t: Text, text: str) -> str:
 
 
 def check() -> int:
-    """Checks that all mutants of all four programs apply; last line `N passed, N failed`."""
+    """Checks that all mutants of all five programs apply; last line `N passed, N failed`."""
+    import mutants_checked
     import mutants_io
     import mutants_library
     import mutants_networks
 
-    alike = [*TEXT, *mutants_networks.MUTANTS, *mutants_library.MUTANTS, *mutants_io.MUTANTS]
+    others = (mutants_networks, mutants_library, mutants_io, mutants_checked)
+    alike = [*TEXT, *(m for table in others for m in table.MUTANTS)]
     bad = 0
     for t in alike:
         try:

@@ -2,58 +2,18 @@
 
     python3 cpp/tests/mutants_io.py DIRECTORY [NAME ...]      the last line: N passed, N failed
 
-One copy of the library has all mutants, so the tests are compiled only once (g++ -O0). The
-environment variable WEFT_MUTANT switches one mutant on. The program prints a table that says which
-test noticed each mutant; if the tests hang, the mutant is noticed too. `soak` runs the program.
+One copy of the library has all mutants (mutants_switched.py). The program prints a table that says
+which test noticed each mutant; if the tests hang, the mutant is noticed too. `soak` runs the
+program.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import os
-import pathlib
-import shutil
 import sys
 
-from mutants import CPP, Text, each_dies, mutated, place, progress, what_failed
+from mutants_switched import either, run, unless
 
-TESTS = CPP / "tests"
 SOURCES = ("hosted_io.cpp", "hosted_io_bounds.cpp", "doctest_main.cpp")
-STILL = 60  # seconds without a sign of life; the tests of one mutant take 2 s
-
-# The header that every file of the copy includes first.
-SWITCH = """#pragma once
-#include <cstdlib>
-inline int weft_mutant() {
-  static const int n = [] {
-    const char* const s = std::getenv("WEFT_MUTANT");
-    return s ? std::atoi(s) : 0;
-  }();
-  return n;
-}
-"""
-
-
-def switched(name: str, what: str, file: str, old: str, new: str) -> Text:
-    """Makes a mutant of the part of `old` between « and », or of all of `old`. In `new`, {part}
-    stands for this part, and {mutant} for the test whether the mutant is switched on."""
-    before, mark, rest = old.partition("«")
-    part, _, after = rest.partition("»") if mark else (old, "", "")
-    before = before if mark else ""
-    on = f"weft_mutant() == {name.removeprefix('io')}"
-    text = new.replace("{mutant}", on).replace("{part}", part)
-    return Text(name, what, file, before + part + after, before + text + after, "hosted_io")
-
-
-def unless(name: str, what: str, file: str, old: str, instead: str = "") -> Text:
-    """Makes a mutant that removes a statement, or replaces it by `instead`."""
-    return switched(name, what, file, old, f"if ({{mutant}}) {{ {instead} }} else {{ {{part}} }}")
-
-
-def either(name: str, what: str, file: str, old: str, instead: str) -> Text:
-    """Makes a mutant that puts another expression in the place of an expression."""
-    return switched(name, what, file, old, f"({{mutant}} ? ({instead}) : ({{part}}))")
-
 
 ENGINE = "src/io/engine.cpp"
 WATCHED = "src/io/watched.cpp"
@@ -306,62 +266,5 @@ MUTANTS = [
 ]
 
 
-def copied(work: pathlib.Path) -> pathlib.Path:
-    """Writes a copy of the library with all mutants, and returns its folder."""
-    copy = work / "copy"
-    shutil.rmtree(copy, ignore_errors=True)
-    for part in ("include", "src"):
-        shutil.copytree(CPP / part, copy / part)
-    for m in MUTANTS:
-        path = place(m, copy)
-        path.write_text(mutated(m, path.read_text()))
-    (copy / "switch.hpp").write_text(SWITCH)
-    return copy
-
-
-def build(work: pathlib.Path) -> pathlib.Path:
-    """Compiles the tests with the copy, and returns the program."""
-    copy, exe = copied(work), work / "hosted_io"
-    made = progress.run(
-        [
-            "g++",
-            "-std=c++20",
-            "-O0",
-            "-include",
-            str(copy / "switch.hpp"),
-            f"-I{copy}/include",
-            f"-I{TESTS}",
-            *(str(TESTS / source) for source in SOURCES),
-            str(copy / "src/weft.cpp"),
-            "-o",
-            str(exe),
-            "-pthread",
-        ],
-        name="building the tests of weft::io with all mutants",
-        still=None,
-    )
-    if made.status:
-        raise SystemExit(f"mutants_io.py: the tests do not build:\n{made.output}")
-    return exe
-
-
-def killed_by(m: Text, work: pathlib.Path) -> str:
-    """Returns what detected the mutant, or "" if nothing did."""
-    number = m.name.removeprefix("io")
-    run = progress.run(
-        [str(work / "hosted_io")],
-        name=f"tests of mutant {m.name}",
-        still=STILL,
-        env={**os.environ, "WEFT_MUTANT": number},
-    )
-    return what_failed(run)
-
-
 if __name__ == "__main__":
-    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
-        folder = pathlib.Path(sys.argv[1]).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
-        exe = build(folder)
-        if killed := killed_by(dataclasses.replace(MUTANTS[0], name="io0"), folder):
-            raise SystemExit(f"mutants_io.py: without a mutant the tests fail: {killed}")
-    sys.exit(each_dies(__doc__, MUTANTS, killed_by))
+    sys.exit(run(__doc__, MUTANTS, SOURCES))

@@ -12,12 +12,14 @@ TESTS = Path(__file__).resolve().parents[2] / "cpp" / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "explorer")]
 
 import mutants  # noqa: E402
+import mutants_checked  # noqa: E402
 import mutants_io  # noqa: E402
 import mutants_library  # noqa: E402
 import mutants_networks  # noqa: E402
 import mutated  # noqa: E402
 
-ALL = [*mutants.TEXT, *mutants_library.MUTANTS, *mutants_networks.MUTANTS, *mutants_io.MUTANTS]
+TABLES = (mutants_library, mutants_networks, mutants_io, mutants_checked)
+ALL = [*mutants.TEXT, *(m for table in TABLES for m in table.MUTANTS)]
 
 
 @pytest.mark.parametrize("mutant", ALL, ids=lambda m: m.name)

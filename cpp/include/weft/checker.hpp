@@ -2,6 +2,7 @@
 // runs next (deciding.hpp).
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -80,7 +81,7 @@ class Checker final : public Points, public Deciding<Checker> {
   friend Deciding<Checker>;
   int number_in(core::Waker* w) const noexcept { return w->checked; }
   void wakes(int n) noexcept;
-  void passes_over(std::size_t) noexcept {}
+  void passes_over(std::span<const int>, std::size_t) noexcept {}
   // If the story is recorded, the run itself concludes that it is deadlocked, and reports that.
   bool concludes() const noexcept { return telling; }
   static void cancel(Run& r) noexcept { r.cancel_everybody(); }
@@ -103,9 +104,12 @@ class Checker final : public Points, public Deciding<Checker> {
 
   Checked& of(int n) noexcept { return *processes_[static_cast<std::size_t>(n)]; }
   int here() const noexcept;
+  // Whether anybody asks later what an operation was: the record, or the story.
+  bool notes() const noexcept { return run.record.kept || telling; }
   void enters(ThreadProcess&) noexcept;
   static const ProcessOps thread_ops;
   bool another_goes(ProcessBase& p) noexcept;
+  void notes_begun(ProcessBase&, Begun) noexcept;
   void tell(ProcessBase&, std::string what);
   StoryEntry* told(Checked& c) noexcept {
     return c.told < 0 ? nullptr : &story[static_cast<std::size_t>(c.told)];

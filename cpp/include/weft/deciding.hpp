@@ -12,7 +12,15 @@
 //  2 The process `decided_` has left the queue already. The scheduler takes that process before
 //    anything else is decided.
 //  3 After the run has stopped, all processes are cancelled, and run in the order of the queue.
+//  4 If `queue_` is set, ready_[1], ready_[2], … are the processes of that queue that were pushed
+//    before `seen_` was its end, in the order of the queue, and links_[1], links_[2], … are the
+//    links of their wakers; links_[0] is where the queue begins. So look() visits only those that
+//    were pushed later. If `queue_` is null, look() makes the list anew.
+//  5 A process that stands aside is in no queue. It runs now, and goes on immediately if it is
+//    chosen; if another process is chosen, it enters the queue.
 #pragma once
+#include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,8 +35,9 @@ namespace weft::inline WEFT_ABI::runtime {
 //   int number_in(core::Waker*) const     returns the number of the waker's process; kNone if that
 //                                         is no process of the check
 //   void wakes(int n)                     tells the record that process n has become ready
-//   void passes_over(std::size_t chosen)  notes that the decision has taken ready_[chosen], and
-//                                         none of the others
+//   void passes_over(std::span<const int> ready, std::size_t chosen)
+//                                         notes that the decision has taken ready[chosen], and none
+//                                         of the others
 //   bool concludes() const                returns whether a run that cannot go on concludes by
 //                                         itself that it is deadlocked
 //   cancel(Run&), any_timer(Run&), fire_one(Run&)   those of runtime::Run
@@ -50,6 +59,7 @@ class Deciding : public runtime::Chooser {
   void begin_deciding() noexcept {
     decided_ = nullptr;
     program_ = nullptr;
+    queue_ = nullptr;
     cancelled_ = false;
     yields_.clear();
   }
@@ -57,28 +67,21 @@ class Deciding : public runtime::Chooser {
   // Notes which processes are ready. Returns a waker that is no process of the check, and so runs
   // first; null if there is none.
   core::Waker* look(core::RunQueue& queue) noexcept {
-    core::Waker* other = nullptr;
-    wakers_.clear();
-    ready_.clear();
-    queue.each([&](core::Waker* w) {
-      const int n = self().number_in(w);
-      if (n == checking::kNone) {
-        if (!other) other = w;
-        return;
-      }
-      wakers_.push_back(w);
-      ready_.push_back(n);
-      if (!run.record.at(n).ready) self().wakes(n);
-    });
-    return other;
+    return queue_ == &queue && seen_ == queue.end() ? nullptr : look_at_new(queue);
   }
 
-  // Puts the process that runs into the queue. Returns whether another process runs first.
-  // `goes_on`: whether in the usual order the process goes on immediately.
+  // Called when the process that runs comes to a point. Returns whether another process runs first;
+  // then this one is in the queue. `goes_on`: whether in the usual order the process goes on
+  // immediately.
   bool another_goes(core::RunQueue& queue, core::Waker* w, int n, bool goes_on) noexcept {
     run.record.ready(n);
-    queue.push(w);
-    core::Waker* const first = decide(queue, goes_on ? n : checking::kNone);
+    core::Waker* first;
+    if (goes_on) {
+      first = decide_aside(queue, w, n);
+    } else {
+      queue.push(w);
+      first = decide(queue, checking::kNone);
+    }
     if (first == w) return false;
     decided_ = first;
     return true;
@@ -97,21 +100,46 @@ class Deciding : public runtime::Chooser {
     y.at = run.switches;
     if (y.count >= often) {
       look(queue);
-      run.yields(n, ready_);
+      run.yields(n, ready());
     }
     return another_goes(queue, w, n, false);
   }
 
-  // The processes that are ready, and their numbers.
-  std::vector<core::Waker*> wakers_;
-  std::vector<int> ready_;
   runtime::Run* program_ = nullptr;
 
  private:
   Language& self() noexcept { return static_cast<Language&>(*this); }
 
-  // Removes the process that runs next from the queue, and returns it. `goes_on`: a process that
-  // has just been put into the queue, and that goes on in the usual order; kNone if there is none.
+  // The processes that are ready, in the order of the queue.
+  std::span<const int> ready() const noexcept { return std::span(ready_).subspan(1); }
+
+  // Decides whether the process n, which stands aside and whose waker is w, goes on. Returns w, or
+  // the waker that runs before it; then w is in the queue.
+  core::Waker* decide_aside(core::RunQueue& queue, core::Waker* w, int n) noexcept {
+    if (look(queue) || run.stopped() || (program_ && program_->deadlocked())) [[unlikely]] {
+      queue.push(w);
+      return decide(queue, n);
+    }
+    ready_[0] = n;
+    const std::size_t i = run.go(ready_, true, any_timer());
+    if (run.stopped() || i == ready_.size()) [[unlikely]] {
+      queue.push(w);
+      if (!run.stopped()) time_comes();
+      return decide(queue, n);
+    }
+    self().passes_over(ready_, i);
+    run.goes(ready_[i]);
+    if (i == 0) return w;
+    core::Waker* const other = leaves(queue, i);
+    queue.push(w);
+    links_.push_back(&w->next);
+    ready_.push_back(n);
+    seen_ = queue.end();
+    return other;
+  }
+
+  // Removes the process that runs next from the queue, and returns it. `goes_on`: a process in the
+  // queue that in the usual order goes first; kNone if there is none.
   core::Waker* decide(core::RunQueue& queue, int goes_on) noexcept {
     using checking::Stopped;
     for (;;) {
@@ -125,7 +153,7 @@ class Deciding : public runtime::Chooser {
         queue.take(other);
         return other;
       }
-      if (queue.empty()) {
+      if (ready().empty()) {
         if (run.stopped() || !program_) return nullptr;
         if (!self().any_timer(*program_)) {
           if (self().concludes()) return nullptr;
@@ -141,34 +169,85 @@ class Deciding : public runtime::Chooser {
       const bool can = goes_on != checking::kNone && puts_first(goes_on);
       std::size_t i = 0;
       if (!run.stopped()) {
-        const bool timer = run.settings.any_time && program_ && self().any_timer(*program_);
-        i = run.go(ready_, can, timer);
+        i = run.go(ready(), can, any_timer());
         if (run.stopped()) continue;
-        if (i == ready_.size()) {
-          run.time_comes(true);
-          self().fire_one(*program_);
+        if (i == ready().size()) {
+          time_comes();
           continue;
         }
-        self().passes_over(i);
+        self().passes_over(ready(), i);
       }
-      queue.take(wakers_[i]);
-      run.goes(ready_[i]);
-      return wakers_[i];
+      run.goes(ready_[i + 1]);
+      core::Waker* const w = leaves(queue, i + 1);
+      seen_ = queue.end();
+      return w;
     }
   }
 
-  // Puts this process before the other ready ones. Returns false if it is not ready.
-  bool puts_first(int n) noexcept {
-    std::size_t at = ready_.size();
-    while (at > 0 && ready_[at - 1] != n) --at;  // process n is usually the last one
-    if (at-- == 0) return false;
-    core::Waker* const w = wakers_[at];
-    for (; at > 0; --at) {
-      wakers_[at] = wakers_[at - 1];
-      ready_[at] = ready_[at - 1];
+  // Returns whether a time may come although a process could run.
+  bool any_timer() noexcept {
+    return run.settings.any_time && program_ && self().any_timer(*program_);
+  }
+  void time_comes() noexcept {
+    run.time_comes(true);
+    self().fire_one(*program_);
+  }
+
+  // Visits the wakers in the queue that look() has not visited.
+  [[gnu::noinline]] core::Waker* look_at_new(core::RunQueue& queue) noexcept {
+    if (queue_ != &queue) {
+      links_.assign(1, queue.begin());
+      ready_.resize(1);
+      seen_ = nullptr;
     }
-    wakers_[0] = w;
-    ready_[0] = n;
+    core::Waker* other = nullptr;
+    queue.from_here(seen_, [&](core::Waker* w) {
+      const int n = self().number_in(w);
+      if (n == checking::kNone) {
+        if (!other) other = w;
+        return;
+      }
+      links_.push_back(&w->next);
+      ready_.push_back(n);
+      if (!run.record.at(n).ready) self().wakes(n);
+    });
+    queue_ = other ? nullptr : &queue;
+    seen_ = queue.end();
+    return other;
+  }
+
+  // Removes the process ready_[i] from the queue and from the list. Returns its waker.
+  core::Waker* leaves(core::RunQueue& queue, std::size_t i) noexcept {
+    // A waker begins with its link.
+    auto* const w = static_cast<core::Waker*>(reinterpret_cast<core::Link*>(links_[i]));
+    if (queue_)
+      queue.take_at(links_[i - 1], w);
+    else
+      queue.take(w);
+    // The list is short: a loop is quicker than two calls that move memory.
+    const std::size_t last = ready_.size() - 1;
+    for (; i < last; ++i) {
+      std::swap(links_[i], links_[i + 1]);
+      std::swap(ready_[i], ready_[i + 1]);
+    }
+    links_.pop_back();
+    ready_.pop_back();
+    return w;
+  }
+
+  // Puts this process before the other ready ones, so that the list is no longer in the order of
+  // the queue. Returns false if the process is not ready.
+  bool puts_first(int n) noexcept {
+    std::size_t at = ready_.size() - 1;
+    while (at > 0 && ready_[at] != n) --at;  // process n is usually the last one
+    if (at == 0) return false;
+    const auto to_front = [at](auto& list) {
+      std::rotate(list.begin() + 1, list.begin() + static_cast<std::ptrdiff_t>(at),
+                  list.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    };
+    to_front(links_);
+    to_front(ready_);
+    queue_ = nullptr;
     return true;
   }
 
@@ -177,6 +256,14 @@ class Deciding : public runtime::Chooser {
     unsigned at = 0;     // the number of switches at the process's last yield
   };
   std::vector<Yields> yields_;  // the index is the number of the process
+
+  // The processes that are ready, from the second element on (invariant 4). The first is for the
+  // process that stands aside.
+  std::vector<core::Link**> links_ = {nullptr};
+  std::vector<int> ready_ = {checking::kNone};
+  core::RunQueue* queue_ = nullptr;
+  core::Link** seen_ = nullptr;
+
   core::Waker* decided_ = nullptr;
   bool cancelled_ = false;
 };

@@ -2,6 +2,7 @@
 // (reduced.hpp). Two steps race if they conflict, and nothing else orders them.
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "weft/check/reduced.hpp"
 
@@ -14,17 +15,16 @@ Reduced::Node* Reduced::node_of(int event) noexcept {
                                                             : &stack_[static_cast<std::size_t>(n)];
 }
 
-int Reduced::seen(int event, int process) const noexcept {
-  return clocks_[static_cast<std::size_t>(event * width_ + process)];
+bool Reduced::before(const Record& r, int a, int b) noexcept {
+  return clock(b).knows(r.events[static_cast<std::size_t>(a)]);
 }
-bool Reduced::before(const Record& r, int a, int b) const noexcept {
-  const Event& e = r.events[static_cast<std::size_t>(a)];
-  return seen(b, e.process) >= e.number;
-}
-void Reduced::join(int event, int earlier) noexcept {
-  int* const to = &clocks_[static_cast<std::size_t>(event * width_)];
-  const int* const from = &clocks_[static_cast<std::size_t>(earlier * width_)];
-  for (int i = 0; i < width_; ++i) to[i] = std::max(to[i], from[i]);
+
+// Adds to the clock what comes before `earlier`, and that event. Nothing is to be added if the clock
+// knows the event.
+void Reduced::join(Clock to, const Record& r, int earlier) noexcept {
+  if (to.knows(r.events[static_cast<std::size_t>(earlier)])) return;
+  const Clock from = clock(earlier);
+  for (int i = 0; i < width_; ++i) to.numbers[i] = std::max(to.numbers[i], from.numbers[i]);
 }
 
 // Computes the clock of an event, and finds its races with earlier events. Those events are
@@ -32,35 +32,53 @@ void Reduced::join(int event, int earlier) noexcept {
 // race.
 void Reduced::order(const Record& r, int j) {
   const Event& e = r.events[static_cast<std::size_t>(j)];
-  for (const int a : r.follows(j)) join(j, a);
+  const Clock mine = clock(j);
+  if (e.previous != kNone)
+    std::copy_n(clock(e.previous).numbers, width_, mine.numbers);
+  else
+    std::fill_n(mine.numbers, width_, 0);
+  for (const int a : r.follows(j)) join(mine, r, a);
   rivals_.clear();
   for (const Touch& t : r.touches(j)) {
     const Place& p = r.places[static_cast<std::size_t>(t.place)];
-    for (const auto& [i, how] : p.touched) {
-      const Event& o = r.events[static_cast<std::size_t>(i)];
-      if (o.process != e.process && relation.conflict(how, t.how, p.capacity > 0) &&
-          seen(j, o.process) < o.number)
-        rivals_.push_back(i);
+    for (const auto& [process, latest] : p.touchers) {
+      if (process == e.process) continue;
+      const int known = mine.numbers[process];
+      for (int i = latest; i != kNone;) {
+        const Place::Touched& o = p.touched[static_cast<std::size_t>(i)];
+        if (o.number <= known) break;  // All earlier ones come before the event too.
+        if (relation.conflict(o.how, t.how, p.capacity > 0)) rivals_.push_back(o.event);
+        i = o.earlier;
+      }
     }
   }
-  std::sort(rivals_.begin(), rivals_.end(), std::greater<>());
+  if (!rivals_.empty()) std::sort(rivals_.begin(), rivals_.end(), std::greater<>());
   for (const int i : rivals_) {
-    if (before(r, i, j)) continue;
+    if (mine.knows(r.events[static_cast<std::size_t>(i)])) continue;
     found_.emplace_back(i, j);
-    join(j, i);
+    join(mine, r, i);
   }
-  clocks_[static_cast<std::size_t>(j * width_ + e.process)] = e.number;
+  mine.numbers[e.process] = e.number;
 }
 
 void Reduced::find_races(Run& run) {
   Record& r = run.record;
   width_ = r.count;
-  clocks_.assign(r.events.size() * static_cast<std::size_t>(width_), 0);
+  const std::size_t size = r.events.size() * static_cast<std::size_t>(width_);
+  if (clocks_.size() < size) clocks_.resize(size);
   found_.clear();
   for (int j = 0; j < static_cast<int>(r.events.size()); ++j) {
     order(r, j);
-    for (const Touch& t : std::as_const(r).touches(j))
-      r.places[static_cast<std::size_t>(t.place)].touched.emplace_back(j, t.how);
+    const Event& e = r.events[static_cast<std::size_t>(j)];
+    for (const Touch& t : std::as_const(r).touches(j)) {
+      Place& p = r.places[static_cast<std::size_t>(t.place)];
+      const int index = static_cast<int>(p.touched.size());
+      auto by = p.touchers.begin();
+      while (by != p.touchers.end() && by->first != e.process) ++by;
+      const int earlier = by == p.touchers.end() ? kNone : std::exchange(by->second, index);
+      if (earlier == kNone) p.touchers.emplace_back(e.process, index);
+      p.touched.push_back({j, e.number, earlier, t.how});
+    }
   }
 }
 

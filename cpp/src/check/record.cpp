@@ -24,6 +24,7 @@ Uid mixed(Uid a, Uid b) noexcept {
 void Record::begin() {
   count = places_count = 0;
   by_key_.clear();
+  last_key_ = nullptr;
   by_uid_.clear();
   groups_.clear();
   groups_count_ = 0;
@@ -45,13 +46,7 @@ void Record::begin() {
 
 int Record::new_process() {
   if (count == static_cast<int>(processes.size())) processes.emplace_back();
-  Process& p = at(count);
-  std::vector<int> follows = std::move(p.follows);
-  std::string name = std::move(p.name);
-  follows.clear();
-  p = {};
-  p.follows = std::move(follows);
-  p.name = std::move(name);
+  at(count).begin_anew();
   return count++;
 }
 
@@ -60,7 +55,7 @@ int Record::process(int by, std::string_view name) {
   Process& p = at(n);
   p.uid = mixed(at(by).uid, at(by).children++);
   p.parent = by;
-  p.name = name;
+  if (p.name != name) p.name = name;  // Usually the last run had the same process here.
   // The process will soon be in the run queue. What its first step follows is known already.
   p.ready = true;
   if (kept) follow(n, current);
@@ -77,6 +72,7 @@ int Record::new_place() {
   x.next_value = x.next_free = 0;
   for (auto& side : x.selects) side.clear();
   x.touched.clear();
+  x.touchers.clear();
   return places_count++;
 }
 
@@ -87,15 +83,19 @@ int Record::place(const void* key, int by, int capacity, bool loses) {
   x.capacity = capacity;
   x.loses = loses;
   by_key_.put(key, n);
+  last_key_ = nullptr;  // perhaps another place had this key
   return n;
 }
-int Record::place_of(const void* key, int by) {
-  const int n = by_key_.of(key);
-  return n != kNone ? n : place(key, by, 0, false);
+int Record::looked_up(const void* key, int by) {
+  last_place_ = by_key_.of(key);
+  if (last_place_ == kNone) last_place_ = place(key, by, 0, false);
+  last_key_ = key;
+  return last_place_;
 }
 int Record::gone(const void* key) {
   const int n = by_key_.of(key);
   if (n != kNone) by_key_.erase(key);
+  last_key_ = nullptr;
   return n;
 }
 int Record::place_by_uid(Uid uid) {
@@ -138,22 +138,18 @@ bool Record::is(int n, std::string_view path) const {
 
 // --- steps --------------------------------------------------------------------------------------
 
-void Record::step(int n) {
+void Record::keep_step(int n) {
   Process& p = at(n);
-  ++p.steps;
-  running = n;
-  if (!kept) return;
-  Event e{};
+  Event& e = events.emplace_back();
   e.process = n;
   e.number = ++p.events;
   e.follows = static_cast<std::uint32_t>(follow_pool_.size());
-  follow_pool_.insert(follow_pool_.end(), p.follows.begin(), p.follows.end());
-  if (p.last != kNone) follow_pool_.push_back(p.last);
+  for (const int event : p.follows) follow_pool_.push_back(event);
   p.follows.clear();
   e.follows_end = static_cast<std::uint32_t>(follow_pool_.size());
   e.touches = e.touches_end = static_cast<std::uint32_t>(touch_pool_.size());
-  current = p.last = static_cast<int>(events.size());
-  events.push_back(e);
+  e.previous = p.last;
+  current = p.last = static_cast<int>(events.size()) - 1;
   if (cancels) touch_uid(kCancel, Access::look);
 }
 
@@ -264,6 +260,8 @@ Access Record::at_place(int n, Access how) const noexcept {
 // Examines the selects that wait on the other side, or have waited there, since this step may
 // decide them, or might have decided them.
 void Record::look_at_selects(int place, Access how) {
+  const Place& x = places[static_cast<std::size_t>(place)];
+  if (x.selects[0].empty() && x.selects[1].empty()) return;
   for (int side = 0; side < 2; ++side) {
     if ((how == Access::read && side == 0) || (how == Access::write && side == 1)) continue;
     // The list is looked up each time, since `places` grows when a select receives its place.
@@ -416,6 +414,7 @@ std::string Record::in_words(int event) const {
   const Event& e = events[static_cast<std::size_t>(event)];
   std::string s = path(e.process) + "#" + std::to_string(e.number) + " follows";
   for (const int a : follows(event)) s += " " + std::to_string(a);
+  if (e.previous != kNone) s += " " + std::to_string(e.previous);
   s += " touches";
   for (const Touch& t : touches(event))
     s += " " + std::to_string(t.place) + ":" + names[static_cast<std::size_t>(t.how)];

@@ -7,10 +7,7 @@
 namespace weft::checking {
 
 namespace {
-bool contains(std::span<const Touch> all, const Touch& t) noexcept {
-  return std::any_of(all.begin(), all.end(),
-                     [&](const Touch& u) { return u.uid == t.uid && u.how == t.how; });
-}
+bool same(const Touch& a, const Touch& b) noexcept { return a.uid == b.uid && a.how == b.how; }
 }  // namespace
 
 bool Reduced::Node::asleep(Uid p) const noexcept {
@@ -60,26 +57,38 @@ bool Reduced::step_is_over(Run& run) {
   if (n == kNone) return true;
   Node& x = stack_[static_cast<std::size_t>(n)];
   const bool repeats = static_cast<std::size_t>(n) + 1 < repeated_;
+  std::size_t i = 0;  // A repetition has usually touched the same things in the same order.
   for (const Touch& t : std::as_const(run.record).touches(run.record.current)) {
-    if (contains(x.touches, t)) continue;
+    if (i < x.touches.size() && same(x.touches[i], t)) {
+      ++i;
+      continue;
+    }
+    i = x.touches.size();
+    if (std::any_of(x.touches.begin(), x.touches.end(), [&](const Touch& u) { return same(u, t); }))
+      continue;
     if (repeats) {
       run.differs("step " + std::to_string(run.last().steps) + " of " +
                   run.record.path(run.record.running) + " does something else than before");
       return false;
     }
     x.touches.push_back(t);
+    ++i;
   }
   return true;
 }
 
-bool Reduced::repeat(Run& run) {
+// Returns the position of the node's choice among the options of this run. If other processes are
+// ready than before, the run differs.
+unsigned Reduced::repeat(Run& run) {
   const Node& x = stack_[at_];
+  if (run.same_options(x.options)) return static_cast<unsigned>(x.chosen);  // the usual case
   bool same = x.options.size() == run.options();
   for (unsigned i = 0; same && i < run.options(); ++i) same = x.has(run.option(i));
-  if (!same)
-    run.differs("after step " + std::to_string(run.last().steps) + " of " +
-                run.record.path(run.record.running) + " others are ready than before");
-  return same;
+  for (unsigned i = 0; same && i < run.options(); ++i)
+    if (run.option(i) == x.options[x.chosen]) return i;
+  run.differs("after step " + std::to_string(run.last().steps) + " of " +
+              run.record.path(run.record.running) + " others are ready than before");
+  return 0;
 }
 
 void Reduced::open(Run& run) {
@@ -99,8 +108,10 @@ void Reduced::open(Run& run) {
 unsigned Reduced::go(Run& run) {
   if (!step_is_over(run)) return 0;
   within_ = 0;
+  unsigned i = 0;
   if (at_ < size_) {
-    if (!repeat(run)) return 0;
+    i = repeat(run);
+    if (run.stopped()) return 0;
   } else {
     open(run);
     Node& x = stack_[at_];
@@ -111,12 +122,10 @@ unsigned Reduced::go(Run& run) {
       return 0;
     }
     x.todo.push_back(x.options[x.chosen]);
+    i = static_cast<unsigned>(x.chosen);
   }
-  const Node& x = stack_[at_];
   node_ = static_cast<int>(at_++);
-  for (unsigned i = 0; i < run.options(); ++i)
-    if (run.option(i) == x.options[x.chosen]) return i;
-  return 0;
+  return i;
 }
 
 unsigned Reduced::take(Run& run, unsigned options, Kind) {

@@ -37,38 +37,29 @@ void Run::differs(std::string how) {
   stop(Stopped::different);
 }
 
-void Run::decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on) {
-  decisions.push_back({record.running, last().steps, nth_, kind, choice, options, index, goes_on});
-  chances *= options;
-}
-
-unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
+// Decides if a time could come, or if some processes yield.
+unsigned Run::go_rarely(std::span<const int> ready, bool goes_on, bool timer) {
   if (stopped()) return 0;
-  positions_.clear();
-  if (yielding_ == 0) {
-    ready_ = ready;
-    goes_on_ = goes_on;
-  } else {
-    leave_out_who_yields(ready);
-    goes_on_ = goes_on && !positions_.empty() && positions_[0] == 0;
-  }
+  ready_ = ready;
+  goes_on_ = goes_on;
+  if (yielding_ != 0) leave_out_who_yields(ready);
   nth_ = 0;
-  clock_ = ready.empty() || (settings.any_time && timer && early < settings.early);
-  early_cut = early_cut || (settings.any_time && timer && !clock_);
-  if (++steps > settings.limit + settings.limit_each * static_cast<unsigned>(record.count)) {
-    stop(Stopped::limit);
-    return 0;
-  }
+  const bool may_come = timer && settings.any_time;
+  clock_ = ready.empty() || (may_come && early < settings.early);
+  early_cut = early_cut || (may_come && !clock_);
+  if (!may_step()) return 0;
+  const unsigned several = options();
   unsigned i = 0;
-  if (options() > 1 || record.kept) i = strategy_->go(*this);
+  if (several > 1 || record.kept) i = strategy_->go(*this);
   if (stopped()) return 0;
   const bool clock = i >= ready_.size();
-  if (options() > 1)
-    decided(clock ? Kind::time : Kind::go, clock ? kNone : ready_[i], options(), i, goes_on_);
-  return clock ? static_cast<unsigned>(ready.size()) : positions_.empty() ? i : positions_[i];
+  if (several > 1)
+    decided(clock ? Kind::time : Kind::go, clock ? kNone : ready_[i], several, i, goes_on_);
+  return clock ? static_cast<unsigned>(ready.size()) : yielding_ != 0 ? positions_[i] : i;
 }
 void Run::leave_out_who_yields(std::span<const int> ready) {
   some_.clear();
+  positions_.clear();
   const auto yields = [&](int p) {
     return static_cast<std::size_t>(p) < yields_to_.size() &&
            !yields_to_[static_cast<std::size_t>(p)].empty();
@@ -80,15 +71,11 @@ void Run::leave_out_who_yields(std::span<const int> ready) {
     positions_.push_back(i);
   }
   ready_ = some_;
+  goes_on_ = goes_on_ && !positions_.empty() && positions_[0] == 0;
 }
 
-void Run::goes(int n) {
-  if (stopped()) return;
-  record.at(n).ready = false;
-  switches += n != record.running;
-  step_begins();
-  record.step(n);
-  if (!yielding_) return;
+// The step of process n has begun. The processes that let it go first wait for it no longer.
+void Run::went_first(int n) {
   for (std::size_t i = 0; i < yields_to_.size(); ++i) {
     auto& list = yields_to_[i];
     if (list.empty()) continue;

@@ -99,15 +99,15 @@ void Checker::wakes(int n) noexcept {
 // --- deciding -----------------------------------------------------------------------------------
 
 // Called when `chosen` goes on. Records that this step passes over all other ready processes.
-void Checker::passes_over(std::size_t chosen) noexcept {
+void Checker::passes_over(std::span<const int> ready, std::size_t chosen) noexcept {
   if (!fair) return;
-  of(ready_[chosen]).ready_since = 0;
-  for (std::size_t i = 0; i < ready_.size(); ++i) {
+  of(ready[chosen]).ready_since = 0;
+  for (std::size_t i = 0; i < ready.size(); ++i) {
     if (i == chosen) continue;
-    unsigned& since = of(ready_[i]).ready_since;
+    unsigned& since = of(ready[i]).ready_since;
     if (!since) since = run.steps;
     if (run.steps - since == starving())
-      starved.insert(run.record.path(ready_[i]) + " could go on, and did not for " +
+      starved.insert(run.record.path(ready[i]) + " could go on, and did not for " +
                      std::to_string(starving()) + " steps of others");
   }
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -100,7 +101,7 @@ class Checker final : public Points, public Deciding<Checker> {
   friend Deciding<Checker>;
   int number_in(core::Waker*) const noexcept;
   void wakes(int n) noexcept;
-  void passes_over(std::size_t chosen) noexcept;
+  void passes_over(std::span<const int> ready, std::size_t chosen) noexcept;
   static bool concludes() noexcept { return true; }
   void cancel(runtime::Run& r) noexcept { services->cancel(r); }
   bool any_timer(runtime::Run& r) noexcept { return services->any_timer(r); }

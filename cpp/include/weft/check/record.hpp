@@ -40,6 +40,7 @@ struct Event {
   int number;  // the event's number among those of its process, from 1
   std::uint32_t touches = 0, touches_end = 0;
   std::uint32_t follows = 0, follows_end = 0;
+  int previous = kNone;  // the event of the same process before this one
 };
 
 // A select that waits. Its arrival has touched all its places as if it could take any party. Once
@@ -53,20 +54,29 @@ class Waiting {
   ~Waiting() = default;
 };
 
-struct Process {
+// What each run sets anew for a process.
+struct ProcessFacts {
   Uid uid = 0;
   int parent = kNone;
-  std::string name;
   unsigned children = 0, places = 0, selects = 0, steps = 0;
   int last = kNone;  // the process's last event so far
   int events = 0;
-  std::vector<int> follows;    // the events that the process's next event follows
   bool ready = false;          // whether the process is known to be ready
   Uid select = 0;              // the select in which the process is, or 0
   bool timed = false;          // whether that select has a timer
   bool limited = false;        // whether a time limit can end the process's operations
   Waiting* waiting = nullptr;  // called when that select is decided
   int arrival = kNone;         // the event in which that select began to wait
+};
+struct Process : ProcessFacts {
+  std::string name;
+  std::vector<int> follows;  // the events that the process's next event follows
+
+  // Keeps the name and the memory of the process that had this number in the last run.
+  void begin_anew() noexcept {
+    static_cast<ProcessFacts&>(*this) = {};
+    follows.clear();
+  }
 };
 
 struct Place {
@@ -88,8 +98,14 @@ struct Place {
   };
   // Selects that wait, or have waited: [0] on the readers' side, [1] on the writers' side.
   std::vector<Select> selects[2];
-  // the accesses to this place and the processes that made them, for races.cpp
-  std::vector<std::pair<int, Access>> touched;
+  // The accesses to this place, for races.cpp. Those of one process are linked, the latest first:
+  // `number` is the event's number in the process, `earlier` the index of the access before it.
+  struct Touched {
+    int event, number, earlier;
+    Access how;
+  };
+  std::vector<Touched> touched;
+  std::vector<std::pair<int, int>> touchers;  // processes, and the indices of their latest accesses
 };
 
 class Record {
@@ -106,7 +122,9 @@ class Record {
   int place(const void* key, int by, int capacity, bool loses);
   // Returns the place of this key. A place that existed before the run is recorded at its first
   // use.
-  int place_of(const void* key, int by);
+  int place_of(const void* key, int by) {
+    return key == last_key_ ? last_place_ : looked_up(key, by);
+  }
   // Called when the object with this key no longer exists; another object can receive the key.
   // Returns the place, or kNone.
   int gone(const void* key);
@@ -116,7 +134,11 @@ class Record {
   bool is(int process, std::string_view path) const;
 
   // --- steps ---
-  void step(int process);
+  void step(int process) {
+    ++at(process).steps;
+    running = process;
+    if (kept) keep_step(process);
+  }
   // Called when a time comes. `alone` says that times come only when no process can run, so that
   // this step follows all others.
   void step_of_clock(bool alone);
@@ -160,6 +182,7 @@ class Record {
   const Process& at(int n) const noexcept { return processes[static_cast<std::size_t>(n)]; }
   std::span<Touch> touches(int event) noexcept;
   std::span<const Touch> touches(int event) const noexcept;
+  // The events that this one follows, besides the previous event of its process.
   std::span<const int> follows(int event) const noexcept;
   bool buffered(int place) const noexcept {
     return places[static_cast<std::size_t>(place)].capacity > 0;
@@ -182,6 +205,8 @@ class Record {
   int before(int process) const noexcept;
   static constexpr Uid kTime = kClock + 1, kCancel = kClock + 2;
 
+  void keep_step(int process);
+  int looked_up(const void* key, int by);
   int new_process();
   int new_place();
   int place_by_uid(Uid uid);
@@ -198,6 +223,9 @@ class Record {
   std::vector<Touch> touch_pool_;
   std::vector<int> follow_pool_;
   Numbers by_key_, by_uid_;  // places
+  // The key that was looked up last, and its place: an operation looks its place up several times.
+  const void* last_key_ = nullptr;
+  int last_place_ = kNone;
   Numbers groups_;           // indices of group_ends_
   // By group: the events in which its processes ended. The lists after the first `groups_count_`
   // are kept for the memory that they have allocated.

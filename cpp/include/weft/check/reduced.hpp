@@ -70,7 +70,7 @@ class Reduced final : public Strategy {
     bool has(Uid) const noexcept;
   };
 
-  bool repeat(Run&);
+  unsigned repeat(Run&);
   bool step_is_over(Run&);
   void open(Run&);
   bool related(const Run&, std::span<const Touch>, std::span<const Touch>) const noexcept;
@@ -79,9 +79,16 @@ class Reduced final : public Strategy {
   void analyse(Run&);
   void find_races(Run&);
   void order(const Record&, int event);
-  void join(int event, int earlier) noexcept;
-  int seen(int event, int process) const noexcept;
-  bool before(const Record&, int a, int b) const noexcept;
+  // By process: the number of its events that come before an event or are it.
+  struct Clock {
+    int* numbers;
+    bool knows(const Event& e) const noexcept { return numbers[e.process] >= e.number; }
+  };
+  Clock clock(int event) noexcept {
+    return {clocks_.data() + static_cast<std::ptrdiff_t>(event) * width_};
+  }
+  void join(Clock to, const Record&, int earlier) noexcept;
+  bool before(const Record&, int a, int b) noexcept;
   void ask_for(const Record&, int first, int second);
   void note(const Record&, int first, int second);
   Node* node_of(int event) noexcept;
@@ -95,8 +102,7 @@ class Reduced final : public Strategy {
   int node_ = kNone;          // the node at which the step that begins next was chosen
   std::vector<int> nodes_;    // the node of each event
 
-  // By event and process: the number of events of the process that come before the event or are it.
-  std::vector<int> clocks_;
+  std::vector<int> clocks_;  // the clocks of the events, one behind the other
   int width_ = 0;                           // the number of processes
   std::vector<std::pair<int, int>> found_;  // races: the earlier event and the later one
   std::vector<int> rivals_, between_;

@@ -106,6 +106,14 @@ class Run {
   Uid option(unsigned i) const noexcept {
     return i < ready_.size() ? record.at(ready_[i]).uid : kClock;
   }
+  // Returns whether the options are these, in this order.
+  bool same_options(std::span<const Uid> uids) const noexcept {
+    if (uids.size() != options()) return false;
+    const Uid* uid = uids.data();
+    for (const int n : ready_)
+      if (record.at(n).uid != *uid++) return false;
+    return !clock_ || *uid == kClock;
+  }
   int option_process(unsigned i) const noexcept { return i < ready_.size() ? ready_[i] : kNone; }
   bool goes_on() const noexcept { return goes_on_; }
   unsigned nth() const noexcept { return nth_; }  // the Decision::nth of the next decision
@@ -119,7 +127,16 @@ class Run {
   std::string difference;
 
  private:
+  unsigned go_rarely(std::span<const int> ready, bool goes_on, bool timer);
+  // Counts a step. Returns false, and stops the run, if there have been too many.
+  bool may_step() noexcept {
+    if (++steps <= settings.limit + settings.limit_each * static_cast<unsigned>(record.count))
+      return true;
+    stop(Stopped::limit);
+    return false;
+  }
   void leave_out_who_yields(std::span<const int> ready);
+  void went_first(int process);
   void decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on);
   void step_begins() noexcept { nth_ = guards_ = faults_ = 0; }
 
@@ -136,5 +153,36 @@ class Run {
   unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // guards_, faults_: decisions of this step, by kind
   bool clock_ = false, goes_on_ = false;
 };
+
+// The rest of this file runs at each step, so it is inlined where the caller decides.
+
+[[gnu::always_inline]] inline void Run::decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on) {
+  decisions.push_back({record.running, last().steps, nth_, kind, choice, options, index, goes_on});
+  chances *= options;
+}
+
+[[gnu::always_inline]] inline unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
+  if (ready.empty() || timer || yielding_ != 0 || stopped()) [[unlikely]]
+    return go_rarely(ready, goes_on, timer);
+  if (!may_step()) return 0;
+  ready_ = ready;
+  goes_on_ = goes_on;
+  clock_ = false;
+  nth_ = 0;
+  const auto several = static_cast<unsigned>(ready.size());
+  if (several == 1 && !record.kept) return 0;
+  const unsigned i = strategy_->go(*this);
+  if (stopped()) return 0;
+  if (several > 1) decided(Kind::go, ready[i], several, i, goes_on);
+  return i;
+}
+inline void Run::goes(int n) {
+  if (stopped()) return;
+  record.at(n).ready = false;
+  switches += n != record.running;
+  step_begins();
+  record.step(n);
+  if (yielding_ != 0) went_first(n);
+}
 
 }  // namespace weft::checking

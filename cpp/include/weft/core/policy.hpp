@@ -133,11 +133,16 @@ class RunQueue {
     return all;
   }
 
-  // Visits the wakers, for code that removes a waker other than the first (runtime/chooser.hpp).
-  // Must not be called while the queue is advanced.
+  // The next five functions are for code that keeps a list of the queue's wakers and removes them in
+  // any order (deciding.hpp). They must not be called while the queue is advanced.
+  //
+  // Returns where the address of the next waker goes. The result serves from_here() as long as the
+  // last waker stays in the queue.
+  Link** end() const noexcept { return tail_; }
+  // Visits the wakers that were pushed since `at` was the end; all of them if `at` is null.
   template <class F>
-  void each(F&& f) noexcept {
-    for (Link** at = &head_; at != tail_;) {
+  void from_here(Link** at, F&& f) noexcept {
+    for (at = at ? at : &head_; at != tail_;) {
       Waker* const w = static_cast<Waker*>(*at);
       at = &w->next;
       f(w);
@@ -146,10 +151,15 @@ class RunQueue {
   void take(Waker* w) noexcept {
     Link** at = &head_;
     while (*at != w) at = &static_cast<Waker*>(*at)->next;
-    if (tail_ == &w->next)
-      tail_ = at;
-    else
-      *at = w->next;
+    take_at(at, w);
+  }
+  // Where the address of the first waker stands.
+  Link** begin() noexcept { return &head_; }
+  // Removes w, whose address stands at `at`: in the link of the waker before it, or at begin().
+  // Both stores are made whether w is the last waker or not: a branch would be mispredicted often.
+  void take_at(Link** at, Waker* w) noexcept {
+    *at = w->next;
+    tail_ = tail_ == &w->next ? at : tail_;
   }
 
   // Removes w, which is the head. Returns the next waker, or null if the queue is empty. advance()
