@@ -72,9 +72,9 @@ def programs(library: str, checkout: Path) -> Iterator[Program]:
                 yield Program(library, file)
                 continue
             for node in ast.parse(file.read_text(encoding="utf-8")).body:
-                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                    if node.name.startswith("test"):
-                        yield Program(library, file, node.name)
+                name = getattr(node, "name", "")
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and name[:4] == "test":
+                    yield Program(library, file, name)
 
 
 def lacks(program: Program, library: Path | None) -> list[str]:
@@ -150,9 +150,7 @@ def main(
     if apycsp is None and pycsp is None:
         raise click.UsageError("give --apycsp or --pycsp, a checkout of the library")
     with_folder = [("apycsp", apycsp), ("pycsp", pycsp)]
-    chosen = [
-        p for name, folder in with_folder if folder for p in programs(name, folder.resolve())
-    ]
+    chosen = [p for name, folder in with_folder if folder for p in programs(name, folder.resolve())]
     click.echo("| library | program | on MicroPython |\n|---|---|---|")
     ran = 0
     with tempfile.TemporaryDirectory() as folder:

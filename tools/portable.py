@@ -270,9 +270,7 @@ def facts() -> dict[str, Any]:
             - {*modules["builtins"], "True", "False", "None"}
         ),
         "only_there": sorted(own - {*stdlib, *sys.stdlib_module_names, "__main__"}),
-        "attributes": {
-            name: sorted({*objects[name][1]} - {*attributes[name]}) for name in OBJECTS
-        },
+        "attributes": {name: sorted({*objects[name][1]} - {*attributes[name]}) for name in OBJECTS},
         "attributes_there": sorted(any_there),
         "keywords": sorted(k for k, text in KEYWORDS.items() if not runs(text)),
         "mip": sorted(MIP),

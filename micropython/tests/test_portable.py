@@ -105,12 +105,13 @@ REFUSED: list[tuple[str, str, str, str]] = [
     ("class A(metaclass=type): pass", "a metaclass, or another keyword of a class", MICROPYTHON, "TypeError"),
     ("import dataclasses", "the module dataclasses", MICROPYTHON, "ImportError"),
     ("import numpy", "the module numpy", MICROPYTHON, "ImportError"),
-    ("from weft import processes", "weft.processes", MICROPYTHON, "AttributeError"),
+    ("from weft import processes", "weft.processes", MICROPYTHON, "ImportError"),
     ("import weft.processes", "the module weft.processes", MICROPYTHON, "ImportError"),
-    ("from weft import Reader", "weft.Reader", MICROPYTHON, "AttributeError"),
+    ("from weft import Reader", "weft.Reader", MICROPYTHON, "ImportError"),
     ("from weft import nosuch", "weft.nosuch", CPYTHON, "ImportError"),
-    ("from weft import nosuch", "weft.nosuch", MICROPYTHON, "AttributeError"),
-    ("import weft\n    weft.Outside()", "weft.Outside", MICROPYTHON, "AttributeError"),
+    ("from weft import nosuch", "weft.nosuch", MICROPYTHON, "ImportError"),
+    ("from weft.coroutines import Reader", "weft.coroutines.Reader", MICROPYTHON, "AttributeError"),
+    ("import weft\n    weft.Outside()", "weft.Outside", MICROPYTHON, "ImportError"),
     ("import time\n    time.perf_counter()", "time.perf_counter", MICROPYTHON, "AttributeError"),
     ("from time import ticks_ms", "time.ticks_ms", CPYTHON, "ImportError"),
     ("import machine", "the module machine", CPYTHON, "ModuleNotFoundError"),
@@ -160,6 +161,20 @@ def test_a_finding_is_what_fails(i: int, tmp_path: Path) -> None:
     assert found[0] in judged.processes[0][2], "the process that uses it does not name it"
     assert found[0].reason and found[0].instead
     assert error in attempts(lacks)[i]
+
+
+def test_what_a_program_catches_is_no_finding_and_is_caught(tmp_path: Path) -> None:
+    """Rule 19.7: the same `except` serves both."""
+    path = tmp_path / "caught.py"
+    path.write_text(
+        "try:\n    from weft import Reader, isr\nexcept ImportError:\n    print('one')\n"
+        "try:\n    from weft.coroutines import Outside, sleep_ms\n"
+        "except (AttributeError, ImportError):\n    print('two')\n",
+        encoding="utf-8",
+    )
+    assert findings(path) == []
+    for done in (on_cpython(path), on_micropython(path)):
+        assert (done.stdout, done.returncode) == ("one\ntwo\n", 0), done.stderr
 
 
 def test_import_star_brings_less_on_micropython(tmp_path: Path) -> None:

@@ -84,9 +84,11 @@ async def main():
 
 
 asyncio.run(main())
-print(handle_common_args([(("-p", "--profile"), {"action": "store_true", "default": False})]).profile)
+print(
+    handle_common_args([(("-p", "--profile"), {"action": "store_true", "default": False})]).profile
+)
 print(avg([1, 2, 3]), apycsp.BufferedChannel.__name__)
 try:
-    import nosuch
+    import nosuch  # noqa: F401
 except ModuleNotFoundError:
     print("no such module")

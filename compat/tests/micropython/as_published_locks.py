@@ -1,5 +1,5 @@
 # Programs like PyCSP-locksharing's own, with the imports as published.
-# ruff: noqa: E402
+# ruff: noqa: E402, I001
 import weft.compat.as_published as published
 
 published.pycsp()

@@ -14,12 +14,16 @@ def consumer(cin, n):
 
 def commstime(Delta2):
     a, b, c, d = Channel("a"), Channel("b"), Channel("c"), Channel("d")
-    return Parallel(
-        Prefix(c.read, a.write, prefixItem=0),
-        Delta2(a.read, b.write, d.write),
-        Successor(b.read, c.write),
-        consumer(d.read, 100),
-    ).run().retval[3]
+    return (
+        Parallel(
+            Prefix(c.read, a.write, prefixItem=0),
+            Delta2(a.read, b.write, d.write),
+            Successor(b.read, c.write),
+            consumer(d.read, 100),
+        )
+        .run()
+        .retval[3]
+    )
 
 
 print(commstime(SeqDelta2), commstime(ParDelta2))

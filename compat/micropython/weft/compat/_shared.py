@@ -86,9 +86,7 @@ class AnyChannel:
     poisoned = False
 
     def __init__(self, name=""):
-        self.native = self.Native(
-            name or None, capacity=self.capacity, overflow=self.overflow
-        )
+        self.native = self.Native(name or None, capacity=self.capacity, overflow=self.overflow)
         self.name = name
         # Benchmark programs use the private names.
         self.read = self._read = self.Reads(self, self.native.reader())

@@ -37,12 +37,10 @@ class Difference:
 NAMES: tuple[Difference, ...] = (
     Difference(
         MICROPYTHON,
-        (
-            *("Guard", "ProcessEnd", "Reader", "Timeout", "Writer", "ChannelStats", "Ended"),
-        ),
+        (*("Guard", "ProcessEnd", "Reader", "Timeout", "Writer", "ChannelStats", "Ended"),),
         "classes that a program gets objects of and does not make are not exported there, to save "
         "memory",
-        "leave the annotation out, or import it in `try: … except (ImportError, AttributeError): pass`",
+        "leave the annotation out, or import it from weft in `try: … except ImportError: pass`",
     ),
     Difference(
         MICROPYTHON,

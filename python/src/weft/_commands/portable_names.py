@@ -77,7 +77,8 @@ def _missing(
     has: dict[str, Any], other: dict[str, Any], lacks: str, importable: list[str]
 ) -> Iterator[tuple[str, str]]:
     for key, entry in has.items():
-        if not _compared(key) or _is_error(key.partition(".")[0], has) and "." in key:
+        member_of_error = "." in key and _is_error(key.partition(".")[0], has)
+        if not _compared(key) or member_of_error:
             continue
         in_other = key in other
         if "." not in key and lacks == MICROPYTHON:

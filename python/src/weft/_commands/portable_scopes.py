@@ -197,7 +197,7 @@ def inside_of(node: ast.AST) -> Iterator[ast.AST]:
     """Yields the other parts of a node, without annotations, which MicroPython does not evaluate."""
     if isinstance(node, ast.Lambda):
         yield node.body
-    elif isinstance(node, _SCOPES):
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         yield from node.body
     elif isinstance(node, ast.AnnAssign):
         yield node.target

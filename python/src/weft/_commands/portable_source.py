@@ -170,37 +170,32 @@ class Reader:
         """Adds a finding, unless the program catches what is raised, or does not come here on the
         side that lacks it.
         """
-        if isinstance(node, ast.alias) and lacks == MICROPYTHON and name.startswith("weft."):
-            raised = "AttributeError"  # that is what the import of a name of Weft raises there
+        if lacks == MICROPYTHON and re.match(r"weft\.\w+", name):
+            # There the package raises one error, and its modules another, however one asks.
+            raised = "AttributeError" if name.count(".") == 2 else "ImportError"
         if raised in self._suppressed or lacks not in self._sides:
             return
         line = getattr(node, "lineno", 1)
-        self.found.append(
-            Finding(self.source.path, line, name, lacks, reason, instead, node)
-        )
+        self.found.append(Finding(self.source.path, line, name, lacks, reason, instead, node))
 
     def _differs(self, key: str, node: ast.AST, name: str, raised: str = "AttributeError") -> bool:
         difference = _list.difference(key) or _list.difference(key, _list.MODULES)
         if difference is not None:
-            self._find(
-                node, name, difference.lacks, difference.reason, difference.instead, raised
-            )
+            self._find(node, name, difference.lacks, difference.reason, difference.instead, raised)
         return difference is not None
 
     # --- syntax -----------------------------------------------------------------------------------
 
     def _look_at_syntax(self, node: ast.AST) -> None:
         for probe in _syntax.PROBES:
-            if probe.name in self._facts["syntax"] and probe.kinds:
-                if isinstance(node, probe.kinds) and probe.found(node):
-                    self._add_syntax(node, probe.name, probe.instead)
+            lacking = probe.name in self._facts["syntax"] and isinstance(node, probe.kinds)
+            if lacking and probe.found(node):
+                self._add_syntax(node, probe.name, probe.instead)
 
     def _add_syntax(self, node: ast.AST, name: str, instead: str) -> None:
         line = getattr(node, "lineno", 1)
         reason = f"{_PORT} {self._facts['version']} does not run it"
-        self.found.append(
-            Finding(self.source.path, line, name, MICROPYTHON, reason, instead, node)
-        )
+        self.found.append(Finding(self.source.path, line, name, MICROPYTHON, reason, instead, node))
 
     def _read_strings(self) -> None:
         """Looks at how strings are written, which the tree does not tell."""
@@ -241,7 +236,9 @@ class Reader:
                 module, "do without it, or import it in `try: … except ImportError:`"
             )
             if module in self._facts["mip"]:
-                instead = f"`mpremote mip install {module}` may bring what is needed of it; or {instead}"
+                instead = (
+                    f"`mpremote mip install {module}` may bring what is needed of it; or {instead}"
+                )
         else:
             reason = "it is no module of MicroPython, and none beside this file"
             instead = "put its source beside this file, or start that part from another file"
@@ -437,9 +434,10 @@ class Reader:
                 self._look_at_keywords(node, f".{attr}")
                 for key in _members(attr, "("):
                     self._look_at_weft_call(node, key, f".{attr}")
-        elif not target and isinstance(node.func, ast.Name) and self._from_star(node.func.id):
-            if not self.source.scope_at(node.func).find(node.func.id):
-                self._look_at_weft_call(node, node.func.id, node.func.id)
+        elif not target and isinstance(node.func, ast.Name):
+            name = node.func.id
+            if self._from_star(name) and not self.source.scope_at(node.func).find(name):
+                self._look_at_weft_call(node, name, name)
 
     def _look_at_keywords(self, node: ast.Call, name: str) -> None:
         for keyword in node.keywords:
@@ -543,7 +541,8 @@ def used_by(process: ast.AST, reader: Reader) -> set[Finding]:
 
 
 def _lines(node: ast.AST, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or line)  # type: ignore[attr-defined]
+    first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+    return isinstance(first, int) and isinstance(last, int) and first <= line <= last
 
 
 def _bound(at: Reader, name: ast.Name) -> Iterator[tuple[Reader, ast.AST]]:

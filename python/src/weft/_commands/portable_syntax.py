@@ -50,12 +50,10 @@ def _starred(node: Any) -> bool:
 def _within(node: ast.AST, *kinds: type[ast.AST]) -> bool:
     """Returns whether a function contains such a node itself, not in a function inside it."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, kinds) or (
-            not isinstance(child, functions) and _within(child, *kinds)
-        ):
-            return True
-    return False
+    return any(
+        isinstance(child, kinds) or (not isinstance(child, functions) and _within(child, *kinds))
+        for child in ast.iter_child_nodes(node)
+    )
 
 
 def _awaits(node: Any) -> bool:

@@ -80,9 +80,7 @@ def poison_channel(ch):
 class Alternative(AnyAlternative):
     async def select(self):
         if core.cur() is None:  # a task of asyncio
-            return self.outcome(
-                *await weft.select(*self.natives(), mode="priority", ended="raise")
-            )
+            return self.outcome(*await weft.select(*self.natives(), mode="priority", ended="raise"))
         return self.outcome(*await self.native().select())
 
     pri_select = priSelect = select
