@@ -17,8 +17,11 @@ Invariants
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -38,7 +41,7 @@ DRIVER = """\
 import sys
 import weft.compat.as_published as published
 published.{library}()
-sys.argv[:] = [{file!r}]
+sys.argv[:] = [{file!r}] + {arguments!r}
 scope = {{"__name__": {name!r}, "__file__": {file!r}}}
 with open({file!r}) as f:
     exec(compile(f.read(), {file!r}, "exec"), scope)
@@ -99,30 +102,96 @@ def installed(folder: Path) -> Path:
     return folder
 
 
-def run(program: Program, weft: Path, library: Path | None, seconds: float) -> tuple[bool, str]:
-    """Runs a program. Returns whether it ended well, and the last line that it wrote."""
+def started(
+    program: Program, weft: Path, library: Path | None, arguments: list[str]
+) -> subprocess.Popen[str]:
     source = DRIVER.format(
         library=program.library,
         file=str(program.file),
+        arguments=arguments,
         name="tested" if program.test else "__main__",
         test=program.test,
     )
     paths = [weft, *([library] if library else []), ".frozen"]
+    return subprocess.Popen(
+        [PORT, "-X", "heapsize=512m", "-c", source],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MICROPYPATH": ":".join(map(str, paths))},
+    )
+
+
+def ended(process: subprocess.Popen[str], seconds: float) -> tuple[bool, str]:
+    """Waits for a program. Returns whether it ended well, and the last line that it wrote."""
     try:
-        done = subprocess.run(
-            [PORT, "-X", "heapsize=512m", "-c", source],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "MICROPYPATH": ":".join(map(str, paths))},
-            timeout=seconds,
-            check=False,
-        )
+        out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
         return False, f"no end after {seconds:.0f} s"
     # A task of asyncio whose exception nobody has taken writes a traceback, and the program goes on.
-    ended_well = done.returncode == 0 and "Traceback" not in done.stdout + done.stderr
-    lines = (done.stderr or done.stdout).strip().splitlines()
-    return ended_well, lines[-1] if lines else f"status {done.returncode}"
+    ended_well = process.returncode == 0 and "Traceback" not in out + err
+    lines = (err or out).strip().splitlines()
+    return ended_well, lines[-1] if lines else f"status {process.returncode}"
+
+
+# The examples of apycsp.net: the server of each client.
+SERVERS = {
+    "net_basic_client.py": "net_basic_server.py",
+    "net_commstime_client.py": "net_commstime_server.py",
+}
+# On CPython, for a client that does not run on MicroPython.
+CLIENT = """\
+import sys
+import weft.compat.apycsp as apycsp, weft.compat.apycsp.net, weft.compat.apycsp.utils
+import weft.compat.apycsp.plugNplay
+for part in ("", ".net", ".utils", ".plugNplay"):
+    sys.modules["apycsp" + part] = sys.modules["weft.compat.apycsp" + part]
+file, *sys.argv[1:] = sys.argv[1:]
+exec(compile(open(file).read(), file, "exec"), {"__name__": "__main__"})
+"""
+
+
+def run(program: Program, weft: Path, library: Path | None, seconds: float) -> tuple[bool, str]:
+    """Runs a program, and returns what `ended` does. One of a server and a client is run with the
+    other one. A server that has served its client is stopped by Ctrl-C.
+    """
+    name = program.file.name
+    if name not in SERVERS and name not in SERVERS.values():
+        return ended(started(program, weft, library, []), seconds)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    client = next(c for c, s in SERVERS.items() if name in (c, s))
+    place = program.file.parent
+    server = started(
+        Program(program.library, place / SERVERS[client]), weft, library, ["-p", str(port)]
+    )
+    wait_for(port, server)
+    asking = ["-s", f"127.0.0.1:{port}"]
+    if name in SERVERS or client == "net_basic_client.py":
+        other = started(Program(program.library, place / client), weft, library, asking)
+    else:
+        other = subprocess.Popen(
+            [sys.executable, "-c", CLIENT, place / client, *asking],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    of_client = ended(other, seconds)
+    server.send_signal(signal.SIGINT)
+    of_server = ended(server, seconds)
+    if name in SERVERS:
+        return of_client
+    return of_server if of_client[0] else (False, f"its client: {of_client[1]}")
+
+
+def wait_for(port: int, server: subprocess.Popen[str]) -> None:
+    """Waits until a server listens, or has ended."""
+    while server.poll() is None:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
 
 
 def became(program: Program, weft: Path, library: Path | None, seconds: float) -> tuple[bool, str]:

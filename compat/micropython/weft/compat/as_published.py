@@ -13,18 +13,17 @@ import sys
 def _give(old, new, parts):
     for part in ("",) + parts:
         sys.modules[old + part] = __import__("weft.compat." + new + part, None, None, ("x",))
-    try:
-        ModuleNotFoundError  # noqa: B018
-    except NameError:
-        import builtins
+    import builtins
 
-        # Programs name it in `except`; MicroPython raises ImportError itself.
-        builtins.ModuleNotFoundError = ImportError
+    # Programs name these errors in `except`; MicroPython raises those that they are derived from.
+    for error, base in (("ModuleNotFoundError", ImportError), ("ConnectionError", OSError)):
+        if not hasattr(builtins, error):
+            setattr(builtins, error, base)
 
 
 def apycsp():
     """Makes `import apycsp` give the names of aPyCSP."""
-    _give("apycsp", "apycsp", (".plugNplay", ".utils"))
+    _give("apycsp", "apycsp", (".net", ".plugNplay", ".utils"))
 
 
 def pycsp():
