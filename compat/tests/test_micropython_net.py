@@ -18,7 +18,7 @@ from weft.errors import BadUse
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from micropython.tests import tiers  # noqa: E402
+from micropython.tests import tiers
 
 CLIENT = """
 import asyncio, sys

@@ -268,7 +268,7 @@ def test_the_list_has_the_modules_that_one_side_lacks() -> None:
 
 def test_the_facts_are_what_the_port_answers() -> None:
     done = subprocess.run(
-        [sys.executable, tiers.ROOT / "tools/portable.py", "--check"],
+        [sys.executable, tiers.ROOT / "micropython/tests/portable_facts.py", "--check"],
         capture_output=True,
         text=True,
         check=False,

@@ -2,7 +2,7 @@
 differ between the two.
 
 Invariants
-- The facts are what MicroPython's unix port has answered (tools/portable.py); nothing here is from
+- The facts are what MicroPython's unix port has answered (micropython/tests/portable_facts.py); nothing here is from
   memory.
 - A difference has a key: `NAME` or `CLASS.MEMBER` if it is not there, `NAME(keyword=)` if a keyword
   is not taken, `NAME(…)` if fewer arguments may be given by place. Classes have CPython's names.

@@ -1,8 +1,8 @@
 """What a Python source can be written with, as probes: a snippet for an interpreter to run, and a
 test that finds the same in a syntax tree.
 
-tools/portable.py runs each snippet on MicroPython's unix port and writes which of them fail into
-portable_facts.json. `weft portable` looks for these in a file.
+micropython/tests/portable_facts.py runs each snippet on MicroPython's unix port, and writes which
+of them fail into portable_facts.json. `weft portable` looks for these in a file.
 
 Invariants
 - A snippet raises nothing on CPython 3.10, and its own test finds it

@@ -1,7 +1,7 @@
 """Writes python/src/weft/_commands/portable_facts.json: what MicroPython has of CPython and of Weft.
 
-    .venv/bin/python tools/portable.py            writes it
-    .venv/bin/python tools/portable.py --check    exit status 1 if it is out of date
+    .venv/bin/python micropython/tests/portable_facts.py            writes it
+    .venv/bin/python micropython/tests/portable_facts.py --check    exit status 1 if it is out of date
 
 MicroPython's unix port answers (.build/micropython/micropython, from `./run setup micropython`):
 which syntax it runs, which modules, names and attributes it has, and which keywords its functions
@@ -26,7 +26,7 @@ from typing import Any
 
 from weft._commands import portable_syntax
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FACTS = ROOT / "python/src/weft/_commands/portable_facts.json"
 PORT = ROOT / ".build/micropython/micropython"
 # Modules that do something when they are imported, or that no program imports.
@@ -290,7 +290,9 @@ def main() -> int:
         return 0
     if FACTS.read_text(encoding="utf-8") == text:
         return 0
-    print(f"{FACTS.relative_to(ROOT)} is out of date: .venv/bin/python tools/portable.py")
+    print(
+        f"{FACTS.relative_to(ROOT)} is out of date: .venv/bin/python micropython/tests/portable_facts.py"
+    )
     return 1
 
 
