@@ -32,6 +32,7 @@ from pathlib import Path
 import click
 
 from weft._commands import portable_source
+from weft._commands.portable_names import facts
 
 ROOT = Path(__file__).resolve().parent.parent
 PORT = ROOT / ".build/micropython/micropython"
@@ -194,6 +195,29 @@ def wait_for(port: int, server: subprocess.Popen[str]) -> None:
             return
 
 
+def imports(program: Program) -> tuple[list[str], list[str]]:
+    """Returns the modules that a file imports and MicroPython lacks, in `try:` also: those that
+    micropython-lib has, and the others.
+    """
+    brought, lacking = [], []
+    for node in ast.walk(ast.parse(program.file.read_text(encoding="utf-8"))):
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        for name in names:
+            if name.partition(".")[0] not in ("apycsp", "pycsp", "sys", *facts()["modules"]):
+                (brought if name in facts()["mip"] else lacking).append(name)
+    return sorted({*brought}), sorted({*lacking})
+
+
+def print_imports(chosen: list[Program]) -> None:
+    click.echo("| library | file | micropython-lib has | nobody has |\n|---|---|---|---|")
+    for program in dict.fromkeys(Program(p.library, p.file) for p in chosen):
+        brought, lacking = (", ".join(names) for names in imports(program))
+        if brought or lacking:
+            click.echo(f"| {program.library} | {program.title} | {brought} | {lacking} |")
+
+
 def became(program: Program, weft: Path, library: Path | None, seconds: float) -> tuple[bool, str]:
     """Returns whether a program ran, and a sentence about it for the table."""
     ended_well, last = run(program, weft, library, seconds)
@@ -208,18 +232,27 @@ def became(program: Program, weft: Path, library: Path | None, seconds: float) -
 @click.option("--apycsp", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--pycsp", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--lib", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--imports", "listed", is_flag=True, help="List what MicroPython lacks; run nothing.")
 @click.option("--only", default="", help="Run the programs that have this in their names.")
 @click.option("--seconds", default=280.0, help="How long a program may run.")
 def main(
-    apycsp: Path | None, pycsp: Path | None, lib: Path | None, only: str, seconds: float
+    apycsp: Path | None,
+    pycsp: Path | None,
+    lib: Path | None,
+    listed: bool,
+    only: str,
+    seconds: float,
 ) -> None:
     """Run the old programs on MicroPython, and print a table."""
-    if not PORT.exists():
-        raise click.UsageError("MicroPython is not here: ./run setup micropython")
     if apycsp is None and pycsp is None:
         raise click.UsageError("give --apycsp or --pycsp, a checkout of the library")
     with_folder = [("apycsp", apycsp), ("pycsp", pycsp)]
     chosen = [p for name, folder in with_folder if folder for p in programs(name, folder.resolve())]
+    if listed:
+        print_imports(chosen)
+        return
+    if not PORT.exists():
+        raise click.UsageError("MicroPython is not here: ./run setup micropython")
     click.echo("| library | program | on MicroPython |\n|---|---|---|")
     ran = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -77,6 +77,16 @@ def test_without_the_library_a_module_is_lacking(checkout: Path) -> None:
     assert "ImportError: no module named 'helper' (line 1: the module helper)" in done.stdout
 
 
+def test_the_imports_that_micropython_lacks_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples/a.py").write_text(
+        "import time, itertools\ntry:\n    import cProfile\nfinally: import apycsp.net\n"
+    )
+    (tmp_path / "examples/b.py").write_text("import asyncio\n")
+    done = command("--apycsp", tmp_path, "--imports")
+    assert done.stdout.splitlines()[2:] == ["| apycsp | examples/a.py | itertools | cProfile |"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [([], "give --apycsp or --pycsp"), (["--apycsp", "nosuch"], "does not exist")],
