@@ -277,6 +277,7 @@ def facts() -> dict[str, Any]:
         "weft": {
             "importable": {m: modules[f"weft.{m}"] for m in ("coroutines", "threads", "errors")},
             "star": answer["star"],
+            "private": sorted(p.stem for p in (ROOT / "micropython/weft").glob("_[!_]*")),
             "CPython": here,
             "MicroPython": there,
         },

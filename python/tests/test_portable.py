@@ -186,7 +186,8 @@ def test_what_the_port_lacks_is_a_probe() -> None:
         "else:\n    import threading",
         "from sys import implementation\nif implementation.name == 'cpython':\n    import threading",
         "import weft.coroutines\nweft.coroutines.run",
-        "import weft\nweft.threads.run\nweft.__version__",
+        "import weft\nweft.threads.run\nweft.__version__\nweft.coroutines.__file__",
+        "from weft import _cbor",  # both have one
         "import asyncio\nasyncio.run(asyncio.sleep(0))",
         "class A:\n    def __init__(self): super().__init__()",
         "a, *b = 1, 2\nprint(*b)\n[x for x in b]",
@@ -224,7 +225,12 @@ def test_no_finding(text: str, file: Path) -> None:
         ("from weft.nosuch import x", [
             (1, "the module weft.nosuch", "CPython"), (1, "the module weft.nosuch", "MicroPython"),
         ]),
-        ("from weft import _native", [(1, "weft._native", "CPython")]),
+        ("from weft import _native", [(1, "weft._native", "MicroPython")]),
+        ("from weft import _core", [(1, "weft._core", "CPython")]),
+        ("import weft._nosuch.deeper", [
+            (1, "the module weft._nosuch.deeper", "CPython"),
+            (1, "the module weft._nosuch.deeper", "MicroPython"),
+        ]),
         ("import weft as w\nw.Channel('a', type=int)", [(2, "Channel(type=)", "MicroPython")]),
         ("import weft\nweft.use('threads')", [(2, "weft.use", "MicroPython")]),
         ("from weft import Channel\nc = Channel()\nc * 3", [(3, "n * Channel", "MicroPython")]),
@@ -236,6 +242,17 @@ def test_no_finding(text: str, file: Path) -> None:
 )  # fmt: skip
 def test_findings(text: str, expected: list[tuple[int, str, str]], file: Path) -> None:
     assert found(file, text) == expected
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("folder", ["examples", "conformance/scenarios"])
+def test_nothing_that_runs_on_cpython_is_refused_on_cpython(folder: str) -> None:
+    """Rule 19.7: no false refusal. (MicroPython's side: micropython/tests/test_portable.py.)"""
+    files = sorted((ROOT / folder).rglob("*.py"))
+    wrong = [f for p in files for f in judge(p, p.read_bytes()).findings if f.lacks == "CPython"]
+    assert len(files) > 10 and wrong == []
 
 
 # --- who uses what --------------------------------------------------------------------------------

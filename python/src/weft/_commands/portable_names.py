@@ -30,6 +30,7 @@ def facts() -> dict[str, Any]:
     return found
 
 
+@functools.cache
 def names_on(side: str) -> dict[str, Any]:
     """Returns `NAME` and `CLASS.MEMBER` of one side, what a class inherits included."""
     found: dict[str, Any] = facts()["weft"][side]
@@ -99,6 +100,7 @@ def _missing(
                 yield f"{key}(…)", lacks
 
 
+@functools.cache
 def places_of(key: str) -> int:
     """Returns how many arguments a callable of Weft takes by place on both sides (-1: any)."""
     most = [

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import importlib
+import importlib.util
 import io
 import re
 import sys
@@ -250,9 +252,12 @@ class Reader:
             return True
         top = ".".join(module.split(".")[:2])
         if not self._differs(top, node, f"the module {module}", "ImportError"):
-            private = "._" in module
-            reason = "it is no public module" if private else "Weft has no such module"
-            for side in (MICROPYTHON,) if private else (CPYTHON, MICROPYTHON):
+            reason = "Weft has no such module"
+            sides: tuple[str, ...] = (CPYTHON, MICROPYTHON)
+            if "._" in module:
+                name = module.split(".")[1]
+                reason, sides = "it is no public module", self._without_private("weft", name)
+            for side in sides:
                 self._find(
                     node, f"the module {module}", side, reason,
                     "give the name of a public module of Weft", "ImportError",
@@ -302,7 +307,7 @@ class Reader:
     def _look_at_weft_name(
         self, module: str, name: str, node: ast.AST, shown: str, raised: str
     ) -> None:
-        if module == "weft" and (name in _MODULES_OF_WEFT or name.startswith("__")):
+        if name.startswith("__") or (module == "weft" and name in _MODULES_OF_WEFT):
             return
         if self._differs(name, node, shown, raised):
             return
@@ -316,9 +321,23 @@ class Reader:
         if name in _names.names_on(CPYTHON):
             sides, reason = (MICROPYTHON,), f"{module} has it on CPython alone"
         elif name.startswith("_") or name in self._facts["weft"]["star"].get(module, ()):
-            sides, reason = (CPYTHON,), "it is not public, and another on each of the two"
+            sides, reason = self._without_private(module, name), "it is not public"
         for side in sides:
             self._find(node, shown, side, reason, "give a public name that both have", raised)
+
+    def _without_private(self, module: str, name: str) -> tuple[str, ...]:
+        """Returns the sides that lack a name which is not public. Of MicroPython it is known for
+        modules of the package alone.
+        """
+        try:
+            here = hasattr(importlib.import_module(module), name)
+        except ImportError:
+            here = False
+        if module == "weft" and not here:
+            here = importlib.util.find_spec(f"weft.{name}") is not None
+        there = module != "weft" or name in self._facts["weft"]["private"]
+        has = {CPYTHON: here, MICROPYTHON: there}
+        return tuple(side for side, it_has in has.items() if not it_has)
 
     def _from_star(self, name: str) -> bool:
         """Returns whether a name is one of Weft that `import *` is to bring."""
@@ -466,6 +485,7 @@ class Reader:
 _SAID_OF_EXCEPTIONS = ("__traceback__", "__cause__", "__context__", "__notes__", "__qualname__")
 
 
+@functools.cache
 def _members(attr: str, after: str = "") -> list[str]:
     """Returns the keys of the differences of Weft's classes that are of this member."""
     keys = {k.partition("(")[0] for d in _list.NAMES for k in d.keys if bool(after) == ("(" in k)}
