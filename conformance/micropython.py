@@ -7,8 +7,8 @@ MicroPython has neither awaiting comprehensions nor starred items in a list: the
 loop before their statement, the latter become a sum. On threads `log.append(x)` takes a lock.
 Otherwise the scenario stays the same, line by line.
 
-LACKS lists the features that the ports lack, with the reasons; `LEFT_OUT` names the scenarios that
-need these features.
+LACKS lists the features that the ports lack, with the reasons of `weft portable`; `LEFT_OUT` names
+the scenarios that need these features.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ import ast
 import sys
 from pathlib import Path
 
+from weft._commands.portable_list import BEHAVIOUR, BEHAVIOUR_OF_THREADS
+
 HERE = Path(__file__).parent / "scenarios"
 
-# The features that MicroPython lacks, on every port, and why.
+# The features that the scenarios need and MicroPython lacks, on every port, and why.
 LACKS: dict[str, str] = {
-    "finalisers": "no __del__ of a Python class is called: an end or a value that is merely dropped is not noticed",
-    "line numbers": "a suspended coroutine does not tell where it stands, nor a channel where it was made",
-    "kinds": "on(backend) is CPython's: a scheduler of MicroPython runs coroutines alone (weft.threads has threads)",
-    "every operation": "reads, writes and selects that complete at once let others run, nothing else does (rule 7.7)",
-    "again": "a timeout of MicroPython asks once (rule 7.12)",
+    **BEHAVIOUR,
     "threading": "the scenario asks the module threading where it runs, or waits for a threading.Event",
 }
 
@@ -58,9 +56,7 @@ LEFT_OUT: dict[str, str] = {
 }
 
 # Further features that weft.threads lacks on MicroPython, and why.
-LACKS_THREADS: dict[str, str] = {
-    "a start in order": "a thread runs as soon as it is started, before the block has made the ends of the next",
-}
+LACKS_THREADS = BEHAVIOUR_OF_THREADS
 LEFT_OUT_THREADS: dict[str, str] = {
     "rules_05_choice.three_choices_in_a_ring_each_in_and_out": "a start in order",
 }

@@ -90,6 +90,7 @@ NO_SCENARIO = {
         for n in range(1, 6)
     },
     "19.6": "of boards; mcu/csp/tests/run.mjs has it",
+    "19.7": "a command; python/tests/test_portable.py and micropython/tests/test_portable.py have it",
     **{
         f"20.{n}": "processes over the rules; python/tests/test_plugnplay_services.py has them"
         for n in range(1, 5)

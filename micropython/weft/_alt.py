@@ -33,15 +33,15 @@ def where(p):
 
 
 class Guard:
-    """A guard of a select; `when(on)` returns a copy of it that is on or off."""
+    """A guard of a select; `when(condition)` returns a copy of it that is on or off."""
 
     def __init__(self, kind, end=None, v=None, make=None, ended="silent"):
         self.kind, self.end, self.v, self.make = kind, end, v, make
         self.on, self.loud = True, loud(ended)
 
-    def when(self, on):
+    def when(self, condition):
         g = Guard(self.kind, self.end, self.v, self.make)
-        g.on, g.loud = bool(on), self.loud
+        g.on, g.loud = bool(condition), self.loud
         return g
 
 
@@ -72,9 +72,11 @@ def after(seconds):
     return Guard(TIME, None, time.ms(seconds))
 
 
-def at(when):
-    """Returns a guard that is ready at the time `when`, in seconds of the run's clock."""
-    return Guard(TIME, when, time.ms(when))
+def at(time):
+    """Returns a guard that is ready at `time`, in seconds of the run's clock."""
+    g = after(time)
+    g.end = time
+    return g
 
 
 def skip():
@@ -579,8 +581,8 @@ class Alternative(Alt):
             n.queued = True
             self.ready.append(n)
 
-    def enable(self, i, on):
-        n = self.nodes[i]
+    def enable(self, index, on):
+        n = self.nodes[index]
         was, n.on = n.on, bool(on)
         self.checked = False
         try:

@@ -148,7 +148,7 @@ def move_on_after(seconds):
     return _Late(seconds, True)
 
 
-def deadline(t):
-    """Limits a block like `timeout`, until the time t, in seconds of the run's clock as now()
+def deadline(time):
+    """Limits a block like `timeout`, until `time`, in seconds of the run's clock as now()
     returns it."""
-    return Limit(None if t is None else _time.ms(t), False)
+    return Limit(None if time is None else _time.ms(time), False)

@@ -24,9 +24,8 @@ class Barrier:
         self.line = []
         self.users = []  # the processes that have ever waited at this barrier, for reports
 
-    def when(self, on):
-        g = _alt.Guard(_alt.SYNC, self)
-        return g.when(on)
+    def when(self, condition):
+        return _alt.Guard(_alt.SYNC, self).when(condition)
 
     def lacks(self):
         return self.parties - len(self.line)

@@ -234,7 +234,7 @@ class Alternative:
     def __exit__(self, *_):
         _locked(self._alt.__exit__)()
 
-    enable = _locked(lambda self, i, on: self._alt.enable(i, on))
+    enable = _locked(lambda self, index, on: self._alt.enable(index, on))
 
     def select(self):
         i, v = _do(self._alt.select)
@@ -292,10 +292,10 @@ def move_on_after(seconds):
     return _Limit(_limits.move_on_after(seconds))
 
 
-def deadline(t):
-    """Limits a block like `timeout`, until the time t, in seconds of the run's clock as now()
+def deadline(time):
+    """Limits a block like `timeout`, until `time`, in seconds of the run's clock as now()
     returns it."""
-    return _Limit(_limits.deadline(t))
+    return _Limit(_limits.deadline(time))
 
 
 _made = _locked(Thread)

@@ -14,12 +14,16 @@ def consumer(cin, n):
 
 def commstime(Delta2):
     a, b, c, d = Channel("a"), Channel("b"), Channel("c"), Channel("d")
-    return Parallel(
-        Prefix(c.read, a.write, prefixItem=0),
-        Delta2(a.read, b.write, d.write),
-        Successor(b.read, c.write),
-        consumer(d.read, 100),
-    )[3]
+    return (
+        Parallel(
+            Prefix(c.read, a.write, prefixItem=0),
+            Delta2(a.read, b.write, d.write),
+            Successor(b.read, c.write),
+            consumer(d.read, 100),
+        )
+        .run()
+        .retval[3]
+    )
 
 
 print(commstime(SeqDelta2), commstime(ParDelta2))
@@ -46,7 +50,8 @@ def stressed(channels, n):
 
 
 chans = [Channel() for _ in range(5)]
-print(Parallel(stressed(chans, 19), [writer(ch.write, 1000) for ch in chans for _ in range(2)])[0])
+writers = [writer(ch.write, 1000) for ch in chans for _ in range(2)]
+print(CSP(stressed(chans, 19), writers)[0])
 
 
 @process
@@ -66,4 +71,4 @@ def selects_out(ch, other):
 
 
 ch, other = Channel("ch"), BufferedChannel("other")
-print(Parallel(drains(ch.read), selects_out(ch, other)))
+print(Parallel(drains(ch.read), selects_out(ch, other)).run().retval)

@@ -1,5 +1,6 @@
 """The commands `weft run`, `weft ps`, `weft top`, `weft view`, `weft graph`, `weft trace`, `weft
-dump`, `weft bench`, `weft build`, `weft check`, `weft lf`, `weft net`, and `weft --version`.
+dump`, `weft bench`, `weft build`, `weft check`, `weft portable`, `weft lf`, `weft net`, and `weft
+--version`.
 
 Invariants
 - If the user has made a mistake, one line on stderr says what to do, with exit status 2, before
@@ -63,6 +64,7 @@ class _Main(_Commands):
         "check": "Run a network in one order after the other, and find one that fails.",
         "dump": "Write the last events of a program that runs to a file.",
         "graph": "Run a program, and draw its network.",
+        "portable": "Say whether a file runs on CPython and on MicroPython, and why not.",
         "ps": "List the Weft programs that run, and what their processes do.",
         "top": "Show the network of a program that runs, and its bottleneck.",
         "trace": "Say what a trace says: who did how much, and where time was lost in waiting.",
@@ -93,6 +95,10 @@ class _Main(_Commands):
             from weft._commands import check as _commands_check
 
             return _commands_check.check_command
+        if cmd_name == "portable":
+            from weft._commands import portable as _commands_portable
+
+            return _commands_portable.portable_command
         if cmd_name in ("dump", "trace"):
             from weft._commands import trace as _commands_trace
 

@@ -1,14 +1,19 @@
 """The names and behaviour of aPyCSP and uaPyCSP. Write `from weft.compat.apycsp import *` in place
 of `from apycsp import *`."""
 
+import asyncio
+
+from ... import _core as core
 from ... import _proc
 from ... import coroutines as weft
-from ..._core import DONE
 from .._shared import (  # noqa: F401
     AnyAlternative,
+    AnyChannel,
+    ChannelEnd,
     ChannelPoisonException,
     End,
     Guard,
+    PendingChanWriteGuard,
     PendingWrite,
     PoisonException,
     ReadEnd,
@@ -22,9 +27,6 @@ class ChannelReadEnd(ReadEnd):
     def __call__(self):
         return self.native
 
-    def poison(self):
-        return self.chan.poison()
-
     def __aiter__(self):
         return self
 
@@ -35,42 +37,31 @@ class ChannelReadEnd(ReadEnd):
             raise StopAsyncIteration
 
 
-class ChannelWriteEnd(End):
-    """`cout(v)` writes when it is awaited, or when a Parallel runs it; an end has at most one
-    pending value."""
+async def _write(native, value):
+    await native.write(value)
+    return 0
 
-    value = None
+
+class ChannelWriteEnd(End):
+    """`cout(v)` writes when it is awaited, or when a Parallel runs it, and gives 0."""
 
     def __call__(self, value):
-        self.value = value
-        return self
-
-    def __iter__(self):
-        value, self.value = self.value, None
-        return iter(self.native.write(value))
-
-    def __await__(self):
-        value, self.value = self.value, None
-        return self.native.write(value).__await__()
-
-    def poison(self):
-        return self.chan.poison()
+        return _write(self.native, value)
 
 
-class Channel:
-    capacity = 0
-    overflow = "block"
+class Channel(AnyChannel):
+    Native = weft.Channel
+    Reads = ChannelReadEnd
+    Writes = ChannelWriteEnd
 
     def __init__(self, name="", loop=None):
-        self.native = weft.Channel(name or None, capacity=self.capacity, overflow=self.overflow)
-        self.name = self.native.name
-        self.read = ChannelReadEnd(self, self.native.reader())
-        self.write = ChannelWriteEnd(self, self.native.writer())
+        super().__init__(name)
 
-    def poison(self):
-        """Poisons the channel at once. The result may be awaited."""
-        self.native.poison()
-        return DONE
+    async def poison(self):
+        """Poisons the channel, when it is awaited or run."""
+        self.spoil()
+
+    close = poison
 
     def __aiter__(self):
         return self.read
@@ -82,14 +73,15 @@ class BufferedChannel(Channel):
 
 
 def poison_channel(ch):
-    """Poisons the channel of the end at once. The result may be awaited."""
+    """Poisons a channel, or the channel of an end, when the result is awaited."""
     return ch.poison()
 
 
 class Alternative(AnyAlternative):
     async def select(self):
-        i, v = await self.native().select()
-        return self.guards[i], v
+        if core.cur() is None:  # a task of asyncio
+            return self.outcome(*await weft.select(*self.natives(), mode="priority", ended="raise"))
+        return self.outcome(*await self.native().select())
 
     pri_select = priSelect = select
 
@@ -176,13 +168,52 @@ async def Parallel(*processes):
 
 
 async def Sequence(*processes):
+    """Awaits processes and other awaitables one after another; returns their results."""
     results = []
     for p in processes:
-        results += await Parallel(p)
+        results.append(await p)
     return results
 
 
-def Spawn(process):
+class Task:
+    """What Spawn returns inside asyncio: a task that may be awaited and asked."""
+
+    def __init__(self, task):
+        self.task = task
+
+    def done(self):
+        return self.task.done()
+
+    def cancel(self):
+        return self.task.cancel()
+
+    def cancelled(self):
+        return self.done() and isinstance(self.task.data, asyncio.CancelledError)
+
+    def exception(self):
+        """Returns what the task has raised, or None. Raises it if it is a cancellation."""
+        if not self.done():
+            raise RuntimeError("the task is not done")
+        if self.cancelled():
+            raise self.task.data
+        return None if isinstance(self.task.data, StopIteration) else self.task.data
+
+    def __iter__(self):
+        return (yield from self.task)
+
+    __await__ = __iter__
+
+
+async def _as_coroutine(awaitable):
+    return await awaitable
+
+
+def Spawn(process, track_ref=True):
+    """Starts a process in the background. Inside asyncio it is a task of the loop, and the task is
+    returned.
+    """
+    if asyncio.core.cur_task is not None:
+        return Task(asyncio.create_task(_as_coroutine(process)))
     weft.Spawn(*_flat((process,), []))
 
 

@@ -46,3 +46,17 @@ async def Mux2(cin1, cin2, cout):
     while True:
         _, value = await alt.select()
         await cout(value)
+
+
+@process
+async def SkipProcess():
+    pass
+
+
+@process
+async def poison_chans(*chans, verbose=False):
+    """Poisons the given channels, or the channels of the given ends."""
+    for ch in chans:
+        if verbose:
+            print("poison_chans() - poison", ch)
+        await ch.poison()

@@ -1,13 +1,20 @@
 """The names and behaviour of PyCSP-locksharing and uPyCSP. Write `from weft.compat.pycsp_locks
-import *` in place of `from pycsp import *`."""
+import *` in place of `from pycsp import *`.
+
+A process object is a process of Weft once it is started, or run by a Parallel. Its `run` runs it
+within the caller's process; outside a network it is a run of its own.
+"""
 
 from ... import _proc
 from ... import threads as weft
 from .._shared import (  # noqa: F401
     AnyAlternative,
+    AnyChannel,
+    ChannelEnd,
     ChannelPoisonException,
     End,
     Guard,
+    PendingChanWriteGuard,
     PendingWrite,
     PoisonException,
     ReadEnd,
@@ -17,12 +24,30 @@ from .._shared import (  # noqa: F401
 )
 
 
+def _in_a_run(f):
+    """Calls a function in a process: the caller's, or outside a network one of a run of its own."""
+    try:
+        weft.current_process()
+    except weft.BadUse:
+        return weft.run(weft.process(f)())
+    return f()
+
+
+def _flat(processes):
+    found = []
+    for p in processes:
+        if isinstance(p, Process):
+            found.append(p)
+        elif isinstance(p, (list, tuple)):
+            found += _flat(p)
+        else:
+            raise weft.BadUse("expected a process, got %r (@process?)" % (p,))
+    return found
+
+
 class ChannelReadEnd(ReadEnd):
     def __call__(self):
         return self.native.read()
-
-    def poison(self):
-        self.chan.poison()
 
     def __iter__(self):
         return self
@@ -35,25 +60,20 @@ class ChannelReadEnd(ReadEnd):
 
 
 class ChannelWriteEnd(End):
+    """A call with a value writes, and gives 0."""
+
     def __call__(self, value):
         self.native.write(value)
+        return 0
+
+
+class Channel(AnyChannel):
+    Native = weft.Channel
+    Reads = ChannelReadEnd
+    Writes = ChannelWriteEnd
 
     def poison(self):
-        self.chan.poison()
-
-
-class Channel:
-    capacity = 0
-    overflow = "block"
-
-    def __init__(self, name=""):
-        self.native = weft.Channel(name or None, capacity=self.capacity, overflow=self.overflow)
-        self.name = self.native.name
-        self.read = ChannelReadEnd(self, self.native.reader())
-        self.write = ChannelWriteEnd(self, self.native.writer())
-
-    def poison(self):
-        self.native.poison()
+        self.spoil()
 
     def __iter__(self):
         return self.read
@@ -69,9 +89,11 @@ def poison_channel(ch):
 
 
 class Alternative(AnyAlternative):
+    def _select(self):
+        return self.outcome(*weft._do(self.native().select))
+
     def select(self):
-        i, v = weft._do(self.native().select)
-        return self.guards[i], v
+        return _in_a_run(self._select)
 
     pri_select = priSelect = select
 
@@ -82,41 +104,114 @@ class Alternative(AnyAlternative):
         return False
 
 
+@weft.process
+def _body(p, done):
+    """Runs p. `done` is let go when p has ended, and join() waits for that."""
+    p.within()
+    return p.retval
+
+
+class Process:
+    """A function with its arguments, as a process. `retval` is its result, None before its end and
+    if it was poisoned; `poisoned` says whether it was.
+    """
+
+    def __init__(self, fn, verbose_poison=False, *args, **kwargs):
+        self.fn, self.args, self.kwargs = fn, args, kwargs
+        self.verbose_poison = verbose_poison
+        self.poisoned = False
+        self.retval = self.ended = None
+
+    @property
+    def name(self):
+        return _proc.name_of(self.fn) if self.fn else type(self).__name__
+
+    def run(self):
+        """Runs the process in the caller's; returns it."""
+        _in_a_run(self.within)
+        return self
+
+    def within(self):
+        self.retval = None
+        try:
+            self.retval = self.fn(*self.args, **self.kwargs)
+        except PoisonException:
+            if self.verbose_poison:
+                print("poisoned:", self.name)
+            self.poisoned = True
+            poison_ends(self.args)
+            poison_ends(self.kwargs.values())
+
+    def native(self):
+        if self.ended is not None:
+            raise weft.BadUse("process %s was started already: make another" % self.name)
+        done = weft.Channel("the end of " + self.name)
+        self.ended = done.reader()
+        return _body(self, done.writer()).named(self.name)
+
+    def start(self):
+        """Starts the process in the background, in a network."""
+        weft.Spawn(self.native())
+
+    def join(self):
+        """Waits until the process has ended."""
+        if self.ended is None:
+            raise weft.BadUse("join of process %s, which was not started" % self.name)
+        try:
+            self.ended.read()
+        except weft.Retired:
+            pass
+
+
+class Parallel(Process):
+    """Processes that `run` runs together; `retval` is then the list of their results. With
+    `check_poison`, `run` raises PoisonException if one of them was poisoned.
+    """
+
+    def __init__(self, *processes, check_poison=False):
+        super().__init__(None)
+        self.processes = _flat(processes)
+        self.check_poison = check_poison
+
+    def run(self):
+        self.within()
+        return self
+
+    def within(self):
+        self.retval = list(weft.Parallel([p.native() for p in self.processes]))
+        if self.check_poison and any(p.poisoned for p in self.processes):
+            raise PoisonException("a process of a Parallel was poisoned")
+
+
+class Sequence(Process):
+    """Processes that `run` runs one after another; `retval` is then the list of their results."""
+
+    def __init__(self, *processes):
+        super().__init__(None)
+        self.processes = _flat(processes)
+
+    def within(self):
+        self.retval = [p.run().retval for p in self.processes]
+
+
 def process(function=True, verbose_poison=False):
     """Decorates a process function: `@process`, `@process()` or `@process(verbose_poison=True)`."""
 
     def decorate(fn):
-        def body(*args, **kw):
-            try:
-                return fn(*args, **kw)
-            except PoisonException:
-                if verbose_poison:
-                    print("poisoned:", _proc.name_of(fn))
-                poison_ends(args)
-                poison_ends(kw.values())
-                raise
-
         def make(*args, **kw):
-            return weft.process(body)(*args, **kw).named(_proc.name_of(fn))
+            return Process(fn, verbose_poison, *args, **kw)
 
         return make
 
     return decorate if isinstance(function, bool) else decorate(function)
 
 
-def Parallel(*processes, check_poison=False):
-    """Runs processes at once, and returns their results. With `check_poison`, raises
-    PoisonException if a process was poisoned.
-    """
-    ps = _proc.flatten(processes, [])
-    results = weft.Parallel(ps)
-    if check_poison:
-        for p in ps:
-            if isinstance(p.error, PoisonException):
-                raise p.error
-    return results
+def Spawn(process):
+    """Starts a process in the background, in a network; returns it."""
+    process.start()
+    return process
 
 
-Sequence = weft.Sequence
-Spawn = weft.Spawn
-CSP = Parallel
+def CSP(*processes):
+    """Runs one process and returns its result; or several together, and returns their results."""
+    return (processes[0] if len(processes) == 1 else Parallel(*processes)).run().retval

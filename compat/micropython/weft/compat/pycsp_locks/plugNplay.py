@@ -33,7 +33,17 @@ def _write(cout, value):
 def ParDelta2(cin, cout1, cout2):
     while True:
         value = cin()
-        Parallel(_write(cout1, value), _write(cout2, value), check_poison=True)
+        Parallel(_write(cout1, value), _write(cout2, value), check_poison=True).run()
+
+
+@process
+def AltDelta2(cin, cout1, cout2):
+    """Writes first to the output that is ready first."""
+    while True:
+        value = cin()
+        one, two = cout1.alt_pending_write(value), cout2.alt_pending_write(value)
+        g, _ = Alternative(one, two).select()
+        (cout2 if g is one else cout1)(value)
 
 
 Delta2 = ParDelta2
@@ -51,3 +61,17 @@ def Mux2(cin1, cin2, cout):
     while True:
         _, value = alt.select()
         cout(value)
+
+
+@process
+def SkipProcess():
+    pass
+
+
+@process
+def poison_chans(*chans, verbose=False):
+    """Poisons the given channels, or the channels of the given ends."""
+    for ch in chans:
+        if verbose:
+            print("poison_chans() - poison", ch)
+        ch.poison()
