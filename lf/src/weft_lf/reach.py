@@ -64,7 +64,9 @@ def refused(problems: Sequence[Problem], compiled: bool) -> Fate:
             if match := re.search(pattern, message, re.M):
                 return Fate(kind, next((g for g in match.groups() if g), ""))
     shown = [line.strip() for line in errors[0].split("\n") if line.strip()]
-    serious = [line for line in shown[1:] if re.search(r"\berror\b|undefined reference", line, re.I)]
+    serious = [
+        line for line in shown[1:] if re.search(r"\berror\b|undefined reference", line, re.I)
+    ]
     return Fate(COMPILE if compiled else CHECK, (serious or shown)[0])
 
 
