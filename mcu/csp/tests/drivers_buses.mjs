@@ -107,7 +107,7 @@ function bus(image, layout) {
   wire.attach(0x50, {
     write: (byte) => (seen.push(byte), true),
     read: () => {
-      if (at === 5) interruptsLate(2000); // the controller goes on alone, as far as it can
+      if (at === 12) interruptsLate(2000); // the controller goes on alone, as far as it can
       return memory[at++ % memory.length];
     },
   });
