@@ -3,7 +3,7 @@
 //
 //   0: 200 blocks of input 0, 100,000 samples a second
 //   1: the same; the process sleeps for 10 ms after 20 blocks
-//   2: the same; interrupts are off for 1 ms, 0.5 ms and 2.5 ms after 20, 40 and 60 blocks
+//   2: the same; interrupts are off for 1, 1.5 and 2.1 ms after 20, 40 and 60 blocks
 //   3: inputs 1, 3 and 4 in turns, 44,100 a second in all
 //   4: input 0 at 500,000 a second
 //   5: close() after 20 blocks
@@ -47,8 +47,8 @@ Process reader(Scheduler&, Reader<Stream::Block> in) {
     if (n == 20 && adc_kind == 1) co_await sleep_until(weft_now32() + 10000);
     if (adc_kind == 2) {
       if (n == 20) hold_interrupts_off(1000);
-      if (n == 40) hold_interrupts_off(500);
-      if (n == 60) hold_interrupts_off(2500);
+      if (n == 40) hold_interrupts_off(1500);
+      if (n == 60) hold_interrupts_off(2100);
     }
     if (n == 20 && adc_kind == 5) stream.close();
     if (n == 20 && adc_kind == 6) co_return;

@@ -91,12 +91,25 @@ function bus(image, layout) {
   const parts = { 0x48: sensor, 0x49: refuses, 0x4a: absent, 0x4b: slow, 0x4c: hangs };
   for (const [address, part] of Object.entries(parts)) wire.attach(Number(address), part);
   wire.attach(0x4d, contended);
+  /** Keeps the controller's interrupt from the core for some microseconds. */
+  function interruptsLate(us) {
+    const set = m.rp.setInterrupt;
+    set(I2C0, false);
+    m.rp.setInterrupt = (irq, level) => irq !== I2C0 && set(irq, level);
+    m.after(us, () => {
+      m.rp.setInterrupt = set;
+      wire.update();
+    });
+  }
   const memory = Array.from({ length: 40 }, () => random(256));
   let at = 0;
   const seen = [];
   wire.attach(0x50, {
     write: (byte) => (seen.push(byte), true),
-    read: () => memory[at++ % memory.length],
+    read: () => {
+      if (at === 12) interruptsLate(2000); // the controller goes on alone, as far as it can
+      return memory[at++ % memory.length];
+    },
   });
   // The bus stays held until the bench lets it go; then the next transaction is carried out.
   const release = () => m.after(2500, () => wire.hold(false));
@@ -165,6 +178,32 @@ function bus(image, layout) {
   atMost('i2c: cycles with interrupts off', masked.longest, 130);
   atMost('i2c: bytes of an I2c<40>', figure('bytes'), 256);
   atMost('i2c: bytes of the frame of a pair of channels', figure('frame'), 352);
+}
+
+{
+  // The last bit comes about when `within` is up, in each of 24 places: an interrupt that comes too
+  // late must not end the next transaction.
+  const { m, ask, answers } = bus('i2c', I2C_LAYOUT);
+  const sensor = new TemperatureSensor();
+  m.i2cs[0].attach(0x48, sensor);
+  let transfers = -3; // the two processes that leave come first, but for the one that is the first
+  let bytes = 0;
+  sensor.address = (read) => {
+    if (!read) sensor.celsius = ++transfers;
+    bytes = sensor.count = 0;
+    return true;
+  };
+  sensor.stretch = () => (++bytes === 2 ? 74.5 + (transfers + 2) * 0.12 : 0);
+  for (let i = 0; i < 24; i++) ask(0, { address: 0x48, write: 1, read: 2, within: 200 }, [0]);
+  m.run(20e6);
+  const all = answers(0);
+  const kinds = new Set(all.map((answer) => answer.status));
+  check('i2c, the end and the limit together: answers', all.length, 24);
+  check('i2c, the end and the limit together: both kinds', [...kinds].sort(), 'ok,timed_out');
+  const wrong = all.filter(
+    (answer, i) => answer.status === 'ok' && answer.bytes(1)[0] - all[0].bytes(1)[0] !== i,
+  );
+  check('i2c, the end and the limit together: wrong answers', wrong.length, 0);
 }
 
 // ---- SPI (rule M26) -----------------------------------------------------------------------------

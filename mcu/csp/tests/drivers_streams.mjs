@@ -120,11 +120,73 @@ const inAll = (blocks) => blocks.at(-1).number + 1;
 }
 
 // ---- PWM (rule M28) -----------------------------------------------------------------------------
-{
-  const PWM = 4;
-  const { m, masked, cycles } = load('pwm');
+const PWM = 4;
+const TICK = 2; // cycles, for a lowest frequency of 1,000 Hz
+/**
+ * Runs the program with a table of settings, the first `fast` of them without a pause. With `late`
+ * the first interrupt comes that many cycles late.
+ */
+function modulate(settings, fast, late = 0) {
+  const bench = load('pwm');
+  const { m } = bench;
   m.runTo('main', 1e6);
-  const figure = (name) => m.read32(m.address(`pwm_${name}`));
+  const table = m.address('pwm_table');
+  m.write32(table, settings.length);
+  m.write32(table + 4, fast);
+  settings.forEach((setting, i) =>
+    setting.forEach((value, k) => m.write32(table + 8 + 12 * i + 4 * k, value)),
+  );
+  const set = m.rp.setInterrupt;
+  if (late)
+    m.rp.setInterrupt = (irq, level) => {
+      if (irq !== PWM || !level) return set(irq, level);
+      m.rp.setInterrupt = set;
+      m.at(m.cycle + late, () => set(irq, m.rp.pwm.intStatus !== 0));
+    };
+  const edges = [];
+  m.watch(null, (pin, level, cycle) => {
+    if (pin === 6 || pin === 7) edges.push({ pin, level, cycle });
+  });
+  const stop = m.run(50e6);
+  return { ...bench, edges, stop, figure: (name) => m.read32(m.address(`pwm_${name}`)) };
+}
+
+/**
+ * How many whole periods of each setting came, one setting after the other, and how many edges came
+ * after the last whole period. A wave with any other period ends the count.
+ */
+function periodsOf(settings, edges) {
+  const duty = (part, period) => (part < 65536 ? Math.floor((part * period) / 65536) : period);
+  const used = settings
+    .filter(([hz]) => hz >= 1000 && hz <= 250000)
+    .map(([hz, a, b]) => {
+      const period = Math.floor((62.5e6 + hz / 2) / hz);
+      return { period: period * TICK, high: [a, b].map((part) => duty(part, period) * TICK) };
+    });
+  /** What the pins do from a cycle on: levels at its beginning, and edges before the end. */
+  function seen(from, period) {
+    const before = edges.filter((e) => e.cycle <= from);
+    const level = (pin) => before.filter((e) => e.pin === pin).at(-1)?.level ?? 0;
+    const inside = edges.filter((e) => e.cycle > from && e.cycle < from + period);
+    const falls = inside.map((e) => `${e.pin}${e.level}@${e.cycle - from}`);
+    return `${level(6)}${level(7)} ${falls.sort()}`;
+  }
+  function ideal({ period, high: [a, b] }) {
+    const falls = [a, b].flatMap((n, i) => (n > 0 && n < period ? [`${6 + i}0@${n}`] : []));
+    return `${a > 0 ? 1 : 0}${b > 0 ? 1 : 0} ${falls.sort()}`;
+  }
+  const fits = (at, setting) => setting && seen(at, setting.period) === ideal(setting);
+  const periods = used.map(() => 0);
+  let now = 0;
+  let at = edges[0].cycle;
+  while (fits(at, used[now + 1]) || fits(at, used[now])) {
+    if (periods[now] > 0 && fits(at, used[now + 1])) now++;
+    periods[now]++;
+    at += used[now].period;
+  }
+  return { periods, rest: edges.filter((e) => e.cycle > at).length };
+}
+{
   const settings = [
     [10000, 32768, 16384],
     [10000, 1000, 65000],
@@ -139,61 +201,15 @@ const inAll = (blocks) => blocks.at(-1).number + 1;
     [5000, 16384, 49152],
     [5000, 49152, 16384],
   ];
-  const FAST = 8;
-  const table = m.address('pwm_table');
-  m.write32(table, settings.length);
-  m.write32(table + 4, FAST);
-  settings.forEach((setting, i) =>
-    setting.forEach((value, k) => m.write32(table + 8 + 12 * i + 4 * k, value)),
-  );
-  const edges = [];
-  m.watch(null, (pin, level, cycle) => {
-    if (pin === 6 || pin === 7) edges.push({ pin, level, cycle });
-  });
-  const stop = m.run(50e6);
+  const { m, masked, cycles, edges, stop, figure } = modulate(settings, 8);
   check('pwm: ends', `${stop.reason} ${stop.code}`, 'break 0');
   check('pwm: starts; mistakes not refused', [figure('failed'), figure('wrong')], '0,0');
   check('pwm: no room in an arena', figure('small'), 1);
   check('pwm: frequencies that are refused', figure('refused'), 2);
-  // The wave must consist of whole periods, each that of the setting before it or of the next one.
-  const TICK = 2; // cycles, for 1,000 Hz
-  const duty = (part, period) => (part < 65536 ? Math.floor((part * period) / 65536) : period);
-  const used = settings
-    .filter(([hz]) => hz >= 1000 && hz <= 250000)
-    .map(([hz, a, b]) => {
-      const period = Math.floor((62.5e6 + hz / 2) / hz);
-      return { period: period * TICK, high: [a, b].map((part) => duty(part, period) * TICK) };
-    });
-  /** What the pins do from a cycle on: levels at its beginning, and edges before the end. */
-  function seen(from, period) {
-    const before = edges.filter((e) => e.cycle <= from);
-    const level = (pin) => before.filter((e) => e.pin === pin).at(-1)?.level ?? 0;
-    const inside = edges.filter((e) => e.cycle > from && e.cycle < from + period);
-    return `${level(6)}${level(7)} ${inside.map((e) => `${e.pin}${e.level}@${e.cycle - from}`).sort()}`;
-  }
-  function ideal({ period, high: [a, b] }) {
-    const falls = [a, b].flatMap((n, i) => (n > 0 && n < period ? [`${6 + i}0@${n}`] : []));
-    return `${a > 0 ? 1 : 0}${b > 0 ? 1 : 0} ${falls.sort()}`;
-  }
-  const fits = (at, setting) => setting && seen(at, setting.period) === ideal(setting);
-  let now = 0;
-  let at = edges[0].cycle;
-  const periods = used.map(() => 0);
-  while (fits(at, used[now + 1]) || fits(at, used[now])) {
-    if (periods[now] > 0 && fits(at, used[now + 1])) now++;
-    periods[now]++;
-    at += used[now].period;
-  }
-  const rest = edges.filter((e) => e.cycle > at);
-  check('pwm: settings of which at least one period came', `${now + 1}`, used.length);
-  check(
-    'pwm: periods of each',
-    periods.join(),
-    'at least 1',
-    periods.every((n) => n > 0),
-  );
+  const { periods, rest } = periodsOf(settings, edges);
+  check('pwm: settings that did not come', periods.filter((n) => n === 0).length, 0);
   atMost('pwm: periods of those without a pause', Math.max(...periods.slice(0, 6)), 2);
-  check('pwm: edges after the last whole period', rest.length, 'at most 2', rest.length <= 2);
+  atMost('pwm: edges after the last whole period', rest, 2);
   check('pwm: levels at the end', [m.level(6), m.level(7)], '0,0');
   check('pwm: processes left', figure('left'), 0);
   check('pwm: shorts, faults', [m.pins.shorts.length, m.warnings.length], '0,0');
@@ -201,6 +217,21 @@ const inAll = (blocks) => blocks.at(-1).number + 1;
   atMost('pwm: cycles with interrupts off', masked.longest, 130);
   atMost('pwm: bytes of a Pwm', figure('bytes'), 188);
   atMost('pwm: bytes of the frame that reads', figure('frame'), 104);
+}
+{
+  // The interrupt comes so late that the next wrap is near, by each distance.
+  const settings = [
+    [50000, 32768, 16384],
+    [40000, 1000, 65000],
+    [50000, 65000, 1000],
+  ];
+  let wrong = 0;
+  for (let late = 2300; late < 2520; late += 4) {
+    const { edges } = modulate(settings, 3, late);
+    const { periods, rest } = periodsOf(settings, edges);
+    if (periods.some((n) => n === 0) || rest > 2) wrong++;
+  }
+  check('pwm: late interrupts after which a period was mixed', wrong, 0);
 }
 
 // ---- PIO (rule M29) -----------------------------------------------------------------------------

@@ -117,7 +117,7 @@ class AdcStream {
   }
 
   // The number of blocks that no process will read: they found no room, or the interrupt came too
-  // late for them. (If it came late by more than two blocks, only the last two are counted.)
+  // late for them. (If it came late by more than three blocks, the count is too low.)
   std::uint32_t lost() const noexcept { return WEFT_PEEK(lost_); }
   // How often samples were lost before the DMA, in the ADC's own FIFO.
   std::uint32_t overruns() const noexcept { return WEFT_PEEK(overruns_); }
