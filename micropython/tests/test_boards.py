@@ -6,6 +6,9 @@ from __future__ import annotations
 import gc
 import re
 import shutil
+import signal
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -674,3 +677,72 @@ def test_an_end_that_is_dropped_before_its_channel_is_made(
 
     (ended,) = run(alone())
     assert ended.how == "retired"
+
+
+KILLED = """
+import os, signal
+from weft import boards
+from weft.threads import Channel, process, run
+from micropython.tests import placed_programs as programs
+
+@process
+def die(source):
+    source.read()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+board = boards.connect({device!r}, lease=0.5)
+told = Channel("told")
+run(programs.waits.on(board)(told.writer()), die(told.reader()))
+"""
+
+
+def test_a_program_that_is_killed_leaves_a_board_for_the_next(unix: UnixBoard) -> None:
+    """rule 21.9: its processes are cancelled after the lease, and the board is at its prompt"""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED.format(device=unix.device)],
+        cwd=tiers.ROOT,
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    with boards.connect(unix.device, lease=PATIENT, patience=60) as board:
+        assert run(programs.echo.on(board)(1))[0] == 1
+
+
+@pytest.mark.parametrize("step", ["put", "start"])
+def test_a_request_to_end_before_the_board_has_an_order(
+    board: boards.Board, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """rules 21.1, 6.1: the board gets the ends all the same, and lets go of them"""
+    told = Channel("told", capacity=1)
+    board.kept.clear()
+    order = placing._Running._order
+
+    def cancelled(self: Any, *what: Any) -> None:
+        if what[0] == step:
+            threads.current_process().cancel()
+        order(self, *what)
+
+    monkeypatch.setattr(placing._Running, "_order", cancelled)
+    ended, values = run(programs.waits.on(board)(told.writer()), show(told.reader()))
+    assert ended.how == "cancelled"
+    assert values in ([], ["waits"])
+
+
+def test_a_process_that_has_not_begun_may_still_untie_a_knot(board: boards.Board) -> None:
+    """rule 21.8: its end is on the board already, in nobody's hands"""
+    a, b = Channel("a"), Channel("b")
+    last = programs.count.on(board)(a.writer(), 1)
+
+    @process
+    def later() -> Any:
+        for _ in range(3):
+            threads.Parallel(programs.echo.on(board)(1))
+        return threads.Parallel(last)
+
+    results = run(
+        programs.exchange.on(board)(a.reader(), b.writer()),
+        programs.exchange.on(board)(b.reader(), a.writer()),
+        later(),
+    )
+    assert results[2] == [1]
