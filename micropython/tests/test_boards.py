@@ -746,3 +746,23 @@ def test_a_process_that_has_not_begun_may_still_untie_a_knot(board: boards.Board
         later(),
     )
     assert results[2] == [1]
+
+
+@pytest.mark.soak
+def test_a_session_has_any_number_of_calls(board: boards.Board) -> None:
+    """rule 21.1: what a call had on the board takes no memory afterwards; a link takes 1,000 ends at
+    a time"""
+    echo = programs.exchange.on(board)
+
+    @process
+    def give(out: Any, n: int) -> None:
+        out.write(n)
+
+    @process
+    def take(source: Any) -> Any:
+        return source.read()
+
+    for n in range(500):
+        a, b = Channel("a"), Channel("b")
+        assert run(echo(a.reader(), b.writer()), give(a.writer(), n), take(b.reader()))[2] == n
+    assert (board._calls, board._own) == ([], {})
