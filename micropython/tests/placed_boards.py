@@ -5,13 +5,20 @@ pseudo-terminal, and things that are no board.
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import threading
 import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from weft import boards
 
 from . import tiers
 
+PATIENT = 20.0  # seconds of lease: a busy machine may be slow without being dead
 PROMPT = tiers.HERE / "tests" / "raw_prompt.py"
 
 
@@ -53,6 +60,13 @@ class UnixBoard:
         self.unplug()
 
 
+@contextmanager
+def one_board(folder: Path, **options: Any) -> Iterator[tuple[UnixBoard, boards.Board]]:
+    """Yields a board of this test's own, connected."""
+    with UnixBoard(folder, **options) as unix, boards.connect(unix.device, lease=PATIENT) as made:
+        yield unix, made
+
+
 class Scripted:
     """Something at a pseudo-terminal that answers each thing of `answers` in turn: it waits for the
     first part of the pair, then says the second. After the last it stays silent, or is unplugged.
@@ -82,8 +96,6 @@ class Scripted:
             self._board = self._kept = -1
 
     def _ready(self) -> bool:
-        import select
-
         ready, _, _ = select.select([self._board, self._over], [], [])
         return self._over not in ready
 

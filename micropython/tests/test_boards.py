@@ -1,14 +1,17 @@
 """Tests of processes on boards (rule 21; python/docs/boards.md). The board is MicroPython's unix
-port with a raw prompt; test_boards_emulated.py has the emulated ones."""
+port with a raw prompt; test_boards_emulated.py has the emulated ones,
+test_boards_connecting.py what happens before a process begins."""
 
 from __future__ import annotations
 
 import gc
 import re
-import shutil
+import signal
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +34,9 @@ from weft.threads import (
 
 from . import placed_programs as programs
 from . import tiers
-from .placed_boards import Scripted, UnixBoard
+from .placed_boards import PATIENT, UnixBoard, one_board
 
 FILE = programs.__file__
-PATIENT = 20.0  # seconds of lease: a busy machine may be slow without being dead
-RAW = b"raw REPL; CTRL-B to exit\r\n>"
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +68,6 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @process
 def show(source: Any) -> list[Any]:
     return list(source)
-
-
-@contextmanager
-def one_board(folder: Path, **options: Any) -> Iterator[tuple[UnixBoard, boards.Board]]:
-    """Yields a board of this test's own, connected."""
-    with UnixBoard(folder, **options) as unix, boards.connect(unix.device, lease=PATIENT) as made:
-        yield unix, made
 
 
 def test_processes_of_a_board_and_of_the_pc_are_one_network(board: boards.Board) -> None:
@@ -497,128 +491,6 @@ def test_one_program_at_a_time(unix: UnixBoard, board: boards.Board) -> None:
     assert run(programs.echo.on(board)(1))[0] == 1
 
 
-def test_another_version_of_weft_is_refused(tmp_path: Path) -> None:
-    """rule 21.9"""
-    package = tiers.installed(tmp_path / "other")
-    for file, old, new, why in (
-        ("__init__.py", '"0.1.0"', '"0.0.7"', "has Weft 0.0.7, and this program 0.1.0"),
-        ("_placed.py", "VERSION = 1", "VERSION = 99", "has Weft 0.1.0"),
-    ):
-        path = package / "weft" / file
-        text = path.read_text(encoding="utf-8")
-        assert old in text
-        path.write_text(text.replace(old, new), encoding="utf-8")
-        with UnixBoard(tmp_path, package=package) as unix, pytest.raises(BadUse, match=why):
-            boards.connect(unix.device)
-        path.write_text(text, encoding="utf-8")
-    (package / "weft" / "_placed.py").unlink()
-    with (
-        UnixBoard(tmp_path, package=package) as unix,
-        pytest.raises(BadUse, match="remove /lib/weft"),
-    ):
-        boards.connect(unix.device)
-
-
-def test_a_board_without_weft_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """rule 21.9"""
-    monkeypatch.setenv("PATH", f"{tiers.MADE}", prepend=":")
-    with one_board(tmp_path, package=tmp_path) as (_, board):
-        assert run(programs.echo.on(board)(1))[0] == 1
-    assert (tmp_path / "lib" / "weft" / "_twin" / "__init__.mpy").is_file()
-    shutil.rmtree(tmp_path / "lib")
-    (tmp_path / "lib").write_text("no folder can be here")
-    with (
-        UnixBoard(tmp_path, package=tmp_path) as unix,
-        pytest.raises(BadUse, match="Weft is missing on the board at .*, and cannot be put there"),
-    ):
-        boards.connect(unix.device)
-
-
-def test_a_board_with_little_memory_needs_the_compiler(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """rule 21.9"""
-    monkeypatch.setenv("PATH", "")
-    with (
-        UnixBoard(tmp_path, package=tmp_path, heap="100k") as unix,
-        pytest.raises(BadUse, match=r"its \d+ bytes of free heap do not compile .*mpy-cross"),
-    ):
-        boards.connect(unix.device)
-
-
-def test_there_is_no_such_port(tmp_path: Path) -> None:
-    """rule 21.9"""
-    nothing = tmp_path / "ttyACM9"
-    with pytest.raises(BadUse, match=f"there is no port {nothing}: "):
-        boards.connect(nothing)
-    nothing.write_text("")
-    with pytest.raises(BadUse, match="is no serial port"):
-        boards.connect(nothing)
-    for text in ("socket://", "socket://lab", "socket://lab:x"):
-        with pytest.raises(BadUse, match="must be socket://HOST:PORT"):
-            boards.connect(text)
-    with pytest.raises(BadUse, match="nothing answers at socket://127.0.0.1:1"):
-        boards.connect("socket://127.0.0.1:1")
-
-
-def test_arguments_out_of_range(unix: UnixBoard) -> None:
-    for wrong in (-1, 4000, float("nan"), True, "3"):
-        with pytest.raises(BadUse, match="lease must be between"):
-            boards.connect(unix.device, lease=wrong)
-        with pytest.raises(BadUse, match="patience must be between"):
-            boards.connect(unix.device, patience=wrong)
-    with pytest.raises(BadUse, match="no line has the speed 7"):
-        boards.connect(unix.device, baud=7)
-
-
-def test_what_is_no_board_is_told_after_the_patience(tmp_path: Path) -> None:
-    """rule 21.9"""
-    with (
-        UnixBoard(tmp_path, "silent") as silent,
-        pytest.raises(BadUse, match="does not answer as a MicroPython board does within 0.2 s"),
-    ):
-        boards.connect(silent.device, patience=0.2)
-    answer = b"OKpython\x04\x04>"
-    with (
-        Scripted((b"\x01", RAW), (b"\x04", answer), unplugged=False) as strange,
-        pytest.raises(BadUse, match="is no MicroPython board: it said 'python'"),
-    ):
-        boards.connect(strange.device, patience=60)
-
-
-LOOK = b"OK('micropython','rp2',6,None,None,9,['/lib'],[])\x04\x04>"
-STEPS = {
-    "before the raw prompt": [(b"\x01", b"...")],
-    "before it takes a word": [(b"\x01", RAW)],
-    "before a word is done": [(b"\x01", RAW), (b"\x04", b"OK")],
-    "before its end": [(b"\x01", RAW), (b"\x04", b"OK\x04")],
-    "as it gets Weft": [(b"\x01", RAW), (b"\x04", LOOK)],
-}
-
-
-@pytest.mark.parametrize("step", list(STEPS))
-def test_it_is_unplugged_at_each_step_of_connecting(
-    step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """rule 21.9"""
-    monkeypatch.setenv("PATH", f"{tiers.MADE}", prepend=":")
-    with (
-        Scripted(*STEPS[step], unplugged=True) as board,
-        pytest.raises(BadUse, match=f"the board at {board.device} was unplugged|Weft is missing"),
-    ):
-        boards.connect(board.device, patience=60)
-
-
-@pytest.mark.parametrize("step", list(STEPS)[1:4])
-def test_it_hangs_at_each_step_of_connecting(step: str) -> None:
-    """rule 21.9"""
-    with (
-        Scripted(*STEPS[step], unplugged=False) as board,
-        pytest.raises(BadUse, match=f"the board at {board.device} does not answer: it has not"),
-    ):
-        boards.connect(board.device, patience=0.3)
-
-
 def test_it_is_cancelled_at_any_step_and_its_ends_are_let_go(board: boards.Board) -> None:
     """rules 21.1, 6.1: wherever the request to end meets the start, nothing hangs or is left"""
     for step in range(20):
@@ -674,3 +546,92 @@ def test_an_end_that_is_dropped_before_its_channel_is_made(
 
     (ended,) = run(alone())
     assert ended.how == "retired"
+
+
+KILLED = """
+import os, signal
+from weft import boards
+from weft.threads import Channel, process, run
+from micropython.tests import placed_programs as programs
+
+@process
+def die(source):
+    source.read()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+board = boards.connect({device!r}, lease=0.5)
+told = Channel("told")
+run(programs.waits.on(board)(told.writer()), die(told.reader()))
+"""
+
+
+def test_a_program_that_is_killed_leaves_a_board_for_the_next(unix: UnixBoard) -> None:
+    """rule 21.9: its processes are cancelled after the lease, and the board is at its prompt"""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED.format(device=unix.device)],
+        cwd=tiers.ROOT,
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    with boards.connect(unix.device, lease=PATIENT, patience=60) as board:
+        assert run(programs.echo.on(board)(1))[0] == 1
+
+
+@pytest.mark.parametrize("step", ["put", "start"])
+def test_a_request_to_end_before_the_board_has_an_order(
+    board: boards.Board, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """rules 21.1, 6.1: the board gets the ends all the same, and lets go of them"""
+    told = Channel("told", capacity=1)
+    board.kept.clear()
+    order = placing._Running._order
+
+    def cancelled(self: Any, *what: Any) -> None:
+        if what[0] == step:
+            threads.current_process().cancel()
+        order(self, *what)
+
+    monkeypatch.setattr(placing._Running, "_order", cancelled)
+    ended, values = run(programs.waits.on(board)(told.writer()), show(told.reader()))
+    assert ended.how == "cancelled"
+    assert values in ([], ["waits"])
+
+
+def test_a_process_that_has_not_begun_may_still_untie_a_knot(board: boards.Board) -> None:
+    """rule 21.8: its end is on the board already, in nobody's hands"""
+    a, b = Channel("a"), Channel("b")
+    last = programs.count.on(board)(a.writer(), 1)
+
+    @process
+    def later() -> Any:
+        for _ in range(3):
+            threads.Parallel(programs.echo.on(board)(1))
+        return threads.Parallel(last)
+
+    results = run(
+        programs.exchange.on(board)(a.reader(), b.writer()),
+        programs.exchange.on(board)(b.reader(), a.writer()),
+        later(),
+    )
+    assert results[2] == [1]
+
+
+@pytest.mark.soak
+def test_a_session_has_any_number_of_calls(board: boards.Board) -> None:
+    """rule 21.1: what a call had on the board takes no memory afterwards; a link takes 1,000 ends at
+    a time"""
+    echo = programs.exchange.on(board)
+
+    @process
+    def give(out: Any, n: int) -> None:
+        out.write(n)
+
+    @process
+    def take(source: Any) -> Any:
+        return source.read()
+
+    for n in range(500):
+        a, b = Channel("a"), Channel("b")
+        assert run(echo(a.reader(), b.writer()), give(a.writer(), n), take(b.reader()))[2] == n
+    assert (board._calls, board._own) == ([], {})

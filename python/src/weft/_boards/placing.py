@@ -39,7 +39,7 @@ from weft.errors import BadUse, Cancelled, Deadlock, PeerDied, Poisoned, Retired
 
 __all__ = ["BoardTraceback", "Placed", "Placing"]
 
-PIECE = 512  # bytes of a source in one order
+PIECE = 2048  # bytes of a source in one order: each costs a board the erasure of a block
 # A board needs at least this many bytes of free heap for each byte of source. (An RP2040 needed 3.7
 # and 4.3 for two sources, most of it while it compiled; comments need less.)
 TIMES = 2

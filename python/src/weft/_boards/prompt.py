@@ -17,7 +17,7 @@ from weft.errors import BadUse
 __all__ = ["Prompt"]
 
 _PROMPT = b"raw REPL; CTRL-B to exit\r\n>"
-_AGAIN = 1.0  # seconds after which the board is asked again for its raw prompt
+_AGAIN = 0.3  # seconds after which the board is asked again for its raw prompt
 
 
 class Prompt:
