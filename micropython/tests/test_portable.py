@@ -23,7 +23,7 @@ from conformance import micropython as converter
 from weft._commands import portable_list, portable_names, portable_source
 from weft._commands.portable_names import CPYTHON, MICROPYTHON
 
-from . import tiers
+from . import board, tiers
 from .test_examples import EXAMPLES, programs
 
 PROGRAMS = sorted((Path(__file__).parent / "portable").glob("*.py"))
@@ -58,6 +58,13 @@ def test_a_file_without_findings_does_the_same_on_both(program: Path) -> None:
     assert findings(program) == []
     for done in (on_cpython(program), on_micropython(program)):
         assert (done.stdout, done.returncode) == (expected, 0), done.stderr
+    assert tiers.run("native", program) == expected
+
+
+@pytest.mark.parametrize("where", list(board.FIRMWARE))
+def test_such_a_file_does_the_same_on_the_cortex_m3(where: str, tmp_path: Path) -> None:
+    program = PROGRAMS[-1]
+    assert board.run(where, program, tmp_path) == program.with_name("ring.py.exp").read_text()
 
 
 def test_the_files_of_the_page_run_on_both(tmp_path: Path) -> None:
