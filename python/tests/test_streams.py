@@ -531,8 +531,11 @@ def test_bad_objects(tmp_path):
     for bad in ("2", 1.5):
         with pytest.raises(TypeError):
             here.read_some(bad)
-    with pytest.raises((OverflowError, MemoryError)):
-        here.read_some(2**62)
+    with pytest.raises(OverflowError):
+        here.read_some(2**70)
+    if "WEFT_SANITIZED" not in os.environ:  # AddressSanitizer ends a program that asks for so much
+        with pytest.raises(MemoryError):
+            here.read_some(2**62)
     for s in (here, listen("127.0.0.1:0")):
         with pytest.raises(BadUse, match=r"neither copied nor pickled.*accept or connect"):
             pickle.dumps(s)
