@@ -283,7 +283,8 @@ TEST_CASE("rules 7.7, 17.2: a thread process that yields goes on after the other
   CHECK_MESSAGE(r.passed(), r.text);
   CHECK(order == "ba ba ba ");  // two plain runs, and one schedule
 }
-TEST_CASE("rule 17.8: what a thread process does while its stack is unwound is told with its line") {
+TEST_CASE(
+    "rule 17.8: what a thread process does while its stack is unwound is told with its line") {
   unsigned line = 0;
   struct Last {
     const Writer<int>& out;
@@ -301,9 +302,9 @@ TEST_CASE("rule 17.8: what a thread process does while its stack is unwound is t
       {.seconds = 250});
   REQUIRE(r.failures.size() == 1);
   CHECK(r.failures[0].what == "wrong");
-  CHECK_MESSAGE(r.text.find("checked_threads.cpp:" + std::to_string(line) + "  done") !=
-                    std::string::npos,
-                r.text);
+  CHECK_MESSAGE(
+      r.text.find("checked_threads.cpp:" + std::to_string(line) + "  done") != std::string::npos,
+      r.text);
 }
 TEST_CASE("rule 17.9: a coroutine that blocks is refused beside thread processes too") {
   const auto r = weft::check(
