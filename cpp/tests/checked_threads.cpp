@@ -268,3 +268,97 @@ TEST_CASE("rule 15.9: in a check a coroutine calls a function that blocks where 
           }());
         }) == 1);
 }
+TEST_CASE("rules 7.7, 17.2: a thread process that yields goes on after the others, usually") {
+  std::string order;
+  const auto r = weft::check(
+      [&] {
+        weft::run(weft::thread([&] {
+                    weft::yield()();
+                    order += 'a';
+                  }),
+                  weft::thread([&] { order += 'b'; }));
+        order += ' ';
+      },
+      {.search = Search::all, .seconds = 250, .schedules = 1});
+  CHECK_MESSAGE(r.passed(), r.text);
+  CHECK(order == "ba ba ba ");  // two plain runs, and one schedule
+}
+TEST_CASE(
+    "rule 17.8: what a thread process does while its stack is unwound is told with its line") {
+  unsigned line = 0;
+  struct Last {
+    const Writer<int>& out;
+    unsigned& line;
+    ~Last() { out((line = __LINE__, 1)); }
+  };
+  const auto r = weft::check(
+      [&line] {
+        Channel<int> c(weft::buffer(1));
+        weft::run(weft::thread([r = c.reader()] { r(); }), weft::thread([&line, w = c.writer()] {
+                    const Last last{w, line};
+                    throw std::runtime_error("wrong");
+                  }));
+      },
+      {.seconds = 250});
+  REQUIRE(r.failures.size() == 1);
+  CHECK(r.failures[0].what == "wrong");
+  CHECK_MESSAGE(
+      r.text.find("checked_threads.cpp:" + std::to_string(line) + "  done") != std::string::npos,
+      r.text);
+}
+TEST_CASE("rule 17.9: a coroutine that blocks is refused beside thread processes too") {
+  const auto r = weft::check(
+      [] {
+        Channel<int> c;
+        weft::run(weft::thread([r = c.reader()] { r(); }), [](Writer<int> w) -> Process {
+          w(1);
+          co_return;
+        }(c.writer()));
+      },
+      {.seconds = 250});
+  REQUIRE(r.failures.size() == 1);
+  CHECK_MESSAGE(r.failures[0].what.find("in a coroutine process use co_await") != std::string::npos,
+                r.text);
+}
+TEST_CASE("rule 17.2: times that come early, while a thread process could go on") {
+  const auto sleeps = [](Writer<int> out) {
+    for (int i = 1; i <= 2; ++i) {
+      weft::sleep(std::chrono::seconds(i))();
+      out(i);
+    }
+  };
+  const auto r = weft::check(
+      [&] {
+        Channel<int> c;
+        weft::run(weft::thread(sleeps, c.writer()), weft::thread(sleeps, c.writer()),
+                  weft::thread([r = c.reader()] {
+                    int sum = 0;
+                    for (const int v : r) sum += v;
+                    CHECK(sum == 6);
+                  }));
+      },
+      {.search = Search::walk, .seconds = 250, .schedules = 200, .any_time = true});
+  CHECK_MESSAGE(r.passed(), r.text);
+  CHECK(r.schedules == 200);
+}
+TEST_CASE("rule 17.8: that a read of a thread process has raised is told, and that it has ended") {
+  const auto r = weft::check(
+      [] {
+        Channel<int> c(weft::buffer(1));
+        weft::run(weft::thread([w = c.writer()] { w(1); }), weft::thread([r = c.reader()] {
+                    r();
+                    try {
+                      r();
+                    } catch (const weft::Retired&) {
+                      throw std::runtime_error("no second value");
+                    }
+                  }));
+      },
+      {.seconds = 250});
+  REQUIRE(r.failures.size() == 1);
+  CHECK(r.failures[0].what == "no second value");
+  for (const char* part : {"its channel has ended\n", "main/thread[0]  ends\n"}) {
+    CAPTURE(part);
+    CHECK_MESSAGE(r.text.find(part) != std::string::npos, r.text);
+  }
+}

@@ -229,3 +229,37 @@ TEST_CASE("rule 1.6: slots whose values may come back are counted to 65,535, and
   CHECK(ring.kept == 65'534);
   CHECK(ring.held == 65'534);
 }
+
+TEST_CASE(
+    "rule 17.2: a list of the wakers is kept beside the queue, which loses them in any order") {
+  std::vector<Waker> ws(6);
+  RunQueue q;
+  std::vector<Waker*> seen;
+  const auto look = [&](core::Link** from) {
+    q.from_here(from, [&](Waker* w) { seen.push_back(w); });
+    return q.end();
+  };
+  core::Link** end = look(nullptr);
+  CHECK(seen.empty());
+  for (int i = 0; i < 4; ++i) q.push(&ws[static_cast<std::size_t>(i)]);
+  end = look(end);
+  CHECK(seen == std::vector<Waker*>{&ws[0], &ws[1], &ws[2], &ws[3]});
+  seen.clear();
+  look(end);
+  CHECK(seen.empty());             // Nobody was pushed since.
+  q.take_at(&ws[0].next, &ws[1]);  // one in the midst
+  q.take_at(q.begin(), &ws[0]);    // the first
+  q.take_at(&ws[2].next, &ws[3]);  // the last: the next waker comes behind ws[2]
+  end = q.end();
+  q.push(&ws[4]);
+  look(end);
+  CHECK(seen == std::vector<Waker*>{&ws[4]});
+  seen.clear();
+  look(nullptr);
+  CHECK(seen == std::vector<Waker*>{&ws[2], &ws[4]});
+  q.take(&ws[4]);
+  q.take(&ws[2]);
+  CHECK(q.empty());
+  q.push(&ws[5]);
+  CHECK(all_of(q) == std::vector<Waker*>{&ws[5]});
+}

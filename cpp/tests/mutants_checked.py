@@ -25,7 +25,6 @@ DECIDING = "deciding.hpp"
 CHECKER = "src/checker.cpp"
 CHANNEL = "src/channel.cpp"
 COMPOSE = "src/compose.cpp"
-THREAD = "src/runtime/thread.cpp"
 LOCKS = "src/check_locks.cpp"
 
 MUTANTS = [
@@ -84,12 +83,6 @@ MUTANTS = [
         CALL,
         "p.waits_in(&paused_op);\n    «points->parks(p);»",
     ),
-    unless(
-        "fp10",
-        "a thread that goes on counts as waiting",
-        CALL,
-        "«p.waits_in(nullptr);»\n  }",
-    ),
     either(
         "fp11",
         "a thread's operation does not note its line",
@@ -124,24 +117,11 @@ MUTANTS = [
         THREAD_CALL,
         "if (runtime::points) «return checked_caller(what);»",
     ),
-    either(
-        "fp16",
-        "ordinary code counts as a process of the check",
-        CHANNEL,
-        "p && «p->checked >= 0»)\n    return *p;",
-        "true",
-    ),
     unless(
         "fp17",
         "the check does not learn that a foreign thread was refused",
         CHANNEL,
         "runtime::used_from_outside = true;",
-    ),
-    unless(
-        "fp18",
-        "a thread that was woken in a check counts as waiting",
-        THREAD,
-        "call->parks();\n    «waits_in(nullptr);»",
     ),
     either(
         "fp19",
@@ -170,12 +150,6 @@ MUTANTS = [
         "const StartOf& start) {\n  «refuse_executors(o);»\n  const ThreadCall call",
     ),
     unless(
-        "fp23",
-        "a network is started although its thread process is cancelled",
-        COMPOSE,
-        "const ThreadCall call(self, Here::nowhere());\n  «detail::meet_request(self);»",
-    ),
-    unless(
         "fp24",
         "a network in a thread process is not waited for",
         COMPOSE,
@@ -194,12 +168,6 @@ MUTANTS = [
         CHECKER,
         "«idle_.pop_back();»\n  c.context = nullptr;",
     ),
-    unless(
-        "fp27",
-        "a new thread process has the context of the one before",
-        CHECKER,
-        "«c.context = nullptr;»\n  c.fibre->begin",
-    ),
     either(
         "fp28",
         "a thread process that goes on is not the current one",
@@ -212,12 +180,6 @@ MUTANTS = [
         "a thread process that goes on has no context",
         CHECKER,
         "ThreadProcess::become(&p);\n    «this_context = c.context;»",
-    ),
-    unless(
-        "fp30",
-        "a thread process stays the current one when it waits",
-        CHECKER,
-        "ThreadProcess::become(outer);",
     ),
     unless(
         "fp31",
@@ -244,7 +206,6 @@ MUTANTS = [
         FIBRE,
         "handled_ = std::exchange(handling(), mine);",
     ),
-    unless("fp35", "a fibre that is over does not say so", FIBRE, "me.f_ = nullptr;"),
     unless(
         "fp36",
         "a fibre begins as the one that was entered first",
@@ -265,19 +226,6 @@ MUTANTS = [
         "the list of ready processes keeps one that has left",
         DECIDING,
         "links_.pop_back();\n    ready_.pop_back();",
-    ),
-    either(
-        "fp40",
-        "the list of ready processes serves any queue",
-        DECIDING,
-        "queue_ != &queue",
-        "!queue_",
-    ),
-    unless(
-        "fp41",
-        "a time that comes early leaves the list of ready processes in another order than the queue",
-        DECIDING,
-        "to_front(ready_);\n    «queue_ = nullptr;»",
     ),
     either(
         "fp42",

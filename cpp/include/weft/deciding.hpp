@@ -3,7 +3,7 @@
 // process may go first. The engine of weft/check makes the decision.
 //
 //   scheduler ──next()──► decide() ──Run::go()──► the process leaves the queue; its step begins
-//   operation ──another_goes()──► decide() ──its own process──► that process goes on at once
+//   operation ──another_goes()──► decide_aside() ──its own process──► that process goes on at once
 //                                     └──another──► its own is suspended; next() gives the other
 //
 // Invariants

@@ -226,7 +226,7 @@ class Record {
   // The key that was looked up last, and its place: an operation looks its place up several times.
   const void* last_key_ = nullptr;
   int last_place_ = kNone;
-  Numbers groups_;           // indices of group_ends_
+  Numbers groups_;  // indices of group_ends_
   // By group: the events in which its processes ended. The lists after the first `groups_count_`
   // are kept for the memory that they have allocated.
   std::vector<std::vector<int>> group_ends_;

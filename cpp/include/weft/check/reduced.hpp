@@ -102,7 +102,7 @@ class Reduced final : public Strategy {
   int node_ = kNone;          // the node at which the step that begins next was chosen
   std::vector<int> nodes_;    // the node of each event
 
-  std::vector<int> clocks_;  // the clocks of the events, one behind the other
+  std::vector<int> clocks_;                 // the clocks of the events, one behind the other
   int width_ = 0;                           // the number of processes
   std::vector<std::pair<int, int>> found_;  // races: the earlier event and the later one
   std::vector<int> rivals_, between_;

@@ -156,12 +156,14 @@ class Run {
 
 // The rest of this file runs at each step, so it is inlined where the caller decides.
 
-[[gnu::always_inline]] inline void Run::decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on) {
+[[gnu::always_inline]] inline void Run::decided(Kind kind, int choice, unsigned options,
+                                                unsigned index, bool goes_on) {
   decisions.push_back({record.running, last().steps, nth_, kind, choice, options, index, goes_on});
   chances *= options;
 }
 
-[[gnu::always_inline]] inline unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
+[[gnu::always_inline]] inline unsigned Run::go(std::span<const int> ready, bool goes_on,
+                                               bool timer) {
   if (ready.empty() || timer || yielding_ != 0 || stopped()) [[unlikely]]
     return go_rarely(ready, goes_on, timer);
   if (!may_step()) return 0;

@@ -133,8 +133,8 @@ class RunQueue {
     return all;
   }
 
-  // The next five functions are for code that keeps a list of the queue's wakers and removes them in
-  // any order (deciding.hpp). They must not be called while the queue is advanced.
+  // The next five functions are for code that keeps a list of the queue's wakers, and removes them
+  // in any order (deciding.hpp). They must not be called while the queue is advanced.
   //
   // Returns where the address of the next waker goes. The result serves from_here() as long as the
   // last waker stays in the queue.
