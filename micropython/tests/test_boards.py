@@ -191,7 +191,7 @@ def test_what_cannot_be_an_argument_is_named_at_the_call(board: boards.Board) ->
             ({1, 2}, "is a set, .*: give None, bool, int"),
             (Channel(), r"give an end of it, c.reader\(\) or c.writer\(\)"),
             (threads.Barrier(1), "a barrier stays in its program"),
-            (print, "goes along if its source names it"),
+            (print, "a function that the process names goes along"),
             ({(1, 2): 3}, r"has the key \(1, 2\)"),
             (deep, "nests deeper"),
         ):

@@ -86,7 +86,7 @@ def test_what_is_not_there_for_the_emulator_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """rule 21.9"""
-    with pytest.raises(BadUse, match="an emulator of the rp2040, and none of 'esp32'"):
+    with pytest.raises(BadUse, match="expected the chip \"rp2040\", got 'esp32'"):
         boards.emulated("esp32")
     with pytest.raises(
         BadUse, match=r"there is no firmware .*nothing.elf: `./run setup micropython`"

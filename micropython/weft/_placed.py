@@ -1,25 +1,25 @@
 """The board's part of weft.boards: runs processes that a program on a PC places here (rule 21;
-python/docs/boards.md). The PC starts `main` from the raw prompt; from then on the prompt's line, or
-another one, is a weft.link. VERSION is the version of the words below.
+python/docs/boards.md). The PC starts `main` from the raw prompt. From then on a weft.link uses the
+prompt's line, or another line. VERSION is the version of the messages below.
 
-    orders, from the PC                              what a call's channel brings to the PC
-    ["start", n, digest, module, function,           nothing; ["lacks"]: the source is not here as
-       args, keywords, ends, channels, name]            it should be, and nothing was begun or taken
-    ["put", digest, file, bytes, first]              nothing
-    ["cancel", n]                                    nothing
-    ["drop", ends]                                   nothing
+    an order of the PC, or an event here             the messages in the call's channel to the PC
+    ["start", n, digest, module, function,           none; or ["lacks"]: the source is missing or
+       args, keywords, ends, channels, name]            damaged, and the order has had no effect
+    ["put", digest, file, bytes, first]              none
+    ["cancel", n]                                    none
+    ["drop", ends]                                   none
     a process prints                                 ["print", text]
     a process has ended                              ["ended", result], ["cancelled"],
                                                      ["end", kind, text, strength, met, trace],
                                                      ["failed", kind, text, trace]
 
 Invariants
-- A call has the number n, and the channel "e<n>" for what it brings to the PC. `_events` has the
-  writers of these channels. What is to be sent waits in `_news`, in order, and one process sends it.
-- `_own` has the reader ends and the writer ends that no process has been given yet, of channels
-  that stay on this board, by the channel's number. They are made with the first of its processes.
-  `_early` has what was dropped of a channel that is not made yet.
-- A source is imported from the folder of its digest, and only if the digest is right.
+- A call has the number n, and the channel "e<n>" for its messages to the PC. `_events` has the
+  writers of these channels. The messages wait in `_news`, in order, and one process sends them.
+- `_own` has ends of channels that stay on this board: by the channel's number, the reader ends and
+  the writer ends that no process has received yet. A channel is made when the first process that
+  holds an end of it starts. `_early` has the ends that were dropped before their channel was made.
+- A source is imported from the folder of its digest, and only if the files there have that digest.
 """
 
 import builtins
@@ -41,7 +41,8 @@ FOLDER = "weft_kept"
 
 
 class _Calls(_proc.Party):
-    """The group of all processes that the PC has placed here. A failure is the call's alone."""
+    """The group of all processes that the PC has placed here. A process that fails does not end the
+    others."""
 
     def __init__(self, host):
         super().__init__(None)
@@ -57,7 +58,7 @@ class _Calls(_proc.Party):
 
 
 class _Waiter:
-    """What the reporting process waits at."""
+    """The object at which the reporting process waits while there is no news."""
 
     def __repr__(self):
         return "wait for news of the processes"
@@ -67,8 +68,8 @@ class _Waiter:
 
 
 class _Knots:
-    """A source of _time that brings no event from outside. When no process of the board can go on
-    it looks for processes that wait only for each other, at channels of the board (10.3).
+    """A source for _time. It brings no event from outside. When no process of the board can go on,
+    it looks for processes that wait only for each other at channels of the board (rule 21.8).
     """
 
     def __init__(self, host):
@@ -93,8 +94,8 @@ class _Knots:
         return False
 
     def knot(self, p):
-        """Returns the processes that p waits for, and those that these wait for, and so on, if none
-        of them can ever go on; else None.
+        """Returns p, the processes that p waits for, the processes that these wait for, and so on,
+        if none of them can ever go on; else None.
         """
         from . import _alt, _report
 
@@ -117,8 +118,9 @@ class _Knots:
 
 
 def _known(c, out):
-    """Returns whether c is no channel, or a channel of this board whose open ends on the other side
-    (the writers, if `out`) are all held by processes that have started.
+    """Returns True if c is no channel. If c is a channel, returns whether c is of this board, and
+    all open ends at one side of c (the writers if `out`, else the readers) are held by processes
+    that have started.
     """
     if not isinstance(c, _chan.Channel):
         return True
@@ -134,9 +136,9 @@ def _known(c, out):
 
 
 class Host:
-    """Serves a program on a PC. `name` is the board's, for paths of processes."""
+    """Serves a program on a PC. `name` is the board's name, with which paths of processes begin."""
 
-    importing = None  # the call whose source is imported now
+    importing = None  # the number of the call whose source is being imported
 
     def __init__(self, name):
         self.name = name
@@ -148,7 +150,7 @@ class Host:
         self._stuck = {}
         self.folder = os.getcwd().rstrip("/") + "/" + FOLDER
 
-    # What the processes bring.
+    # What the processes send to the PC.
 
     def of(self, x):
         """Returns the number of the call to which the process x belongs, or None."""
@@ -163,7 +165,7 @@ class Host:
             core.push(p)
 
     def print(self, *things, sep=" ", end="\n", file=None):
-        """Takes the place of print(): what a process prints goes to the PC."""
+        """Replaces print(): sends the text that a process prints to the PC."""
         p = core.cur()
         n = None
         if file is None and p is not None:
@@ -227,7 +229,8 @@ class Host:
                 self._events.pop(n).retire()
 
     async def send(self, n, message):
-        """Sends a message about call n. If nobody reads it, the caller on the PC has gone."""
+        """Sends a message about call n. (If the channel has ended, the call's process on the PC has
+        gone.)"""
         try:
             await self._events[n].write(message)
         except ChannelEnd:
@@ -284,7 +287,9 @@ class Host:
             self.importing = None
 
     async def ends(self, pc, ends, given):
-        """Takes ends, and puts each into its places in `given`, if there is any. Returns the ends."""
+        """Takes the ends that an order names, and returns them. Also puts each end into its places
+        in `given`, unless `given` is None.
+        """
         out = []
         for paths, own, key, writes in ends:
             if own and key not in self._own:
@@ -297,7 +302,7 @@ class Host:
                     del self._own[key]
             else:
                 end = await taken(pc, key, writes)
-            # the process that gets the end holds it, and this one does not
+            # The process that will get the end holds it, and not the process that runs now.
             me = core.cur().x
             if end in me.ends:
                 me.ends.remove(end)
@@ -334,8 +339,9 @@ class Host:
             return False
 
     def put(self, digest, file, data, first):
-        """Writes a piece of a source: of its file `file`, from whose beginning if `first` is 1, and
-        2 says that this is the first file."""
+        """Writes `data`, a piece of the file `file` of a source. `first` is 2 for the first piece
+        of the source, 1 for the first piece of another of its files, and 0 for any other piece.
+        """
         place = self.folder + "/" + digest
         if first == 2:
             self.make_room(digest)
@@ -343,12 +349,14 @@ class Host:
                 try:
                     os.mkdir(folder)
                 except OSError:
-                    pass  # it is there
+                    pass  # the folder is there
         with open(place + "/" + file, "wb" if first else "ab") as f:
             f.write(data)
 
     def make_room(self, digest):
-        """Removes what is there of this source, and old sources if there are many."""
+        """Removes the files of this source, and those of other sources, so that KEPT are left
+        besides the sources that this session uses.
+        """
         old = [d for d in kept() if d != digest and d not in self._modules]
         for d in [digest] + old[KEPT:]:
             place = self.folder + "/" + d
@@ -357,11 +365,11 @@ class Host:
                     os.remove(place + "/" + file)
                 os.rmdir(place)
             except OSError:
-                pass  # there is nothing of it
+                pass  # the source has no folder
 
 
 def kept():
-    """Returns the digests of the sources that this board has."""
+    """Returns the digests of the sources that this board keeps."""
     try:
         return os.listdir(FOLDER)
     except OSError:
@@ -391,7 +399,7 @@ def sum_of(place):
 
 
 def look():
-    """Prints what weft.boards wants to know of a board first."""
+    """Prints what weft.boards asks a board before all else: About of weft/_boards/install.py."""
     from . import __version__
 
     gc.collect()

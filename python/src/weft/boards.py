@@ -31,7 +31,7 @@ class Board(_placing.Placing):
     still run there are cancelled.
 
     Attributes:
-        free: the bytes of free heap that the board had before the session.
+        free: the number of bytes of free heap that the board had before the session.
     """
 
     def __init__(
@@ -65,21 +65,21 @@ def connect(
     lease: float = 3.0,
     patience: float = 10.0,
 ) -> Board:
-    """Connects to a board that runs MicroPython, and stops what it runs. If Weft is missing on the
-    board, it is put there. Blocks the thread until the board is ready.
+    """Connects to a board that runs MicroPython, and stops the program that it runs. If Weft is
+    missing on the board, `connect` puts it there. Blocks the thread until the board is ready.
 
     Args:
-        port: the path of a serial port or a pseudo-terminal; "socket://HOST:PORT", or a connected
-            socket.
+        port: the path of a serial port or a pseudo-terminal; "socket://HOST:PORT"; or a connected
+            socket, which is duplicated.
         baud: the speed in bits a second, for a port that has one.
         lease: the seconds without a sign of life after which the board counts as dead; 0: it counts
             as dead only when the line ends.
-        patience: the seconds in which the board must answer.
+        patience: the seconds that the board may take for each of its answers.
 
     Raises:
-        BadUse: there is no such port, or another program uses it; what is there is no MicroPython
-            board, hangs, has another version of Weft, or has no room for Weft; an argument is out
-            of range.
+        BadUse: there is no such port, or another program has locked it; the device at the port is
+            no MicroPython board, hangs, has another version of Weft, or has no room for Weft; an
+            argument is out of range.
     """
     _checked("lease", lease)
     _checked("patience", patience)
@@ -94,15 +94,16 @@ def emulated(
     lease: float = 20.0,
     patience: float = 60.0,
 ) -> Board:
-    """Starts an emulator of a board that runs MicroPython, and connects to it. Closing the board
-    ends the emulator. Blocks the thread until the board is ready.
+    """Starts an emulator of a board that runs MicroPython, and connects to the emulated board. The
+    emulator ends when the board is closed. Blocks the thread until the board is ready.
 
     Args:
         chip: "rp2040".
-        firmware: the path of MicroPython's firmware for the emulator. None: the one that `./run
-            setup micropython` has built in the checkout of Weft in which this program runs, or in
-            that which $WEFT_CHECKOUT names.
-        lease, patience: as for `connect`; an emulator on a busy machine is slower than a board.
+        firmware: the path of MicroPython's firmware for the emulator. None: the firmware that
+            `./run setup micropython` has built in the checkout of Weft in which this program runs,
+            or in the checkout that $WEFT_CHECKOUT names.
+        lease, patience: in seconds, as for `connect`. The defaults are larger, because an emulator
+            on a busy machine is slower than a board.
 
     Raises:
         BadUse: there is no such chip, no emulator, no firmware or no node; the firmware does not
@@ -129,7 +130,7 @@ def _checked(what: str, seconds: float) -> None:
         or not isinstance(seconds, (int, float))
         or not 0 <= seconds <= 3600
     ):
-        raise BadUse(f"connect: {what} must be between 0 and 3600 seconds, not {seconds!r}")
+        raise BadUse(f"{what} must be between 0 and 3600 seconds, not {seconds!r}")
 
 
 def _ready(
@@ -142,8 +143,9 @@ def _ready(
     patience: float,
     machine: _emulators.Machine | None = None,
 ) -> Board:
-    """Returns the board at these descriptors, which belong to it from now on: the prompt's line,
-    and the link's, which may be the same. Closes them if it raises.
+    """Returns the board at two descriptors: `line`, at which the board has its prompt, and `link`,
+    which carries the session. They may be the same descriptor. The board closes them when it is
+    closed; if this function raises, it has closed them.
     """
     prompt = _prompt.Prompt(line, where)
     open_lines = {line, link}

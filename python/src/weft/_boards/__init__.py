@@ -1,1 +1,1 @@
-"""What weft.boards is made of: processes on boards that run MicroPython (rule 21)."""
+"""The parts of weft.boards, which runs processes on boards with MicroPython (rule 21)."""

@@ -1,5 +1,5 @@
-"""Takes the ends out of the arguments of a call that goes to a board, and checks the rest: what a
-board's values can be (WIRE.md 12.8).
+"""Takes the ends out of the arguments of a call that goes to a board, and checks that a link can
+carry the other arguments (WIRE.md 12.8).
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from weft.errors import BadUse
 
 __all__ = ["Taken", "ends_in", "take"]
 
-_DEEPEST = 12  # boxes in each other: an order has 4 more around them, and a link takes 16
+_DEEPEST = 12  # lists and dicts in each other; an order adds 4 around them, and a link takes 16
 
 
 class Taken(NamedTuple):
-    """The arguments of a call."""
+    """The arguments of a call, and the ends that were among them."""
 
-    args: list[Any]  #: with None in the place of each end
-    keywords: dict[str, Any]
-    ends: list[
-        tuple[Any, list[list[Any]]]
-    ]  #: each end, and its places: paths from [args, keywords]
+    args: list[Any]  #: the arguments given by place, with None in the place of each end
+    keywords: dict[str, Any]  #: the arguments given by name, with None in the place of each end
+    #: each end, with its places; a place is the indices and keys that lead to it from
+    #: [args, keywords]
+    ends: list[tuple[Any, list[list[Any]]]]
 
 
 def take(what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Taken:
-    """Takes the ends out of arguments.
+    """Takes the ends out of the arguments of a call. `what` is the call's name for messages.
 
     Raises:
-        BadUse: an argument cannot go to a board; it names the argument.
+        BadUse: an argument cannot go to a board. The message names the argument.
     """
     ends: list[tuple[Any, list[list[Any]]]] = []
 
@@ -44,7 +44,8 @@ def take(what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Taken:
             return value
         if len(path) > _DEEPEST:
             raise BadUse(
-                f"{what}: {name} nests deeper than {_DEEPEST}, which a board does not take"
+                f"{what}: {name} nests deeper than {_DEEPEST} lists or dicts, and a board takes no "
+                "more: give parts of it as arguments of their own"
             )
         if type(value) in (list, tuple):
             return [copied(v, [*path, i], name) for i, v in enumerate(value)]
@@ -63,7 +64,7 @@ def take(what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Taken:
 
 
 def ends_in(values: Any) -> list[Any]:
-    """Returns the ends among values and in their lists, tuples and dicts, each once."""
+    """Returns the ends among `values` and within their lists, tuples and dicts, each end once."""
     found: list[Any] = []
     for value in values.values() if isinstance(values, dict) else values:
         if isinstance(value, (_native.Reader, _native.Writer)):
@@ -91,5 +92,5 @@ def _hint(value: Any) -> str:
     if hasattr(value, "send") and hasattr(value, "throw"):
         return "write its values to a channel"
     if callable(value):
-        return "what the process calls goes along if its source names it"
+        return "name it in the process: a function that the process names goes along"
     return "give None, bool, int, float, str, bytes, or lists and dicts of these"

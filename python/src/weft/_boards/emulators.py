@@ -25,7 +25,7 @@ _FIRMWARE = ".build/micropython/rp2040.elf"
 
 
 class Machine:
-    """An emulator that runs. Its lines are sockets in a folder of its own."""
+    """An emulator that runs. The board's two lines are sockets in a folder of the emulator's own."""
 
     def __init__(self, command: list[str]) -> None:
         self._folder = tempfile.TemporaryDirectory()
@@ -41,10 +41,10 @@ class Machine:
             )
 
     def lines(self, patience: float) -> tuple[int, int]:
-        """Returns descriptors of the prompt's line and of the link's.
+        """Returns two descriptors: of the line of the board's prompt, and of the line of its link.
 
         Raises:
-            BadUse: the emulator has not made them within `patience` seconds, or has ended.
+            BadUse: the emulator has not made both sockets within `patience` seconds, or has ended.
         """
         until = time.monotonic() + patience
         first = self._opened(self._prompt, until)
@@ -68,7 +68,7 @@ class Machine:
                 return line.detach()
 
     def printed(self) -> str:
-        """Returns the last that the emulator has printed."""
+        """Returns the last 400 characters that the emulator has printed."""
         try:
             return self._log.read_text(errors="replace").strip()[-400:]
         except OSError:
@@ -83,13 +83,14 @@ class Machine:
 
 
 def start(chip: str, firmware: str | os.PathLike[str] | None) -> Machine:
-    """Starts the emulator.
+    """Starts the emulator of `chip` with the firmware at the path `firmware`; None: the firmware
+    that the checkout has built.
 
     Raises:
         BadUse: there is no such chip, no emulator, no node or no firmware.
     """
     if chip != "rp2040":
-        raise BadUse(f"emulated: there is an emulator of the rp2040, and none of {chip!r}")
+        raise BadUse(f'emulated: expected the chip "rp2040", got {chip!r}')
     checkout = _checkout()
     if checkout is None:
         raise BadUse(

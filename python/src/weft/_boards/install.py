@@ -1,5 +1,5 @@
-"""Looks what is on a board, and puts Weft's package for MicroPython on it if it is missing, as
-`mpremote mip install` does (micropython/README.md).
+"""Asks a board which version of Weft it has. If Weft is missing there, puts Weft's package for
+MicroPython on the board, as `mpremote mip install` does (micropython/README.md).
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from weft.errors import BadUse
 
 __all__ = ["VERSION", "About", "look", "put"]
 
-VERSION = 1  # of the words between weft.boards and micropython/weft/_placed.py
+VERSION = 1  # of the orders and answers between weft.boards and micropython/weft/_placed.py
 PACKAGE = Path(__file__).parents[1] / "_pure"  # as micropython/weft is
 ROOM = 200_000  # bytes of free heap with which a board compiles the package from its sources
-_PIECE = 180  # bytes of a file that one line brings
+_PIECE = 180  # bytes of a file that one line of code carries to the board
 
-# On a board that has this version of Weft, a few words do; each word takes its time.
+# This short question is enough for a board that has this version of Weft. The longer one is for
+# other boards: each byte that goes over the line takes time.
 _LOOK = "from weft import _placed as p;p.look()"
 _LOOK_CLOSER = """\
 import sys,gc
@@ -42,23 +43,23 @@ print(repr((sys.implementation[0],sys.platform,getattr(sys.implementation,"_mpy"
 
 
 class About(NamedTuple):
-    """What a board says of itself."""
+    """A board's answer about itself."""
 
     implementation: str  #: "micropython"
     platform: str  #: such as "rp2"
     mpy: int  #: the version of compiled files, in the lowest byte
     weft: str | None  #: the version of Weft on it
-    placed: int | str | None  #: the version of what serves weft.boards, or why it is not there
+    placed: int | str | None  #: VERSION of the board's _placed.py, or why it has none
     free: int  #: bytes of free heap
-    path: list[str]  #: where it looks for modules
-    kept: list[str]  #: the digests of the sources that it has
+    path: list[str]  #: the folders in which it looks for modules
+    kept: list[str]  #: the digests of the sources that it keeps
 
 
 def look(prompt: Prompt, where: str, patience: float) -> About:
-    """Asks a board at its raw prompt what is on it.
+    """Asks a board at its raw prompt what it has. `where` is the board's name for messages.
 
     Raises:
-        BadUse: it is no MicroPython, or another version of Weft is on it.
+        BadUse: the board does not run MicroPython, or has another version of Weft.
     """
     answer, raised = prompt.ask(_LOOK, patience)
     if raised:
@@ -71,7 +72,10 @@ def look(prompt: Prompt, where: str, patience: float) -> About:
             f"connect: what is at {where} is no MicroPython board: it said {answer!r}"
         ) from error
     if about.implementation != "micropython":
-        raise BadUse(f"connect: {where} runs {about.implementation}: a board runs MicroPython")
+        raise BadUse(
+            f"connect: expected MicroPython at {where}, got {about.implementation}: install "
+            "MicroPython on the board"
+        )
     if about.weft is not None and (about.weft, about.placed) != (_native.version, VERSION):
         raise BadUse(
             f"connect: the board at {where} has Weft {about.weft}"
@@ -86,7 +90,8 @@ def put(prompt: Prompt, where: str, about: About, patience: float) -> None:
     """Puts Weft's package on a board.
 
     Raises:
-        BadUse: the package is not there, the board has no room for it, or no file system.
+        BadUse: this installation lacks the package; or the board has no room for it, or no file
+            system.
     """
     with tempfile.TemporaryDirectory() as made:
         files = _compiled(Path(made), about, where)

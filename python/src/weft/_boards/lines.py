@@ -1,7 +1,8 @@
 """Opens the line to a board: a serial port, a pseudo-terminal, or a socket.
 
-Invariant: of two programs that open one port, the second is refused, until the first has closed it
-or has died (an advisory lock on the open file).
+Invariant: a port that was opened here is locked, until this program closes it or dies. The lock is
+an advisory one (flock): it keeps away only programs that ask for it too, as those do that open a
+port with pyserial and `exclusive=True`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ __all__ = ["opened"]
 
 
 def opened(port: str | os.PathLike[str] | socket.socket, baud: int) -> tuple[int, str]:
-    """Opens a line for bytes as they are. Returns a descriptor that does not block, and the line's
-    name for messages.
+    """Opens a line that carries each byte unchanged. Returns a descriptor that does not block, and
+    the line's name for messages.
 
     Raises:
-        BadUse: there is no such port, it is in use, or it cannot be opened.
+        BadUse: there is no such port, another program has locked it, or it cannot be opened.
     """
     if isinstance(port, socket.socket):
         line = os.dup(port.fileno())

@@ -1,17 +1,21 @@
 """Runs processes of a program on one board, over a session of weft.serial (rule 21).
 
-    function.on(board) ──► Placed ──(args)──► a thread process here, which stands for the one there
-        ──run()──► its source goes to the board, if the board has not kept it
-        ──"start"──► its own channel brings what the process there prints, and how it ends
+    function.on(board) ──► Placed ──(args)──► a thread process here, which stands for the process
+                                              on the board
+        ──run()──► the source goes to the board, unless the board has kept it
+        ──"start"──► the call's channel brings what the process on the board prints, and how it ends
 
 Invariants
-- A call has a number. `_ordering` is held while a source is sent and the call that needs it is
-  ordered, so that of two calls with the same new source one sends it. `kept` changes only then.
-- `_lock` protects `_calls`, `_own` and the fields of Call and Own. No operation that waits is made
-  while it is held.
-- A channel whose open ends are all held by calls of this board, when the first of these begins, is
-  the board's own: its ends here are retired then, and it is made there. `_own` has it until each
-  of its ends was given there or was dropped.
+- A call has a number. `_ordering` is held while a source is sent and the start of the call that
+  needs the source is ordered. So only one of two calls with the same new source sends it. `kept`
+  changes only while `_ordering` is held.
+- `_lock` protects `_calls`, `_own`, `_number` and the fields of Call and Own. No operation that
+  waits is made while `_lock` is held. (`begun` is also read without the lock, when the call's
+  channel `alive` has retired: `begun` does not change any more then.)
+- A channel is the board's own if all its open ends are held by calls of this board when the first
+  of these calls begins. At that time its ends in this program are retired, and the channel is made
+  on the board. The channel is in `_own` until each of its ends was given to a process of the board
+  or was dropped.
 """
 
 from __future__ import annotations
@@ -39,9 +43,9 @@ from weft.errors import BadUse, Cancelled, Deadlock, PeerDied, Poisoned, Retired
 
 __all__ = ["BoardTraceback", "Placed", "Placing"]
 
-PIECE = 2048  # bytes of a source in one order: each costs a board the erasure of a block
-# A board needs at least this many bytes of free heap for each byte of source. (An RP2040 needed 3.7
-# and 4.3 for two sources, most of it while it compiled; comments need less.)
+PIECE = 2048  # bytes of a source in one order; for each order a board erases a block of its flash
+# A board needs at least this many bytes of free heap for each byte of source. (For two sources an
+# RP2040 needed 3.7 and 4.3 bytes, most of them while it compiled; comments need less.)
 TIMES = 2
 
 
@@ -59,19 +63,21 @@ class BoardTraceback(_pickling.RemoteTraceback):
 
 
 class Call:
-    """A process that was made for a board: from its making to the end of what it is there."""
+    """A call of a Placed: one process that was made for the board, from the call until the process
+    has ended on the board.
+    """
 
     def __init__(self, source: _sources.Source, name: str, ends: list[Any]) -> None:
         self.source, self.name, self.ends = source, name, ends
-        # Its writer is an argument of the process, so the channel retires when the process ends, or
-        # is dropped and will never start.
+        # The channel's writer is an argument of the process in this program. So the channel retires
+        # when that process ends, or when it is dropped and will never start.
         self.alive = threads.Channel(f"{name} is there")
         self.begun = False
         self.dropped = False
 
 
 class Own:
-    """A channel that is the board's own."""
+    """A channel that is the board's own. `ends` are its ends, each with the call that holds it."""
 
     def __init__(self, number: int, channel: Any, ends: list[tuple[Any, Call]]) -> None:
         self.number, self.channel, self.ends = number, channel, ends
@@ -86,8 +92,8 @@ class Own:
 
 
 class Placed:
-    """A process function for one board: a call of it makes a process, not started, that runs
-    there.
+    """A process function for one board. A call of it makes a process that will run there; a network
+    starts the process.
     """
 
     def __init__(self, placing: Placing, function: Any) -> None:
@@ -105,7 +111,7 @@ class Placed:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         name = self._function.__name__
-        self._signature.bind(*args, **keywords)  # a TypeError, as any call of the function
+        self._signature.bind(*args, **keywords)  # may raise TypeError, as a plain call does
         _arguments.take(f"{name}.on(board)", args, keywords)
         call = Call(self._source, name, _arguments.ends_in([*args, *keywords.values()]))
         alive = call.alive.writer()
@@ -114,7 +120,7 @@ class Placed:
         return process
 
     def on(self, where: Any) -> Any:
-        """Returns the function for another place."""
+        """Returns the process function for another place: a backend, hosts or a board."""
         return process_of(self._function, "threads").on(where)
 
     def __repr__(self) -> str:
@@ -125,9 +131,9 @@ class Placing(_hosts.Elsewhere):
     """A place for processes: a board at the other end of a session.
 
     Args:
-        where: its name.
-        free: the bytes of free heap that it had before the session.
-        kept: the digests of the sources that it has.
+        where: the board's name for messages.
+        free: the number of bytes of free heap that the board had before the session.
+        kept: the digests of the sources that the board keeps.
     """
 
     _way = "board"
@@ -144,15 +150,15 @@ class Placing(_hosts.Elsewhere):
         self._orders = orders.writer()
 
     def placed(self, function: Any) -> Placed:
-        """Returns the process function for this board.
+        """Returns the process function of `function` for this board.
 
         Raises:
-            BadUse: the function, or something that it uses, cannot travel.
+            BadUse: the function, or something that it uses, cannot go to a board.
         """
         return Placed(self, function)
 
     def made(self, call: Call) -> None:
-        """Notes a process that was made, with the ends that it has got."""
+        """Notes the call of a process that was made, if the process holds ends."""
         if call.ends:
             with self._lock:
                 self._calls = [c for c in self._calls if any(not e.closed for e in c.ends)]
@@ -161,13 +167,17 @@ class Placing(_hosts.Elsewhere):
     # One call.
 
     def run(self, call: Call, args: Any, keywords: Any) -> Any:
-        """Runs a call on the board, and returns its result. The caller is the thread process that
-        stands for it.
+        """Runs a call on the board, and returns its result. The caller of this method is the thread
+        process that stands for the process on the board.
 
         Raises:
-            BadUse: an argument cannot go there, or the board has no module or no memory for it.
+            BadUse: an argument cannot go to the board; the board lacks a module that the function
+                imports; or the board clearly has too little memory for the source, which is then
+                not sent.
+            MemoryError: the board has run out of memory.
             PeerDied: the board was unplugged, was reset, hangs, or its session was closed.
-            Exception: what the function raises there, with the traceback of the board as cause.
+            Exception: an exception that the function has raised on the board; its cause is the
+                board's traceback.
         """
         with self._lock:
             if call.begun:
@@ -184,7 +194,7 @@ class Placing(_hosts.Elsewhere):
         try:
             return running.result(args, keywords, known)
         except PeerDied as error:
-            if running.told:  # the process there has met it
+            if running.told:  # then the process on the board has raised this PeerDied
                 raise
             raise self._dead(call.name) from error
         finally:
@@ -196,14 +206,15 @@ class Placing(_hosts.Elsewhere):
     def _dead(self, name: str) -> PeerDied:
         try:
             why = self._session.wait()
-        except BadUse:  # this program has closed it
+        except BadUse:  # this program has closed the session
             why = "this program has closed its session"
         return PeerDied(f"the board at {self._where} is gone while {name} ran there: {why}")
 
     # Channels that stay on the board.
 
     def _of_board(self, end: Any) -> Own | None:
-        """Returns the channel of an end if it is the board's own. `_lock` is held."""
+        """Returns the channel of `end` if that channel is the board's own, else None. Called while
+        `_lock` is held."""
         channel = end.channel
         own = self._own.get(id(channel))
         if own is not None:
@@ -213,7 +224,7 @@ class Placing(_hosts.Elsewhere):
         ]
         try:
             has = channel.stats()
-        except BadUse:  # another program has made it
+        except BadUse:  # another program has made the channel
             return None
         waits = has.waiting_readers + has.waiting_writers + has.buffered
         if not has.readers or not has.writers or waits:
@@ -227,14 +238,16 @@ class Placing(_hosts.Elsewhere):
         return own
 
     def peers(self, call: Call) -> list[Call]:
-        """Returns the calls that share a channel of the board with this one and have not begun."""
+        """Returns the calls that share a channel of the board with `call` and have not begun."""
         with self._lock:
             owns = [o for o in self._own.values() if any(c is call for _, c in o.ends)]
             found = [c for o in owns for _, c in o.ends if c is not call and not c.begun]
         return list(dict.fromkeys(found))
 
     def drop(self, call: Call, order: Callable[..., None]) -> None:
-        """Retires on the board, by `order`, the ends of a call that will never begin there."""
+        """Retires on the board the ends of a call that will never begin there. `order` sends an
+        order to the board.
+        """
         ends: list[Any] = []
         with self._lock:
             if call.dropped:
@@ -248,7 +261,7 @@ class Placing(_hosts.Elsewhere):
             order("drop", ends)
 
     def make(self, owns: list[Own]) -> list[Any]:
-        """Returns what the board needs to make those of these channels that it has not."""
+        """Returns what the board needs to make those channels of `owns` that it has not made yet."""
         with self._lock:
             new = [own for own in owns if not own.made]
             for own in new:
@@ -264,7 +277,7 @@ class Placing(_hosts.Elsewhere):
 
 
 class _Running:
-    """One call, as the thread process that stands for it sees it."""
+    """One call that runs, as seen by the thread process that stands for it in this program."""
 
     def __init__(self, placing: Placing, call: Call, number: int, events: Any) -> None:
         self._placing, self._call, self._number = placing, call, number
@@ -272,10 +285,10 @@ class _Running:
         self._writer = events.writer()
         self._asked: Cancelled | None = None
         self._started = False
-        self._begin: list[Any] = []  # the order that starts it
+        self._begin: list[Any] = []  # the order that starts the process on the board
         self._resent = 0
-        self.told = False  # whether the process there has told how it ended
-        self._line = ""  # what it has printed since the end of the last line
+        self.told = False  # whether the board has told how the process ended
+        self._line = ""  # what the process has printed since its last newline
         process = _native.current_process()
         self._path = process.path if process is not None else call.name
         self._watched: list[tuple[Any, Call]] = []
@@ -303,8 +316,8 @@ class _Running:
     # The start.
 
     def _order(self, *what: Any) -> None:
-        """Gives the board an order. Waits until the board has it, also if this process is asked to
-        end meanwhile: otherwise nobody would have the ends that the order names.
+        """Gives the board an order. Waits until the board has the order, even if this process is
+        asked to end meanwhile: without the order nobody would take the ends that it names.
         """
         while True:
             try:
@@ -313,7 +326,7 @@ class _Running:
                 self._asked = self._asked or error
 
     def _start(self, taken: _arguments.Taken, ends: list[Any], owns: list[Own]) -> None:
-        """Orders the start. The first start after a new source is sent, so the board has it."""
+        """Sends the source, if the board does not keep it, and then orders the start."""
         placing, source = self._placing, self._call.source
         what = ["start", self._number, source.digest, source.module, source.function]
         with placing._ordering:
@@ -330,8 +343,8 @@ class _Running:
             self._order("cancel", self._number)
 
     def _drop_ends(self, ends: list[Any]) -> None:
-        """Makes the board take the ends of this call and let go of them, since it will not begin. If
-        the board is gone, they have died.
+        """Makes the board take the ends of this call and retire them, since the call will not
+        begin. If the board is gone, the ends have died with it.
         """
         with contextlib.suppress(PeerDied):
             far = [[[], False, key, writes] for _, own, key, writes in ends if not own]
@@ -340,10 +353,12 @@ class _Running:
             self._placing.drop(self._call, self._order)
 
     def _start_again(self) -> None:
-        """Sends the source that the board had not kept as it should, and orders the start again."""
+        """Sends the source again, because the board lacks it or has it damaged, and orders the
+        start again.
+        """
         placing, source = self._placing, self._call.source
         with placing._ordering:
-            self._resent = self._resent + 1
+            self._resent += 1
             if self._resent > 2:
                 raise BadUse(
                     f"{self._call.name}: its source is not on the board at {placing._where} as it "
@@ -376,7 +391,9 @@ class _Running:
     # What comes back.
 
     def _next(self) -> Any:
-        """Returns the next message of the board. A request to end is passed on to the board."""
+        """Returns the next message of the board. If this process is asked to end, asks the process
+        on the board to end.
+        """
         while True:
             try:
                 if not self._watched:
@@ -397,7 +414,8 @@ class _Running:
                     self._placing.drop(peer, self._order)
 
     def _watch(self) -> None:
-        """Watches for processes that share a channel of the board with this one, and never start."""
+        """Watches the calls that share a channel of the board with this one. If such a call is
+        dropped and never starts, _next() drops its ends on the board."""
         for peer in self._placing.peers(self._call):
             try:
                 self._watched.append((peer.alive.reader(), peer))
@@ -427,7 +445,8 @@ class _Running:
             sys.stdout.write(f"{self._path} on {self._placing._where}: {line}\n")
 
     def _error(self, what: str, rest: list[Any]) -> BaseException:
-        """Returns the exception to raise here for what the process there has raised."""
+        """Returns the exception that this process raises for the one that the process on the board
+        has raised."""
         if what == "cancelled":
             return self._asked or Cancelled()
         kind, text = rest[0], rest[1]
@@ -468,7 +487,7 @@ class _Running:
         return RuntimeError(f"{kind}: {text}")
 
     def _call_places(self, trace: str) -> str:
-        """Returns a traceback of the board with the paths of the files here."""
+        """Returns a traceback of the board, with the paths of the files of this program."""
         places = self._call.source.places
 
         def here(found: re.Match[str]) -> str:

@@ -1,9 +1,10 @@
 """MicroPython's raw prompt, at which a PC runs code on a board.
 
-    enter() ──Ctrl-C, Ctrl-A──► the raw prompt ──run(code)──► its output ──► the raw prompt
+    enter() ──Ctrl-C, Ctrl-A──► the raw prompt ──ask(code)──► the code's output ──► the raw prompt
                                                ──begin(code)──► the code has the line
 
-The protocol: code and Ctrl-D; "OK"; what the code prints, Ctrl-D; its traceback, Ctrl-D; ">".
+The protocol: the PC sends code and Ctrl-D. The board sends "OK"; what the code prints, and Ctrl-D;
+the traceback of the code, which is empty if it has not raised, and Ctrl-D; and ">".
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _AGAIN = 0.3  # seconds after which the board is asked again for its raw prompt
 
 
 class Prompt:
-    """The raw prompt of the board at the line `line`."""
+    """The raw prompt of the board at the descriptor `line`."""
 
     def __init__(self, line: int, where: str) -> None:
         self._line, self._where = line, where
@@ -72,11 +73,11 @@ class Prompt:
         return _text(printed), _text(raised)
 
     def begin(self, code: str, patience: float) -> None:
-        """Starts code on the board, which has the line from then on."""
+        """Starts code on the board. From then on the code has the line."""
         until = time.monotonic() + patience
         self._came = b""
         self._write(code.encode() + b"\x04", until)
-        self._must(b"OK", until, 1)  # what comes after it is the code's
+        self._must(b"OK", until, 1)  # what comes after OK is for the code, so it is not read here
 
     def leave(self, patience: float) -> None:
         """Waits until the code that has had the line has ended, and leaves the board at its ordinary

@@ -1,13 +1,13 @@
-"""Takes the source of a process function, with what the function uses, out of its module: for a
-board, which has room for no more.
+"""Takes the source of a process function, and of what the function uses, out of its module. The
+rest of the module stays here, because a board has little room.
 
     taken(function) ──the names in its syntax──► the statements of its module that bind these names
-        ──the names in them──► … ──imports of modules beside it──► these modules, whole
-        ──► Source: the files, their digest
+        ──the names in these statements──► … ──imports of modules beside its file──► these modules,
+        whole ──► Source: the files and their digest
 
 Invariants
-- Nothing is imported or run here: names are found by syntax. Only the values of the globals that
-  go along are looked at: a value that a board would make anew must be plain.
+- Nothing is imported or run here: names are found by syntax. Of the globals that go along the
+  values are looked at, too: the board makes its own value, so the value must be plain.
 - Each statement keeps its line, so that a traceback of the board names lines of the real file.
 """
 
@@ -36,7 +36,7 @@ _BOXES = (list, tuple, set, frozenset, dict)
 class Source(NamedTuple):
     """What goes to a board for one function."""
 
-    digest: str  #: of all files, as a board computes it
+    digest: str  #: the digest of all files, as a board computes it
     module: str  #: the name under which the board imports the function's file
     function: str  #: the function's name there
     files: dict[str, bytes]  #: file name → text
@@ -53,7 +53,7 @@ def taken(function: Any) -> Source:
     """Returns the source that a board needs to run the function.
 
     Raises:
-        BadUse: the function, or something that it uses, cannot travel.
+        BadUse: the function, or something that it uses, cannot go to a board.
     """
     name = getattr(function, "__qualname__", repr(function))
     if not isinstance(function, types.FunctionType):
@@ -68,7 +68,7 @@ def taken(function: Any) -> Source:
     if function.__code__.co_freevars:
         free = ", ".join(function.__code__.co_freevars)
         raise BadUse(
-            f"{name} uses {free} of the function around it, which does not travel: "
+            f"{name} uses {free} of the function around it, which cannot go to a board: "
             "give it as an argument"
         )
     text, path = _text_of(function, name)
@@ -86,7 +86,7 @@ def taken(function: Any) -> Source:
     lines = slicer.written()
     for module, its in slicer.beside.items():
         files[f"{module}.py"] = _without_main(its.read_text(encoding="utf-8")).encode()
-    # no module of the board has this name, and no other source's
+    # No module of the board and no other source has this name.
     own = "placed_" + hashlib.sha256(lines + b"".join(files.values())).hexdigest()[:8]
     files[f"{own}.py"] = lines
     places = {f"{module}.py": str(its) for module, its in slicer.beside.items()}
@@ -119,7 +119,8 @@ _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def _definition(tree: ast.Module, function: Any) -> Any:
-    """Returns the definition of the function in the syntax of its module."""
+    """Returns the definition of the function in the syntax tree of its module, None if the file has
+    changed and lacks it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.AsyncFunctionDef) and node.name == function.__name__:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
@@ -149,8 +150,9 @@ class _Slice:
         self.lines = text.splitlines()
         self.path, self.function = path, function
         self.globals = function.__globals__
-        self.beside: dict[str, Path] = {}  # modules of the same folder that go along
-        self._pieces: dict[int, str] = {}  # line → text
+        self.beside: dict[str, Path] = {}  # the modules of the same folder that go along, by name
+        self._pieces: dict[int, str] = {}  # the texts that go along, by their first line
+        # the statements that bind each name of the module
         self._binders: dict[str, list[ast.stmt]] = {}
         self._stars: list[ast.ImportFrom] = []
         self._done: set[int] = set()
@@ -189,7 +191,7 @@ class _Slice:
         self._pieces[line] = text
 
     def _follow(self, node: Any) -> None:
-        """Adds what this statement needs of its module."""
+        """Adds the statements of the module that `node` needs."""
         for name in _globals_of(node):
             if name not in self._names:
                 self._names.add(name)
@@ -203,7 +205,7 @@ class _Slice:
 
     def _need(self, name: str) -> None:
         if name not in self._binders and not hasattr(builtins, name):
-            for star in self._stars:  # one of them may bind the name
+            for star in self._stars:  # one of these imports may bind the name
                 self._import_from(star, name)
         for node in self._binders.get(name, ()):
             if isinstance(node, ast.ImportFrom):
@@ -216,7 +218,7 @@ class _Slice:
 
     def _text(self, node: ast.stmt) -> str:
         """Returns the statement's text. A statement that begins or ends in the middle of a line is
-        written anew."""
+        written from its syntax tree."""
         first, last = self.lines[_first(node) - 1], self.lines[(node.end_lineno or 1) - 1]
         alone = not first[: node.col_offset].strip() and not last.encode()[
             node.end_col_offset :
@@ -226,7 +228,7 @@ class _Slice:
         return "\n".join(self.lines[_first(node) - 1 : node.end_lineno])
 
     def _import_from(self, node: ast.ImportFrom, name: str) -> None:
-        """Adds an import of this name alone: a board's module need not have the others."""
+        """Adds an import of `name` alone: the board's module may lack the other names."""
         module = node.module or ""
         if node.level:
             raise BadUse(
@@ -247,7 +249,7 @@ class _Slice:
         self._module(module)
 
     def _module(self, module: str) -> None:
-        """Adds a module that lies beside this one, and those that it imports."""
+        """Adds a module that lies beside this file, and the modules beside it that it imports."""
         top = module.partition(".")[0]
         if not top or top == "weft" or top in self.beside:
             return
@@ -258,7 +260,7 @@ class _Slice:
             )
         file = root / f"{top}.py"
         if not file.is_file():
-            return  # a module of the board's own; if the board has none, its error says so
+            return  # a module of the board; if the board lacks it, the import fails there
         self.beside[top] = file
         try:
             tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -272,7 +274,9 @@ class _Slice:
                 self._module(inner.module or "")
 
     def _check(self, node: ast.stmt, name: str) -> None:
-        """Raises BadUse if the statement makes a value that would be another one on the board."""
+        """Raises BadUse if the statement binds `name` to a value that is not plain. On the board
+        the statement would make another object.
+        """
         if isinstance(node, (*_Function, ast.ClassDef, ast.Import)) or name not in self.globals:
             return
         wrong = _not_plain(self.globals[name])
@@ -285,7 +289,8 @@ class _Slice:
 
 
 def _not_plain(value: Any, deep: int = 0) -> str | None:
-    """Returns what the value is, if it is no plain value, function, class or module."""
+    """Returns a description of the value; None if it is a plain value, a function, a class or a
+    module."""
     if isinstance(value, (types.FunctionType, types.ModuleType, types.BuiltinFunctionType, type)):
         return None
     if type(value).__name__ == "ProcessFunction" or type(value) in _PLAIN or deep > 8:
@@ -297,7 +302,11 @@ def _not_plain(value: Any, deep: int = 0) -> str | None:
 
 
 def _weft(module: str, name: str, path: str, line: int) -> str:
-    """Returns the board's module for this one: for modules of Weft it may be another."""
+    """Returns the name of the module on the board: a module of Weft may have another name there.
+
+    Raises:
+        BadUse: no module of a board has the names of this module of Weft.
+    """
     if module.partition(".")[0] != "weft" or module in ("weft.coroutines", "weft.errors"):
         return module
     if module in ("weft", "weft.threads", "weft.greenlets", "weft.processes"):
@@ -340,8 +349,8 @@ _LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS
 
 
 def _globals_of(node: Any) -> set[str]:
-    """Returns the globals that a statement names, those of functions in it included. Annotations
-    are left out: a board does not evaluate them.
+    """Returns the globals that a statement names, also within functions in the statement.
+    Annotations are left out, since a board does not evaluate them.
     """
     flags = __future__.annotations.compiler_flag
     names: set[str] = set()
@@ -355,7 +364,9 @@ def _globals_of(node: Any) -> set[str]:
 
 
 def _without_main(text: str) -> str:
-    """Returns a module's text without what only a main program runs."""
+    """Returns a module's text without the blocks of `if __name__ == …` and `if TYPE_CHECKING`.
+    Their lines stay, empty.
+    """
     lines = text.splitlines()
     for node in ast.parse(text).body:
         if isinstance(node, ast.If) and _is_main(node.test):

@@ -1,9 +1,9 @@
-"""`weft portable FILE…`: says of each process of a file whether CPython and MicroPython both run it,
-and if not, why.
+"""`weft portable FILE…`: says for each process of a file whether CPython and MicroPython both run
+it, and if not, why.
 
 Invariants
-- Nothing of the files is imported or run, and none of them is changed.
-- The answer goes to stdout, a mistake on the command line to stderr, in one sentence.
+- No file is imported, run or changed.
+- The answer goes to stdout. For a mistake on the command line one sentence goes to stderr.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weft._commands.program import read_program
 EXIT_HELP = """\b
 Exit status:
   0  every file runs on both, as far as its text says
-  1  something in a file does not run on one of the two
+  1  one of the two does not run something in a file
   2  bad use: stderr says what to do
 """
 
@@ -36,7 +36,7 @@ Exit status:
     "--list",
     "listed",
     is_flag=True,
-    help="Print how Weft's own names differ between the two, with reasons.",
+    help="Print how Weft's own names differ between CPython and MicroPython, with reasons.",
 )
 @click.argument("files", metavar="[FILE]...", nargs=-1)
 def portable_command(as_json: bool, listed: bool, files: tuple[str, ...]) -> int:
@@ -48,9 +48,9 @@ def portable_command(as_json: bool, listed: bool, files: tuple[str, ...]) -> int
       weft portable filter.py sensor.py --json
       weft portable --list
 
-    For each process the answer names what of the process, and of what the process uses, does not
-    run: the line, the name, the reason, and what to write instead. Modules beside the file are read
-    too. Nothing is run.
+    For each process the answer names what does not run in the process, and in what the process
+    uses: the line, the name, the reason, and what to write instead. Modules beside the file are
+    read too. Nothing is run.
     """
     if listed == bool(files):
         raise BadUse("give files, or --list" if listed else "give the path of a Python file")

@@ -1,13 +1,13 @@
 """How Weft on MicroPython differs from Weft on CPython: one list, with reasons.
 
-`weft portable` reads it for what it says. A test compares NAMES and MODULES with the two packages
-(micropython/tests/test_portable.py), and conformance/micropython.py takes from BEHAVIOUR the
-reasons for which a scenario is left out.
+`weft portable` takes the reasons and hints of its findings from this list. A test compares NAMES
+and MODULES with the two packages (micropython/tests/test_portable.py). conformance/micropython.py
+takes from BEHAVIOUR the reasons for which a scenario is left out.
 
 Invariants
-- Each difference of names or parameters is in NAMES exactly once, by the keys of portable_names.py,
-  and NAMES has no other.
-- A reason is a sentence after "because"; `instead` follows it, and says what a program does.
+- NAMES has each difference of names or parameters exactly once, by its key of portable_names.py,
+  and nothing else.
+- `reason` is a clause that could follow "because". `instead` tells the reader what to write.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from weft._commands.portable_names import CPYTHON, MICROPYTHON
 
 @dataclass(frozen=True)
 class Difference:
-    """What one of the two lacks.
+    """Names that one of the two packages lacks.
 
     Attributes:
-        lacks: the side that lacks it.
-        keys: the names, members and parameters, as in portable_names.py, or the modules.
-        reason: why.
-        instead: what a program that runs on both writes.
+        lacks: the side that lacks the names.
+        keys: the keys of the names, members and parameters (portable_names.py), or the modules.
+        reason: why that side lacks them.
+        instead: what to write in a program that runs on both.
     """
 
     lacks: str
@@ -38,8 +38,8 @@ NAMES: tuple[Difference, ...] = (
     Difference(
         MICROPYTHON,
         (*("Guard", "ProcessEnd", "Reader", "Timeout", "Writer", "ChannelStats", "Ended"),),
-        "classes that a program gets objects of and does not make are not exported there, to save "
-        "memory",
+        "to save memory, weft does not export there the classes whose objects a program gets and "
+        "does not make",
         "leave the annotation out, or import it from weft in `try: … except ImportError: pass`",
     ),
     Difference(
@@ -79,7 +79,7 @@ NAMES: tuple[Difference, ...] = (
     Difference(
         MICROPYTHON,
         ("readable", "writable", "Ready"),
-        "descriptors are asyncio's there",
+        "there asyncio waits for descriptors",
         "read in a function of io(…)",
     ),
     Difference(
@@ -115,7 +115,7 @@ NAMES: tuple[Difference, ...] = (
     Difference(
         MICROPYTHON,
         ("Reader.extended(redeliver=)",),
-        "a value that an extended read has taken is not offered to another reader there",
+        "there a value that an extended read has taken is not offered to another reader",
         "send the value on a channel of its own",
     ),
     Difference(
@@ -163,7 +163,7 @@ NAMES: tuple[Difference, ...] = (
     Difference(
         CPYTHON,
         ("sleep_ms",),
-        "it is for ports whose floats are short",
+        "it is for ports of MicroPython whose floats are short",
         "write sleep(seconds)",
     ),
 )
@@ -172,7 +172,7 @@ MODULES: tuple[Difference, ...] = (
     Difference(
         MICROPYTHON,
         ("weft.greenlets", "weft.processes", "weft.net", "weft.native", "weft.serial"),
-        "greenlets, OS processes, other machines and native components are CPython's",
+        "greenlets, OS processes, other machines and native components are on CPython alone",
         "start that part of the network from another file",
     ),
     Difference(
@@ -184,7 +184,7 @@ MODULES: tuple[Difference, ...] = (
     Difference(
         MICROPYTHON,
         ("weft.use", "weft.check", "weft.styles", "weft.cli"),
-        "backends are chosen and networks are checked on CPython",
+        "a program chooses backends and checks networks on CPython alone",
         "import the backend: weft.coroutines or weft.threads; `weft check` calls a function of the "
         "file",
     ),
@@ -202,12 +202,12 @@ MODULES: tuple[Difference, ...] = (
     ),
 )
 
-# What programs see beyond names: the feature, and why MicroPython lacks it.
+# Features other than names that MicroPython lacks, each with the reason.
 BEHAVIOUR: dict[str, str] = {
     "finalisers": "no __del__ of a Python class is called: an end or a value that is merely dropped is not noticed",
     "line numbers": "a suspended coroutine does not tell where it stands, nor a channel where it was made",
-    "kinds": "on(backend) is CPython's: a scheduler of MicroPython runs coroutines alone (weft.threads has threads)",
-    "every operation": "reads, writes and selects that complete at once let others run, nothing else does (rule 7.7)",
+    "kinds": "on(backend) is on CPython alone: a scheduler of MicroPython runs coroutines (weft.threads has threads)",
+    "every operation": "of the operations that complete at once only reads, writes and selects let others run (rule 7.7)",
     "again": "a timeout of MicroPython asks once (rule 7.12)",
 }
 # The same for weft.threads on MicroPython.
@@ -215,7 +215,7 @@ BEHAVIOUR_OF_THREADS: dict[str, str] = {
     "a start in order": "a thread runs as soon as it is started, before the block has made the ends of the next",
 }
 
-# What to write instead of some of Python's names that MicroPython lacks.
+# Hints: what to write instead of a name of Python that MicroPython lacks.
 HINTS: dict[str, str] = {
     "time.perf_counter": "use now() of weft",
     "time.monotonic": "use now() of weft",
@@ -237,5 +237,5 @@ HINTS: dict[str, str] = {
 
 
 def difference(key: str, among: tuple[Difference, ...] = NAMES) -> Difference | None:
-    """Returns the difference that has a key, or None."""
+    """Returns the difference among `among` that has the key `key`, or None."""
     return next((d for d in among if key in d.keys), None)

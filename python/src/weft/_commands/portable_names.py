@@ -1,11 +1,12 @@
-"""What MicroPython has of CPython and of Weft, read from portable_facts.json, and how Weft's names
-differ between the two.
+"""Which of CPython's and of Weft's names MicroPython has, as portable_facts.json says, and how
+Weft's names differ between the two.
 
 Invariants
-- The facts are what MicroPython's unix port has answered (micropython/tests/portable_facts.py); nothing here is from
-  memory.
-- A difference has a key: `NAME` or `CLASS.MEMBER` if it is not there, `NAME(keyword=)` if a keyword
-  is not taken, `NAME(…)` if fewer arguments may be given by place. Classes have CPython's names.
+- MicroPython's unix port has answered each fact (micropython/tests/portable_facts.py). Nobody has
+  written one from memory.
+- A difference has a key: `NAME` or `CLASS.MEMBER` if one side lacks the name; `NAME(keyword=)` if
+  the callable NAME takes no such keyword there; `NAME(…)` if NAME takes fewer arguments by place
+  there. The keys have CPython's names of classes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Any
 
 # Classes whose stubs have another name on MicroPython, where no program names them.
 RENAMED = {"End": "ProcessEnd", "Limit": "Timeout", "Stats": "ChannelStats"}
-# Special methods that an expression calls. The others are called by statements that both have.
+# The special methods that are compared: those that an expression calls. The others are called by
+# statements that both sides have.
 COMPARED = ("__mul__", "__rmul__", "__call__")
 CPYTHON, MICROPYTHON = "CPython", "MicroPython"
 
@@ -32,7 +34,8 @@ def facts() -> dict[str, Any]:
 
 @functools.cache
 def names_on(side: str) -> dict[str, Any]:
-    """Returns `NAME` and `CLASS.MEMBER` of one side, what a class inherits included."""
+    """Returns the entries of one side by `NAME` and by `CLASS.MEMBER`. A class has the members that
+    it inherits, too."""
     found: dict[str, Any] = facts()["weft"][side]
     renamed = {}
     for key, entry in found.items():
@@ -55,7 +58,7 @@ def _compared(key: str) -> bool:
 
 
 def _is_error(key: str, names: dict[str, Any]) -> bool:
-    """Returns whether a class is one of errors, which Weft makes and no program."""
+    """Returns whether a name is a class of errors. Only Weft makes objects of such a class."""
     bases = names.get(key, {}).get("bases", ())
     return any(b.endswith(("Exception", "Error", "Warning", "ChannelEnd")) for b in bases)
 
@@ -85,9 +88,9 @@ def _missing(
         if "." not in key and lacks == MICROPYTHON:
             in_other = key in importable
         elif "." not in key and key not in importable:
-            continue  # a class of the stub alone
+            continue  # a class that only the stub has
         if not in_other:
-            # What another class or a function gives there has no members of its own.
+            # A member counts only if its owner is a class on the other side too.
             if "." not in key or "bases" in other.get(key.partition(".")[0], {}):
                 yield key, lacks
             continue

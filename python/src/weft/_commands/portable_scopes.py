@@ -5,10 +5,10 @@
 
 Invariants
 - Nothing is imported or run: only the text of the file is read.
-- A name means what is bound in the nearest scope around it; scopes of classes are seen in their own
-  statements only.
-- A name that is bound in several ways means nothing certain: target() gives None, and none of what
-  is said of a source follows from it.
+- A name means what the nearest scope around it binds to it. The names of a class's scope are
+  visible only in the class's own statements.
+- A name that is bound in several ways means nothing certain: target() returns None, and no finding
+  follows from such a name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ _SCOPES = (*FUNCTIONS, ast.ClassDef)
 
 @dataclass
 class Binding:
-    """What binds a name: a statement, or a place in one, and what it means, if that is known."""
+    """A statement, or a part of one, that binds a name.
+
+    Attributes:
+        node: the statement or the part.
+        target: the module, or the name in a module, that the name stands for; None if unknown.
+        value: the expression that is assigned to the name; None if it is no plain assignment.
+    """
 
     node: ast.AST
     target: str | None = None
@@ -39,13 +45,13 @@ class Scope:
     node: ast.AST
     around: Scope | None
     names: dict[str, list[Binding]] = field(default_factory=dict)
-    outer: set[str] = field(default_factory=set)  # declared global or nonlocal
+    outer: set[str] = field(default_factory=set)  # the names declared global or nonlocal
 
     def bind(self, name: str, binding: Binding) -> None:
         self.names.setdefault(name, []).append(binding)
 
     def find(self, name: str) -> list[Binding]:
-        """Returns what binds a name in the nearest scope that has it, [] if none has."""
+        """Returns the bindings of a name in the nearest scope that has the name; [] if none has."""
         scope: Scope | None = self
         first = True
         while scope is not None:
@@ -63,9 +69,9 @@ class Source:
     Attributes:
         path: the file.
         tree: its syntax tree.
-        stars: the modules from which it imports `*`.
-        defined: the names of attributes, methods and fields that it defines itself.
-        statement_of: the statement of each name that is imported.
+        stars: the modules from which the file imports `*`.
+        defined: the names, attributes and methods that the file itself defines.
+        statement_of: the import statement of each imported name (an ast.alias).
     """
 
     def __init__(self, path: Path, text: bytes) -> None:
@@ -113,7 +119,7 @@ class Source:
                 scope.bind(name, Binding(alias, alias.name if alias.asname else name))
                 self.statement_of[alias] = node
         elif isinstance(node, ast.ImportFrom):
-            module = node.module or ""  # of a relative import: the module beside this file
+            module = node.module or ""  # a relative import means a module beside this file
             for alias in node.names:
                 if alias.name == "*":
                     self.stars.append(module)
@@ -145,8 +151,8 @@ class Source:
     # --- what a name means ------------------------------------------------------------------------
 
     def target(self, node: ast.AST) -> str | None:
-        """Returns what an expression names: a module, or a name in a module; None if it is not
-        certain, or is of this file.
+        """Returns the module, or the name in a module, that an expression names. None if that is
+        not certain, or if this file itself defines the name.
         """
         if isinstance(node, ast.Attribute):
             owner = self.target(node.value)
@@ -162,7 +168,8 @@ class Source:
         return targets.pop() if len(targets) == 1 else None
 
     def assigned(self, node: ast.AST) -> ast.expr | None:
-        """Returns the value that a name has been given, if it is given one once."""
+        """Returns the expression that is assigned to a name, if the name is bound only once; else
+        None."""
         if not isinstance(node, ast.Name):
             return None
         found = self.scope_at(node).find(node.id)

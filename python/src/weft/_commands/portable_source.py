@@ -1,15 +1,18 @@
-"""What of a Python file does not run on both CPython and MicroPython, and which of its processes use
-that.
+"""Finds the parts of a Python file that CPython or MicroPython does not run, and which processes of
+the file use them.
 
     file ──Source──► tree and scopes ──Reader──► findings ──judge()──► Judged, process by process
 
 Invariants
-- Nothing is imported or run, but for modules of CPython's own library, which are asked for names.
-- A finding is certain, as far as the text says: what cannot be known from the text (what a
-  parameter is) is no finding. So a file without findings may still fail; a file with one does.
-- What a program imports or names in `try:` is no finding where a handler catches what MicroPython
-  raises. In `if sys.implementation.name == "micropython":` only CPython may lack something there,
-  and in its `else` only MicroPython.
+- Nothing of the file is imported or run. Only modules of CPython's own library are imported, to
+  look up names in them.
+- A finding follows from the text alone. What the text does not tell, such as the type of a
+  parameter, leads to no finding. So a file without findings may still fail. A file with a finding
+  fails on the side that lacks it, once the program comes to that place.
+- An import or a name in `try:` is no finding if a handler catches the error that MicroPython raises
+  for it. In the branch of `if sys.implementation.name == "micropython":` only MicroPython must have
+  what is used, so what MicroPython lacks is a finding there, and what CPython lacks is not. In the
+  `else` it is the other way round.
 """
 
 from __future__ import annotations
@@ -36,23 +39,23 @@ from weft._commands.portable_scopes import Source, inside_of, outside_of
 BOTH = frozenset((CPYTHON, MICROPYTHON))
 _WEFT = ("weft", "weft.coroutines", "weft.threads", "weft.errors")
 _MODULES_OF_WEFT = ("coroutines", "threads", "errors")
-# Members of Weft's classes that are ordinary words: a finding only where the class is known.
+# Members of Weft's classes that are ordinary words. They are findings only if the class is known.
 _ORDINARY = frozenset(("on", "id", "close", "period", "when", "blocks"))
 _PORT = "MicroPython"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that one of the two lacks.
+    """A place in a file that uses something which CPython or MicroPython lacks.
 
     Attributes:
-        file: where it is.
-        line: the line there.
-        name: what is lacking.
-        lacks: "MicroPython" or "CPython".
-        reason: why, or since when.
+        file: the file.
+        line: the line of the place in the file.
+        name: what the place uses.
+        lacks: the side that lacks it, "MicroPython" or "CPython".
+        reason: why that side lacks it, or which version was asked.
         instead: what to write instead.
-        node: the part of the tree that is at fault.
+        node: the part of the syntax tree at this place.
     """
 
     file: Path
@@ -66,8 +69,8 @@ class Finding:
 
 @dataclass
 class Judged:
-    """A file and what was found. `processes` has for each process its name, its line, and the
-    findings in it and in what it uses.
+    """A file and its findings. `processes` has for each process its name, its line, and the
+    findings in the process and in what the process uses.
     """
 
     file: Path
@@ -88,7 +91,7 @@ class Reader:
         self._facts = _names.facts()
         self._suppressed: set[str] = set()
         self._sides = BOTH
-        self._functions: set[ast.AST] = set()  # what is called
+        self._functions: set[ast.AST] = set()  # the expressions that are called
         self._read_all(source.tree.body)
         self._read_strings()
 
@@ -127,7 +130,9 @@ class Reader:
         self._sides = before
 
     def _asks_implementation(self, test: ast.expr) -> bool | None:
-        """Returns whether a condition is true on MicroPython, None if it asks something else."""
+        """Returns whether a condition is true on MicroPython; None if the condition does not ask
+        for the implementation.
+        """
         if not isinstance(test, ast.Compare) or len(test.ops) != 1:
             return None
         named = test.comparators[0]
@@ -169,11 +174,12 @@ class Reader:
     def _find(
         self, node: ast.AST, name: str, lacks: str, reason: str, instead: str, raised: str = ""
     ) -> None:
-        """Adds a finding, unless the program catches what is raised, or does not come here on the
-        side that lacks it.
+        """Adds a finding, unless the program catches the error `raised`, or comes to this place
+        only on the side that has the name.
         """
         if lacks == MICROPYTHON and re.match(r"weft\.\w+", name):
-            # There the package raises one error, and its modules another, however one asks.
+            # On MicroPython the package raises ImportError and its modules AttributeError, for an
+            # import as well as for an attribute.
             raised = "AttributeError" if name.count(".") == 2 else "ImportError"
         if raised in self._suppressed or lacks not in self._sides:
             return
@@ -200,7 +206,7 @@ class Reader:
         self.found.append(Finding(self.source.path, line, name, MICROPYTHON, reason, instead, node))
 
     def _read_strings(self) -> None:
-        """Looks at how strings are written, which the tree does not tell."""
+        """Looks at how strings are written: the syntax tree does not tell that."""
         before = ""
         for token in tokenize.tokenize(io.BytesIO(self.source.text).readline):
             text = token.string
@@ -216,7 +222,7 @@ class Reader:
     # --- modules and names ------------------------------------------------------------------------
 
     def _look_at_module(self, module: str, node: ast.AST) -> bool:
-        """Adds what there is to say of an imported module. Returns whether it is on both sides."""
+        """Adds a finding if a side lacks the imported module. Returns whether both sides have it."""
         top = module.partition(".")[0]
         if top == "weft":
             return self._look_at_weft_module(module, node)
@@ -285,7 +291,7 @@ class Reader:
                 self._look_at_member(module, alias.name, alias, "ImportError")
 
     def _look_at_member(self, module: str, name: str, node: ast.AST, raised: str) -> None:
-        """Adds what there is to say of a name of a module that both have."""
+        """Adds a finding if a side lacks a name of a module that both sides have."""
         shown = f"{module}.{name}"
         if module in _WEFT:
             self._look_at_weft_name(module, name, node, shown, raised)
@@ -326,8 +332,8 @@ class Reader:
             self._find(node, shown, side, reason, "give a public name that both have", raised)
 
     def _without_private(self, module: str, name: str) -> tuple[str, ...]:
-        """Returns the sides that lack a name which is not public. Of MicroPython it is known for
-        modules of the package alone.
+        """Returns the sides that lack a name which is not public. For MicroPython this is known
+        only of names of the package `weft`; of another module it counts as having the name.
         """
         try:
             here = hasattr(importlib.import_module(module), name)
@@ -340,7 +346,7 @@ class Reader:
         return tuple(side for side, it_has in has.items() if not it_has)
 
     def _from_star(self, name: str) -> bool:
-        """Returns whether a name is one of Weft that `import *` is to bring."""
+        """Returns whether a name is one of Weft's that an `import *` of the file should bring."""
         return any(m in _WEFT for m in self.source.stars) and name in _names.names_on(CPYTHON)
 
     def _look_at_name(self, node: ast.Name) -> None:
@@ -369,8 +375,8 @@ class Reader:
     # --- attributes and calls ---------------------------------------------------------------------
 
     def _class_of(self, node: ast.AST | None) -> str:
-        """Returns the class of Weft that an expression is an object of, or the name of a type of
-        Python that it is written as; "" if that is not certain.
+        """Returns the name of the class of an expression's value: a class of Weft, or for a literal
+        a type of Python. "" if the class is not certain.
         """
         if isinstance(node, ast.Name):
             return self._class_of(self.source.assigned(node))
@@ -418,8 +424,8 @@ class Reader:
                     return
 
     def _is_called_of_a_type(self, node: ast.Attribute) -> bool:
-        """Returns whether a method is called that types of CPython have, and nothing of
-        MicroPython has.
+        """Returns whether the attribute is a called method that some type of CPython has, and
+        nothing of MicroPython has.
         """
         types = [t for t, names in self._facts["attributes"].items() if node.attr in names]
         return (
@@ -481,19 +487,22 @@ class Reader:
             self._differs(f"{key}(…)", node, f"{shown}(…)", "TypeError")
 
 
-# What programs ask of exceptions. Other special names are called, or Python's own.
+# Special attributes that programs read from exceptions. Other special names are methods, or are for
+# the interpreter itself.
 _SAID_OF_EXCEPTIONS = ("__traceback__", "__cause__", "__context__", "__notes__", "__qualname__")
 
 
 @functools.cache
 def _members(attr: str, after: str = "") -> list[str]:
-    """Returns the keys of the differences of Weft's classes that are of this member."""
+    """Returns the keys of the differences of Weft's classes for the member `attr`. `after` is "("
+    for the keys of the member's parameters.
+    """
     keys = {k.partition("(")[0] for d in _list.NAMES for k in d.keys if bool(after) == ("(" in k)}
     return sorted(k for k in keys if k.partition(".")[2] == attr)
 
 
 def _caught(handler: ast.ExceptHandler) -> Iterator[str]:
-    """Yields the names of the errors of a lack that a handler catches."""
+    """Yields the names of the errors that a handler catches, of those that a missing name raises."""
     wide = ("ImportError", "AttributeError", "NameError", "TypeError")
     if handler.type is None:
         yield from wide
@@ -518,12 +527,12 @@ def _reader_of(path: Path, known: dict[Path, Reader]) -> Reader:
 
 
 def read(path: Path, text: bytes) -> Reader:
-    """Reads a file, and the modules beside it. Raises what `judge` raises."""
+    """Reads a file, and the modules beside it that it imports. Raises what `judge` raises."""
     return Reader(Source(path, text), {})
 
 
 def judge(path: Path, text: bytes) -> Judged:
-    """Judges a file.
+    """Returns the findings of a file, and of each of its processes.
 
     Raises:
         SyntaxError: the file, or one beside it that it imports, is not Python.
@@ -541,7 +550,7 @@ def judge(path: Path, text: bytes) -> Judged:
 
 
 def used_by(process: ast.AST, reader: Reader) -> set[Finding]:
-    """Returns the findings in a process and in all that it uses, in other files too."""
+    """Returns the findings in a process and in all that the process uses, also in other files."""
     seen: set[int] = set()
     waiting: list[tuple[Reader, ast.AST]] = [(reader, process)]
     used: set[Finding] = set()
@@ -566,7 +575,8 @@ def _lines(node: ast.AST, line: int) -> bool:
 
 
 def _bound(at: Reader, name: ast.Name) -> Iterator[tuple[Reader, ast.AST]]:
-    """Yields what binds a name: statements of this file, or of one beside it."""
+    """Yields the nodes that bind a name, each with the Reader of its file: this file, or one beside
+    it."""
     try:
         scope = at.source.scope_at(name)
     except KeyError:

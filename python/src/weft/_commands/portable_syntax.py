@@ -1,12 +1,12 @@
-"""What a Python source can be written with, as probes: a snippet for an interpreter to run, and a
-test that finds the same in a syntax tree.
+"""Probes of Python's syntax. A probe has a snippet that uses a piece of syntax, for an interpreter
+to run, and a test that finds this syntax in a syntax tree.
 
-micropython/tests/portable_facts.py runs each snippet on MicroPython's unix port, and writes which
-of them fail into portable_facts.json. `weft portable` looks for these in a file.
+micropython/tests/portable_facts.py runs each snippet on MicroPython's unix port, and writes into
+portable_facts.json which snippets fail. `weft portable` looks in a file for the syntax of these.
 
 Invariants
-- A snippet raises nothing on CPython 3.10, and its own test finds it
-  (python/tests/test_portable.py).
+- On CPython 3.10 and later a snippet raises nothing, but that of `except*` needs 3.11. The test of
+  a probe finds the probe's own snippet (python/tests/test_portable.py).
 - A test looks at one node of the tree, and at what is inside that node.
 """
 
@@ -20,14 +20,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Probe:
-    """Something that a source may contain.
+    """A piece of syntax that a source may use.
 
     Attributes:
-        name: what it is called in a report.
-        snippet: a program that uses it, and fails where it is lacking.
+        name: the name of the syntax in a report.
+        snippet: a program that uses the syntax, and fails on an interpreter that lacks it.
         instead: what to write instead.
-        kinds: the kinds of node that `found` is asked about.
-        found: whether a node is such a thing.
+        kinds: the kinds of node for which `found` is called.
+        found: returns whether a node uses the syntax.
     """
 
     name: str
@@ -48,7 +48,7 @@ def _starred(node: Any) -> bool:
 
 
 def _within(node: ast.AST, *kinds: type[ast.AST]) -> bool:
-    """Returns whether a function contains such a node itself, not in a function inside it."""
+    """Returns whether a function contains a node of these kinds, outside the functions in it."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     return any(
         isinstance(child, kinds) or (not isinstance(child, functions) and _within(child, *kinds))
@@ -191,7 +191,7 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "except*",
         "try:\n    raise ExceptionGroup('', [ValueError()])\nexcept* ValueError: pass",
-        "catch Failures of weft._rare there, and the group on CPython",
+        "catch Failures of weft on MicroPython, and the exception group on CPython",
         (_TRY_STAR,) if _TRY_STAR else (),
         _always,
     ),
@@ -340,7 +340,7 @@ PROBES: tuple[Probe, ...] = (
 
 
 def lacking_in(tree: ast.AST, lacks: frozenset[str]) -> list[tuple[int, Probe]]:
-    """Returns the lines and the probes in `lacks` that a tree contains."""
+    """Returns the probes named in `lacks` whose syntax a tree uses, each with the line."""
     wanted = [probe for probe in PROBES if probe.name in lacks]
     return [
         (getattr(node, "lineno", 0) or _line_of(tree, node), probe)
@@ -366,8 +366,9 @@ def _braces(text: str) -> bool:
     return "{" in text or "}" in text
 
 
-# Ways to write strings, which a tree does not show: the name, what to write instead, and a test of
-# the string before (or "", if another token is before) and the string.
+# Ways to write strings, which a syntax tree does not show. Each has its name, what to write
+# instead, and a test. The test gets the string's text, and before it the text of the string that
+# stands directly before this one, or "" if another token stands there.
 STRINGS: tuple[tuple[str, str, Callable[[str, str], bool]], ...] = (
     (
         "a raw f-string",
