@@ -3,10 +3,10 @@ became of each, as a table in Markdown.
 
     .venv/bin/python compat/old_programs.py --apycsp FOLDER --pycsp FOLDER [--lib FOLDER]
 
-The folders are checkouts of the two repositories, and a folder with modules of micropython-lib.
-None of them is part of Weft. A program is a file of benchmarks/ or examples/, or a test function of
-tests/. Before a program `weft.compat.as_published` gives the names to import; MicroPython is the
-unix port that the tests build.
+The folders are checkouts of the two repositories, and with --lib a folder that has modules of
+micropython-lib. None of them is part of Weft. A program is a file of benchmarks/ or examples/, or a
+test function of tests/. Before a program runs, `weft.compat.as_published` gives it the names that
+it imports. MicroPython is the unix port that `./run setup micropython` builds.
 
 Invariants
 - No program is changed, not even its imports.
@@ -82,8 +82,8 @@ def programs(library: str, checkout: Path) -> Iterator[Program]:
 
 
 def lacks(program: Program, library: Path | None) -> list[str]:
-    """Returns what the text of a program needs that MicroPython lacks, without what the given
-    modules bring.
+    """Returns the lines and names of a program's text that MicroPython lacks, without the modules
+    in the folder `library`.
     """
     judged = portable_source.judge(program.file, program.file.read_bytes())
     found = []
@@ -155,8 +155,8 @@ exec(compile(open(file).read(), file, "exec"), {"__name__": "__main__"})
 
 
 def run(program: Program, weft: Path, library: Path | None, seconds: float) -> tuple[bool, str]:
-    """Runs a program, and returns what `ended` does. One of a server and a client is run with the
-    other one. A server that has served its client is stopped by Ctrl-C.
+    """Runs a program, and returns what `ended` returns. A server is run with its client, and a
+    client with its server. The server is stopped by Ctrl-C when its client has ended.
     """
     name = program.file.name
     if name not in SERVERS and name not in SERVERS.values():
@@ -196,8 +196,8 @@ def wait_for(port: int, server: subprocess.Popen[str]) -> None:
 
 
 def imports(program: Program) -> tuple[list[str], list[str]]:
-    """Returns the modules that a file imports and MicroPython lacks, in `try:` also: those that
-    micropython-lib has, and the others.
+    """Returns the modules that a file imports, also in `try:`, and that MicroPython lacks: first
+    those that micropython-lib has, and then the others.
     """
     brought, lacking = [], []
     for node in ast.walk(ast.parse(program.file.read_text(encoding="utf-8"))):

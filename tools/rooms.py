@@ -7,9 +7,10 @@ Invariants
 - Parts are set up one after the other, in the order of the rooms that need them. A room marked
   `early` runs once its own parts are installed, while the parts of other rooms are set up. The
   other rooms wait for all parts, so that nothing is installed while they run.
-- Rooms run one after the other. Those marked `beside` do so in a second sequence, at a lower
-  priority, so that they get the CPU time that the first sequence leaves. The output of such a room
-  is shown when the room has ended.
+- Two sequences of rooms run side by side, and within each the rooms run one after the other. The
+  rooms marked `beside` are the second sequence. It has a lower priority, so that it gets the CPU
+  time that the first sequence leaves. The output of such a room is shown when the room has ended.
+  (A soak has one sequence.)
 - A room runs in a process group of its own. When the room ends, hangs, or this program is stopped,
   no process of that group outlives it.
 - Budgets are reported, never enforced: a busy or slow machine fails nothing. Only a hang ends a
@@ -58,8 +59,8 @@ EXCERPT = 20  # lines of output that are shown again at the end, above a room's 
 LINGER = 2.0  # seconds that a room's children have to end after the room has ended
 HEARTBEAT = 30.0  # seconds of silence after which a line reports that the room still works
 SOAK = 3600.0  # seconds; the soak's budget for a room that does not give one
-# By how much the priority of a room is lower (nice): of one marked `early`, because other rooms wait
-# for the set-up, and of one marked `beside`.
+# How much lower the priority (nice) is of a room marked `early`, because other rooms wait for the
+# set-up, and of a room marked `beside`.
 EARLY, BESIDE = 5, 5
 
 
@@ -257,8 +258,8 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 class RoomProcess(subprocess.Popen[bytes]):
-    """A process whose CPU seconds, with those of the descendants that were waited for, are read
-    from /proc when the process has ended. Where there is no /proc, `cpu` stays None.
+    """A process whose CPU seconds are read from /proc when the process has ended. They include
+    those of its descendants that were waited for. Where there is no /proc, `cpu` stays None.
     """
 
     cpu: float | None = None
@@ -274,8 +275,8 @@ class RoomProcess(subprocess.Popen[bytes]):
 
 
 class Groups:
-    """The process groups under way. After stop() there are none, and none begins. `lock` protects
-    `processes` and `stopped`.
+    """The process groups of the rooms that run. stop() ends them all, and after it none is started.
+    `lock` protects `processes` and `stopped`.
     """
 
     def __init__(self) -> None:
@@ -284,7 +285,9 @@ class Groups:
         self.stopped = False
 
     def start(self, begin: Callable[[], RoomProcess]) -> RoomProcess | None:
-        """Starts a process by begin(). Returns None after stop()."""
+        """Calls begin(), which starts a process, and returns the process. After stop() starts none,
+        and returns None.
+        """
         with self.lock:
             if self.stopped:
                 return None
@@ -329,8 +332,8 @@ def follow(
     listener: progress.Listener,
     show: bool,
 ) -> tuple[str, str | None]:
-    """Keeps the room's output, and shows it if `show`, until the room ends, or hangs for `still`
-    seconds; then ends it.
+    """Keeps the room's output, and also shows it if `show` is set, until the room ends. Ends a room
+    that hangs for `still` seconds.
 
     Returns the output, and a description of what hangs.
     """
@@ -421,8 +424,8 @@ def write_slowest(place: Path, seconds: dict[str, float]) -> None:
 
 
 def run_room(room: Room, kind: str, still: float, show: bool = True) -> Result:
-    """Runs ROOM/tests/run or ROOM/tests/soak to its end, or until it hangs for `still` seconds. The
-    output is shown at once, or, if not `show`, when the room has ended.
+    """Runs ROOM/tests/run or ROOM/tests/soak to its end, or until it hangs for `still` seconds.
+    Shows the output at once if `show` is set, otherwise when the room has ended.
     """
     budget = room.of(kind)
     result = Result(room.name, budget=budget)
@@ -473,8 +476,9 @@ def run_room(room: Room, kind: str, still: float, show: bool = True) -> Result:
 class SetUp:
     """Installs what the rooms need, each part once, while rooms that are `early` run.
 
-    `waited` is the time in seconds for which rooms of the first sequence waited for set-up, `seconds` the time that
-    set-up took in all. `lock` protects `process` and `stopped`: no part begins after `stop()`.
+    `waited` is the time in seconds for which rooms of the first sequence waited for set-up.
+    `seconds` is the time that set-up took in all. `lock` protects `process` and `stopped`: no part
+    begins after `stop()`.
     """
 
     def __init__(self, rooms: list[Room]) -> None:
@@ -514,8 +518,8 @@ class SetUp:
         return self.process.wait() != 0
 
     def lacking(self, room: Room, first: bool) -> list[str]:
-        """Waits until the room may run; `first`: it is of the first sequence. Returns those of its
-        parts that failed.
+        """Waits until the room may run. Returns those of its parts whose set-up failed. `first`
+        says whether the room is in the first sequence.
         """
         start = time.monotonic()
         for part in room.setup if room.early else self.ended:
@@ -597,7 +601,9 @@ def report(
 def run_sequence(
     rooms: list[Room], kind: str, house: House, setup: SetUp, results: dict[str, Result], show: bool
 ) -> None:
-    """Runs the rooms one after the other, and adds their results to `results`."""
+    """Runs the rooms one after the other, and adds their results to `results`. `show` is set for
+    the first sequence.
+    """
     for index, room in enumerate(rooms, 1):
         missing = setup.lacking(room, show)
         if groups.stopped:
@@ -627,7 +633,7 @@ def run_all(kind: str, names: list[str]) -> int:
     setup = SetUp(rooms)
     beside = [room for room in rooms if room.beside and kind == "test"]
     first = [room for room in rooms if room not in beside]
-    if not first:  # then nothing runs beside them
+    if not first:  # all rooms are marked `beside`: they run as the first sequence
         first, beside = beside, []
     second = threading.Thread(
         target=run_sequence, args=(beside, kind, house, setup, results, False)

@@ -7,15 +7,16 @@
 //
 //   CONNECTIONS is how many clients are served at once (default 1000). Further clients wait in the
 //   system's queue.
-//   SECONDS is how long TARGET may take for a connection, how long a side may take no byte that is
-//   there for it, and how long both sides may be silent (default 60).
+//   SECONDS is the longest time that TARGET may take to accept a connection, that a side may leave
+//   bytes untaken, and that both sides may be silent (default 60).
 //   SEED makes the proxy a test of its clients and servers: it passes the bytes on in pieces of
 //   random lengths, and cuts each connection at a random byte (see Trouble).
 //
-// If one side ends its stream (half-close), so does the proxy on the other side; the other direction
-// goes on. If a connection ends in any other way, the proxy resets it on both sides: nobody shall
-// take a part for the whole. On SIGTERM or Ctrl-C the proxy takes no more connections, serves those
-// that it has to their end, and ends; on a second signal it resets them.
+// If one side ends its stream (half-close), the proxy ends its stream to the other side, and the
+// other direction goes on. If a connection ends in any other way, the proxy resets both of its
+// sides, so that nobody takes a part of the data for the whole. On SIGTERM or Ctrl-C the proxy
+// takes no more connections, serves the present ones to their end, and ends. On a second signal it
+// resets them.
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -34,7 +35,7 @@
 
 namespace io = weft::io;
 
-constexpr std::size_t kBuffer = 16 * 1024;  // in bytes; the most that a direction holds
+constexpr std::size_t kBuffer = 16 * 1024;  // the largest number of bytes that a direction holds
 
 struct Settings {
   io::Address target;
@@ -77,8 +78,8 @@ struct Sides {
   Sides& operator=(const Sides&) = delete;
   ~Sides() {
     for (const io::Stream& s : {client, server}) {
-      // The system then sends a reset when the last copy of the stream is destroyed, with the
-      // unsent bytes lost. (Stream::close() would end the connection in the usual way.)
+      // With this option the system drops the unsent bytes and sends a reset when the last copy of
+      // the stream is destroyed. (Stream::close() would end the connection in the usual way.)
       const linger now{1, 0};
       if (!whole && s) setsockopt(s.fd(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
     }
@@ -181,8 +182,8 @@ weft::Process serve(io::Listener door, weft::Reader<int> stop, Settings by) {
               static_cast<unsigned long long>(sum.down));
 }
 
-// Each connection has two descriptors. Raises the limit of this OS process, and throws if the
-// system does not give so many.
+// Raises the limit of this OS process for descriptors, of which each connection has two. Throws if
+// the system does not allow enough of them.
 void have_descriptors_for(long connections) {
   rlimit r{};
   getrlimit(RLIMIT_NOFILE, &r);

@@ -3,17 +3,21 @@
  * The ADC (RP2040 datasheet 4.9): a converter, its input switch and its FIFO.
  *
  * Invariants
- * - A conversion takes 96 cycles of clk_adc, which is 48 MHz here whatever CLK_ADC_CTRL says.
+ * - A conversion takes 96 cycles of clk_adc. This model's clk_adc is always 48 MHz, whatever
+ *   CLK_ADC_CTRL says.
  *   Free-running conversions begin max(96, 1 + DIV) cycles of clk_adc apart and never drift: each
  *   begins at a multiple of the period after the first one.
- * - The FIFO keeps four results. A result that finds it full is lost and counted, and OVER is set
- *   until the firmware clears it.
- * - The interrupt's and the DMA request's level is "as many results as the threshold, or more".
+ * - The FIFO keeps four results. A result that finds the FIFO full is lost and counted, and OVER is
+ *   set until the firmware clears it.
+ * - The interrupt and the DMA request are raised while the FIFO has at least as many results as the
+ *   threshold.
  */
 import { BasePeripheral } from 'rp2040js';
 import { Alarm } from './clock.mjs';
 
-/** A voltage as a result (0 to 4095), or a function of the microsecond.
+/** The voltage at an input, as the result of a conversion (0 to 4095): a number, or a function of
+the
+ * time in microseconds.
  * @typedef {number | ((micros: number) => number)} AdcInput */
 
 const IRQ_ADC_FIFO = 22;

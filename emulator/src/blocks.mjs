@@ -1,16 +1,17 @@
 // @ts-check
 /**
- * The blocks at whose pins a bench puts models of parts: I²C, SPI and the ADC take the places of
- * the package's, and RESETS resets them and the package's PWM (RP2040 datasheet 2.14).
+ * The blocks to whose pins a bench connects models of parts. The I²C, SPI and ADC of this folder
+ * replace those of the package rp2040js. RESETS resets them, and the package's PWM (RP2040
+ * datasheet 2.14).
  *
- * Invariant: a block whose reset bit is set has its registers in their state after a reset. (It
- * answers all the same while the bit is set.)
+ * Invariant: when the firmware sets the reset bit of a block, the block's registers get their state
+ * after a reset. (Unlike the chip's, the block still answers while the bit is set.)
  */
 import { Adc } from './adc.mjs';
 import { I2c } from './i2c.mjs';
 import { Spi } from './spi.mjs';
 
-/** Address >> 12 and bit in RESETS of each block. */
+/** For each block: its address >> 12, and its bit in RESETS. */
 const I2C = [
   [0x40044, 3],
   [0x40048, 4],
@@ -61,10 +62,9 @@ export function makeBlocks(rp, clock, pins) {
 }
 
 /**
- * Mends two faults of the package's PWM. A slice begins to count when it is turned on, not when its
- * divider is written; and its outputs are high from that cycle on, not from its first wrap
- * (4.5.2.1).
- * @param {any} slice
+ * Mends two faults of the package's PWM. With this change a slice begins to count when it is turned
+ * on, and not when its divider is written; and its outputs are high from that cycle on, and not
+ * from its first wrap on (4.5.2.1). @param {any} slice
  */
 function mendStart(slice) {
   const write = slice.writeRegister.bind(slice);

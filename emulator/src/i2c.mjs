@@ -3,9 +3,9 @@
  * An I²C controller as master (RP2040 datasheet 4.3), and the bus with the parts on it.
  *
  * Invariants
- * - One phase at a time takes bus time: a START with the address (10 bits), a byte with its
- *   acknowledgement (9 bits) or a STOP (1 bit). `phase` is scheduled, or the bus rests, or a part
- *   holds the clock (`held`).
+ * - The bus is in one phase at a time: a START with the address (10 bits), a byte with its
+ *   acknowledgement (9 bits) or a STOP (1 bit). Either the end of the phase is scheduled (`phase`),
+ *   or the bus rests, or something holds the clock (`holding`).
  * - A command leaves the transmit FIFO when its byte begins. A master with an empty FIFO and no
  *   STOP keeps the bus and holds the clock, so nothing is lost if the firmware is slow.
  * - After an abort the transmit FIFO stays empty until IC_CLR_TX_ABRT is read (4.3.10.3).
@@ -18,9 +18,9 @@ import { BasePeripheral } from 'rp2040js';
 import { Alarm } from './clock.mjs';
 
 /**
- * A part on the bus. `address` is asked with each START for it, `write` with each byte; both return
- * whether the part acknowledges. `stretch` returns for how many microseconds the part holds the
- * clock before the byte that comes next.
+ * A part on the bus. `address` is called at each START with the part's address, `write` with each
+ * byte for the part; both return whether the part acknowledges. `stretch` returns for how many
+ * microseconds the part holds the clock before the next byte.
  * @typedef {{
  *   address?: (read: boolean) => boolean,
  *   write: (byte: number) => boolean,
@@ -67,7 +67,7 @@ export class I2c extends BasePeripheral {
   latched = 0;
   /** IC_TX_ABRT_SOURCE. */
   source = 0;
-  /** The transmit FIFO is held empty after an abort. */
+  /** Whether the transmit FIFO is held empty, after an abort. */
   flushing = false;
   rxLevel = 0;
   txLevel = 0;
@@ -75,7 +75,7 @@ export class I2c extends BasePeripheral {
   tx = [];
   /** @type {number[]} */
   rx = [];
-  /** What the phase does when it ends; null while the bus rests. @type {(() => void) | null} */
+  /** Called when the phase ends; null while the bus rests. @type {(() => void) | null} */
   ending = null;
   /** The part that has acknowledged its address. @type {I2cPart | null} */
   part = null;
@@ -94,9 +94,9 @@ export class I2c extends BasePeripheral {
     this.index = index;
     /** @type {Map<number, I2cPart>} */
     this.parts = new Map();
-    /** Something holds the clock low: no phase ends until this is false again. */
+    /** Whether something holds the clock low. No phase ends until this is false again. */
     this.holding = false;
-    /** Another master wins the bus in the next byte. */
+    /** Whether another master wins the bus in the next byte. */
     this.contended = false;
     /** Bytes that the firmware lost by writing to a full FIFO or by not reading. */
     this.lost = 0;
@@ -142,14 +142,14 @@ export class I2c extends BasePeripheral {
     this.parts.set(address, part);
   }
 
-  /** Holds the clock low, as a part that hangs, or lets it go. @param {boolean} on */
+  /** Holds the clock low, as a part that hangs does, or lets it go. @param {boolean} on */
   hold(on) {
     this.holding = on;
     if (!on && this.ending && !this.phase.scheduled) this.phase.scheduleAt(this.clock.cycle);
   }
 
-  /** Nanoseconds of one bit: the high and low counts of clk_sys in the chosen speed. */
-  get bitNanos() {
+  /** Nanoseconds of one bit: the high and the low count of the chosen speed, in cycles of clk_sys.
+  */ get bitNanos() {
     const slow = ((this.register(0) >> 1) & 3) === 1;
     const cycles = slow
       ? this.register(0x14) + this.register(0x18)
@@ -179,7 +179,7 @@ export class I2c extends BasePeripheral {
     this.update();
   }
 
-  /** Begins the next phase, if the bus rests and there is a command. */
+  /** Begins the next phase, if no phase is under way and there is a command. */
   next() {
     if (this.ending || this.tx.length === 0 || !this.enabled) return;
     const command = this.tx[0];
@@ -234,7 +234,7 @@ export class I2c extends BasePeripheral {
     this.stop();
   }
 
-  /** Another master has won: this one leaves the bus, without a STOP. */
+  /** Called when another master has won the bus: this one leaves the bus without a STOP. */
   loseBus() {
     this.contended = false;
     this.owns = false;
@@ -260,7 +260,7 @@ export class I2c extends BasePeripheral {
     );
   }
 
-  /** With TX_EMPTY_CTRL the byte of the last command must be over as well. */
+  /** Whether TX_EMPTY must wait for the byte of the last command: with TX_EMPTY_CTRL it must. */
   busyWithByte() {
     return (this.register(0) & 0x100) !== 0 && this.ending !== null;
   }
@@ -366,7 +366,7 @@ export class I2c extends BasePeripheral {
     this.update();
   }
 
-  /** IC_ENABLE.ABORT: the byte that is on its way ends, then comes a STOP (4.3.10.2). */
+  /** IC_ENABLE.ABORT: the byte under way ends, and a STOP follows (4.3.10.2). */
   abortByUser() {
     if (!this.owns) return;
     if (this.ending) this.ending = () => this.abort(USER);

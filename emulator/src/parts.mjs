@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * Models of parts for test benches: what a board has at the other end of its I²C and SPI lines.
- * Each behaves as the data sheets of its kind say; each can be slow, and can fail.
+ * Models of parts for test benches: the parts that a board has at the other end of its I²C and SPI
+ * lines. Each model behaves as the data sheets of its kind say. The sensor and the flash can be
+ * slow. The sensor can also be absent, and can refuse bytes.
  */
 
 /**
@@ -15,9 +16,11 @@ export class TemperatureSensor {
     this.registers = [0, 0, 75 << 8, 80 << 8];
     this.celsius = celsius;
     this.pointer = 0;
-    /** How many bytes of the present transfer have gone. */
+    /** How many bytes of the present transfer have been moved. */
     this.count = 0;
-    /** The part is absent, or it refuses each data byte, or it holds the clock before each byte. */
+    /** Faults: the part is absent; it refuses each data byte; how long it holds the clock before
+    each
+     * byte. */
     this.absent = false;
     this.refuses = false;
     this.stretchMicros = 0;
@@ -74,7 +77,7 @@ const SECTOR = 4096;
 /**
  * A NOR flash on SPI with the common commands: 9F JEDEC id, 06 and 04 write enable and disable, 05
  * status, 03 read, 02 program a page (ones become zeros, addresses wrap in the page), 20 erase a
- * sector. While it is busy it answers only 05, as the chips do.
+ * sector. While the flash is busy it answers only command 05, as the chips do.
  */
 export class SpiFlash {
   /** @param {import('./machine.mjs').Machine} machine @param {number} [size] bytes */
@@ -119,8 +122,8 @@ export class SpiFlash {
     return ((this.sent[1] << 16) | (this.sent[2] << 8) | this.sent[3]) % this.memory.length;
   }
 
-  /** A command that changes something takes effect when the part is let go. */
-  deselect() {
+  /** Ends a command. A command that changes something takes effect now, when the part is
+  deselected. */ deselect() {
     const [command] = this.sent;
     const long = this.sent.length;
     if (command === undefined || [0x05, 0x03, 0x9f].includes(command)) {
@@ -156,9 +159,10 @@ export class SpiFlash {
 }
 
 /**
- * A character display of 2 lines of 16 on SPI, as ST7036 and its kin: with its data pin low a byte
- * is a command (01 clears, 80 + place moves, line 2 begins at 40 hex; others are taken and do
- * nothing here), with it high a character.
+ * A character display of 2 lines of 16 characters on SPI, like the ST7036. While its data pin is
+ * high, a byte is a character. While the pin is low, a byte is a command: 01 clears the display, 80
+ * + place (hexadecimal) moves to a place, and line 2 begins at place 40. The model ignores other
+ * commands.
  */
 export class TextDisplay {
   /** @param {import('./machine.mjs').Machine} machine @param {number} dataPin */

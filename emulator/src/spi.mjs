@@ -4,20 +4,20 @@
  * is selected while the pad of its chip select is low, whoever drives that pad.
  *
  * Invariants
- * - One frame at a time is on the lines; it takes its bits at SSPCPSR × (1 + SCR) cycles of
+ * - One frame at a time is on the lines. Each bit of a frame takes SSPCPSR × (1 + SCR) cycles of
  *   clk_peri.
- * - The received value enters its FIFO when the frame ends. A value that finds the FIFO full is
- *   lost and counted, and SSPRORRIS is set.
- * - A part that is selected in a mode that it does not have, or faster than it can, sees nothing
- *   and drives nothing; the machine warns once for each selection.
+ * - The received value enters the receive FIFO when the frame ends. A value that finds the FIFO
+ *   full is lost and counted, and SSPRORRIS is set.
+ * - If a part is selected in a mode that it does not have, or with a faster clock than it allows,
+ *   it sees nothing and drives nothing. The machine warns once for each selection.
  */
 import { BasePeripheral } from 'rp2040js';
 import { Alarm } from './clock.mjs';
 
 /**
- * A part on the lines: `transfer` takes a frame and returns what the part sends meanwhile. `modes`
- * are the modes of the clock that it has (0 to 3), `hz` is its highest clock.
- * @typedef {{
+ * A part on the lines: `transfer` takes a frame and returns the value that the part sends
+ * meanwhile. `modes` are the modes of the clock that the part has (0 to 3), `hz` is its highest
+ * clock. @typedef {{
  *   transfer: (out: number) => number,
  *   select?: () => void,
  *   deselect?: () => void,
@@ -86,8 +86,8 @@ export class Spi extends BasePeripheral {
     this.update();
   }
 
-  /** Connects a part whose chip select is a pad. @param {number} pin @param {SpiPart} part */
-  attach(pin, part) {
+  /** Connects a part whose chip select is the pad `pin`. @param {number} pin @param {SpiPart} part
+  */ attach(pin, part) {
     this.parts.push({ pin, part, warned: false });
   }
 

@@ -4,7 +4,7 @@
 //
 //   scheduler ──next()──► decide() ──Run::go()──► the process leaves the queue; its step begins
 //   operation ──another_goes()──► decide_aside() ──its own process──► that process goes on at once
-//                                     └──another──► its own is suspended; next() gives the other
+//                                     └──another──► its own is suspended; next() returns the other
 //
 // Invariants
 //  1 A process in the run queue is `ready` in the record, from the time when look() first finds it
@@ -12,10 +12,10 @@
 //  2 The process `decided_` has left the queue already. The scheduler takes that process before
 //    anything else is decided.
 //  3 After the run has stopped, all processes are cancelled, and run in the order of the queue.
-//  4 If `queue_` is set, ready_[1], ready_[2], … are the processes of that queue that were pushed
-//    before `seen_` was its end, in the order of the queue, and links_[1], links_[2], … are the
-//    links of their wakers; links_[0] is where the queue begins. So look() visits only those that
-//    were pushed later. If `queue_` is null, look() makes the list anew.
+//  4 If `queue_` is set, ready_[1], ready_[2], … are the processes in that queue that were pushed
+//    before `seen_` was its end, in the order of the queue. links_[1], links_[2], … are the links
+//    of their wakers, and links_[0] is where the queue begins. So look() visits only the processes
+//    that were pushed later. If `queue_` is null, look() makes the list anew.
 //  5 A process that stands aside is in no queue. It runs now, and goes on immediately if it is
 //    chosen; if another process is chosen, it enters the queue.
 #pragma once
@@ -184,7 +184,8 @@ class Deciding : public runtime::Chooser {
     }
   }
 
-  // Returns whether a time may come although a process could run.
+  // Returns whether a time may come although a process can run: the settings allow it, and a timer
+  // is set.
   bool any_timer() noexcept {
     return run.settings.any_time && program_ && self().any_timer(*program_);
   }
@@ -193,7 +194,7 @@ class Deciding : public runtime::Chooser {
     self().fire_one(*program_);
   }
 
-  // Visits the wakers in the queue that look() has not visited.
+  // Visits the wakers in the queue that look() has not visited yet. Returns what look() returns.
   [[gnu::noinline]] core::Waker* look_at_new(core::RunQueue& queue) noexcept {
     if (queue_ != &queue) {
       links_.assign(1, queue.begin());
@@ -235,8 +236,8 @@ class Deciding : public runtime::Chooser {
     return w;
   }
 
-  // Puts this process before the other ready ones, so that the list is no longer in the order of
-  // the queue. Returns false if the process is not ready.
+  // Puts process n before the other ready processes in the list, which is then no longer in the
+  // order of the queue. Returns false if the process is not ready.
   bool puts_first(int n) noexcept {
     std::size_t at = ready_.size() - 1;
     while (at > 0 && ready_[at] != n) --at;  // process n is usually the last one

@@ -19,8 +19,8 @@ bool Reduced::before(const Record& r, int a, int b) noexcept {
   return clock(b).knows(r.events[static_cast<std::size_t>(a)]);
 }
 
-// Adds to the clock what comes before `earlier`, and that event. Nothing is to be added if the clock
-// knows the event.
+// Adds to the clock the event `earlier` and all events that come before it. If the clock knows that
+// event already, it knows them all.
 void Reduced::join(Clock to, const Record& r, int earlier) noexcept {
   if (to.knows(r.events[static_cast<std::size_t>(earlier)])) return;
   const Clock from = clock(earlier);
@@ -46,7 +46,7 @@ void Reduced::order(const Record& r, int j) {
       const int known = mine.numbers[process];
       for (int i = latest; i != kNone;) {
         const Place::Touched& o = p.touched[static_cast<std::size_t>(i)];
-        if (o.number <= known) break;  // All earlier ones come before the event too.
+        if (o.number <= known) break;  // The clock also knows all earlier accesses of the process.
         if (relation.conflict(o.how, t.how, p.capacity > 0)) rivals_.push_back(o.event);
         i = o.earlier;
       }

@@ -55,7 +55,7 @@ int Record::process(int by, std::string_view name) {
   Process& p = at(n);
   p.uid = mixed(at(by).uid, at(by).children++);
   p.parent = by;
-  if (p.name != name) p.name = name;  // Usually the last run had the same process here.
+  if (p.name != name) p.name = name;  // Usually the last run gave this number to the same process.
   // The process will soon be in the run queue. What its first step follows is known already.
   p.ready = true;
   if (kept) follow(n, current);

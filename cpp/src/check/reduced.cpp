@@ -77,8 +77,8 @@ bool Reduced::step_is_over(Run& run) {
   return true;
 }
 
-// Returns the position of the node's choice among the options of this run. If other processes are
-// ready than before, the run differs.
+// Returns the position of the node's choice among the options of this run. If the ready processes
+// are not those of the earlier run, reports that the run differs.
 unsigned Reduced::repeat(Run& run) {
   const Node& x = stack_[at_];
   if (run.same_options(x.options)) return static_cast<unsigned>(x.chosen);  // the usual case

@@ -37,7 +37,8 @@ void Run::differs(std::string how) {
   stop(Stopped::different);
 }
 
-// Decides if a time could come, or if some processes yield.
+// Does what go() does, in the rarer cases: the run has stopped, no process is ready, a timer is
+// set, or some processes yield.
 unsigned Run::go_rarely(std::span<const int> ready, bool goes_on, bool timer) {
   if (stopped()) return 0;
   ready_ = ready;
@@ -74,7 +75,8 @@ void Run::leave_out_who_yields(std::span<const int> ready) {
   goes_on_ = goes_on_ && !positions_.empty() && positions_[0] == 0;
 }
 
-// The step of process n has begun. The processes that let it go first wait for it no longer.
+// Called when a step of process n has begun. The processes that have let it go first no longer wait
+// for it.
 void Run::went_first(int n) {
   for (std::size_t i = 0; i < yields_to_.size(); ++i) {
     auto& list = yields_to_[i];

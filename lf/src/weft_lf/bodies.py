@@ -34,9 +34,10 @@ def code_lines(code: tree.Code) -> list[str]:
 
 
 def checked_type(kind: tree.Type, cls: Class, number: int) -> tuple[str, list[str]]:
-    """Returns the name of the type `kind` in C, without stars, and the lines of a typedef of it that
-    stands at the place of `kind` in the program's file. So the compiler names that place if it does
-    not know the type. There are no lines if C always has the type, or if it is more than a name.
+    """Returns the name of the type `kind` in C, without stars, and the lines of a typedef of this
+    type. The typedef has the line number of `kind` in the `.lf` file, so a compiler that does not
+    know the type names that line. There are no lines if C always has the type, or if the type is
+    more than a name.
     """
     given = cls.types.get(kind.name, kind) if not kind.is_code else kind
     text = base_of(kind, cls).rstrip("* ")

@@ -314,8 +314,8 @@ def _cc(model: Model) -> list[str]:
 
 def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
     """Returns the problems that the C compiler finds in the program's bodies, without building
-    anything; None if only CMake knows how they are compiled, or protoc-c makes their headers. The problems that were found are kept
-    in the user's cache.
+    anything. None if only CMake knows how the bodies are compiled, or if protoc-c makes their
+    headers. The problems are kept in the user's cache.
 
     Raises:
         LfError: a file that the target block names is missing.

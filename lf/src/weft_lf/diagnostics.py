@@ -69,8 +69,10 @@ def _records(output: str) -> list[_Record]:
 
 
 def _missing(records: list[_Record], output: str) -> list[_Record]:
-    """Returns the records without the warnings of functions that the linker has not found, and with
-    an error for each of these functions, at the place of the warning or else at the linker's."""
+    """Returns the records with an error for each function that the linker has not found, in place
+    of the compiler's warnings about it. The error is at the place of the first such warning, or
+    else at the place that the linker names.
+    """
     kept: list[_Record] = []
     missing: dict[str, _Record] = {}
     for found in LINKED.finditer(output):

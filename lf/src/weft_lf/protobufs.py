@@ -1,9 +1,9 @@
 """Makes C from the files that `protobufs` names, by protoc-c, the compiler of protobuf-c.
 
 Invariants
-- For each file NAME.proto there are NAME.pb-c.h and NAME.pb-c.c in the program's folder of
-  src-gen/, under the file's path below the folder of the `.lf` file that names it. A file that is
-  not below that folder has no path there.
+- For each file NAME.proto, protoc-c makes NAME.pb-c.h and NAME.pb-c.c in the program's folder of
+  src-gen/. They have the same path there as NAME.proto has below the folder of the `.lf` file that
+  names it. If NAME.proto is not below that folder, they are in the program's folder itself.
 - The program includes these headers before its preambles, and is linked with LIBRARY.
 """
 
@@ -22,15 +22,15 @@ Find = Callable[[str, Span], Path]
 
 
 def _base(source: Path, span: Span) -> Path:
-    """Returns the path of what is made from `source`, without an ending."""
+    """Returns the path, without its ending, of the files that are made from `source`."""
     beside = Path(span.file).resolve().parent
     inside = source.is_relative_to(beside)
     return (source.relative_to(beside) if inside else Path(source.name)).with_suffix("")
 
 
 def bases(config: Config, find: Find) -> dict[Path, tuple[Path, Span]]:
-    """Returns, for each file that the program names, the path of what is made from it; with the
-    file itself and the place that names it.
+    """Returns, for each file that the program names, the path (without its ending) of the files
+    that are made from it, and with it the file itself and the place that names the file.
 
     Raises:
         LfError: a file is missing, or two files make the same names.
@@ -68,6 +68,6 @@ def make(config: Config, find: Find, place: Path) -> list[Path]:
             ) from None
         if ran.returncode:
             text = f"{COMPILER} refuses this file:\n{(ran.stderr + ran.stdout).strip()}"
-            raise fail(span, text, "mend the file")
+            raise fail(span, text, "correct the file")
         made.append(place / f"{base}.pb-c.c")
     return made

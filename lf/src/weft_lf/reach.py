@@ -1,9 +1,11 @@
-"""Sorts the programs of a test run by what became of them, with a reason for each that failed.
+"""Sorts the programs of a test run by what became of them, with a reason for each program that
+failed.
 
 Invariants
-- Each program has one class. A class of failures is one of WHY, the first that fits, or says in
-  which step the program failed.
-- A class names what the program needs and what is not here; whose fault that is, it does not say.
+- Each program has one class. The class of a failure is the first of WHY that fits; if none fits,
+  the class says in which step the program failed.
+- A class of WHY names what the program needs and does not find here. It does not say whose fault
+  this is.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 from weft_lf.errors import Problem
 
 RUNTIME = r"(?:include/)?(?:core/|api/)?(?:environment|reactor|reactor_common|reactor_threaded)\.h"
-# class → what the message of a problem begins with or contains; a group is the reason to show
+# class → the pattern of a problem's message; the first group that matches is the reason to show
 WHY = (
     ("is federated", r"federated programs"),
     ("asks for a container", r"'docker' is not supported"),

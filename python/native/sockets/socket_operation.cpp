@@ -58,7 +58,7 @@ struct SocketOpObject {
   template <class W>
   PySendResult go_on(W& way);
   bool is_mine() const noexcept { return task_waiter->is_mine(); }
-  // Whatever wakes the process, the operation has not committed: the process itself reads or writes.
+  // A wake-up commits nothing: the process itself then reads or writes.
   bool with_partner(ProcessBase&) const noexcept { return false; }
   void over(ProcessBase& p, Status) noexcept {
     if (state == OpState::waiting) work->end(p);
@@ -78,8 +78,8 @@ PySendResult cancelled(W& way) {
   return way.give(nullptr);
 }
 
-// Makes one attempt. Returns whether the operation is over; then `*r` is its outcome. Otherwise the
-// process has begun to wait, unless it has to try again: `waits` tells.
+// Makes one attempt. Returns true if the operation is over; then `*r` is its outcome. Otherwise
+// `waits` says whether the process has begun to wait; if it has not, it has to try again.
 bool tried(SocketWork& work, ProcessBase& p, bool& waits, PyObject** r) {
   try {
     switch (work.attempt()) {

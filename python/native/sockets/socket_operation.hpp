@@ -1,13 +1,13 @@
-// An operation on a descriptor, for Python (rules 18.1, 18.11): a Work of weft::io, tried by the
-// process that awaits it, or that blocks in it.
+// An operation of Python on a descriptor (rules 18.1, 18.11). It is a Work of weft::io. The process
+// that awaits the operation, or that blocks in it, makes the attempts itself.
 //
 //   go(): attempt() ──over──► outcome() ──► done
 //           │ ▲ └──would block, or pauses──► waiting ──woken: end()──► go()
-//           └─┘ it may not block any more        └──cancelled, left──► done: nothing was read
+//           └─┘ the descriptor is ready again    └──cancelled, left──► done: nothing was read
 //
-// Only attempt() reads or writes, on the process's own thread and under the GIL, and it never
-// blocks. So a wait that ends early has taken nothing. In a coroutine the operation is an awaitable,
-// whose life awaited.hpp describes.
+// Only attempt() reads or writes, on the process's own thread and with the GIL held, and it never
+// blocks. So a wait that ends early has taken no bytes. In a coroutine the operation is an
+// awaitable; awaited.hpp describes the states of an awaitable.
 #pragma once
 #include "channels/operations.hpp"
 #include "owned.hpp"
@@ -28,7 +28,7 @@ class SocketWork : public io::detail::Waiting {
   virtual io::detail::Watched& watched() = 0;
   virtual Tried attempt() = 0;
   virtual std::int64_t pause_ns() const = 0;
-  // Returns the result; null with an exception.
+  // Returns the result of the operation; null if it sets an exception of Python.
   virtual PyObject* outcome() = 0;
 
   const char* const verb;  // for messages
@@ -37,11 +37,11 @@ class SocketWork : public io::detail::Waiting {
   const bool by_hint;
 };
 
-// Makes an exception of Python of the C++ exception that is being handled. Returns null.
+// Sets the exception of Python that corresponds to the C++ exception being handled. Returns null.
 PyObject* raise_from_io() noexcept;
 
-// Begins the operation: returns an awaitable in a coroutine process, and elsewhere blocks until the
-// operation is over, and returns its result.
+// Begins the operation. In a coroutine process, and in a task of asyncio, returns an awaitable.
+// Elsewhere blocks until the operation is over, and returns its result.
 PyObject* socket_operation(std::unique_ptr<SocketWork> work);
 
 }  // namespace weft::py

@@ -3,10 +3,9 @@
 // Invariants
 //  1 A Work holds the Stream or Listener that it works on, and the buffer that it writes, until its
 //    operation is destroyed. So the bytes stay where they are while the process waits.
-//  2 close() gives up the object's own handle, so that the system gets the descriptor back as soon as
-//    no operation is under way. So a Stream or Listener without a handle is a closed one.
-//  3 A read makes the object for its result before it reads, so that no byte can be lost for want of
-//    memory.
+//  2 close() drops the object's own handle, so that the system gets the descriptor back as soon as
+//    no operation is under way at it. So a Stream or Listener without a handle is closed.
+//  3 A read makes the object for its result before it reads. So a lack of memory loses no byte.
 #include <optional>
 #include <string>
 
@@ -28,7 +27,7 @@ struct StreamObject {
   std::size_t sent;  // how many bytes of the last write the system has taken
 };
 struct ListenerObject {
-  PyObject_HEAD std::optional<io::Listener> listener;  // nothing: it was closed
+  PyObject_HEAD std::optional<io::Listener> listener;  // empty if the Listener was closed
 };
 
 PyTypeObject StreamType{PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -36,7 +35,7 @@ PyTypeObject ListenerType{PyVarObject_HEAD_INIT(nullptr, 0)};
 StreamObject* stream_of(PyObject* o) noexcept { return reinterpret_cast<StreamObject*>(o); }
 ListenerObject* listener_of(PyObject* o) noexcept { return reinterpret_cast<ListenerObject*>(o); }
 
-// Calls f, which may throw, and returns its result; null with an exception.
+// Calls f and returns its result. If f throws, sets an exception of Python and returns null.
 template <class F>
 PyObject* guarded(F&& f) noexcept {
   try {
@@ -46,7 +45,7 @@ PyObject* guarded(F&& f) noexcept {
   }
 }
 
-// In place of __reduce_ex__().
+// __reduce_ex__(): refuses to copy and to pickle the object.
 PyObject* stays_here(PyObject* o, PyObject*) {
   return bad_use(
       "%R: it can be neither copied nor pickled, since its descriptor belongs to this OS process: "
@@ -117,7 +116,7 @@ class Reading final : public WorkOf<io::detail::ReadSome> {
 template <bool All>
 class Writing final : public WorkOf<io::detail::Write<All>> {
  public:
-  // Takes over the buffer.
+  // Takes over the buffer `bytes`, and releases it when the operation is destroyed.
   Writing(StreamObject* s, const Py_buffer& bytes)
       : WorkOf<io::detail::Write<All>>(
             All ? "write_all" : "write_some", reinterpret_cast<PyObject*>(s),
@@ -154,8 +153,9 @@ class Connecting final : public WorkOf<io::detail::ConnectWork> {
 
 // --- addresses -----------------------------------------------------------------------------------
 
-// Reads "127.0.0.1:80", "[::1]:80", "unix:/path", or a tuple as socket.getsockname() returns it.
-// May throw; returns an empty text with an exception of Python.
+// Returns the text of an address that is given as a text ("127.0.0.1:80", "[::1]:80", "unix:/path")
+// or as a tuple, as socket.getsockname() returns it. If it is neither, or
+// is empty, sets an exception of Python and returns an empty text. May throw.
 std::string address_text(PyObject* given, const char* verb) {
   if (PyUnicode_Check(given)) {
     Py_ssize_t n = 0;
@@ -380,8 +380,7 @@ PyMethodDef stream_functions[] = {
     {"listen", method(gated<with_keyword<"listen", "address", f_listen>>), kKeywords,
      "listen(address): returns a Listener at `address`: \"127.0.0.1:8080\", \"[::1]:8080\", "
      "\"unix:/path\" (the file must not exist yet), or a tuple (host, port). With port 0 the "
-     "system "
-     "chooses a port. Raises OSError; BadUse if `address` is not in numbers."},
+     "system chooses a port. Raises OSError; BadUse if `address` is not in numbers."},
     {"connect", method(gated<with_keyword<"connect", "address", f_connect>>), kKeywords,
      "connect(address): connects, and returns a Stream. `address` is as for listen(). Raises "
      "OSError (ConnectionRefusedError, …), Cancelled, TimeoutError of a limit, BadUse. If it "
@@ -411,8 +410,7 @@ int init_streams(PyObject* m) {
   ListenerType.tp_name = "weft.Listener";
   ListenerType.tp_doc =
       "A Listener, from listen(address): accepts connections. In a `with` statement it is closed "
-      "at "
-      "the end. readable(listener) is a guard (rule 18.11; Linux).";
+      "at the end. readable(listener) is a guard (rule 18.11; Linux).";
   ListenerType.tp_basicsize = sizeof(ListenerObject);
   ListenerType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   ListenerType.tp_dealloc = gated<listener_dealloc>;

@@ -1,10 +1,12 @@
-"""The arguments of benchmark programs: as much of argparse as they use, which MicroPython lacks."""
+"""Reads the arguments of benchmark programs. MicroPython has no argparse, so this module has the
+part of argparse that these programs use.
+"""
 
 import sys
 
 
 class Arguments:
-    """The arguments by name."""
+    """Has the value of each argument as an attribute of the argument's name."""
 
 
 def _name(words):
@@ -16,8 +18,14 @@ def _name(words):
 
 
 def parse(specs, given):
-    """Returns the arguments `given` by the lists of add_argument(). What no list names is an
-    error, as an argument that lacks its value is.
+    """Returns the arguments of a program.
+
+    Args:
+        specs: for each argument, the positional and the keyword arguments of add_argument().
+        given: the words of the command line.
+
+    Raises:
+        SystemExit: a word is no argument of the program, or an argument or its value is missing.
     """
     found, options, places = Arguments(), {}, []
     for words, more in specs:
@@ -55,10 +63,10 @@ def parse(specs, given):
 
 
 def handle_common_args(argspecs=None):
-    """Returns the program's arguments. Each of `argspecs` is the arguments of add_argument()."""
+    """Returns the arguments of this program. `argspecs` are the `specs` of parse()."""
     return parse(argspecs or [], sys.argv[1:])
 
 
 def avg(vals):
-    """Returns the mean."""
+    """Returns the mean of a list of numbers."""
     return sum(vals) / len(vals)

@@ -1,5 +1,5 @@
-"""The parts that the names of aPyCSP and of PyCSP-locksharing share. In both libraries a channel
-has two fixed ends, `read` and `write`, and poison ends it.
+"""The parts that weft.compat.apycsp and weft.compat.pycsp_locks share. In both libraries a channel
+has two fixed ends, `read` and `write`, and poison ends the channel.
 """
 
 from .. import _alt
@@ -77,8 +77,8 @@ class ReadEnd(End, Guard):
 
 
 class AnyChannel:
-    """What the channels of both libraries are. A layer gives Weft's class (Native) and the classes
-    of the ends (Reads, Writes).
+    """The base class of the channels of both libraries. A derived class gives the class of Weft's
+    channel (Native) and the classes of the ends (Reads, Writes).
     """
 
     capacity = 0
@@ -97,7 +97,7 @@ class AnyChannel:
         self.native.poison()
 
     def queue_len(self):
-        """Returns how many operations wait, and how many values are in a buffered channel."""
+        """Returns the number of operations that wait plus the number of values in the buffer."""
         s = self.native.stats()
         return s.waiting_readers + s.waiting_writers + s.buffered
 
@@ -108,8 +108,8 @@ class AnyChannel:
         return list("r" * s.waiting_readers + "w" * s.waiting_writers)
 
     def verify(self):
-        """Returns True: a channel never has both readers and writers waiting, and no operation
-        waits at a poisoned channel.
+        """Returns True if the channel does not have both readers and writers waiting, and if no
+        operation waits at a poisoned channel. Otherwise raises AssertionError.
         """
         s = self.native.stats()
         assert not (s.waiting_readers and s.waiting_writers)
@@ -126,8 +126,9 @@ class AnyChannel:
 
 
 class AnyAlternative:
-    """A choice: select() returns the guard that was chosen, the first one that is ready
-    (priority), and its value: what was read, 0 for a write, else None."""
+    """A choice: select() chooses the first guard that is ready (priority), and returns the guard
+    and a value: the value that was read, 0 for a write, and None for another guard.
+    """
 
     def __init__(self, *guards):
         self.guards = guards
@@ -137,7 +138,7 @@ class AnyAlternative:
         return [g.guard() for g in self.guards]
 
     def native(self):
-        """The Alternative of Weft, made at the first call."""
+        """Returns the Alternative of Weft, which the first call makes."""
         if self.alt is None:
             self.alt = _alt.Alternative(*self.natives())
             self.alt.mode = "priority"

@@ -1,4 +1,4 @@
-"""The old libraries under the names with which they were published, so that a program runs without
+"""Gives the old libraries the names under which they were published, so that a program runs without
 any change:
 
     import weft.compat.as_published as published
@@ -15,7 +15,8 @@ def _give(old, new, parts):
         sys.modules[old + part] = __import__("weft.compat." + new + part, None, None, ("x",))
     import builtins
 
-    # Programs name these errors in `except`; MicroPython raises those that they are derived from.
+    # Programs name these errors in `except`. MicroPython lacks the names, and raises the errors
+    # from which CPython derives them.
     for error, base in (("ModuleNotFoundError", ImportError), ("ConnectionError", OSError)):
         if not hasattr(builtins, error):
             setattr(builtins, error, base)

@@ -54,12 +54,12 @@ class Waiting {
   ~Waiting() = default;
 };
 
-// What each run sets anew for a process.
+// The facts about a process that each run sets anew.
 struct ProcessFacts {
   Uid uid = 0;
   int parent = kNone;
   unsigned children = 0, places = 0, selects = 0, steps = 0;
-  int last = kNone;  // the process's last event so far
+  int last = kNone;  // the latest event of the process
   int events = 0;
   bool ready = false;          // whether the process is known to be ready
   Uid select = 0;              // the select in which the process is, or 0
@@ -125,8 +125,8 @@ class Record {
   int place_of(const void* key, int by) {
     return key == last_key_ ? last_place_ : looked_up(key, by);
   }
-  // Called when the object with this key no longer exists; another object can receive the key.
-  // Returns the place, or kNone.
+  // Called when the object with this key no longer exists, so that another object can receive the
+  // key. Returns the place, or kNone.
   int gone(const void* key);
   std::string path(int process) const;
   // Returns whether `path` is the path of the process. A path without an index names the first

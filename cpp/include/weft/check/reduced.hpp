@@ -79,7 +79,8 @@ class Reduced final : public Strategy {
   void analyse(Run&);
   void find_races(Run&);
   void order(const Record&, int event);
-  // By process: the number of its events that come before an event or are it.
+  // The clock of an event: for each process, the number of its events that come before that event.
+  // The event itself counts too.
   struct Clock {
     int* numbers;
     bool knows(const Event& e) const noexcept { return numbers[e.process] >= e.number; }
@@ -102,7 +103,7 @@ class Reduced final : public Strategy {
   int node_ = kNone;          // the node at which the step that begins next was chosen
   std::vector<int> nodes_;    // the node of each event
 
-  std::vector<int> clocks_;                 // the clocks of the events, one behind the other
+  std::vector<int> clocks_;                 // the clocks of the events, one after the other
   int width_ = 0;                           // the number of processes
   std::vector<std::pair<int, int>> found_;  // races: the earlier event and the later one
   std::vector<int> rivals_, between_;

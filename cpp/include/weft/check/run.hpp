@@ -106,7 +106,7 @@ class Run {
   Uid option(unsigned i) const noexcept {
     return i < ready_.size() ? record.at(ready_[i]).uid : kClock;
   }
-  // Returns whether the options are these, in this order.
+  // Returns whether the options are those of `uids`, in the same order.
   bool same_options(std::span<const Uid> uids) const noexcept {
     if (uids.size() != options()) return false;
     const Uid* uid = uids.data();
@@ -154,7 +154,7 @@ class Run {
   bool clock_ = false, goes_on_ = false;
 };
 
-// The rest of this file runs at each step, so it is inlined where the caller decides.
+// The functions below run at each step, so they are inlined into the code that decides.
 
 [[gnu::always_inline]] inline void Run::decided(Kind kind, int choice, unsigned options,
                                                 unsigned index, bool goes_on) {

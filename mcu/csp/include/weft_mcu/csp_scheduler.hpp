@@ -173,8 +173,9 @@ struct Process::promise_type : core::Node {
     ops = &s;
     ++s.live_;
 #if WEFT_DEBUG
-    // A frame begins with two pointers, and the promise follows. g++ 12 puts something before them
-    // if the function begins with a condition that awaits; such a process would never run.
+    // A frame begins with two pointers, and the promise comes next. If the first statement of the
+    // function awaits in a condition, g++ 12 puts other data before them, and the process would
+    // never run.
     if (reinterpret_cast<unsigned char*>(this) - s.taken_ != 2 * sizeof(void*))
       weft_panic(
           "weft: g++ has made a wrong frame for a process: declare a variable before the first "

@@ -58,7 +58,7 @@ class Channel(AnyChannel):
         super().__init__(name)
 
     async def poison(self):
-        """Poisons the channel, when it is awaited or run."""
+        """Poisons the channel when the result is awaited, or run by a Parallel."""
         self.spoil()
 
     close = poison
@@ -73,7 +73,7 @@ class BufferedChannel(Channel):
 
 
 def poison_channel(ch):
-    """Poisons a channel, or the channel of an end, when the result is awaited."""
+    """Returns an awaitable that poisons a channel, or the channel of an end."""
     return ch.poison()
 
 
@@ -218,7 +218,7 @@ def Spawn(process, track_ref=True):
 
 
 def run_CSP(*processes):
-    """Runs processes in ordinary code; returns the result of a single process, or the list of
-    results.
+    """Runs processes from ordinary code. Returns the result of a single process, or the list of the
+    results of several.
     """
     return weft.run(*_flat(processes, []))

@@ -1,17 +1,17 @@
-"""aPyCSP's net: a program uses the channels of another program by name, over TCP, with a line of
-JSON for each message. The other program may be on CPython: `weft.compat.apycsp.net` there speaks
-the same.
+"""aPyCSP's net: a program uses the channels of another program by name, over TCP. Each message is a
+line of JSON. The other program may run on CPython, where `weft.compat.apycsp.net` has the same
+protocol.
 
 There are no keys and no encryption: any program that reaches the port may read, write and poison
 the registered channels. So without a host name the server listens only on this machine.
 
 Invariants
 - Values are JSON: nothing that another program sends is executed.
-- One task of a connection writes to its stream, and nothing cancels this task before the end: two
-  tasks at one `drain` would send bytes twice.
-- An operation that a peer requests is a task. When the connection ends, or the peer reports that
-  the operation is no longer awaited, the task is cancelled, and its operation leaves the channel.
-- Each answer wakes the request with its number; the end of the connection wakes all others.
+- One task of a connection writes to its stream, because two tasks at one `drain` would send bytes
+  twice. Nothing cancels this task before the connection ends.
+- An operation that a peer requests is a task. The task is cancelled, and its operation leaves the
+  channel, when the connection ends or when the peer reports that it no longer waits for the answer.
+- Each answer wakes the request with its number. The end of the connection wakes all other requests.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from ...errors import BadUse
 from . import Channel, PoisonException
 
 PORT = "8890"
-LONGEST = 1 << 16  # the largest number of bytes of a message
+LONGEST = 1 << 16  # a message has fewer bytes than this
 POISON = "ChannelPoisonException"
 TCP, NODELAY = 6, 1  # IPPROTO_TCP and TCP_NODELAY, which MicroPython does not name
 
 _registered = {}
-_connections = []  # those that get_channel_proxy tries, in the order in which they were made
+_connections = []  # the connections that get_channel_proxy asks, in the order of their making
 
 
 def register_channel(chan, name):
@@ -36,13 +36,13 @@ def register_channel(chan, name):
 
 
 def unregister_channel(name):
-    """Undoes register_channel."""
+    """Stops offering the channel with this name."""
     if _registered.pop(name, None) is None:
         raise BadUse("unregister_channel: no channel %r is registered" % name)
 
 
 def create_registered_channel(name):
-    """Makes a channel, and registers it."""
+    """Makes a channel, registers it under this name, and returns it."""
     chan = Channel(name)
     register_channel(chan, name)
     return chan
@@ -56,7 +56,8 @@ def _host_and_port(host_port):
 
 
 def _check(v):
-    """Refuses what is no JSON: MicroPython's json writes the text of any object."""
+    """Refuses a value that JSON cannot represent. (MicroPython's json would write the text of any
+    object.)"""
     if isinstance(v, (list, tuple)):
         for x in v:
             _check(x)
@@ -79,7 +80,7 @@ def _packed(message):
         raise BadUse("a value for another program is too deep, or contains itself")
     line = json.dumps(message).encode() + b"\n"
     if len(line) >= LONGEST:
-        raise BadUse("a message has at most %d bytes, not %d" % (LONGEST, len(line)))
+        raise BadUse("a message must have fewer than %d bytes, not %d" % (LONGEST, len(line)))
     return line
 
 
@@ -131,7 +132,8 @@ class _Connection:
 
     async def send_recv_cmd(self, op, **more):
         """Sends a request to the other program, and returns its answer. Raises PoisonException if
-        the channel is poisoned, OSError if the connection ended.
+        the channel is poisoned, OSError if the connection has ended, and BadUse if the other
+        program refuses the request.
         """
         if self.over:
             raise OSError(self.over)
@@ -258,7 +260,7 @@ class _Server:
         await self.server.wait_closed()
 
     def close(self):
-        """Closes the server. The result may be awaited, as aPyCSP's examples do."""
+        """Closes the server. A program may await the result, as aPyCSP's examples do."""
         if not self.closed:
             self.closed = True
             self.server.close()
@@ -276,7 +278,9 @@ class _Server:
 
 
 async def start_server(host_port=PORT):
-    """Serves the registered channels, at "HOST:PORT" or a port of this machine."""
+    """Serves the registered channels at "HOST:PORT", or at "PORT" for this machine alone. Returns
+    the server.
+    """
     host, port = _host_and_port(host_port)
 
     async def came(reader, writer):
@@ -288,8 +292,8 @@ async def start_server(host_port=PORT):
 
 
 async def setup_client(host_port="127.0.0.1:" + PORT, can_serve=False):
-    """Connects to a server, whose channels get_channel_proxy then finds. With `can_serve` the
-    other program can also use the channels that are registered here.
+    """Connects to a server, so that get_channel_proxy finds the server's channels. With `can_serve`
+    the other program can also use the channels that are registered here. Returns the connection.
     """
     host, port = _host_and_port(host_port)
     _, stream = await asyncio.open_connection(host, port)

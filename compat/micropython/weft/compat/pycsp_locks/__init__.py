@@ -1,8 +1,8 @@
 """The names and behaviour of PyCSP-locksharing and uPyCSP. Write `from weft.compat.pycsp_locks
 import *` in place of `from pycsp import *`.
 
-A process object is a process of Weft once it is started, or run by a Parallel. Its `run` runs it
-within the caller's process; outside a network it is a run of its own.
+A process object becomes a process of Weft when it is started, or when a Parallel runs it. Its `run`
+runs it within the process of the caller, and outside a network in a run of its own.
 """
 
 from ... import _proc
@@ -25,7 +25,7 @@ from .._shared import (  # noqa: F401
 
 
 def _in_a_run(f):
-    """Calls a function in a process: the caller's, or outside a network one of a run of its own."""
+    """Calls a function in the caller's process, or outside a network in the process of a new run."""
     try:
         weft.current_process()
     except weft.BadUse:
@@ -106,14 +106,14 @@ class Alternative(AnyAlternative):
 
 @weft.process
 def _body(p, done):
-    """Runs p. `done` is let go when p has ended, and join() waits for that."""
+    """Runs p. The writer end `done` retires when p has ended, and join() waits for that."""
     p.within()
     return p.retval
 
 
 class Process:
-    """A function with its arguments, as a process. `retval` is its result, None before its end and
-    if it was poisoned; `poisoned` says whether it was.
+    """A process: a function with its arguments. `retval` is the result of the function; it is None
+    before the process has ended, and if poison ended it. `poisoned` says whether poison ended it.
     """
 
     def __init__(self, fn, verbose_poison=False, *args, **kwargs):
@@ -127,7 +127,7 @@ class Process:
         return _proc.name_of(self.fn) if self.fn else type(self).__name__
 
     def run(self):
-        """Runs the process in the caller's; returns it."""
+        """Runs the process within the process of the caller. Returns this object."""
         _in_a_run(self.within)
         return self
 
@@ -207,7 +207,7 @@ def process(function=True, verbose_poison=False):
 
 
 def Spawn(process):
-    """Starts a process in the background, in a network; returns it."""
+    """Starts a process in the background of a network, and returns it."""
     process.start()
     return process
 

@@ -6,12 +6,12 @@
 //                  └── d+1 ◄┘ ──────► buffer 1 ──full───────────────►┘
 //
 // Invariants
-//  1 Each DMA channel writes into its own buffer, round and round (its write address wraps), and
-//  starts the other one when its buffer is full. So no sample depends on the interrupt.
-//  2 A buffer is copied only if the other DMA channel has more than kMargin samples to go; else it
-//  might be overwritten during the copy, and counts as lost.
-//  3 `next_` is the buffer that is full next; blocks are numbered in the order in which they were
-//  filled, lost ones too.
+//  1 Each DMA channel writes into its own buffer; its write address wraps at the buffer's end. When
+//  the buffer is full, the channel starts the other channel. So no sample depends on the interrupt.
+//  2 A buffer is copied only if the other DMA channel still has more than kMargin samples to write.
+//  Otherwise the buffer might be overwritten during the copy, and its block counts as lost.
+//  3 `next_` is the index of the buffer that is full next. Blocks are numbered in the order in
+//  which they were filled, and lost blocks have numbers too.
 #pragma once
 #include <utility>
 
@@ -50,7 +50,7 @@ class AdcStream {
 
   // Begins to sample. Called once, from main or a process, on the core that serves the scheduler.
   // Turns the USB PLL on for the ADC's clock, if it is off. Returns WEFT_OK, or WEFT_E_DRIVER if
-  // the inputs, the rate, the DMA channels or the end are not usable, or at the second call.
+  // the inputs, the rate, the DMA channels or the end are not usable, or if it was called before.
   int start(const AdcLine& line, Writer<Block> out) noexcept {
     if (line.inputs == 0 || line.inputs > 0x1f || line.hz < 733 || line.hz > 500000 ||
         line.dma > 10 || !out)
@@ -109,8 +109,8 @@ class AdcStream {
     next_ ^= 1;
   }
 
-  // Stops sampling. Called from a process of the scheduler. The blocks that have been accepted are
-  // still read; later the channel retires.
+  // Stops sampling. Called from a process of the scheduler. A process can still read the blocks
+  // that have been accepted; after them the channel retires.
   void close() noexcept {
     stop();
     port_.close();
@@ -119,7 +119,7 @@ class AdcStream {
   // The number of blocks that no process will read: they found no room, or the interrupt came too
   // late for them. (If it came late by more than three blocks, the count is too low.)
   std::uint32_t lost() const noexcept { return WEFT_PEEK(lost_); }
-  // How often samples were lost before the DMA, in the ADC's own FIFO.
+  // How often the interrupt found that the ADC's own FIFO had lost samples, before the DMA.
   std::uint32_t overruns() const noexcept { return WEFT_PEEK(overruns_); }
 
  private:
@@ -128,15 +128,16 @@ class AdcStream {
     kWrite = 0x04, kCount = 0x08, kTrigger = 0x0c, kControl = 0x10,  // of a DMA channel
     kEnable = 1 << 0, kSensor = 1 << 1, kMany = 1 << 3, kReady = 1 << 8,  // of the ADC's CS
     kDreq = 1 << 3, kOver = 1 << 11;                                      // of the ADC's FCS
-  // The place of a buffer is a multiple of the size of its samples, so that the write address of
+  // The address of a buffer is a multiple of the size of its samples, so that the write address of
   // the DMA can wrap around them.
   struct alignas(2 * Samples) Buffer : Block {};
 
   std::uint32_t channel(unsigned half) const noexcept {
     return DMA_CH0_READ_ADDR + 0x40 * (dma_ + half);
   }
-  // A channel that is on, moves 16 bits at a time from one address to rising ones that wrap at the
-  // end of the buffer, at the ADC's request (36), and then starts the other channel.
+  // The control word of a DMA channel. The channel is on. It moves 16 bits at each request of the
+  // ADC (36), from one address to rising addresses that wrap at the end of the buffer. When it has
+  // filled the buffer, it starts the other channel.
   std::uint32_t dma_control(unsigned half) const noexcept {
     std::uint32_t bits = 0;
     while (2 * Samples >> bits != 1) ++bits;

@@ -7,10 +7,11 @@
 //
 // Invariants
 //  1 At most kDepth read commands are under way, so the receive FIFO never overflows.
-//  2 The transmit interrupt is on only while there is a command that may be given. A controller
-//  that waits for a command holds the clock, so a late interrupt loses nothing.
-//  3 One run of the handler takes and gives at most kBurst bytes each. If more are left, the
-//  interrupt comes again: STOP_DET stays set until the receive FIFO is empty.
+//  2 The transmit interrupt is on only while there is a command that the driver may give. A
+//  controller that waits for a command holds the clock, so a late interrupt loses nothing.
+//  3 One run of the handler takes at most kBurst bytes and gives at most kBurst commands. If more
+//  are left, the interrupt comes again: the handler leaves STOP_DET set until the receive FIFO is
+//  empty.
 #pragma once
 #include "weft_mcu/drivers/transactions.hpp"
 
@@ -45,7 +46,7 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
 
   // Sets the bus up. Called once, from main, on the core that serves the scheduler; clk_sys must be
   // 125 MHz. Returns WEFT_OK, or WEFT_E_DRIVER if the pins are not the controller's, the speed is
-  // not possible, or the driver has been started already.
+  // out of range, or the driver has been started already.
   int start(const I2cLine& line) noexcept {
     if (!mine(line.sda, 0) || !mine(line.scl, 1))
       return WEFT_MISTAKE(WEFT_E_DRIVER, "pins that are not SDA and SCL of this I2C controller");
@@ -65,7 +66,7 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
   // Handles the controller's interrupt; weft_isr_i2c0 or weft_isr_i2c1 calls this.
   void on_interrupt() noexcept {
     const std::uint32_t raised = reg(kStat);
-    if (raised == 0) return;  // the interrupt was raised before the transaction was given up
+    if (raised == 0) return;  // the interrupt is from before the transaction was given up
     if (raised & kAbort) return aborted();
     const bool all = take();
     if ((raised & kStop) && all) {
@@ -92,7 +93,7 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
   volatile std::uint32_t& reg(std::uint32_t offset) const noexcept {
     return WEFT_REG(base_ + offset);
   }
-  // Reads a register that a read clears.
+  // Clears a register by reading it.
   void clear(std::uint32_t offset) const noexcept {
     [[maybe_unused]] const std::uint32_t value = reg(offset);
   }
@@ -139,8 +140,8 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
     reg(kMask) = kAbort | kStop | kEmpty | kFull;  // the FIFO is empty: the interrupt comes at once
   }
   BusStatus result() const noexcept { return status_; }
-  // Gives up a transaction that is not over: after this no interrupt comes, and the driver lets go
-  // of both lines.
+  // Gives up a transaction that is not over. After this no interrupt comes, and the controller lets
+  // go of both lines.
   void abandon() noexcept { set_up(); }
 
   void aborted() noexcept {
@@ -154,7 +155,7 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
     reg(kMask) = status_ == BusStatus::lost_bus ? 0 : kStop;
     if (status_ == BusStatus::lost_bus) this->over();
   }
-  // Takes received bytes. Returns true if none is left.
+  // Takes at most kBurst received bytes. Returns true if the FIFO had no more.
   bool take() noexcept {
     std::uint32_t n = reg(kRxCount);
     const bool all = n <= kBurst;
@@ -162,10 +163,11 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
       at_->bytes[received_++] = static_cast<std::uint8_t>(reg(kData));
     return all;
   }
+  // Gives the controller at most kBurst commands: bytes to write, then reads.
   void give() noexcept {
     const std::uint32_t write = at_->write, total = write + at_->read;
     std::uint32_t given = given_, room = kDepth - reg(kTxCount);
-    // Without this limit the answers to the commands might not find room.
+    // With more read commands than this the bytes that are read might find no room in the FIFO.
     const std::uint32_t safe = write + received_ + kDepth, most = safe < total ? safe : total;
     for (room = room < kBurst ? room : kBurst; room != 0 && given < most; --room, ++given)
       reg(kData) = (given < write ? at_->bytes[given] : kRead | (given == write ? kRestart : 0)) |

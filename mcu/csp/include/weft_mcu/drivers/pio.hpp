@@ -6,8 +6,9 @@
 //                 └──interrupt, if the FIFO was full──► Port `room` ──► send()
 //
 // Invariants
-//  1 The interrupts are levels of the FIFOs: "not empty", "not full". The first ends when the FIFO
-//  has been read; the second is on only while send() waits for room. So no wake-up is missed.
+//  1 The interrupts follow the state of the FIFOs: "not empty" and "not full". "Not empty" lasts
+//  until the FIFO has been read. "Not full" is on only while send() waits for room. So no wake-up
+//  is missed.
 //  2 One run of the handler takes at most kBurst words.
 #pragma once
 #include <utility>
@@ -17,11 +18,12 @@
 
 namespace weft::inline WEFT_ABI::mcu {
 
-// A program, and how its state machine is set up. Jumps, and the wrap in `execctrl`, are written
-// for a program at address 0; the driver moves them. The program sets the directions of its pins.
+// A program, and the set-up of its state machine. Jumps, and the wrap in `execctrl`, are written
+// for a program at address 0; the driver adds `origin` to them. The program sets the directions of
+// its pins.
 struct PioSetup {
   const std::uint16_t* program;
-  std::uint32_t length, origin;  // in words; where it goes in the 32 words of the PIO
+  std::uint32_t length, origin;  // in words; `origin` is the place of its first word, 0 to 31
   std::uint32_t pins;            // bit n is GPIO n; these pins are given to the PIO
   std::uint32_t clkdiv, execctrl, shiftctrl, pinctrl;  // as SMn_CLKDIV and so on in the datasheet
 };
@@ -35,11 +37,11 @@ class Pio {
   Pio(const Pio&) = delete;
   Pio& operator=(const Pio&) = delete;
 
-  // Loads the program, and lets the machine run from its first word. For an empty end, that
-  // direction is not used. Called once, from main or a process, on the core that serves the
+  // Loads the program, and lets the machine run from its first word. An empty end leaves its
+  // direction out. Called once, from main or a process, on the core that serves the
   // scheduler. Returns WEFT_OK; WEFT_E_ARENA if the process that sends finds no room in the arena
   // (then both ends are dropped, and the machine stands still); or WEFT_E_DRIVER if there is no
-  // such machine, or the program does not fit, or at the second call.
+  // such machine, if the program does not fit, or if it was called before.
   int start(const PioSetup& setup, Writer<std::uint32_t> received,
             Reader<std::uint32_t> to_send) noexcept {
     if (index_ > 1 || machine_ > 3 || setup.program == nullptr || setup.length == 0 ||
@@ -81,8 +83,8 @@ class Pio {
     std::uint32_t got[kBurst], n = 0;
     while (n < kBurst && !(reg(kStatus) & 1u << (8 + machine_)))
       got[n++] = reg(kReceive + 4 * machine_);
-    // The machine has waited to push, or has lost what it pushed. Now that there is room it does
-    // not set the bit again.
+    // The machine has waited to push, or has lost the word that it pushed. The FIFO has room now,
+    // so the machine does not set the bit again at once.
     if (reg(kDebug) & 1u << machine_) {
       reg(kDebug) = 1u << machine_;
       WEFT_POKE(stalls_, stalls_ + 1);
@@ -93,8 +95,8 @@ class Pio {
     if (port_.ended()) WEFT_REG_CLR(base() + kEnable) = not_empty();  // no process reads any more
   }
 
-  // Ends the stream of received words. Called from a process of the scheduler. The words that have
-  // been accepted are still read; later the channel retires. The machine runs on.
+  // Ends receiving. Called from a process of the scheduler. A process can still read the words that
+  // have been accepted; after them the channel retires. The machine runs on.
   void close() noexcept {
     WEFT_REG_CLR(base() + kEnable) = not_empty();
     port_.close();

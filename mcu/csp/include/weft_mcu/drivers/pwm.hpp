@@ -1,19 +1,19 @@
 // weft_mcu/drivers/pwm.hpp: a PWM slice of the RP2040 that a process sets (mcu/DRIVERS.md, rule
 // M28).
 //
-// The slice takes its wrap value and its two levels over at each wrap. So the driver writes the
-// three only just after a wrap: at the next one they take effect together.
+// At each wrap the slice takes over the wrap value and the two levels that were written. So the
+// driver writes all three only just after a wrap, and they take effect together at the next wrap.
 //
 //   IDLE ──a setting is read──► WAITING ──wrap: on_interrupt()──► IDLE
 //                                │    ▲
 //                                └────┘ too late in the period: at the next wrap
 //
 // Invariants
-//  1 The interrupt is on only while a setting waits. The driver reads no further setting meanwhile,
-//  so each setting that was read takes effect for at least one period, unless the settings
+//  1 The interrupt is on only while a setting waits, and meanwhile the driver reads no other
+//  setting. So each setting that was read takes effect for at least one period, unless the settings
 //  retire.
-//  2 The divider of the clock is set once, before the slice is on, because it has no double buffer.
-//  It is a whole number, `tick_`, so no period jitters.
+//  2 The divider of the clock has no double buffer. So the driver sets it once, before the slice is
+//  on. The divider is a whole number, `tick_`, so no period jitters.
 #pragma once
 #include <utility>
 
@@ -47,7 +47,7 @@ class Pwm {
   // have retired. Called once, from main or a process, on the core that serves the scheduler;
   // clk_sys must be 125 MHz. Returns WEFT_OK; WEFT_E_ARENA if the process that reads finds no room
   // in the arena (then the end is dropped); or WEFT_E_DRIVER if the slice, its pins or the
-  // frequency are not usable, or at the second call.
+  // frequency are not usable, or if it was called before.
   int start(const PwmLine& line, Reader<PwmSetting> in) noexcept {
     bool mine = slice_ < 8 && line.pins != 0 && line.pins >> 30 == 0;
     for (unsigned pin = 0; pin < 30; ++pin)
@@ -62,7 +62,7 @@ class Pwm {
     lowest_ = line.lowest;
     WEFT_REG_CLR(RESETS_RESET) = 1u << 14;
     while (!(WEFT_REG(RESETS_RESET_DONE) & 1u << 14)) {}
-    // A period has at most kPeriod ticks, so that a level that is never reached has 16 bits too.
+    // A period has at most kPeriod ticks, so that a level above the period also fits in 16 bits.
     tick_ = (kClock / kPeriod + line.lowest) / line.lowest;
     low();
     port_.connect(taken_.writer());
@@ -76,7 +76,7 @@ class Pwm {
   void on_interrupt() noexcept {
     if ((WEFT_REG(PWM_INTS) >> slice_ & 1) == 0) return;
     WEFT_REG(PWM_INTR) = 1u << slice_;
-    if (reg(kCounter) + margin_ > reg(kTop)) return;  // the next wrap might come in between
+    if (reg(kCounter) + margin_ > reg(kTop)) return;  // a wrap might come between the writes
     reg(kTop) = top_;
     reg(kLevels) = levels_;
     WEFT_REG_CLR(PWM_INTE) = 1u << slice_;
@@ -102,7 +102,8 @@ class Pwm {
       }
     reg(0) = 0;
   }
-  // A slice that is off compares all the same, so its levels are 0 until it has its pins.
+  // Turns the slice on. A slice that is off drives its pins by its levels too, so the levels are 0
+  // until the slice has its pins.
   void on() noexcept {
     margin_ = kLate / tick_ + 1;
     reg(kDivider) = tick_ << 4;

@@ -70,7 +70,7 @@ class Spi : public Transactions<Spi<Bytes>, SpiTransfer<Bytes>> {
 
   // Handles the controller's interrupt; weft_isr_spi0 or weft_isr_spi1 calls this.
   void on_interrupt() noexcept {
-    if (reg(kRaised) == 0) return;  // the interrupt was raised before the transaction was given up
+    if (reg(kRaised) == 0) return;  // the interrupt is from before the transaction was given up
     Transfer& t = *at_;
     reg(kClear) = kTimeout;
     const std::uint32_t count = t.count;
@@ -101,8 +101,8 @@ class Spi : public Transactions<Spi<Bytes>, SpiTransfer<Bytes>> {
   volatile std::uint32_t& reg(std::uint32_t offset) const noexcept {
     return WEFT_REG(base_ + offset);
   }
-  // Four pins in turn are RX, the controller's own chip select, SCK and TX; groups of eight pins
-  // belong to controller 0 and 1 in turns.
+  // Of each four pins the first is RX, the second the controller's own chip select, the third SCK,
+  // the fourth TX. Groups of eight pins belong to controller 0 and 1 in turns.
   bool mine(unsigned pin, unsigned role) const noexcept {
     return pin < 30 && pin % 4 == role && pin / 8 % 2 == index_;
   }
@@ -113,8 +113,8 @@ class Spi : public Transactions<Spi<Bytes>, SpiTransfer<Bytes>> {
     while (!(WEFT_REG(RESETS_RESET_DONE) & 1u << (16 + index_))) {}
     hz_ = 0;
   }
-  // Sets the clock: 125 MHz ÷ (an even prescaler × a divider of 1 to 256). The smallest prescaler
-  // that is enough gives the finest steps.
+  // Sets the clock to 125 MHz ÷ (an even prescaler × a divider of 1 to 256). The smallest prescaler
+  // with which the divider fits gives the finest steps.
   void set_clock(std::uint32_t hz) noexcept {
     const std::uint32_t ratio = (125000000u + hz - 1) / hz;
     std::uint32_t prescale = 2;

@@ -1,20 +1,21 @@
-// weft_mcu/drivers/transactions.hpp: what the drivers of buses share: pairs of channels whose
-// requests take turns on one bus (mcu/DRIVERS.md, rule M26).
+// weft_mcu/drivers/transactions.hpp: the common part of the drivers of buses. Each user of a bus
+// has a pair of channels, and the requests of all pairs take turns on the bus (mcu/DRIVERS.md, rule
+// M26).
 //
-// A request is a value that goes to the driver, and comes back as the answer. Each pair of channels
-// has a process of its own, serve().
+// A request is a value that goes to the driver and comes back as the answer. Each pair of channels
+// has a process of its own, serve(). These are the states of that process:
 //
 //   READ ──the request is well formed──► TURN ──the bus is free──► ON THE BUS
 //     ▲ └──it is not: bad_request────────────────┐              over() │  │ `within` is up: abandon()
 //     └───────────────the answer is written──────┴─────────────────────┘──┘
 //
 // Invariants
-//  1 `busy_` is true while a process is ON THE BUS. The processes in TURN are counted in
-//  `waiting_`, and wait at turn_ in the order in which they came; the process that leaves the bus
-//  hands it on.
+//  1 `busy_` is true while a process is ON THE BUS. `waiting_` is the number of processes in TURN.
+//  They wait at turn_ in the order in which they came. The process that leaves the bus hands the
+//  bus on to the first of them.
 //  2 A process that is ON THE BUS waits for the number of its transaction. An interrupt that came
-//  too late has an older number, which is read and ignored. At most one such number waits in the
-//  port, so the port has room for two.
+//  after the time limit has posted an older number, which the process reads and ignores. At most
+//  one older number waits in the port, so the port has room for two.
 //  3 The interrupt touches a request only while its process is ON THE BUS.
 #pragma once
 #include <utility>
@@ -31,7 +32,7 @@ enum class BusStatus : std::uint8_t {
   no_data,      // I²C: the part has refused a byte
   lost_bus,     // I²C: another master has won the bus
   timed_out,    // the transaction was not over in time, and was given up
-  bad_request,  // the request is not one that the driver can carry out; nothing was done
+  bad_request,  // the driver cannot carry out such a request; nothing was done
 };
 
 // The common part of a driver. Bus is the driver, which has check(T), begin(T&), result() and
@@ -42,10 +43,11 @@ class Transactions {
   Transactions(const Transactions&) = delete;
   Transactions& operator=(const Transactions&) = delete;
 
-  // Serves a pair of channels: for each request that is read, the answer is written. May be called
-  // several times, from main or a process, after start(). Ends when the requests have retired, or
-  // nobody reads the answers. Returns WEFT_OK, WEFT_E_ARENA if the process that serves finds no
-  // room in the arena (then both ends are dropped), or WEFT_E_DRIVER before start().
+  // Starts a process that serves a pair of channels: for each request that it reads, it writes the
+  // answer. The process ends when the requests have retired, or when nobody reads the answers. May
+  // be called several times, from main or a process, after start(). Returns WEFT_OK; WEFT_E_ARENA
+  // if the process finds no room in the arena (then both ends are dropped); or WEFT_E_DRIVER if it
+  // is called before start().
   int connect(Reader<T> requests, Writer<T> answers) noexcept {
     if (!started_)
       return WEFT_MISTAKE(WEFT_E_DRIVER,
@@ -57,7 +59,8 @@ class Transactions {
  protected:
   constexpr explicit Transactions(Scheduler& s) noexcept : port_(s), scheduler_(&s) {}
 
-  // Returns WEFT_OK at the first call. The driver calls this in start().
+  // Makes the bus ready for connect(). The driver calls this in start(). Returns WEFT_OK at the
+  // first call, WEFT_E_DRIVER at any other.
   int open() noexcept {
     if (started_)
       return WEFT_MISTAKE(WEFT_E_DRIVER, "a bus is started twice; start() it once");
