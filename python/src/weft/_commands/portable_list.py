@@ -84,6 +84,12 @@ NAMES: tuple[Difference, ...] = (
     ),
     Difference(
         MICROPYTHON,
+        ("Stream", "Listener", "connect", "listen"),
+        "there asyncio waits for sockets",
+        "use the module socket in a function of io(…)",
+    ),
+    Difference(
+        MICROPYTHON,
         ("Process.on", "ProcessDied", "Process.id", "Channel(type=)", "Writer.write(move=)"),
         "there are no hosts, no OS processes and no native components",
         "start the process from another file",
@@ -174,6 +180,12 @@ MODULES: tuple[Difference, ...] = (
         ("weft.greenlets", "weft.processes", "weft.net", "weft.native", "weft.serial"),
         "greenlets, OS processes, other machines and native components are on CPython alone",
         "start that part of the network from another file",
+    ),
+    Difference(
+        MICROPYTHON,
+        ("weft.boards",),
+        "a program on CPython starts processes on boards",
+        "start these processes from a file that runs on CPython",
     ),
     Difference(
         MICROPYTHON,
