@@ -25,6 +25,14 @@ void PromiseBase::remember_those(runtime::FunctionInfos& known, runtime::HeldAt*
   if (kept > 0) about = runtime::layout(known, at, kept);
 }
 
+void PromiseBase::wrong_frame(const char* function, const char* file, std::uint32_t line) {
+  bad_use(runtime::joined(
+      {"'", function, "' at ", file, ":", std::to_string(line),
+       " can never run, because g++ 12 has laid out its frame wrongly: a condition awaits, and "
+       "nothing is declared at the outermost level of the function. Declare a variable there, for "
+       "example the condition's value: const auto value = co_await …;"}));
+}
+
 void PromiseBase::gave_nothing() noexcept {
   try {
     bad_use(runtime::joined({"a ProcessOf gives its result by co_return; after ",

@@ -1,8 +1,9 @@
 """Compiles and runs the tests of the headers that need another library: asio_bridge.cpp with
 stand-alone Asio and with Boost.Asio (rule 18.9), and tls.cpp with OpenSSL (rule 18.10). tls.cpp is
-also run against Python's ssl (tls_peers.py).
+also run against Python's ssl (tls_peers.py). hosted_frames.cpp is about what g++ compiles wrongly,
+and needs no other library.
 
-    with_library.py          Boost.Asio and OpenSSL
+    with_library.py          g++, Boost.Asio and OpenSSL
     with_library.py --all    stand-alone Asio too, for the soak: it is the same code with other names
 
 If a library is not installed, or is too old, a line says so, and its tests are skipped. The last
@@ -41,6 +42,11 @@ class Library(NamedTuple):
 
 BRIDGE = ("asio_bridge.cpp", "doctest_main.cpp")
 LIBRARIES = (
+    Library(
+        "g++",
+        "#if !defined(__GNUC__) || defined(__clang__)\n#error\n#endif",
+        ("hosted_frames.cpp", "doctest_main.cpp"),
+    ),
     Library(
         "stand-alone Asio",
         "#include <asio/version.hpp>\n#if ASIO_VERSION < 101900\n#error\n#endif",

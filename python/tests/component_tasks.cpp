@@ -167,6 +167,27 @@ Task<> keeps_text(Ints go, Log out, Log log) {
   }
   if (!gone) co_await log.write(text);
 }
+// g++ 12 lays out the frames of these two wrongly, because nothing is declared at their outermost
+// level.
+Task<> tests_what_it_reads(Ints in, Out out) {
+  if (co_await in.read() == 1) co_await out.write(1);
+}
+Task<std::int64_t> one_if_it_reads_one(Ints& in) {
+  if (co_await in.read() == 1) co_return 1;
+  co_return 0;
+}
+Task<> awaits_what_tests(Ints in, Out out) {
+  const std::int64_t one = co_await one_if_it_reads_one(in);
+  co_await out.write(one);
+}
+// Writes whether the compiler is g++ 12.
+Task<> gxx_12(Out out) {
+#if defined(__GNUC__) && !defined(__clang__)
+  co_await out.write(__GNUC__ == 12);
+#else
+  co_await out.write(0);
+#endif
+}
 // Writes how many threads the program has once everything is set up.
 Task<> threads(Ints go, Out out) {
   co_await go.read();
@@ -240,6 +261,9 @@ WEFT_COMPONENT(tasks, "Coroutines, for tests.") {
   component.process<&goes_on>("goes_on").argument("source").argument("log").argument("where");
   component.process<&texts>("texts").argument("source").argument("log").argument("before");
   component.process<&halves>("halves").argument("whole").argument("halves");
+  component.process<&tests_what_it_reads>("tests_what_it_reads").argument("source").argument("out");
+  component.process<&awaits_what_tests>("awaits_what_tests").argument("source").argument("out");
+  component.process<&gxx_12>("gxx_12").argument("out");
   component.process<&keeps>("keeps").argument("go").argument("out").argument("log");
   component.process<&keeps_text>("keeps_text").argument("go").argument("out").argument("log");
   component.process<&threads>("threads").argument("go").argument("out");

@@ -9,6 +9,7 @@ import gc
 import itertools
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -401,6 +402,22 @@ def test_an_exception_has_its_message_and_names():  # rules 7.2, 16.1
     ) as failed:
         co.run(numbers(-a, range(10**6)), tasks().fails(+a, at=7))
     assert (failed.value.process, failed.value.type) == ("fails", "std::runtime_error")
+
+
+@pytest.mark.parametrize("name", ["tests_what_it_reads", "awaits_what_tests"])
+def test_a_coroutine_whose_frame_gxx_12_lays_out_wrongly_is_refused(name):  # rule 16.1
+    a, out, is_12 = channels(3)
+    wrong = co.run(tasks().gxx_12(-is_12), collect(+is_12))[1] == [1]
+    network = numbers(-a, [1]), getattr(tasks(), name)(+a, -out), collect(+out)
+    if not wrong:
+        assert co.run(*network)[2] == [1]
+        return
+    why = (
+        r"'(tests_what_it_reads|one_if_it_reads_one)' at .*component_tasks\.cpp:\d+ can never run, "
+        r"because g\+\+ 12 .*: const auto value = co_await"
+    )
+    with pytest.raises(ComponentError, match=why):
+        co.run(*network)
 
 
 @pytest.mark.parametrize("kind", ["ints", "either", "patient", "phases"])

@@ -328,6 +328,23 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
   static void operator delete(void* p, std::size_t n) noexcept { runtime::Pool::release(p, n); }
 
+  // Whether g++ has laid out the frame wrongly; then the process could never run. g++ 12 puts a
+  // variable of its own before the frame's two pointers if a condition of the function awaits, and
+  // nothing is declared at the function's outermost level. If the copying of an argument has made
+  // another frame, nothing is known.
+  bool has_wrong_frame() const noexcept {
+#if defined(__GNUC__) && !defined(__clang__)
+    const runtime::LastFrame& last = runtime::last_frame;
+    const auto offset =
+        reinterpret_cast<std::uintptr_t>(this) - reinterpret_cast<std::uintptr_t>(last.begin);
+    return offset < last.size && offset != core::kFrame;
+#else
+    return false;
+#endif
+  }
+  // Throws BadUse, which says so.
+  [[noreturn]] static void wrong_frame(const char* function, const char* file, std::uint32_t line);
+
   std::suspend_always initial_suspend() const noexcept { return {}; }
   void ended_well() noexcept { ::new (static_cast<void*>(&slot)) std::exception_ptr; }
   static const runtime::ProcessOps kOps;
@@ -542,7 +559,7 @@ class Promise : public PromiseBase {
   explicit Promise(const A&... args) : PromiseBase(args...) {}
   BasicProcess<R> get_return_object(const char* f = __builtin_FUNCTION(),
                                     const char* in = __builtin_FILE(),
-                                    std::uint32_t at = __builtin_LINE()) noexcept;
+                                    std::uint32_t at = __builtin_LINE());
   // The parameter has the result's type, so other types are converted at the co_return, where the
   // compiler warns of a value that does not fit.
   void return_value(const R& v) requires kCopied<R> { return_value(R(v)); }
@@ -573,7 +590,7 @@ class Promise<void> : public PromiseBase {
   explicit Promise(const A&... args) : PromiseBase(args...) {}
   BasicProcess<void> get_return_object(const char* f = __builtin_FUNCTION(),
                                        const char* in = __builtin_FILE(),
-                                       std::uint32_t at = __builtin_LINE()) noexcept;
+                                       std::uint32_t at = __builtin_LINE());
   void return_void() noexcept { ended_well(); }
 };
 
@@ -672,8 +689,9 @@ using ProcessOf = BasicProcess<R>;
 
 namespace detail {
 template <class R>
-BasicProcess<R> Promise<R>::get_return_object(const char* f, const char* in,
-                                              std::uint32_t at) noexcept {
+BasicProcess<R> Promise<R>::get_return_object(const char* f, const char* in, std::uint32_t at) {
+  if (this->has_wrong_frame()) [[unlikely]]
+    this->wrong_frame(f, in, at);
   auto h = std::coroutine_handle<Promise>::from_promise(*this);
   static_assert(alignof(Promise) == alignof(PromiseBase));
   function = f;
@@ -682,7 +700,9 @@ BasicProcess<R> Promise<R>::get_return_object(const char* f, const char* in,
   return BasicProcess<R>(h);
 }
 inline BasicProcess<void> Promise<void>::get_return_object(const char* f, const char* in,
-                                                           std::uint32_t at) noexcept {
+                                                           std::uint32_t at) {
+  if (this->has_wrong_frame()) [[unlikely]]
+    this->wrong_frame(f, in, at);
   auto h = std::coroutine_handle<Promise>::from_promise(*this);
   static_assert(alignof(Promise<void>) == alignof(PromiseBase));
   function = f;
