@@ -22,7 +22,7 @@ async def echoes(s: co.Stream) -> None:
             while data := await s.read_some(4096):
                 await s.write_all(data)
         except ConnectionError:
-            pass  # the clients have ended
+            pass  # the client has reset the connection
 
 
 @co.process

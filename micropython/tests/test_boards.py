@@ -423,7 +423,7 @@ def test_a_lack_of_memory_is_told_with_the_bytes(
 
 def test_a_process_for_a_board_is_not_copied(board: boards.Board) -> None:
     """rule 21.1"""
-    with pytest.raises(BadUse, match=r"echo \* n: a process for a board is not copied"):
+    with pytest.raises(BadUse, match=r"echo \* n: a process for a board cannot be copied"):
         run(programs.echo.on(board)(1) * 2)
     c = Channel()
     made = show(c.reader())
@@ -447,9 +447,9 @@ def test_a_board_that_is_unplugged_is_a_death(tmp_path: Path) -> None:
                 while True:
                     source.read()
 
-        with pytest.raises(PeerDied, match=r"the board at /dev/.* is gone while writes_for_ever"):
+        with pytest.raises(PeerDied, match=r"the board at /dev/.* was lost while writes_for_ever"):
             run(programs.writes_for_ever.on(board)(a.writer()), pull(ours))
-        with pytest.raises(PeerDied, match="is gone"):
+        with pytest.raises(PeerDied, match="was lost while echo"):
             run(programs.echo.on(board)(1))
 
 
@@ -459,7 +459,7 @@ def test_a_board_that_hangs_is_a_death(tmp_path: Path) -> None:
         told = Channel("told", capacity=1)
         ours = told.reader()
         with pytest.raises(
-            PeerDied, match="gone while computes_for_ever ran there: nothing was heard"
+            PeerDied, match="was lost while computes_for_ever ran there: nothing was heard"
         ):
             run(programs.computes_for_ever.on(board)(told.writer()))
         assert ours.read() == 1
@@ -475,7 +475,7 @@ def test_a_closed_board(unix: UnixBoard) -> None:
         source.read()
         board.close()
 
-    with pytest.raises(PeerDied, match="is gone while waits"):
+    with pytest.raises(PeerDied, match="was lost while waits"):
         run(programs.waits.on(board)(told.writer()), close(told.reader()))
     board.close()
     with pytest.raises(BadUse, match="closed"):
@@ -486,7 +486,7 @@ def test_a_closed_board(unix: UnixBoard) -> None:
 
 def test_one_program_at_a_time(unix: UnixBoard, board: boards.Board) -> None:
     """rule 21.9"""
-    with pytest.raises(BadUse, match=f"uses {unix.device}: one at a time"):
+    with pytest.raises(BadUse, match=f"uses {unix.device}: close it there first"):
         boards.connect(unix.device)
     assert run(programs.echo.on(board)(1))[0] == 1
 

@@ -69,7 +69,7 @@ def test_a_board_with_little_memory_needs_the_compiler(
     monkeypatch.setenv("PATH", "")
     with (
         UnixBoard(tmp_path, package=tmp_path, heap="100k") as unix,
-        pytest.raises(BadUse, match=r"its \d+ bytes of free heap do not compile .*mpy-cross"),
+        pytest.raises(BadUse, match=r"whose \d+ bytes of free heap are too few to .*mpy-cross"),
     ):
         boards.connect(unix.device)
 
@@ -80,10 +80,10 @@ def test_there_is_no_such_port(tmp_path: Path) -> None:
     with pytest.raises(BadUse, match=f"there is no port {nothing}: "):
         boards.connect(nothing)
     nothing.write_text("")
-    with pytest.raises(BadUse, match="is no serial port"):
+    with pytest.raises(BadUse, match="expected a serial port or socket://HOST:PORT, got "):
         boards.connect(nothing)
     for text in ("socket://", "socket://lab", "socket://lab:x"):
-        with pytest.raises(BadUse, match="must be socket://HOST:PORT"):
+        with pytest.raises(BadUse, match="expected socket://HOST:PORT with a port number"):
             boards.connect(text)
     with pytest.raises(BadUse, match="nothing answers at socket://127.0.0.1:1"):
         boards.connect("socket://127.0.0.1:1")
@@ -95,7 +95,9 @@ def test_arguments_out_of_range(unix: UnixBoard) -> None:
             boards.connect(unix.device, lease=wrong)
         with pytest.raises(BadUse, match="patience must be between"):
             boards.connect(unix.device, patience=wrong)
-    with pytest.raises(BadUse, match="no line has the speed 7"):
+    with pytest.raises(
+        BadUse, match="expected a speed that a serial port has, such as 115200, got 7"
+    ):
         boards.connect(unix.device, baud=7)
 
 

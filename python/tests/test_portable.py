@@ -80,7 +80,7 @@ def test_a_file_that_runs_on_both_and_one_that_does_not(tmp_path: Path) -> None:
         ([], "weft: give the path of a Python file\n"),
         (["nosuch.py"], "weft: nosuch.py does not exist"),
         (["."], "weft: . is a directory"),
-        (["--list", __file__], "weft: give files, or --list\n"),
+        (["--list", __file__], "weft: give files or --list, not both\n"),
         (["--no-such"], "weft: No such option"),
     ],
 )

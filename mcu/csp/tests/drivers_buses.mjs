@@ -410,7 +410,7 @@ for (const [i, words] of [
   'an I2C speed that is not 2,000 to 1,000,000 Hz',
   'an I2C request without bytes, with too many',
   'pins that are not SCK, TX and RX',
-  'no chip select of an SPI bus',
+  'an SPI bus without a chip select',
   'an SPI request without bytes or with too many',
   'ADC inputs that are not bits 0 to 4, a rate',
   'an AdcStream is started twice',

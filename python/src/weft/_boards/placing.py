@@ -182,7 +182,7 @@ class Placing(_hosts.Elsewhere):
         with self._lock:
             if call.begun:
                 raise BadUse(
-                    f"{call.name} * n: a process for a board is not copied: write "
+                    f"{call.name} * n: a process for a board cannot be copied: write "
                     f"[{call.name}.on(board)(…) for _ in range(n)]"
                 )
             call.begun = True
@@ -208,7 +208,7 @@ class Placing(_hosts.Elsewhere):
             why = self._session.wait()
         except BadUse:  # this program has closed the session
             why = "this program has closed its session"
-        return PeerDied(f"the board at {self._where} is gone while {name} ran there: {why}")
+        return PeerDied(f"the board at {self._where} was lost while {name} ran there: {why}")
 
     # Channels that stay on the board.
 

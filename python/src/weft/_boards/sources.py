@@ -256,7 +256,8 @@ class _Slice:
         root = Path(self.path).resolve().parent
         if (root / top / "__init__.py").is_file():
             raise BadUse(
-                f"{self.path} imports the package {top!r}: only single modules go to a board"
+                f"{self.path} imports the package {top!r}: only single modules go to a board; put "
+                "what the process needs into a module beside the file"
             )
         file = root / f"{top}.py"
         if not file.is_file():

@@ -53,7 +53,9 @@ def portable_command(as_json: bool, listed: bool, files: tuple[str, ...]) -> int
     read too. Nothing is run.
     """
     if listed == bool(files):
-        raise BadUse("give files, or --list" if listed else "give the path of a Python file")
+        raise BadUse(
+            "give files or --list, not both" if listed else "give the path of a Python file"
+        )
     if listed:
         click.echo(json.dumps(_differences()) if as_json else _list_as_text())
         return 0

@@ -32,7 +32,7 @@ _connections = []  # the connections that get_channel_proxy asks, in the order o
 def register_channel(chan, name):
     """Offers the channel to other programs under the name `name`."""
     if _registered.setdefault(name, chan) is not chan:
-        raise BadUse("there is a channel %r already: unregister_channel first" % name)
+        raise BadUse("a channel %r is registered already: call unregister_channel first" % name)
 
 
 def unregister_channel(name):
@@ -172,7 +172,7 @@ class _Connection:
                     raise ValueError("a message is too long")
                 message = json.loads(line)
                 if not isinstance(message, dict):
-                    raise ValueError("a message is an object")
+                    raise ValueError("a message must be a JSON object")
                 if "ack" in message:
                     request = self.waiting.get(message["ack"])
                     if request is not None:
@@ -192,7 +192,7 @@ class _Connection:
         number = message.get("msgno")
         cancel = message.get("op") == "cancel"
         if not isinstance(number, int) or (number in self.asked and not cancel):
-            raise ValueError("the message number %r, which must be new" % (number,))
+            raise ValueError("expected a new message number, got %r" % (number,))
         if not cancel:
             self.asked[number] = asyncio.create_task(self._serve(number, message))
         elif number in self.asked:
@@ -328,7 +328,7 @@ class _End:
         return self._chan.poison()
 
     def alt_pending_write(self, value):
-        raise BadUse("%s is in another program, and not for an Alternative" % self._chan.name)
+        raise BadUse("%s is in another program: it cannot be in an Alternative" % self._chan.name)
 
 
 class RemoteChannel:

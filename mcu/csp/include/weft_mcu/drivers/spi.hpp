@@ -53,7 +53,8 @@ class Spi : public Transactions<Spi<Bytes>, SpiTransfer<Bytes>> {
         (line.selects >> line.sck & 1) || (line.selects >> line.tx & 1) ||
         (line.rx != kNone && (line.selects >> line.rx & 1)))
       return WEFT_MISTAKE(WEFT_E_DRIVER,
-                          "no chip select of an SPI bus, or one that is no pin or a line of it");
+                          "an SPI bus without a chip select, or with one that is above pin 29, "
+                          "or is SCK, TX or RX");
     if (const int e = this->open(); e != WEFT_OK) return e;
     selects_ = line.selects;
     set_up();
