@@ -63,7 +63,7 @@ def test_the_rp2040_and_its_death(monkeypatch: pytest.MonkeyPatch) -> None:
             ours.read()
             machines[0]._process.kill()
 
-        with pytest.raises(PeerDied, match="the board at the emulated rp2040 is gone"):
+        with pytest.raises(PeerDied, match="the board at the emulated rp2040 was lost"):
             run(programs.writes_for_ever.on(board)(b.writer()), kill())
 
 

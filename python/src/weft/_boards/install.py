@@ -77,11 +77,13 @@ def look(prompt: Prompt, where: str, patience: float) -> About:
             "MicroPython on the board"
         )
     if about.weft is not None and (about.weft, about.placed) != (_native.version, VERSION):
+        placed = about.placed
+        which = placed if isinstance(placed, str) else f"version {placed} of weft._placed"
         raise BadUse(
-            f"connect: the board at {where} has Weft {about.weft}"
-            + (f" ({about.placed})" if isinstance(about.placed, str) else "")
-            + f", and this program {_native.version}: remove /lib/weft from the board, then connect "
-            "puts this version there; if Weft is frozen into its firmware, flash a new one"
+            f"connect: expected Weft {_native.version} (version {VERSION} of weft._placed) on the "
+            f"board at {where}, got Weft {about.weft} ({which}): remove /lib/weft from the board, "
+            "and connect puts this version there; if Weft is frozen into the firmware, flash a new "
+            "one"
         )
     return about
 
