@@ -149,7 +149,7 @@ export class I2c extends BasePeripheral {
   }
 
   /** Nanoseconds of one bit: the high and the low count of the chosen speed, in cycles of clk_sys.
-  */ get bitNanos() {
+   */ get bitNanos() {
     const slow = ((this.register(0) >> 1) & 3) === 1;
     const cycles = slow
       ? this.register(0x14) + this.register(0x18)

@@ -87,7 +87,7 @@ export class Spi extends BasePeripheral {
   }
 
   /** Connects a part whose chip select is the pad `pin`. @param {number} pin @param {SpiPart} part
-  */ attach(pin, part) {
+   */ attach(pin, part) {
     this.parts.push({ pin, part, warned: false });
   }
 

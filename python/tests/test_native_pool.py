@@ -9,7 +9,6 @@ import gc
 import itertools
 import os
 import random
-import re
 import subprocess
 import sys
 from pathlib import Path
