@@ -148,8 +148,8 @@ export class I2c extends BasePeripheral {
     if (!on && this.ending && !this.phase.scheduled) this.phase.scheduleAt(this.clock.cycle);
   }
 
-  /** Nanoseconds of one bit: the high and the low count of the chosen speed, in cycles of clk_sys.
-   */ get bitNanos() {
+  /** Nanoseconds of one bit: the chosen speed's high and low counts, in cycles of clk_sys. */
+  get bitNanos() {
     const slow = ((this.register(0) >> 1) & 3) === 1;
     const cycles = slow
       ? this.register(0x14) + this.register(0x18)

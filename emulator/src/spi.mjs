@@ -86,8 +86,9 @@ export class Spi extends BasePeripheral {
     this.update();
   }
 
-  /** Connects a part whose chip select is the pad `pin`. @param {number} pin @param {SpiPart} part
-   */ attach(pin, part) {
+  /** Connects a part whose chip select is the pad `pin`.
+   * @param {number} pin @param {SpiPart} part */
+  attach(pin, part) {
     this.parts.push({ pin, part, warned: false });
   }
 
