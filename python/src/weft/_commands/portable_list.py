@@ -84,6 +84,12 @@ NAMES: tuple[Difference, ...] = (
     ),
     Difference(
         MICROPYTHON,
+        ("Stream", "Listener", "connect", "listen"),
+        "streams wait for descriptors, which are asyncio's there",
+        "use asyncio's open_connection() or start_server() in an asyncio task",
+    ),
+    Difference(
+        MICROPYTHON,
         ("Process.on", "ProcessDied", "Process.id", "Channel(type=)", "Writer.write(move=)"),
         "there are no hosts, no OS processes and no native components",
         "start the process from another file",
@@ -171,8 +177,8 @@ NAMES: tuple[Difference, ...] = (
 MODULES: tuple[Difference, ...] = (
     Difference(
         MICROPYTHON,
-        ("weft.greenlets", "weft.processes", "weft.net", "weft.native", "weft.serial"),
-        "greenlets, OS processes, other machines and native components are CPython's",
+        ("weft.greenlets", "weft.processes", "weft.net", "weft.native", "weft.serial", "weft.boards"),
+        "greenlets, OS processes, other machines, boards and native components are CPython's",
         "start that part of the network from another file",
     ),
     Difference(
