@@ -122,8 +122,8 @@ export class SpiFlash {
     return ((this.sent[1] << 16) | (this.sent[2] << 8) | this.sent[3]) % this.memory.length;
   }
 
-  /** Ends a command. A command that changes something takes effect now, when the part is
-  deselected. */ deselect() {
+  /** Ends a command. A command that changes something takes effect only now. */
+  deselect() {
     const [command] = this.sent;
     const long = this.sent.length;
     if (command === undefined || [0x05, 0x03, 0x9f].includes(command)) {

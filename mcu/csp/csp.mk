@@ -8,6 +8,9 @@ CXXFLAGS = -std=c++20 -mcpu=cortex-m0plus -mthumb $(OPTIMISE) -g -ffreestanding 
            -fno-tree-loop-distribute-patterns -ffunction-sections -fdata-sections -Wall -Wextra -Werror -Iinclude -Iports/rp2040 -Icsp/include \
            -I../cpp/include -Ibench -Icsp/tests/rp2040 -DWEFT_DEBUG=$(if $(DEBUG),1,0) -DWEFT_STATS=$(if $(STATS),1,0) $(if $(FLIGHT),-DWEFT_FLIGHT=$(FLIGHT)) $(EXTRA)
 CSP = $(notdir $(basename $(wildcard csp/examples/*.cpp csp/tests/*.cpp)))
+# All programs are built in one folder, so two programs must not have one name.
+ALL = $(sort $(NAMES)) $(CSP) $(MORE)
+$(if $(filter $(words $(ALL)),$(words $(sort $(ALL)))),,$(error two programs have the same name: $(sort $(foreach n,$(ALL),$(if $(filter-out 1,$(words $(filter $n,$(ALL)))),$n)))))
 $(CSP): %: $(OUT)/%.uf2
 csp: $(CSP:%=$(OUT)/%.uf2)
 $(OUT)/app/%.o: csp/examples/%.cpp; @mkdir -p $(@D); $(CXX) $(CXXFLAGS) -MMD -MP -c $< -o $@

@@ -237,7 +237,7 @@ function periodsOf(settings, edges) {
 // ---- PIO (rule M29) -----------------------------------------------------------------------------
 for (const kind of [0, 1]) {
   const PIO1 = 9;
-  const { m, masked, cycles } = load('pio');
+  const { m, masked, cycles } = load('pio_words');
   m.runTo('main', 1e6);
   m.write32(m.address('pio_kind'), kind);
   const figure = (name) => m.read32(m.address(`pio_${name}`));

@@ -86,7 +86,7 @@ NAMES: tuple[Difference, ...] = (
         MICROPYTHON,
         ("Stream", "Listener", "connect", "listen"),
         "there asyncio waits for sockets",
-        "use the module socket in a function of io(…)",
+        "use asyncio's open_connection() or start_server() in an asyncio task",
     ),
     Difference(
         MICROPYTHON,
@@ -177,15 +177,17 @@ NAMES: tuple[Difference, ...] = (
 MODULES: tuple[Difference, ...] = (
     Difference(
         MICROPYTHON,
-        ("weft.greenlets", "weft.processes", "weft.net", "weft.native", "weft.serial"),
-        "greenlets, OS processes, other machines and native components are on CPython alone",
+        (
+            "weft.greenlets",
+            "weft.processes",
+            "weft.net",
+            "weft.native",
+            "weft.serial",
+            "weft.boards",
+        ),
+        "greenlets, OS processes, other machines, boards and native components are on CPython "
+        "alone",
         "start that part of the network from another file",
-    ),
-    Difference(
-        MICROPYTHON,
-        ("weft.boards",),
-        "a program on CPython starts processes on boards",
-        "start these processes from a file that runs on CPython",
     ),
     Difference(
         MICROPYTHON,

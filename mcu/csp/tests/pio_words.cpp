@@ -1,4 +1,4 @@
-// pio: two state machines of PIO 1 (rule M29). drivers_streams.mjs watches the pin.
+// pio_words: two state machines of PIO 1 (rule M29). drivers_streams.mjs watches the pin.
 //
 //   machine 0 sends back each word inverted: a process writes 100 words, another one compares
 //   machine 1 makes a pulse on pin 9 for each word, of word + 2 ticks
