@@ -274,14 +274,20 @@ def test_a_peer_that_resets_or_reads_no_more(b):  # rule 18.6
 
 def test_accept_without_a_descriptor(b):  # rule 18.6
     """accept() tries again until a descriptor is free."""
-    taken = []
+    taken, waits = [], []
 
     async def accepts(b, door):
+        await limited(b, door.accept)  # now the process, or its thread, has what it waits with
+        waits.append(True)
         return await b.op(door.accept())
 
     async def frees(b, door):
-        await limited(b, door.accept)  # now the scheduler has what it waits with
-        with socket.create_connection(("127.0.0.1", int(door.address.rpartition(":")[2]))) as s:
+        with socket.socket() as s:
+            group = b.weft.Group()
+            await b.enter(group)
+            p = group.start(b.process(accepts)(door))
+            while not waits:
+                await b.op(b.weft.sleep(0.001))
             for _ in range(soft):
                 try:
                     taken.append(os.dup(0))
@@ -289,9 +295,7 @@ def test_accept_without_a_descriptor(b):  # rule 18.6
                     break
             else:
                 raise AssertionError("there are more descriptors than the limit says")
-            group = b.weft.Group()
-            await b.enter(group)
-            p = group.start(b.process(accepts)(door))
+            s.connect(("127.0.0.1", int(door.address.rpartition(":")[2])))
             await b.op(b.weft.sleep(0.001))
             while taken:
                 os.close(taken.pop())

@@ -38,6 +38,8 @@ KNOWN = (
     r"from_trio_\d+\.py.*\"append\" of \"list\"",
     # This loop always has at least one value.
     r"stopping_\d+\.py.*\"value\" is possibly unbound",
+    # The program catches the ImportError of a name that only MicroPython has.
+    r"portable_\w+\.py.*\"?ticks_ms\"?",
 )
 
 
