@@ -39,8 +39,10 @@ const STATUSES = [
     kind: 'status',
     code: 1,
     name: 'schedule_event',
-    sentence: 'A function of lta.h did not do its work: the queue is full, or there is no such actor.',
-    remedy: 'Give event_queue_init a larger max_size, or the number of actors that the program uses.',
+    sentence:
+      'A function of lta.h did not do its work: the queue is full, or there is no such actor.',
+    remedy:
+      'Give event_queue_init a larger max_size, or the number of actors that the program uses.',
   },
   {
     kind: 'status',
@@ -177,7 +179,9 @@ export function lookUp(text) {
   if (digits === undefined) return [];
   const number = Number(digits);
   return CODES.filter((c) =>
-    c.kind === 'bkpt' ? c.code === number : !stop && (c.code === number || c.code + 2 ** 32 === number),
+    c.kind === 'bkpt'
+      ? c.code === number
+      : !stop && (c.code === number || c.code + 2 ** 32 === number),
   );
 }
 

@@ -44,7 +44,9 @@ const statuses = CODES.filter((c) => c.kind === 'status' && c.name.startsWith('W
 same(
   'every status has its name and number (M15)',
   statuses.map((c) => `${c.name} ${c.code}`),
-  all(/^(?:enum \{)?\s*(WEFT_(?:OK|LATE|IGNORED|FULL|E_\w+)) = (-?\d+)\b/gm).map((m) => `${m[1]} ${m[2]}`),
+  all(/^(?:enum \{)?\s*(WEFT_(?:OK|LATE|IGNORED|FULL|E_\w+)) = (-?\d+)\b/gm).map(
+    (m) => `${m[1]} ${m[2]}`,
+  ),
 );
 same(
   'no two statuses have one number (M15)',
@@ -52,14 +54,13 @@ same(
   statuses.map((c) => c.name),
 );
 same(
-  "every breakpoint of a port has its sentence (M15)",
+  'every breakpoint of a port has its sentence (M15)',
   CODES.filter((c) => c.kind === 'bkpt').map((c) => c.code),
   all(/\bbkpt +(0x[0-9a-f]+|\d+)\b/g).map((m) => Number(m[1])),
 );
 // A text may be in several literals. A mistake whose code is 0 has no code in a release build; a
 // BusStatus is the answer of a bus, not a code; `code` is what weft_at returns; 1 is LTA's.
-const text = (literals) =>
-  [...literals.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map((m) => m[1]).join('');
+const text = (literals) => [...literals.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map((m) => m[1]).join('');
 const NAMES = { code: 'WEFT_E_HORIZON', 1: 'schedule_event' };
 const MISTAKE = /WEFT_(MISTAKE|RX_FULL)\(\s*(?:([\w:]+),\s*)?((?:"(?:[^"\\]|\\.)*"\s*)+)\)/g;
 const mistakes = {};
@@ -86,7 +87,9 @@ same(
 );
 // Whatever the pattern above does not understand would be left out without a word.
 const calls = all(/WEFT_(?:MISTAKE|RX_FULL)\(/g).length;
-const defined = all(/#define WEFT_(?:MISTAKE|RX_FULL)\(|: WEFT_MISTAKE\(WEFT_E_FULL, text\)/g).length;
+const defined = all(
+  /#define WEFT_(?:MISTAKE|RX_FULL)\(|: WEFT_MISTAKE\(WEFT_E_FULL, text\)/g,
+).length;
 same('every call was understood (M15)', [all(MISTAKE).length], [calls - defined]);
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed ? 1 : 0;
