@@ -52,8 +52,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Return codes; 0 is success. `weft-rp2040 explain CODE` says more of each. In a debug build (-DWEFT_DEBUG=1) the mistakes marked * panic
- * instead. */
+/* Return codes; 0 is success. `weft-rp2040 explain CODE` says more of each. In a debug build
+ * (-DWEFT_DEBUG=1) the mistakes marked * panic instead. */
 enum {
   WEFT_OK = 0,
   WEFT_LATE = 1, /* cancel, re-post: a core has committed to the event's action, or the event was
