@@ -511,7 +511,8 @@ async function run(path, image, values, texts) {
  */
 function hint(path, image, stop) {
   if (stop.at === undefined || image.format !== 'elf') return '';
-  return `; to see where: weft-rp2040 explain bkpt${stop.code} ${path} --at ${hex(stop.at)}`;
+  const word = /^[\w./+@%:=,-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+  return `; to see where: weft-rp2040 explain bkpt${stop.code} ${word} --at ${hex(stop.at)}`;
 }
 
 /** @param {import('./machine.mjs').Stop} stop */

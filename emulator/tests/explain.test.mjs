@@ -126,6 +126,18 @@ test('a panic is reported with its text, and the printed command finds the line'
   );
 });
 
+test("the printed command can be pasted also if the file's name is odd", () => {
+  const odd = join(directory, "it's odd.elf");
+  writeFileSync(odd, readFileSync(panics));
+  const [, line] =
+    /to see where: weft-rp2040 (.*)\n$/.exec(weft(['run', odd, '--quiet']).stderr) ?? [];
+  const r = spawnSync('sh', ['-c', `"$0" "$1" ${line}`, process.execPath, command], {
+    encoding: 'utf8',
+  });
+  assert.equal(r.status, 0, r.stderr);
+  assert.match(r.stdout, /called from application/);
+});
+
 test('without addr2line the function is told, and why there is no line', () => {
   const at = stopOf(panics).at ?? 0;
   const args = ['explain', 'bkpt77', panics, '--at', hex(at)];
@@ -149,6 +161,18 @@ test('an odd address is a return address, also behind the last instruction of a 
   assert.equal(of((address + size) | 1), 'application');
   assert.equal(of(address), 'application');
   assert.notEqual(of(address | 1), 'application');
+});
+
+test('of the names of one address a weak one is not taken', () => {
+  const elf = build({
+    source: `#include "fw.h"
+__attribute__((noinline)) void real_name(void) { __asm volatile(""); }
+void a_weak_name(void) __attribute__((weak, alias("real_name")));
+int main(void) { a_weak_name(); return 0; }`,
+  });
+  const { symbols } = parseImage(new Uint8Array(readFileSync(elf)));
+  const weak = symbols.find((s) => s.name === 'a_weak_name');
+  assert.equal(functionAt(symbols, weak?.address ?? 0)?.name, 'real_name');
 });
 
 test('a function without a size ends where the next one begins', () => {
@@ -198,7 +222,17 @@ test('a stop of the program itself is not taken for one of Weft', () => {
 });
 
 test('a panic whose r0 is no text has the sentence of the code', () => {
-  for (const r0 of ['0', '0x70000000', '0x20000000 /* the vectors */', '0x20041ffc', '~0u']) {
+  const long = `"${'x'.repeat(401)}"`;
+  for (const r0 of [
+    '0',
+    '0x70000000',
+    '""',
+    '"\\1control"',
+    '"caf\\xe9"',
+    long,
+    '0x20041ffc',
+    '~0u',
+  ]) {
     const elf = build({
       source: `${PANIC} int main(void) { weft_panic((const char *)(uintptr_t)(${r0})); return 0; }`,
     });
