@@ -13,7 +13,9 @@ import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
 import { VcdWriter } from './analyser.mjs';
 import { Cable, Pace } from './bridge.mjs';
-import { ImageError, hex, parseImage, startOf } from './image.mjs';
+import { lookUp, unknown } from './codes.mjs';
+import { explain, explainArguments, whereIs } from './explain.mjs';
+import { ImageError, elfSymbols, hex, parseImage, startOf } from './image.mjs';
 import { LogReader, logTexts } from './log.mjs';
 import { Machine } from './machine.mjs';
 
@@ -22,6 +24,7 @@ const HELP = `weft-rp2040: run firmware on an emulated dual-core RP2040
 usage: weft-rp2040 run IMAGE [options]     IMAGE is .uf2, .elf or a raw binary
        weft-rp2040 gdb IMAGE [options]     waits for gdb: target remote :3333
        weft-rp2040 info IMAGE              what is in the image
+       weft-rp2040 explain CODE [ELF]      what a code of a release build means: WEFT_E_QUEUED, -1, 'bkpt 77'
        weft-rp2040 log ELF [FROM]          the log of a board: FROM is a serial line, a file, a Unix socket, or '-'
        weft-rp2040 help
 
@@ -58,6 +61,10 @@ how to model
 for gdb
   --port N             on 127.0.0.1 (default 3333; 0 for any that is free, which is printed)
   What to see and how to model are as for run; when to stop is gdb's. Cores are threads 1 and 2.
+
+for explain
+  --at ADDRESS         also the function and line of this address of the ELF: pc or lr, as a debugger or run shows them
+  --json               as one JSON object
 
 exit status: 0 done, 1 the firmware failed, 2 bad usage or image, 130 interrupted
 `;
@@ -107,10 +114,54 @@ function put(fd, data) {
   }
 }
 
+/**
+ * Explains a code. A bad ELF is an ImageError, whose message `about` begins with the file's name.
+ * @param {string[]} args those after the command's name
+ * @param {(path: string) => void} about
+ * @returns {number}
+ */
+function explainCode(args, about) {
+  const { code, elf, at, json, help, extra } = explainArguments(args);
+  if (help) {
+    put(1, HELP);
+    return 0;
+  }
+  if (!code) throw new UsageError("explain wants a CODE, such as WEFT_E_QUEUED, -1 or 'bkpt 77'");
+  if (extra.length) throw new UsageError(`too many arguments: ${extra.join(' ')}`);
+  if (!lookUp(code).length) throw new UsageError(unknown(code));
+  if (at !== undefined && elf === undefined)
+    throw new UsageError('--at wants the ELF too, in which the function and line are');
+  const address = number(at, '--at', 0);
+  if (!Number.isInteger(address) || address >= 2 ** 32)
+    throw new UsageError(`--at wants an address of 32 bits, not '${at}'`);
+  let where = null;
+  if (elf !== undefined) {
+    about(elf);
+    const data = readImage(elf);
+    if (at === undefined)
+      elfSymbols(data); // A file that is no ELF is named all the same.
+    else where = whereIs(data, elf, address);
+  }
+  put(1, explain(code, where, json));
+  if (elf !== undefined && at === undefined)
+    put(
+      2,
+      'weft-rp2040: with --at ADDRESS (pc, or lr in weft_panic) function and line are shown\n',
+    );
+  return 0;
+}
+
 /** @param {string[]} argv @returns {Promise<number>} exit status */
 export async function main(argv) {
   let subject = '';
   try {
+    // This command reads its arguments itself, because a code may be a negative number.
+    const first = argv.findIndex((arg) => arg !== '--json');
+    if (argv[first] === 'explain')
+      return explainCode(
+        [...argv.slice(0, first), ...argv.slice(first + 1)],
+        (path) => (subject = `${path}: `),
+      );
     const { values, positionals } = parseArgs({
       args: argv,
       allowPositionals: true,
@@ -149,8 +200,8 @@ export async function main(argv) {
     if (command !== 'run' && command !== 'info' && command !== 'gdb' && command !== 'log')
       throw new UsageError(
         command
-          ? `no command '${command}': run, gdb, info, log or help`
-          : 'no command: run, gdb, info, log or help',
+          ? `no command '${command}': run, gdb, info, explain, log or help`
+          : 'no command: run, gdb, info, explain, log or help',
       );
     if (!path) throw new UsageError(`${command} wants an ${command === 'log' ? 'ELF' : 'IMAGE'}`);
     if (command === 'log' && rest.length < 2) {
@@ -431,7 +482,7 @@ async function run(path, image, values, texts) {
         `  core: ${core.instructions} instructions, asleep ${((100 * core.sleepCycles) / Math.max(1, statistics.cycles)).toFixed(1)} %, ` +
           `${core.exceptions} exceptions, ${core.stallCycles} stall cycles`,
       );
-  if (failed && !interrupted) put(2, `weft-rp2040: ${failed}\n`);
+  if (failed && !interrupted) put(2, `weft-rp2040: ${failed}${hint(path, image, stop)}\n`);
   const rows = profile?.functions(image.symbols);
   if (rows && !values.json) {
     put(2, '      cycles       %      calls      core 0      core 1  function\n');
@@ -451,6 +502,17 @@ async function run(path, image, values, texts) {
         '\n',
     );
   return status;
+}
+
+/**
+ * Returns how to learn more about a stop at a code of Weft's; empty if it has none.
+ * @param {string} path @param {import('./image.mjs').Image} image
+ * @param {import('./machine.mjs').Stop} stop
+ */
+function hint(path, image, stop) {
+  if (stop.at === undefined || image.format !== 'elf') return '';
+  const word = /^[\w./+@%:=,-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+  return `; to see where: weft-rp2040 explain bkpt${stop.code} ${word} --at ${hex(stop.at)}`;
 }
 
 /** @param {import('./machine.mjs').Stop} stop */

@@ -112,8 +112,13 @@ export function parseUf2(data) {
   return { format: 'uf2', segments: merge(pieces), symbols: [], entry: null };
 }
 
-/** Reads a 32-bit little-endian ARM executable. @param {Uint8Array} data @returns {Image} */
-export function parseElf(data) {
+/**
+ * Checks that the data is a 32-bit little-endian ARM executable.
+ * @param {Uint8Array} data
+ * @returns {{ view: DataView, need: (offset: number, size: number, what: string) => void }} need
+ *   throws if the file ends before that piece does
+ */
+function openElf(data) {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   if (data.length < 52 || view.getUint32(0, false) !== 0x7f454c46)
     throw new ImageError('not an ELF file');
@@ -123,11 +128,18 @@ export function parseElf(data) {
     throw new ImageError(`ELF is for machine ${view.getUint16(18, true)}, not ARM (40)`);
   if (view.getUint16(16, true) !== 2)
     throw new ImageError('ELF is not an executable: link it first');
-  /** @param {number} offset @param {number} size @param {string} what */
-  const need = (offset, size, what) => {
-    if (offset + size > data.length)
-      throw new ImageError(`ELF ends inside its ${what}: the file is truncated`);
+  return {
+    view,
+    need: (offset, size, what) => {
+      if (offset + size > data.length)
+        throw new ImageError(`ELF ends inside its ${what}: the file is truncated`);
+    },
   };
+}
+
+/** Reads a 32-bit little-endian ARM executable. @param {Uint8Array} data @returns {Image} */
+export function parseElf(data) {
+  const { view, need } = openElf(data);
   /** @type {Segment[]} */
   const segments = [];
   const phoff = view.getUint32(28, true);
@@ -151,20 +163,23 @@ export function parseElf(data) {
   return {
     format: 'elf',
     segments: merge(segments),
-    symbols: elfSymbols(view, data, need),
+    symbols: elfSymbols(data),
     entry: view.getUint32(24, true),
   };
 }
 
 /**
- * @param {DataView} view
+ * Returns the symbols of an ELF for any chip with an ARM core, by address. Of the names of one
+ * address the weak ones are last, such as those of handlers that the program does not define.
  * @param {Uint8Array} data
- * @param {(offset: number, size: number, what: string) => void} need
  * @returns {Symbol[]}
  */
-function elfSymbols(view, data, need) {
+export function elfSymbols(data) {
+  const { view, need } = openElf(data);
   /** @type {Symbol[]} */
   const symbols = [];
+  /** @type {Set<string>} */
+  const weak = new Set();
   const shoff = view.getUint32(32, true);
   const shentsize = view.getUint16(46, true);
   const shnum = view.getUint16(48, true);
@@ -189,6 +204,7 @@ function elfSymbols(view, data, need) {
       if (label === '' || label.startsWith('$') || type > 2 || view.getUint16(s + 14, true) === 0)
         continue;
       const value = view.getUint32(s + 4, true);
+      if (data[s + 12] >> 4 === 2) weak.add(label);
       symbols.push({
         name: label,
         address: type === 2 ? (value & ~1) >>> 0 : value,
@@ -197,7 +213,23 @@ function elfSymbols(view, data, need) {
       });
     }
   }
-  return symbols.sort((a, b) => a.address - b.address);
+  const after = (/** @type {Symbol} */ s) => Number(weak.has(s.name));
+  return symbols.sort((a, b) => a.address - b.address || after(a) - after(b));
+}
+
+/**
+ * Returns the function in which an address is, if there is one. A function without a size, as
+ * assembly code may have it, ends where the next one begins.
+ * @param {Symbol[]} symbols by address
+ * @param {number} address
+ */
+export function functionAt(symbols, address) {
+  const before = symbols.filter((s) => s.kind === 'function' && s.address <= address);
+  const nearest = before[before.length - 1]?.address;
+  const found = before.filter(
+    (s) => address < s.address + s.size || (!s.size && s.address === nearest),
+  );
+  return found.find((s) => s.address === found[found.length - 1].address);
 }
 
 /** @param {Uint8Array} data @param {number} base @returns {Image} */

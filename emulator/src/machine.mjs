@@ -29,6 +29,7 @@ import { makeBlocks } from './blocks.mjs';
 import { BusModel } from './bus.mjs';
 import { EdgeHash } from './analyser.mjs';
 import { Profile } from './profile.mjs';
+import { explainStop, stoodIn } from './stops.mjs';
 import { Rom, WAIT_FOR_VECTOR, loadRom } from './rom.mjs';
 import { ImageError, hex, parseImage, startOf } from './image.mjs';
 
@@ -49,8 +50,8 @@ import { ImageError, hex, parseImage, startOf } from './image.mjs';
  *
  * @typedef {{ reason:
  *   'limit' | 'until' | 'break' | 'lockup' | 'deadlock' | 'stopped' | 'bootsel' | 'watchdog',
- *   cycle: number, core?: number, code?: number, why?: string, failed?: string }} Stop
- *   failed: one line that explains why the firmware itself has failed, whatever the bench decides;
+ *   cycle: number, core?: number, code?: number, why?: string, failed?: string, at?: number }} Stop
+ *   at: the address for `weft-rp2040 explain`, of a bkpt of Weft's runtime; failed: one line that explains why the firmware itself has failed, whatever the bench decides;
  *   absent if it has not failed
  */
 
@@ -171,6 +172,7 @@ export class Machine {
       core.onBreak = (c, code) => {
         const why = `at ${hex(c.pc)}`;
         const failed = this.failureOf(c, code) ?? undefined;
+        const at = explainStop(this, c, code)?.at;
         this.halt({
           reason: 'break',
           cycle: c.t,
@@ -178,6 +180,7 @@ export class Machine {
           code,
           why,
           ...(failed && { failed }),
+          ...(at !== undefined && { at }),
         });
       };
       core.onFault = (c, why, locked) => {
@@ -225,16 +228,17 @@ export class Machine {
    * @param {Core} core @param {number} code
    */
   failureOf(core, code) {
-    if (code !== 0) return `the firmware stopped with bkpt ${code} on core ${core.id}`;
+    if (code !== 0) {
+      const known = explainStop(this, core, code);
+      return `the firmware stopped with bkpt ${code} on core ${core.id}${known ? `: ${known.sentence}` : ''}`;
+    }
     if (core.ipsr === HARDFAULT)
       return `core ${core.id} is in HardFault: ${this.faults[core.id] || 'it was pended'}`;
     if (core.ipsr !== 0) {
       const what = core.ipsr < 16 ? `exception ${core.ipsr}` : `interrupt ${core.ipsr - 16}`;
       return `the firmware stopped with bkpt 0 on core ${core.id} in the handler of ${what} (has it no handler of its own?)`;
     }
-    const exit = this.image?.symbols.find((s) => s.name === '_exit');
-    const inside =
-      exit && core.pc >= exit.address && core.pc < exit.address + Math.max(exit.size, 4);
+    const inside = stoodIn(this, core, '_exit');
     return inside && core.r[0] !== 0
       ? `the firmware called exit(${core.r[0]}) on core ${core.id}`
       : null;

@@ -41,7 +41,8 @@
  *   WEFT_STACK1, WEFT_STACK1_BYTES  a stack for core 1 that nothing else uses; reactors with
  *                                   enclaves or workers start core 1 on it
  *   void weft_panic(text)           does not return: debug builds report a mistake here (over UART
- *                                   on a board, to stderr on a host)
+ *                                   on a board, to stderr on a host). On a Cortex-M it ends with
+ *                                   weft_stop_at_panic (ports/cortex_m/panic.h)
  *   int weft_stack_ok(void)         debug builds: whether the guard word at the end of this core's
  *                                   stack is intact
  */
@@ -51,8 +52,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Return codes; 0 is success. In a debug build (-DWEFT_DEBUG=1) the mistakes marked * panic
- * instead. */
+/* Return codes; 0 is success. `weft-rp2040 explain CODE` says more of each. In a debug build
+ * (-DWEFT_DEBUG=1) the mistakes marked * panic instead. */
 enum {
   WEFT_OK = 0,
   WEFT_LATE = 1, /* cancel, re-post: a core has committed to the event's action, or the event was

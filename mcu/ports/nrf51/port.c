@@ -1,5 +1,6 @@
 /* port.c: the start of the clock, its upper half, and the handler of the alarm. */
 #include "board.h"
+#include "../cortex_m/panic.h"
 #include "../cortex_m/turns.h"
 
 enum {
@@ -53,5 +54,5 @@ void weft_board_start(void) {
 __attribute__((weak)) void weft_panic(const char *what) {
   __asm volatile("cpsid i" ::: "memory");
   if (uart_is_on()) uart_puts(what);
-  for (;;) __asm volatile("bkpt 77");
+  weft_stop_at_panic(what);
 }

@@ -1,6 +1,8 @@
 /* port.c: starts the second core, and reports a mistake on a board. */
 #include "weft_mcu/platform.h"
 
+#include "../cortex_m/panic.h"
+
 _Alignas(8) struct weft_local weft_local = {0, 1};
 
 /* Send one word to core 1's boot code and return its answer. The boot code waits for the sequence
@@ -37,13 +39,13 @@ int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
 }
 
 /* Write the text to UART 0 and stop this core at a breakpoint. If the program has not set up the
- * UART, only the stop is visible. The function is weak: a program may define its own weft_panic. */
+ * UART, only the stop is visible, with the text's address in r0. The function is weak: a program may define its own weft_panic. */
 __attribute__((weak)) void weft_panic(const char *what) {
   __asm volatile("cpsid i" ::: "memory");
   if (!(WEFT_REG(RESETS_RESET) & 1u << 22))
-    for (; *what; what++) {
+    for (const char *next = what; *next; next++) {
       while (WEFT_REG(UART0_FR) & 32) {}
-      WEFT_REG(UART0_DR) = (uint8_t)*what;
+      WEFT_REG(UART0_DR) = (uint8_t)*next;
     }
-  for (;;) __asm volatile("bkpt 77");
+  weft_stop_at_panic(what);
 }

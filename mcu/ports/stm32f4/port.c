@@ -6,6 +6,7 @@
  *  2. If `armed`, SysTick fires at `alarm`, or fires earlier and is then started for the rest.
  */
 #include "board.h"
+#include "../cortex_m/panic.h"
 #include "../cortex_m/turns.h"
 
 enum {
@@ -78,5 +79,5 @@ void weft_board_start(void) {
 __attribute__((weak)) void weft_panic(const char *what) {
   __asm volatile("cpsid i" ::: "memory");
   if (uart_is_on()) uart_puts(what);
-  for (;;) __asm volatile("bkpt 77");
+  weft_stop_at_panic(what);
 }

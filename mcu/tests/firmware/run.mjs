@@ -426,5 +426,11 @@ for (const [kind, word] of [
     word,
     stop.reason === 'break' && stop.code === 77 && out().includes(word),
   );
+  check(
+    `mistake "${kind}" is in the emulator's report of the stop (M15)`,
+    JSON.stringify(m.failure(stop)),
+    out(),
+    m.failure(stop) === `the firmware stopped with bkpt 77 on core ${stop.core}: ${out()}`,
+  );
 }
 finish();

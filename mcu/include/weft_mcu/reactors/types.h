@@ -119,7 +119,7 @@ void *memset(void *, int, size_t);
 #define WEFT_RX_HEAP (WEFT_RX_QUEUED > 64)
 #endif
 
-enum { WEFT_E_FULL = -5 };
+enum { WEFT_E_FULL = -6 }; /* beside the codes of platform.h */
 /* WEFT_RX_SAME together with another policy: the spacing applies only to events of one time
  * (R8). A program that uses this defines WEFT_RX_SPACING_0 as 1. */
 #ifndef WEFT_RX_SPACING_0

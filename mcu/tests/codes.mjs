@@ -1,0 +1,95 @@
+/**
+ * The codes that `weft-rp2040 explain` knows (emulator/src/codes.mjs) are those of the headers, the
+ * runtime and the ports (M15): each status has its name and number there, each breakpoint of a port
+ * its number, and each text of a mistake stands with its code (emulator/src/mistakes.json).
+ *
+ * codes.mjs [--emulator DIR] compares; the last line is `N passed, N failed`. codes.mjs --write
+ * writes mistakes.json.
+ */
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const mcu = resolve(import.meta.dirname, '..');
+const at = process.argv.indexOf('--emulator');
+const emulator = at >= 0 ? process.argv[at + 1] : resolve(mcu, '../emulator');
+const { CODES } = await import(pathToFileURL(resolve(emulator, 'src/codes.mjs')).href);
+
+const written = resolve(emulator, 'src/mistakes.json');
+
+const sources = ['include', 'src', 'ports', 'csp/include'].flatMap((folder) =>
+  readdirSync(resolve(mcu, folder), { recursive: true })
+    .filter((name) => /\.(h|hpp|c|S)$/.test(name))
+    .map((name) => readFileSync(resolve(mcu, folder, name), 'utf8')),
+);
+/** Returns the matches of a pattern in all sources. */
+const all = (pattern) => sources.flatMap((text) => [...text.matchAll(pattern)]);
+
+let failed = 0,
+  passed = 0;
+/** Both are lists; the message is the difference. */
+function same(what, here, there) {
+  const [a, b] = [new Set(here), new Set(there)];
+  const missing = [...b].filter((x) => !a.has(x)),
+    gone = [...a].filter((x) => !b.has(x));
+  const ok = b.size > 0 && missing.length + gone.length === 0;
+  if (ok) passed++;
+  else failed++;
+  console.log(`${ok ? 'ok  ' : 'FAIL'} ${what}: ${b.size}`);
+  for (const x of missing) console.log(`  the emulator lacks ${x}`);
+  for (const x of gone) console.log(`  the emulator has ${x}, which is not in the sources`);
+}
+
+const statuses = CODES.filter((c) => c.kind === 'status' && c.name.startsWith('WEFT_'));
+same(
+  'every status has its name and number (M15)',
+  statuses.map((c) => `${c.name} ${c.code}`),
+  all(/^(?:enum \{)?\s*(WEFT_(?:OK|LATE|IGNORED|FULL|E_\w+)) = (-?\d+)\b/gm).map(
+    (m) => `${m[1]} ${m[2]}`,
+  ),
+);
+same(
+  'no two statuses have one number (M15)',
+  statuses.filter((c) => statuses.find((d) => d.code === c.code) === c).map((c) => c.name),
+  statuses.map((c) => c.name),
+);
+same(
+  'every breakpoint of a port has its sentence (M15)',
+  CODES.filter((c) => c.kind === 'bkpt').map((c) => c.code),
+  all(/\bbkpt +(0x[0-9a-f]+|\d+)\b/g).map((m) => Number(m[1])),
+);
+// A text may be in several literals. A mistake whose code is 0 has no code in a release build; a
+// BusStatus is the answer of a bus, not a code; `code` is what weft_at returns; 1 is LTA's.
+const text = (literals) => [...literals.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map((m) => m[1]).join('');
+const NAMES = { code: 'WEFT_E_HORIZON', 1: 'schedule_event' };
+const MISTAKE = /WEFT_(MISTAKE|RX_FULL)\(\s*(?:([\w:]+),\s*)?((?:"(?:[^"\\]|\\.)*"\s*)+)\)/g;
+const mistakes = {};
+for (const [, macro, first, literals] of all(MISTAKE)) {
+  if (first === '0' || first?.startsWith('BusStatus')) continue;
+  const name = macro === 'RX_FULL' ? 'WEFT_E_FULL' : (NAMES[first] ?? first);
+  const texts = (mistakes[name] ??= []);
+  if (!texts.includes(text(literals))) texts.push(text(literals));
+}
+for (const texts of Object.values(mistakes)) texts.sort();
+if (process.argv.includes('--write'))
+  writeFileSync(written, JSON.stringify(mistakes, Object.keys(mistakes).sort(), 2) + '\n');
+const flat = (table) =>
+  Object.entries(table).flatMap(([name, texts]) => texts.map((t) => `${name}: ${t}`));
+same(
+  'every text of a mistake stands with its code; else codes.mjs --write (M15)',
+  flat(JSON.parse(readFileSync(written, 'utf8'))),
+  flat(mistakes),
+);
+same(
+  'every code of a mistake has a sentence (M15)',
+  CODES.map((c) => c.name).filter((name) => name in mistakes),
+  Object.keys(mistakes),
+);
+// Whatever the pattern above does not understand would be left out without a word.
+const calls = all(/WEFT_(?:MISTAKE|RX_FULL)\(/g).length;
+const defined = all(
+  /#define WEFT_(?:MISTAKE|RX_FULL)\(|: WEFT_MISTAKE\(WEFT_E_FULL, text\)/g,
+).length;
+same('every call was understood (M15)', [all(MISTAKE).length], [calls - defined]);
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed ? 1 : 0;
