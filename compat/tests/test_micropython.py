@@ -31,7 +31,13 @@ def expected(program: Path) -> str:
     return program.with_name(program.name + ".exp").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("tier", sorted({*tiers.MICROPYTHONS} - tiers.SOAKED))
+@pytest.mark.parametrize(
+    "tier",
+    [
+        pytest.param(tier, marks=[pytest.mark.soak] if tier in tiers.SOAKED else [])
+        for tier in sorted(tiers.MICROPYTHONS)
+    ],
+)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
 def test_a_program(tier: str, program: Path, lib: Path) -> None:
     assert tiers.run(tier, program, folders=(lib,)) == expected(program)
