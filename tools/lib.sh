@@ -317,7 +317,8 @@ need_go() {
 
 # --- sources --------------------------------------------------------------------------------------
 
-# Prints the C and C++ files of the checkout, committed or about to be, each ended by a zero byte.
+# Prints the names of the C and C++ files of the checkout, tracked or new and not ignored, each
+# followed by a zero byte.
 native_files() {
   local file
   git -C "$ROOT" ls-files -z --cached --others --exclude-standard -- '*.hpp' '*.cpp' '*.h' '*.c' |

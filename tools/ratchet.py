@@ -52,7 +52,7 @@ def known(root: Path) -> list[Path]:
 
 
 def room_of(path: Path) -> tuple[str, str]:
-    """Returns the room of a file, and "tests" for a file in a folder `tests`, else "lines"."""
+    """Returns a file's room and its kind: "tests" if it is in a folder `tests`, else "lines"."""
     parts = path.parts
     room = parts[0] if len(parts) > 1 else "."
     return room, "tests" if "tests" in parts else "lines"

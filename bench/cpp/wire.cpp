@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <cstring>
+#include <string>
 #include <thread>
 
 #include <weft/weft.hpp>
@@ -199,7 +200,10 @@ void one_way(const bench::Placement& place, long capacity, long writers, long sa
     link.give(c.writer(), "in", static_cast<std::uint64_t>(capacity));
     stretches(samples, per, [&](int x) {
       const int v = in();
-      if (writers == 1 ? v != x : v < 0) bench::fail("a wrong value");
+      if (writers == 1 ? v != x : v < 0)
+        bench::fail(
+            ("read " + std::to_string(v) + ", and the next one written was " + std::to_string(x))
+                .c_str());
     });
   }
   join(other);

@@ -59,8 +59,9 @@ def evaluate(
     milestone: str,
     frame: Mapping[str, Any],
 ) -> Result:
-    """Returns the result object. `skipped` and `broken` contain the reasons why candidates were not
-    run at all; `frame` holds command, machine, versions and quick.
+    """Returns the result object. `skipped` and `broken` map candidates to the reasons why they did
+    not run; a broken one counts as failed. `frame` has the keys `command`, `machine`, `versions`
+    and `quick`.
     """
     result: Result = {"bench": bench.name, **frame, "milestone": milestone, "rounds": bench.rounds}
     for key in ("ns", "p50", "p99", "bytes", "create", "ratio", "reach"):

@@ -13,7 +13,7 @@ async def reader(sources, selects):
     for _ in range(selects):
         index, value = await alternative.select()
         if value != index:
-            fail(f"select: channel {index} gave {value}")
+            fail(f"select: channel {index} gave {value}, and should give its own number, {index}")
 
 
 @process

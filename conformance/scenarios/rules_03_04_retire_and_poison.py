@@ -279,7 +279,7 @@ async def poison_of_its_own_spreads_and_is_a_failure():
         await Parallel(raises(Poisoned("mine"), a.writer()))
     with pytest.raises(Poisoned):
         await from_a.read()
-    with pytest.raises(Poisoned):  # asking for an end raises the poison (2.5)
+    with pytest.raises(Poisoned):  # asking a poisoned channel for an end raises Poisoned (2.5)
         await Parallel(asks(a, b.writer()))
     with pytest.raises(Poisoned):
         await from_b.read()

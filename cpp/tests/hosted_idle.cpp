@@ -42,7 +42,7 @@ TEST_CASE(
   weft::Core one;
   weft::Channel<int> gate;
   std::mutex m;
-  std::map<long, std::string> idle;  // the threads of the executors, each with its spent()
+  std::map<long, std::string> idle;  // the threads of the executors, each with its state and ticks
   std::atomic<int> here{0};
 
   // Each process occupies a thread before it waits.

@@ -83,8 +83,9 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
 });
 
 /**
- * Returns the CRC-32 as in zip. (The oldest node that runs this emulator has no such function of
- * its own.) @param {Uint8Array} bytes
+ * Returns the CRC-32 that zip uses. (The oldest Node.js that runs this emulator has none built in.)
+ *
+ * @param {Uint8Array} bytes
  */
 function crc32(bytes) {
   let c = 0xffffffff;

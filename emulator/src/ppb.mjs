@@ -132,7 +132,7 @@ export class Ppb {
       for (let i = 0; i < 4; i++) value |= core.priority[offset - 0x400 + i] << (8 * i + 6);
       return value;
     }
-    return 0; // no MPU by default; reserved registers read as zero
+    return 0; // the MPU is not modelled: its registers read as zero, as reserved ones do
   }
 
   /** @param {number} offset @param {number} value */

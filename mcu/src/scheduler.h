@@ -192,7 +192,7 @@ WEFT_INLINE int weft_post_as_with(weft_queue *q, weft_event *e, uint32_t release
   int code = WEFT_OK;
   if (e->next && policy == WEFT_KEEP) code = WEFT_IGNORED;
   else if (e->next && (policy != WEFT_MOVE || !weft_withdraw(q, e)))
-    code = WEFT_E_QUEUED; /* This includes an event that is in another queue. */
+    code = WEFT_E_QUEUED; /* also if the event is in another queue */
   else {
     e->time = release;
     code = WEFT_OP(insert)(q, e);

@@ -205,7 +205,7 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scenarios")
     converter.write(folder)
     for helper in (tiers.KIT / "kit.py", *(tiers.KIT / "device").glob("*.py")):
-        shutil.copy(helper, folder)  # the modules that these tests give to the port
+        shutil.copy(helper, folder)  # the modules that the converted scenarios import
     return folder
 
 

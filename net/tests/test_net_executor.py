@@ -413,7 +413,7 @@ def test_what_makes_no_sense(agent, network, server, keys):
 
 
 def test_hosts_by_the_url_of_their_network(gpu1, keys, monkeypatch):  # wire 17.9, 17.14
-    """The program joins for the hosts alone, and leaves at the end of the block."""
+    """`Hosts(url)` joins the network only to use its hosts, and leaves it at the end of the block."""
     monkeypatch.setenv("WEFT_NET", str(keys))
     with Hosts(gpu1.url) as hosts:
         assert (hosts.names, len(hosts)) == (["gpu1"], 1)

@@ -54,7 +54,9 @@ async def timer(source, sink, n, tokens, samples, per):
 @process
 async def main(n, tokens, samples, per):
     if tokens >= n:
-        fail("tokens: one process at least must be without a token")
+        fail(
+            f"tokens: {tokens} tokens for {n} processes: one process at least must be without a token"
+        )
     channels = [Channel() for _ in range(n)]
     ring = [
         element(channels[k - 1].reader(), channels[k].writer(), k if k < tokens else None)

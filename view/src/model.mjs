@@ -219,8 +219,9 @@ export function largest(shares) {
   return most;
 }
 
-/** @param {Process[]} rows @param {Shares} shares */
-function sentence(rows, shares) {
+/** Returns the largest share in words; '' if there is none.
+ * @param {Shares} shares */
+function sentence(shares) {
   const state = largest(shares);
   if (!shares[state]) return '';
   return `${WORDS[state]} ${percent(shares[state] ?? 0)}`;
@@ -411,7 +412,7 @@ function box(id, kind, label, rows, frame) {
     rows,
     shares,
     main: largest(shares),
-    text: sentence(rows, shares),
+    text: sentence(shares),
     rate: rates.length ? rates.reduce((a, b) => a + b, 0) : null,
     slow: false,
     stuck: false,

@@ -44,7 +44,7 @@ print(net.retval, net.run() is net, net.retval)
 print(a.verify(), a.poisoned, a.queue_len(), a.read._chan is a, repr(b.read))
 print(CSP(drains(a.read)), CSP(SkipProcess(), SkipProcess()))
 
-# Outside a network: a process object that is run, and a choice.
+# Outside a network a process object can be run, a choice can be made, and processes can be spawned.
 print(Sequence(timed(Channel("idle").read)).run().retval)
 skip = Skip()
 print(Alternative(Channel("idle").read, skip).select()[0] is skip)

@@ -2,7 +2,8 @@
 // which are converted to the values of component_abi.h and back. For each type, Codec contains the
 // text by which component_abi.h describes the type, and functions that write and read its values.
 //
-// Invariant: nothing is read beyond the end of a block; a block that is too short is BadUse.
+// Invariant: nothing is read beyond the end of a block; to read a block that is too short throws
+// BadUse.
 #pragma once
 #include <chrono>
 #include <cstring>
@@ -123,7 +124,7 @@ class Out {
  private:
   std::vector<void*> parts_;
 };
-// Reads a block, and never beyond its end: a block that is too short is BadUse.
+// Reads a block, and never beyond its end: to read a block that is too short throws BadUse.
 class In {
  public:
   In(void* block, std::size_t size) noexcept

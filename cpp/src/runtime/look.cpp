@@ -99,11 +99,10 @@ struct Anywhere final : WaitVisitor {
 
 }  // namespace
 
-// --- what is read of processes at rest
-// ------------------------------------------------------------
+// --- what is read of processes at rest -----------------------------------------------------------
 
-// One reading of the processes of all runs: where the processes wait, which ends they hold, and the
-// numbers of these channels.
+// One reading of the processes of all runs: where each process waits, which ends it holds, and how
+// many values have passed through each of those channels.
 class Look::Gather {
  public:
   struct Facts {

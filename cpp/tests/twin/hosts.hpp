@@ -2,9 +2,9 @@
 // starts.
 //
 //   0:   reads the network ──► starts the others ──► hands out ends ──► settle() ──► plays main
-//        ──► "stop" to all ──► their counts
-//   k:   is started with the network ──► the same ends ──► runs the processes that it is told to
-//        run, until "stop" ──► its counts
+//        ──► sends "stop" to all ──► collects their counts
+//   k:   is started with the network ──► takes the ends that it is given ──► runs the processes
+//        that it is told to run, until "stop" ──► sends its counts
 //
 // All programs write their records into one pipe, each record by one write, so the record of an
 // event comes before the records of events that happened after it.

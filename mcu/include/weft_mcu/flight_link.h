@@ -22,7 +22,7 @@ extern "C" {
 #define WEFT_FLIGHT_ENDS WEFT_LINK_READER("weft.flight.ask"), WEFT_LINK_WRITER("weft.flight")
 
 typedef struct weft_flight_link {
-  weft_link *link;     /* its `out` has at least 144 bytes */
+  weft_link *link;     /* the program sets it; its `out` has at least 144 bytes */
   weft_link_end *ends; /* the two ends of WEFT_FLIGHT_ENDS */
 
   /* The functions set the following members. */

@@ -177,8 +177,7 @@ weft_status end(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* c
   return s;
 }
 
-// Returns the first channel of these guards that has ends in other OS processes; null if there is
-// none.
+// Returns a channel of these guards that has ends in other OS processes; null if there is none.
 ChannelObject* wired_among(Call& c, const weft_guard* guards, std::uint32_t n) noexcept {
   ChannelObject* found = nullptr;
   for (const weft_guard* g = guards; g != guards + n; ++g)

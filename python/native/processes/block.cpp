@@ -120,8 +120,9 @@ int check_made(GroupObject* g, const runtime::Run* run) {
     bad_use("a Group can be entered only once: make another");
   else if (g->virtual_time && run && run->clock() == runtime::Clock::steady)
     bad_use(
-        "Group(clock='virtual') inside a run on the steady clock: the clock belongs to the "
-        "outermost run");
+        "Group(clock='virtual') cannot begin inside a run on the steady clock: give "
+        "clock='virtual' "
+        "to the outermost run or Group");
   else if (is_over(this_process()))
     bad_use(
         "a Group cannot be entered in a process that has ended (a finaliser ran there): do it "

@@ -258,8 +258,9 @@ std::string_view backend_named(PyObject* name) {
 PyObject* on_greenlets(FunctionObject* f) {
   if (is_async(f->kind))
     return bad_use(
-        "process %U is an `async def`, which awaits what a greenlet calls: leave it on coroutines, "
-        "or on threads, or write a def",
+        "process %U is an `async def`, and a greenlet cannot await: run it on coroutines or "
+        "threads, "
+        "or write it as a `def`",
         f->name);
   return need_greenlets() < 0 ? nullptr : like(f, f->function, Kind::greenlet);
 }

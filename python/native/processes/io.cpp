@@ -253,7 +253,8 @@ PyObject* call_run(PyObject* self, PyObject*) {
     runtime::Run* run = c->run;
     p->status = Status::ok;
     p->ops->wake(p);
-    run->leave_outside();  // only after the process has been counted as runnable
+    // Only now: before wake() nothing of the run would be runnable or outside, which is a deadlock.
+    run->leave_outside();
   } else {
     look_again();
   }

@@ -57,7 +57,7 @@ PyObject* stays_here(PyObject* o, PyObject*) {
 PyObject* was_closed(const char* verb) {
   const Owned error(PyObject_CallFunction(
       PyExc_OSError, "iN", EBADF,
-      PyUnicode_FromFormat("%s: of a descriptor, which was closed: Bad file descriptor", verb)));
+      PyUnicode_FromFormat("%s: a Stream or Listener, which was closed: open another", verb)));
   if (error) PyErr_SetObject(PyExc_OSError, error.get());
   return nullptr;
 }

@@ -27,8 +27,8 @@ def called(kind: type, sent: Container[type]) -> str:
 
 
 def instead(kind: type, sent: Container[type]) -> str:
-    """Returns how a program makes a value that can be sent; an empty text if there is no such way
-    for this class.
+    """Returns advice for a message, for example "write int(value)"; an empty text if the base
+    type cannot be made from the value.
     """
     base = _base(kind, sent)
     return f"write {base.__name__}(value)" if base in _MAKES else ""

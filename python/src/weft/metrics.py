@@ -318,7 +318,7 @@ def opentelemetry(meter: Any = None) -> Metrics:
     """Makes observable instruments of OpenTelemetry for the figures of this program.
 
     Args:
-        meter: a Meter; None: that of the global MeterProvider, named `weft`.
+        meter: the Meter to use. None: the Meter `weft` of the global MeterProvider.
     Raises:
         BadUse: opentelemetry-api is not installed.
     """

@@ -7,7 +7,8 @@
 // Linux membarrier(2); the fences are those of P1202, asymmetric_thread_fence_light and _heavy.
 //
 //   nobody's ──lock_slow() of a thread with an identity──────────────► biased(0, me)
-//      └─────the kForeignUses-th lock_slow() of threads without one──► plain(0)
+//      ├─────kForeignUses uses by threads without an identity────────► plain(0)
+//      └─────lock_slow() while no lock may be biased: bias_allowed()─► plain(0)
 //   plain(i) ──one thread comes bias_streak times in a row: count()──► biased(i, me)
 //   biased(i, me) ──lock_slow() of another: revoke()─────────────────► plain(i + 1)
 //   plain(kBiases): the lock stays plain for good
@@ -94,7 +95,7 @@ class BiasedLock {
   static constexpr std::uint8_t kPlain = kBiases;
   // Ends are made and dropped outside processes too, so the lock becomes plain only after several
   // uses by threads without an identity.
-  static constexpr std::uint8_t kForeignUses = kPlain + 16;
+  static constexpr std::uint8_t kForeignUses = 16;
   static constexpr std::uint8_t kStreak = kPlain + prim::bias_streak;
   static_assert(kStreak > kPlain);
 
@@ -117,7 +118,7 @@ class BiasedLock {
       revoke(owner);
       return;
     }
-    if (me == prim::no_bias ? ++state_ == kForeignUses : !prim::bias_allowed())
+    if (me == prim::no_bias ? ++state_ == kPlain + kForeignUses : !prim::bias_allowed())
       become_plain(kIsPlain);
     if (me != prim::no_bias && owner_.load(std::memory_order_relaxed) == kNobody) become(me, 0);
   }

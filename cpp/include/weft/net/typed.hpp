@@ -547,8 +547,8 @@ template <class T>
 class Typed {
  public:
   Typed() : Typed(T{}) {}
-  // Makes a value. Throws BadUse for a text that is not UTF-8, or a value that nests deeper than
-  // 64.
+  // Makes a value. Throws BadUse for a text that is not UTF-8, or a value that is nested more than
+  // 64 levels deep.
   Typed(T v) : value_(std::move(v)) {  // NOLINT(google-explicit-constructor): w(7)
     net::detail::Plain<T>::put(value_, bytes_);
     if (const char* why = wire::cbor_fault(bytes_, true))

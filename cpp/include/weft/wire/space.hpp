@@ -30,7 +30,7 @@ namespace weft::inline WEFT_ABI::wire {
 class Peer;
 
 // Makes sessions between two spaces that this space knows, and accepts sessions that other spaces
-// arrange (WIRE.md 7.5). It is used in a step.
+// arrange (WIRE.md 7.5). Its functions are called within a step of the space.
 class Introducer {
  public:
   // Makes a session between a and b. Returns false if that is not possible.

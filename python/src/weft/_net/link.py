@@ -47,7 +47,7 @@ from weft.errors import BadUse, PeerDied
 __all__ = [
     "Again",
     "Closed",
-    "NotHis",
+    "NameNotGranted",
     "OnConnection",
     "Refused",
     "Session",
@@ -88,7 +88,7 @@ class Again(BadUse):
     """The other side has refused a request, but would accept it with another ticket."""
 
 
-class NotHis(BadUse):
+class NameNotGranted(BadUse):
     """The other side's certificate does not grant the name under which it has written its entry."""
 
 
@@ -539,7 +539,7 @@ async def _greeted(
     at the other end.
 
     Raises:
-        BadUse: the program refuses the request, or its certificate is not right; NotHis, if the
+        BadUse: the program refuses the request, or its certificate is not right; NameNotGranted, if the
             certificate does not grant the name that is looked for.
     """
     reader, writer = streams
@@ -557,7 +557,7 @@ async def _greeted(
         # (17.3), so a program that is not allowed to hold the name might have taken it over.
         name = request.get("name")
         if name is not None and not (member := way.member()).may_hold(name):
-            raise NotHis(
+            raise NameNotGranted(
                 f"{where} may not offer {name!r}: {member}. Somebody has taken the name who may not hold it (`weft net ls` says where); "
                 f"or it needs other keys: {member.with_name(name)}"
             )

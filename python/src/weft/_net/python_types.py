@@ -211,7 +211,7 @@ def _made_counter(*parts: Any) -> Any:
 
 def _made_fraction(numerator: int, denominator: int) -> Any:
     if max(_only(int, numerator).bit_length(), _only(int, denominator).bit_length()) > LONGEST:
-        raise ValueError("it is too long")
+        raise ValueError(f"its numerator or denominator has more than {LONGEST} bits")
     return fractions.Fraction(numerator, denominator)
 
 

@@ -369,7 +369,7 @@ class FarHosts(_Far):
                     if time.monotonic() > until:
                         raise
                     asked_before.add(host.home)
-                except (ConnectionError, _net_link.Closed, _net_link.NotHis) as error:
+                except (ConnectionError, _net_link.Closed, _net_link.NameNotGranted) as error:
                     closed = error if isinstance(error, BadUse) else closed
                     self._over(host.name, host.home, died=False)
                     with self._lock:
