@@ -1,0 +1,170 @@
+"""The places where the filter may run. Each is a context, in which the place is ready; it gives a
+function that takes the filter's two ends and returns the process to run here, if there is one.
+
+    with PLACES["python", "process"]() as filter_at:
+        run(…, filter_at(samples.reader(), powers.writer()), …)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import cellar
+from goertzel import goertzel
+
+import weft.native
+from weft import boards, net, serial
+from weft.errors import BadUse
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+ELF = ROOT / ".build/mcu/rp2040/vibration.elf"
+
+
+# --- the filter in Python -------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def python_here():
+    yield goertzel
+
+
+@contextlib.contextmanager
+def python_process():
+    yield goertzel.on("processes")
+
+
+@contextlib.contextmanager
+def python_host():
+    with loopback() as network:
+        yield goertzel.on(network.host("cellar"))
+
+
+@contextlib.contextmanager
+def python_board():
+    with boards.emulated("rp2040") as board:
+        yield goertzel.on(board)
+
+
+# --- the filter in C++ ----------------------------------------------------------------------------
+
+
+def component():
+    return weft.native.load(HERE / "goertzel.cpp").goertzel
+
+
+@contextlib.contextmanager
+def cpp_here():
+    yield component()
+
+
+@contextlib.contextmanager
+def cpp_process():
+    yield component().on("process")
+
+
+@contextlib.contextmanager
+def cpp_host():
+    with loopback() as network:
+        yield cellar.goertzel.on(network.host("cellar"))
+
+
+@contextlib.contextmanager
+def cpp_board():
+    with emulated(firmware()) as line, serial.connect(line, baud=19200, lease=20.0) as board:
+
+        def joined(samples, powers):
+            board.give("samples", samples)  # from now on, these ends belong to the board
+            board.give("powers", powers)
+
+        yield joined
+
+
+PLACES = {
+    ("python", "here"): python_here,
+    ("python", "process"): python_process,
+    ("python", "host"): python_host,
+    ("python", "board"): python_board,
+    ("cpp", "here"): cpp_here,
+    ("cpp", "process"): cpp_process,
+    ("cpp", "host"): cpp_host,
+    ("cpp", "board"): cpp_board,
+}
+
+
+# --- what the places need -------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def loopback():
+    """Starts a network of this machine alone, with the host "cellar", and joins it. On two machines
+    the two commands run elsewhere (python/docs/network.md), and `net.join(URL)` is all.
+    """
+    with tempfile.TemporaryDirectory() as keys, contextlib.ExitStack() as stack:
+        up = ["net", "up", "--address", "127.0.0.1:0"]
+        url = stack.enter_context(service(keys, *up))["server"]
+        host = ["host", "--join", url, "--name", "cellar", "--hosts", "1"]
+        host += ["--allow", "goertzel:goertzel", "--allow", "cellar:goertzel"]
+        stack.enter_context(service(keys, *host))
+        yield stack.enter_context(net.join(url, keys=keys, name="monitor"))
+
+
+@contextlib.contextmanager
+def service(keys, *command):
+    """Runs a command of `weft` until the block ends. Yields what the command says when it is ready."""
+    weft = [sys.executable, "-m", "weft.cli", *command, "--keys", keys, "--json"]
+    with subprocess.Popen(
+        weft, cwd=HERE, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as it:
+        try:
+            if not (line := it.stdout.readline()):
+                raise BadUse(f"weft {' '.join(command[:2])}: {it.stderr.read().strip()}")
+            yield json.loads(line)
+        finally:
+            it.terminate()
+
+
+def firmware():
+    """Builds the board's program, if it has changed, and returns its path."""
+    make = ["make", "-s", "-C", ROOT / "mcu", "-f", HERE / "board.mk", "vibration"]
+    try:
+        done = subprocess.run(make, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise BadUse("the board's program needs make: `./run setup mcu`") from error
+    if done.returncode:
+        raise BadUse(
+            f"the board's program does not build; `./run setup mcu` has what it needs:\n{done.stderr}"
+        )
+    return ELF
+
+
+@contextlib.contextmanager
+def emulated(elf):
+    """Starts the emulator with the board's program, and yields its serial line."""
+    with tempfile.TemporaryDirectory() as folder:
+        at = Path(folder) / "board.sock"
+        command = [ROOT / "emulator/bin/weft-rp2040", "run", elf, "--uart-socket", at]
+        with subprocess.Popen(
+            [*command, "--uart-delay", "--no-uart"],
+            text=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ) as it:
+            try:
+                while not at.is_socket():
+                    if it.poll() is not None:
+                        raise BadUse(f"the emulator has not started: {it.stderr.read().strip()}")
+                    time.sleep(0.01)  # no event reports that the emulator has made its socket
+                with socket.socket(socket.AF_UNIX) as line:
+                    line.connect(os.fspath(at))
+                    yield line
+            finally:
+                it.terminate()
