@@ -22,6 +22,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "vibration"
 ROOT = FOLDER.parents[1]
 os.environ.setdefault("WEFT_CACHE", str(ROOT / ".build/components"))
 sys.path.insert(0, str(FOLDER))
+import accelerometer  # noqa: E402
 import monitor  # noqa: E402
 import places  # noqa: E402
 
@@ -43,8 +44,8 @@ def start(*arguments: str, **changed: str) -> subprocess.CompletedProcess[str]:
 
 def powers() -> list[float]:
     """Returns what a Fourier transform finds at 500 Hz in each block."""
-    blocks = np.array(list(monitor.readings(BLOCKS)), float).reshape(BLOCKS, monitor.SIZE)
-    found = np.abs(np.fft.rfft(blocks)[:, monitor.SIZE * 500 // 4000]) ** 2
+    blocks = np.array([*accelerometer.readings(BLOCKS)], float).reshape(BLOCKS, accelerometer.SIZE)
+    found = np.abs(np.fft.rfft(blocks)[:, accelerometer.SIZE * 500 // 4000]) ** 2
     return [float(power) for power in found]
 
 
@@ -71,13 +72,15 @@ def test_a_limit_keeps_the_quiet_blocks_from_the_display() -> None:
     assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["block 2"]
 
 
-def test_the_python_source_is_portable() -> None:
-    command = [sys.executable, "-m", "weft.cli", "portable", FOLDER / "goertzel.py", "--json"]
-    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    (file,) = found["files"]
-    assert file["portable"] is True
-    assert file["findings"] == []
-    assert [p["name"] for p in file["processes"]] == ["goertzel"]
+def test_the_python_sources_are_portable() -> None:
+    """rule 19.7"""
+    files = [FOLDER / "goertzel.py", FOLDER / "accelerometer.py"]
+    command = [sys.executable, "-m", "weft.cli", "portable", *files, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for file in json.loads(done.stdout)["files"]:
+        assert (file["portable"], file["findings"]) == (True, [])
+        assert [p["name"] for p in file["processes"]] == [Path(file["file"]).stem]
 
 
 def test_what_a_place_lacks_is_named(tmp_path: Path) -> None:
@@ -88,7 +91,8 @@ def test_what_a_place_lacks_is_named(tmp_path: Path) -> None:
         (["host"], {"WEFT_NATS_SERVER": nothing}, "weft net up: "),
         (["board", "--language", "cpp"], {"PATH": nothing}, "needs make: `./run setup mcu`"),
         (["attic"], {}, "'attic' is not one of 'here', 'process', 'host', 'board'"),
-        (["here", "--blocks", "0"], {}, "0 is not in the range"),
+        (["here", "--blocks", "1"], {}, "1 is not in the range"),
+        (["device", "--language", "cpp"], {}, "device has the filter in Python alone"),
     ]:
         done = start(*arguments, **changed)
         assert done.returncode in (1, 2)
@@ -96,14 +100,24 @@ def test_what_a_place_lacks_is_named(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
-def test_a_place_that_shows_something_else_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("writes", "said"),
+    [(BLOCKS, "the places do not show the same"), (1, "gave 1 powers for 3 blocks")],
+)
+def test_a_place_that_shows_something_else_is_an_error(
+    writes: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     @process
-    async def deaf(samples: Any, powers: Any) -> None:
-        async for _ in samples:
-            pass
+    async def wrong(samples: Any, powers: Any) -> None:
+        for _ in range(writes):
+            await powers.write(await samples.read())
 
-    two = {("python", "here"): places.python_here, ("cpp", "here"): lambda: nullcontext(deaf)}
+    two = {("python", "here"): places.python_here, ("cpp", "here"): wrongly(wrong)}
     monkeypatch.setattr(monitor, "PLACES", two)
     done = CliRunner().invoke(monitor.main, ["everywhere", "--blocks", str(BLOCKS)])
     assert done.exit_code == 1
-    assert "the places do not show the same" in done.output
+    assert said in done.output
+
+
+def wrongly(function: Any) -> Any:
+    return lambda: nullcontext(places.Place(function))

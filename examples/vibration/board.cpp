@@ -25,7 +25,7 @@ constinit std::uint8_t room[256] = {};
 constinit weft_link session = make_link(ends, room, "vibration");
 constinit Pc pc{scheduler, session};
 
-// (With `read(v) == ok && co_await write(v)` in one condition g++ 12 writes the v of before the read.)
+// (Two statements in the loop: in its condition g++ 12 gets `co_await a && co_await b` wrong.)
 Process from_pc(Scheduler&, FarReader<std::int32_t> in, Writer<std::int32_t> out) {
   for (std::int32_t v;;) {
     if (co_await in.read(v) != Status::ok) break;
@@ -46,8 +46,7 @@ int main() {
   uart_init();
   weft_list_init(&events, WEFT_LOCAL);
   pc.start();
-  (void)scheduler.start(
-      from_pc(scheduler, FarReader<std::int32_t>{pc, ends[0]}, heard.writer()));
+  (void)scheduler.start(from_pc(scheduler, FarReader<std::int32_t>{pc, ends[0]}, heard.writer()));
   if (scheduler.start<goertzel>(heard.reader(), found.writer(), 32, 23170) != WEFT_OK) return 1;
   (void)scheduler.start(to_pc(scheduler, found.reader(), FarWriter<std::int64_t>{pc, ends[1]}));
   weft_work(&events);

@@ -1,9 +1,9 @@
-"""A vibration monitor, whose filter runs where one word says:
+"""A vibration monitor, whose filter runs where one word says.
 
-accelerometer ──samples──► goertzel ──powers──► threshold ──alarms──► display
-                           (anywhere)
+    accelerometer ──samples──► goertzel ──powers──► threshold ──alarms──► display
+                               (anywhere)
 
-python monitor.py here | process | host | board | everywhere [--language python|cpp] [--table]
+On the `device` the accelerometer is on the board too; otherwise all but the filter is here.
 """
 
 from __future__ import annotations
@@ -13,29 +13,17 @@ from time import perf_counter_ns, process_time_ns
 
 import cbor2
 import click
+from accelerometer import SIZE, readings
 from places import PLACES
 
 from weft.coroutines import Channel, process, run
 from weft.errors import BadUse
 
-SIZE = 32  # samples in a block
-TONE = (0, 181, 256, 181, 0, -181, -256, -181)  # the bearing: 500 Hz at 4,000 samples a second
+WORDS = ["here", "process", "host", "board", "device", "everywhere"]
 HEAD = (
-    "| filter | in | ns a sample | ns of this program's CPU | bytes of values on a line |",
+    "| filter | in | ns a sample | ns of this program's CPU | bytes that cross |",
     "|---|---|--:|--:|--:|",
 )
-HUM = (0, 100, 0, -100)  # the motor: 1,000 Hz
-
-
-def readings(blocks):
-    """Yields what the accelerometer reads in so many blocks: a bearing that is worse in some of
-    them, the motor, and noise. Below 512 in size; the same on every run.
-    """
-    noise = 1
-    for i in range(blocks * SIZE):
-        noise = (noise * 1103515245 + 12345) % 2**31
-        worn = (i // SIZE) ** 2 % 7  # 0, 1, 2 or 4
-        yield TONE[i % 8] * worn // 4 + HUM[i % 4] + (noise >> 16) % 65 - 32
 
 
 def clocks():
@@ -44,24 +32,17 @@ def clocks():
 
 
 @process
-async def accelerometer(samples, blocks):
-    """Writes samples as fast as they are taken. Returns the clocks when the first was."""
-    begun = None
-    for sample in readings(blocks):
-        await samples.write(sample)
-        begun = begun or clocks()
-    return begun
-
-
-@process
 async def threshold(powers, alarms, limit):
-    """Passes on the blocks above the limit. Returns all powers, and the clocks at their end."""
-    seen = []
+    """Passes on the blocks above the limit. Returns all powers, and the clocks at the first and at
+    the last of them.
+    """
+    seen, times = [], []
     async for power in powers:
+        times = [*times[:1], clocks()]
         if power > limit:
             await alarms.write((len(seen), power))
         seen.append(power)
-    return seen, clocks()
+    return seen, times
 
 
 @process
@@ -78,35 +59,38 @@ def monitored(place, language, blocks, limit):
     """Runs the monitor with the filter at that place. Returns the lines of the display, and a row
     of the table.
     """
-    with PLACES[language, place]() as filter_at:
+    with PLACES[language, place]() as at:
         samples, powers, alarms = Channel("samples"), Channel("powers"), Channel("alarms")
-        placed = filter_at(samples.reader(), powers.writer())
-        begun, (seen, ended), lines, *_ = run(
-            accelerometer(samples.writer(), blocks),
+        placed = at.filter(samples.reader(), powers.writer())
+        (seen, times), lines, *_ = run(
             threshold(powers.reader(), alarms.writer(), limit),
             display(alarms.reader()),
+            at.sensor(samples.writer(), blocks),
             *([] if placed is None else [placed]),
         )
-    n = blocks * SIZE
-    took, cpu = ((end - begin) // (n - 1) for begin, end in zip(begun, ended, strict=True))
-    size = carried(place, [*readings(blocks), *seen]) / n
+    if len(seen) != blocks:
+        raise BadUse(f"{place}, {language}: the filter gave {len(seen)} powers for {blocks} blocks")
+    n = (blocks - 1) * SIZE  # samples between the first power and the last
+    took, cpu = ((end - begin) // n for begin, end in zip(*times, strict=True))
+    size = carried(place, list(readings(blocks)), seen) / (blocks * SIZE)
     return lines, f"| {place} | {language} | {took:,} | {cpu:,} | {size:.1f} |"
 
 
-def carried(place, values):
-    """Returns how many bytes these values have where they leave or enter this program: CBOR on the
-    way to a board and to another machine, a pickle to another OS process here.
+def carried(place, samples, powers):
+    """Returns how many bytes those of these values have that leave or enter this program: CBOR to
+    and from a board and another machine, a pickle to and from another OS process here.
     """
     if place == "here":
         return 0
     packed = pickle.dumps if place == "process" else cbor2.dumps
-    return sum(len(packed(value)) for value in values)
+    crossing = powers if place == "device" else [*samples, *powers]
+    return sum(len(packed(value)) for value in crossing)
 
 
 @click.command()
-@click.argument("place", type=click.Choice(["here", "process", "host", "board", "everywhere"]))
+@click.argument("place", type=click.Choice(WORDS))
 @click.option("--language", default="python", type=click.Choice(["python", "cpp"]))
-@click.option("--blocks", default=8, show_default=True, type=click.IntRange(1, 100000))
+@click.option("--blocks", default=8, show_default=True, type=click.IntRange(2, 100000))
 @click.option("--limit", default=3_000_000, show_default=True, help="The power of an alarm.")
 @click.option("--table", is_flag=True, help="Print what it took. `everywhere` always does.")
 def main(place, language, blocks, limit, table):
@@ -114,6 +98,8 @@ def main(place, language, blocks, limit, table):
     languages; the display must always show the same.
     """
     wanted = [(language, place)] if place != "everywhere" else list(PLACES)
+    if any(one not in PLACES for one in wanted):
+        raise click.UsageError(f"{place} has the filter in Python alone")
     shown, rows = [], [*HEAD]
     for its_language, at in wanted:
         if place == "everywhere":

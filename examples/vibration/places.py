@@ -1,8 +1,7 @@
-"""The places where the filter may run. Each is a context, in which the place is ready; it gives a
-function that takes the filter's two ends and returns the process to run here, if there is one.
+"""The places where the filter may run. Each is a context in which the place is ready.
 
-    with PLACES["python", "process"]() as filter_at:
-        run(…, filter_at(samples.reader(), powers.writer()), …)
+with PLACES["python", "process"]() as at:
+    run(at.sensor(samples.writer(), 8), at.filter(samples.reader(), powers.writer()), …)
 """
 
 from __future__ import annotations
@@ -15,9 +14,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import cellar
+from accelerometer import accelerometer
 from goertzel import goertzel
 
 import weft.native
@@ -29,29 +31,40 @@ ROOT = HERE.parents[1]
 ELF = ROOT / ".build/mcu/rp2040/vibration.elf"
 
 
+class Place(NamedTuple):
+    filter: Callable[..., Any]  #: from its two ends to its process, or None if none is to run here
+    sensor: Callable[..., Any] = accelerometer
+
+
 # --- the filter in Python -------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def python_here():
-    yield goertzel
+    yield Place(goertzel)
 
 
 @contextlib.contextmanager
 def python_process():
-    yield goertzel.on("processes")
+    yield Place(goertzel.on("processes"))
 
 
 @contextlib.contextmanager
 def python_host():
     with loopback() as network:
-        yield goertzel.on(network.host("cellar"))
+        yield Place(goertzel.on(network.host("cellar")))
 
 
 @contextlib.contextmanager
 def python_board():
     with boards.emulated("rp2040") as board:
-        yield goertzel.on(board)
+        yield Place(goertzel.on(board))
+
+
+@contextlib.contextmanager
+def python_device():
+    with boards.emulated("rp2040") as board:
+        yield Place(goertzel.on(board), accelerometer.on(board))
 
 
 # --- the filter in C++ ----------------------------------------------------------------------------
@@ -63,18 +76,18 @@ def component():
 
 @contextlib.contextmanager
 def cpp_here():
-    yield component()
+    yield Place(component())
 
 
 @contextlib.contextmanager
 def cpp_process():
-    yield component().on("process")
+    yield Place(component().on("process"))
 
 
 @contextlib.contextmanager
 def cpp_host():
     with loopback() as network:
-        yield cellar.goertzel.on(network.host("cellar"))
+        yield Place(cellar.goertzel.on(network.host("cellar")))
 
 
 @contextlib.contextmanager
@@ -85,7 +98,7 @@ def cpp_board():
             board.give("samples", samples)  # from now on, these ends belong to the board
             board.give("powers", powers)
 
-        yield joined
+        yield Place(joined)
 
 
 PLACES = {
@@ -93,6 +106,7 @@ PLACES = {
     ("python", "process"): python_process,
     ("python", "host"): python_host,
     ("python", "board"): python_board,
+    ("python", "device"): python_device,
     ("cpp", "here"): cpp_here,
     ("cpp", "process"): cpp_process,
     ("cpp", "host"): cpp_host,
