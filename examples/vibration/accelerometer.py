@@ -15,7 +15,7 @@ def readings(blocks):
     for i in range(blocks * SIZE):
         noise = (noise * 171 + 11213) % 53125
         worn = (i // SIZE) ** 2 % 7  # 0, 1, 2 or 4
-        yield TONE[i % 8] * worn // 4 + HUM[i % 4] + noise % 65 - 32
+        yield (TONE[i % 8] * worn >> 2) + HUM[i % 4] + noise % 65 - 32
 
 
 @process

@@ -4,6 +4,6 @@ include csp/csp.mk
 VIBRATION = ../examples/vibration
 vibration: $(OUT)/vibration.uf2
 $(OUT)/vibration/%.o: $(VIBRATION)/%.cpp; @mkdir -p $(@D); $(CXX) $(CXXFLAGS) -MMD -MP -c $< -o $@
-$(OUT)/vibration.elf: $(OUT)/vibration/board.o $(OUT)/vibration/goertzel.o $(RUNTIME) $(PORT) $(SCRIPT)
+$(OUT)/vibration.elf: $(OUT)/vibration/board.o $(OUT)/vibration/goertzel.o $(OUT)/vibration/accelerometer.o $(RUNTIME) $(PORT) $(SCRIPT)
 	$(JOIN)
 .PHONY: vibration

@@ -24,6 +24,7 @@ from goertzel import goertzel
 
 import weft.native
 from weft import boards, net, serial
+from weft.coroutines import Channel, process
 from weft.errors import BadUse
 
 HERE = Path(__file__).resolve().parent
@@ -90,15 +91,43 @@ def cpp_host():
         yield Place(cellar.goertzel.on(network.host("cellar")))
 
 
+@process
+async def ask(blocks, n):
+    await blocks.write(n)
+
+
+def given(board, blocks):
+    """Gives the board its end of `blocks`, and returns the writer, and a filter that gives the board
+    the filter's ends. These ends belong to the board from then on.
+    """
+    asking = blocks.writer()
+    board.give("blocks", blocks.reader())
+
+    def filter_there(samples, powers):
+        board.give("samples", samples)
+        board.give("powers", powers)
+
+    return asking, filter_there
+
+
 @contextlib.contextmanager
 def cpp_board():
-    with emulated(firmware()) as line, serial.connect(line, baud=19200, lease=20.0) as board:
+    with bare_board() as board:
+        asking, filter_there = given(board, Channel("blocks"))
+        asking.retire()  # the board learns that no sample comes from its own accelerometer
+        yield Place(filter_there)
 
-        def joined(samples, powers):
-            board.give("samples", samples)  # from now on, these ends belong to the board
-            board.give("powers", powers)
 
-        yield Place(joined)
+@contextlib.contextmanager
+def cpp_device():
+    with bare_board() as board:
+        asking, filter_there = given(board, Channel("blocks"))
+
+        def sensor_there(samples, blocks):
+            samples.retire()  # the board learns that no sample comes from here
+            return ask(asking, blocks)
+
+        yield Place(filter_there, sensor_there)
 
 
 PLACES = {
@@ -111,6 +140,7 @@ PLACES = {
     ("cpp", "process"): cpp_process,
     ("cpp", "host"): cpp_host,
     ("cpp", "board"): cpp_board,
+    ("cpp", "device"): cpp_device,
 }
 
 
@@ -158,6 +188,13 @@ def firmware():
             f"the board's program does not build; `./run setup mcu` has what it needs:\n{done.stderr}"
         )
     return ELF
+
+
+@contextlib.contextmanager
+def bare_board():
+    """Connects to an emulated board with the program board.cpp."""
+    with emulated(firmware()) as line, serial.connect(line, baud=19200, lease=20.0) as board:
+        yield board
 
 
 @contextlib.contextmanager
