@@ -31,14 +31,13 @@ ALL = [(place, language) for language, place in places.PLACES]
 
 
 def start(*arguments: str, **changed: str) -> subprocess.CompletedProcess[str]:
-    servers = {"WEFT_NATS_SERVER": str(ROOT / ".build/net/bin/nats-server")}
     return subprocess.run(
         [sys.executable, FOLDER / "monitor.py", *arguments],
         capture_output=True,
         text=True,
         check=False,
         cwd=ROOT,
-        env={**os.environ, **servers, **changed},
+        env={**os.environ, **changed},
     )
 
 

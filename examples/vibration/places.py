@@ -1,7 +1,9 @@
 """The places where the filter may run. Each is a context in which the place is ready.
 
-with PLACES["python", "process"]() as at:
-    run(at.sensor(samples.writer(), 8), at.filter(samples.reader(), powers.writer()), …)
+    with PLACES["python", "process"]() as at:
+        run(at.sensor(samples.writer(), 8), at.filter(samples.reader(), powers.writer()), …)
+
+A place starts what it needs, a server and a host or the emulator, and ends it with its block.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from weft.errors import BadUse
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ELF = ROOT / ".build/mcu/rp2040/vibration.elf"
+SERVER = ROOT / ".build/net/bin/nats-server"  # from `./run setup net`
 
 
 class Place(NamedTuple):
@@ -165,8 +168,9 @@ def loopback():
 def service(keys, *command):
     """Runs a command of `weft` until the block ends. Yields what the command says when it is ready."""
     weft = [sys.executable, "-m", "weft.cli", *command, "--keys", keys, "--json"]
+    environment = {**({"WEFT_NATS_SERVER": str(SERVER)} if SERVER.exists() else {}), **os.environ}
     with subprocess.Popen(
-        weft, cwd=HERE, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        weft, cwd=HERE, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as it:
         try:
             if not (line := it.stdout.readline()):
