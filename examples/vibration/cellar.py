@@ -1,0 +1,25 @@
+"""What the host "cellar" runs for the filter in C++: the component, which is built there, between
+two processes in Python, since a channel of a component does not lead to another machine.
+"""
+
+from pathlib import Path
+
+import weft.native
+from weft.coroutines import Channel, Parallel, process
+
+
+@process
+async def pass_on(source, out):
+    async for value in source:
+        await out.write(value)
+
+
+@process
+async def goertzel(samples, powers):
+    there = weft.native.load(Path(__file__).resolve().parent / "goertzel.cpp")
+    heard, found = Channel("heard"), Channel("found")
+    await Parallel(
+        pass_on(samples, heard.writer()),
+        there.goertzel(heard.reader(), found.writer()),
+        pass_on(found.reader(), powers),
+    )

@@ -1,0 +1,225 @@
+"""The places where the filter may run. Each is a context in which the place is ready.
+
+    with PLACES["python", "process"]() as at:
+        run(at.sensor(samples.writer(), 8), at.filter(samples.reader(), powers.writer()), …)
+
+A place starts what it needs, a server and a host or the emulator, and ends it with its block.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cellar
+from accelerometer import accelerometer
+from goertzel import goertzel
+
+import weft.native
+from weft import boards, net, serial
+from weft.coroutines import Channel, process
+from weft.errors import BadUse
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+ELF = ROOT / ".build/mcu/rp2040/vibration.elf"
+SERVER = ROOT / ".build/net/bin/nats-server"  # from `./run setup net`
+
+
+class Place(NamedTuple):
+    filter: Callable[..., Any]  #: from its two ends to its process, or None if none is to run here
+    sensor: Callable[..., Any] = accelerometer
+
+
+# --- the filter in Python -------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def python_here():
+    yield Place(goertzel)
+
+
+@contextlib.contextmanager
+def python_process():
+    yield Place(goertzel.on("processes"))
+
+
+@contextlib.contextmanager
+def python_host():
+    with loopback() as network:
+        yield Place(goertzel.on(network.host("cellar")))
+
+
+@contextlib.contextmanager
+def python_board():
+    with boards.emulated("rp2040") as board:
+        yield Place(goertzel.on(board))
+
+
+@contextlib.contextmanager
+def python_device():
+    with boards.emulated("rp2040") as board:
+        yield Place(goertzel.on(board), accelerometer.on(board))
+
+
+# --- the filter in C++ ----------------------------------------------------------------------------
+
+
+def component():
+    return weft.native.load(HERE / "goertzel.cpp").goertzel
+
+
+@contextlib.contextmanager
+def cpp_here():
+    yield Place(component())
+
+
+@contextlib.contextmanager
+def cpp_process():
+    yield Place(component().on("process"))
+
+
+@contextlib.contextmanager
+def cpp_host():
+    with loopback() as network:
+        yield Place(cellar.goertzel.on(network.host("cellar")))
+
+
+@process
+async def ask(blocks, n):
+    await blocks.write(n)
+
+
+def given(board, blocks):
+    """Gives the board its end of `blocks`, and returns the writer, and a filter that gives the board
+    the filter's ends. These ends belong to the board from then on.
+    """
+    asking = blocks.writer()
+    board.give("blocks", blocks.reader())
+
+    def filter_there(samples, powers):
+        board.give("samples", samples)
+        board.give("powers", powers)
+
+    return asking, filter_there
+
+
+@contextlib.contextmanager
+def cpp_board():
+    with bare_board() as board:
+        asking, filter_there = given(board, Channel("blocks"))
+        asking.retire()  # the board learns that no sample comes from its own accelerometer
+        yield Place(filter_there)
+
+
+@contextlib.contextmanager
+def cpp_device():
+    with bare_board() as board:
+        asking, filter_there = given(board, Channel("blocks"))
+
+        def sensor_there(samples, blocks):
+            samples.retire()  # the board learns that no sample comes from here
+            return ask(asking, blocks)
+
+        yield Place(filter_there, sensor_there)
+
+
+PLACES = {
+    ("python", "here"): python_here,
+    ("python", "process"): python_process,
+    ("python", "host"): python_host,
+    ("python", "board"): python_board,
+    ("python", "device"): python_device,
+    ("cpp", "here"): cpp_here,
+    ("cpp", "process"): cpp_process,
+    ("cpp", "host"): cpp_host,
+    ("cpp", "board"): cpp_board,
+    ("cpp", "device"): cpp_device,
+}
+
+
+# --- what the places need -------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def loopback():
+    """Starts a network of this machine alone, with the host "cellar", and joins it. On two machines
+    the two commands run elsewhere (python/docs/network.md), and `net.join(URL)` is all.
+    """
+    with tempfile.TemporaryDirectory() as keys, contextlib.ExitStack() as stack:
+        up = ["net", "up", "--address", "127.0.0.1:0"]
+        url = stack.enter_context(service(keys, *up))["server"]
+        host = ["host", "--join", url, "--name", "cellar", "--hosts", "1"]
+        host += ["--allow", "goertzel:goertzel", "--allow", "cellar:goertzel"]
+        stack.enter_context(service(keys, *host))
+        yield stack.enter_context(net.join(url, keys=keys, name="monitor"))
+
+
+@contextlib.contextmanager
+def service(keys, *command):
+    """Runs a command of `weft` until the block ends. Yields what the command says when it is ready."""
+    weft = [sys.executable, "-m", "weft.cli", *command, "--keys", keys, "--json"]
+    environment = {**({"WEFT_NATS_SERVER": str(SERVER)} if SERVER.exists() else {}), **os.environ}
+    with subprocess.Popen(
+        weft, cwd=HERE, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as it:
+        try:
+            if not (line := it.stdout.readline()):
+                raise BadUse(f"weft {' '.join(command[:2])}: {it.stderr.read().strip()}")
+            yield json.loads(line)
+        finally:
+            it.terminate()
+
+
+def firmware():
+    """Builds the board's program, if it has changed, and returns its path."""
+    make = ["make", "-s", "-C", ROOT / "mcu", "-f", HERE / "board.mk", "vibration"]
+    try:
+        done = subprocess.run(make, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise BadUse("the board's program needs make: `./run setup mcu`") from error
+    if done.returncode:
+        raise BadUse(
+            f"the board's program does not build; `./run setup mcu` has what it needs:\n{done.stderr}"
+        )
+    return ELF
+
+
+@contextlib.contextmanager
+def bare_board():
+    """Connects to an emulated board with the program board.cpp."""
+    with emulated(firmware()) as line, serial.connect(line, baud=19200, lease=20.0) as board:
+        yield board
+
+
+@contextlib.contextmanager
+def emulated(elf):
+    """Starts the emulator with the board's program, and yields its serial line."""
+    with tempfile.TemporaryDirectory() as folder:
+        at = Path(folder) / "board.sock"
+        command = [ROOT / "emulator/bin/weft-rp2040", "run", elf, "--uart-socket", at]
+        with subprocess.Popen(
+            [*command, "--uart-delay", "--no-uart"],
+            text=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ) as it:
+            try:
+                while not at.is_socket():
+                    if it.poll() is not None:
+                        raise BadUse(f"the emulator has not started: {it.stderr.read().strip()}")
+                    time.sleep(0.01)  # no event reports that the emulator has made its socket
+                with socket.socket(socket.AF_UNIX) as line:
+                    line.connect(os.fspath(at))
+                    yield line
+            finally:
+                it.terminate()
