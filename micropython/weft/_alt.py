@@ -9,14 +9,18 @@ Invariants
 - A retired guard is `gone` for the select that waits: it is in no queue, and never ready (5.6).
 - `ready` of a standing Alternative contains the nodes that may be ready, each once (`queued`), in
   the order in which they became ready.
+- A `quick` Alt is a select of readers that were plain and open when it began to wait: all its
+  guards are inputs that are on and not gone. `spare` has a few that have ended, for the next such
+  selects.
 """
 
 import random
-from builtins import StopIteration, isinstance, len, range
+from builtins import StopIteration, id, isinstance, len, range
 
 from . import _core as core
 from . import _time as time
-from ._chan import HELD, LATER, NOTHING, at_once, begin, closed, resume, turn
+from ._chan import HELD, LATER, NOTHING, REQ, at_once, begin, closed, resume, turn
+from ._core import Rd
 from ._full import Node
 from .errors import BadUse
 
@@ -25,6 +29,7 @@ KINDS = ("input", "output", "timeout", "skip", "barrier", "the end of")
 NO, READY, ENDED, SILENT, AWAY, PAST = 0, 1, 2, 3, 4, 5
 unlocked = None  # weft.threads sets it to a function that calls user code with the lock released
 MODES = ("fair", "priority", "random")
+spare = []
 
 
 def where(p):
@@ -87,24 +92,14 @@ def skip():
 class Alt:
     """A select. `ended` is as for Input, and holds for all guards."""
 
-    ext = False
-    writer = holder = None  # holder: the extended read for which this select makes a value
-    standing = False
+    # Most selects never change these defaults of the class. A field of an instance costs time.
+    ext = live = pending = standing = hold_in = hold_out = quick = False
+    writer = holder = v = e = to = p = t = None  # holder: the extended read that waits for a value
+    won, rot = -1, 0
 
     def __init__(self, guards, ended):
         every = loud(ended)
         self.nodes = []
-        self.live = self.pending = False
-        self.won, self.rot, self.v, self.e, self.to, self.p, self.t = (
-            -1,
-            0,
-            None,
-            None,
-            None,
-            None,
-            None,
-        )
-        self.hold_in = self.hold_out = False
         for i, g in enumerate(guards):
             end = g
             if isinstance(g, core.Rd):
@@ -119,7 +114,8 @@ class Alt:
             n.kind, n.end = kind, end
             if g:
                 n.v, n.make, n.on, n.loud = g.v, g.make, g.on, g.loud
-            n.loud = n.loud or every
+            if every:
+                n.loud = True
             if kind < TIME:
                 n.c = end.channel
             self.nodes.append(n)
@@ -352,6 +348,17 @@ class Alt:
                 best = n
         self.commit(best)
 
+    def result(self):
+        """Returns the value of this quick select, which has committed, or raises its error."""
+        e = self.e
+        if e is not None:
+            e.met = True
+            raise e
+        v, self.v, self.p = self.v, None, None
+        if self.quick and len(spare) < 8:
+            spare.append(self)
+        return v
+
     def due(self, n):
         return n.v if n.end is not None else self.begun + n.v
 
@@ -365,6 +372,7 @@ class Alt:
             self.finish(n)
             return
         n.gone = True
+        self.quick = False
         if not self.standing:
             c.unlink(n.out, n)
         self.note(n)
@@ -414,7 +422,9 @@ class Alt:
         if self.t is not None:
             time.disarm(self)
         for n in self.nodes:
-            if n.kind < TIME:
+            if self.quick:
+                n.c.unlink(False, n)
+            elif n.kind < TIME:
                 if not self.standing and n.on and not n.gone:
                     n.c.unlink(n.out, n)
             elif n.kind >= SYNC and n.on:
@@ -478,32 +488,43 @@ async def select(*guards, mode="fair", ended="silent"):
 
         if outsider():
             return await outsider().select(guards, mode, ended)
-    begin(p, "select")
-    if mode not in MODES:
+    if p is None or p.at is not None:
+        begin(p, "select")
+    rots, rot = None, 0
+    n = key = len(guards)
+    if mode == "fair":
+        if n:
+            x = p.x
+            rots = x.rots
+            if rots is None or len(rots) > 8:
+                rots = x.rots = {}
+            g, last = guards[0], guards[-1]
+            key += id(g) ^ id(last)
+            if last.__class__ is Rd and g.__class__ is Rd:  # much quicker than isinstance
+                rot = rots.get(key, 0)
+                i = plain(guards, rot) if ended == "silent" else -1
+                if i >= 0:
+                    rots[key] = i + 1 if i + 1 < n else 0
+                    k = guards[i].c
+                    w = k.w
+                    k.w = w.nx
+                    w.at = None
+                    core.push(w)
+                    return i, w.v
+                if i == WAITS:
+                    alt = waiting(guards, p)
+                    await core.ONCE
+                    p.at = REQ if x.asked else None
+                    i = alt.won
+                    rots[key] = i + 1 if i + 1 < n else 0
+                    return i, alt.result()
+            else:
+                if isinstance(g, Guard) or isinstance(last, Guard):
+                    # A program can make new guards for each select, so the key is made of the ends.
+                    key = n + sum([id(g.end) if isinstance(g, Guard) else id(g) for g in guards])
+                rot = rots.get(key, 0)
+    elif mode not in MODES:
         raise BadUse("mode is one of %s, not %r" % (", ".join(MODES), mode))
-    rots, key, rot = None, len(guards), 0
-    if mode == "fair" and guards:
-        rots = p.x.rots
-        if rots is None or len(rots) > 8:
-            rots = p.x.rots = {}
-        key += id(guards[0]) ^ id(guards[-1])
-        # A program can make new guards for each select, so the key is made of the ends.
-        for g in (guards[0], guards[-1]):
-            if isinstance(g, Guard):
-                key = len(guards) + sum(
-                    [id(g.end) if isinstance(g, Guard) else id(g) for g in guards]
-                )
-                break
-        rot = rots.get(key, 0)
-        i = plain(guards, rot) if ended == "silent" else -1
-        if i >= 0:
-            rots[key] = i + 1 if i + 1 < len(guards) else 0
-            k = guards[i].c
-            w = k.w
-            k.w = w.nx
-            w.at = None
-            core.push(w)
-            return i, w.v
     alt = Alt(guards, ended)
     alt.check()
     alt.rot = rot
@@ -514,24 +535,53 @@ async def select(*guards, mode="fair", ended="silent"):
             rots[key] = (alt.won + 1) % len(guards)
 
 
+WAITS = -2
+
+
 def plain(guards, rot):
-    """Returns the index of the first guard, from `rot` on, at which a writer waits; -1 if none
-    does, or a guard is not a plain open reader. A select that need not wait allocates nothing."""
-    n, reader = len(guards), core.Rd
-    if guards[-1].__class__ is not reader:  # this test is much quicker than isinstance
-        return -1
+    """Returns the index of the first guard, from `rot` on, at which a writer waits. Returns WAITS
+    if all guards are plain open readers and no writer waits, or -1 if the select needs more than
+    this. A select that need not wait allocates nothing."""
+    found, n, reader = -1, len(guards), Rd
     for i in range(rot, rot + n):
         if i >= n:
             i -= n
         g = guards[i]
-        if g.__class__ is not reader or not g.c.ok:
+        if g.__class__ is not reader:
             return -1
-        if g.c.w is not None:
-            for g in guards:
-                if g.__class__ is not reader or g.x:
-                    return -1
-            return i
-    return -1
+        c = g.c
+        if not c.ok:
+            if found < 0 or g.x:
+                return -1
+        elif found < 0 and c.w is not None:
+            found = i
+    return found if found >= 0 else WAITS
+
+
+def waiting(guards, p):
+    """Makes p wait for one of the guards, for which `plain` has returned WAITS. Returns the Alt."""
+    if spare and len(spare[-1].nodes) == len(guards):
+        alt = spare.pop()
+        alt.won = -1
+    else:
+        alt = Alt(guards, "silent")
+        alt.quick = True
+    alt.p = p
+    alt.live = True
+    i = 0
+    for n in alt.nodes:
+        g = n.end = guards[i]
+        i += 1
+        k = g.c
+        c = n.c = k.x
+        if k.ok and k.r is None:  # as Channel.link does it
+            c.nodes = 1
+            k.ok = False
+            k.r = n
+        else:
+            c.link(False, n)
+    p.at = alt
+    return alt
 
 
 async def send(wr, v):
@@ -613,7 +663,7 @@ class Alternative(Alt):
                 if n.on and n.kind == IN and not (c.pz or c.cap or c.over or n.end.x):
                     w = c.k.w
                     # The usual case needs no coroutine of selecting().
-                    if w is not None and not isinstance(w, Node):
+                    if w is not None and w.__class__ is not Node:
                         self.ready.pop(0)
                         n.queued = False
                         c.unlink(True, w)

@@ -11,6 +11,7 @@ class Ext:
 
     ext = True
     live = True
+    quick = False
 
     def __init__(self, rd):
         self.rd = rd
