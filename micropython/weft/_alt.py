@@ -5,7 +5,6 @@ Invariants
   `commit` takes all its nodes out of their queues. The nodes of a standing Alternative stay in
   their queues, and are skipped while the Alternative is not live.
 - `won` is the index of the guard that committed, or -1; `v` is its value and `e` its error.
-  `pending` is True while the value has still to be made.
 - A retired guard is `gone` for the select that waits: it is in no queue, and never ready (5.6).
 - `ready` of a standing Alternative contains the nodes that may be ready, each once (`queued`), in
   the order in which they became ready.
@@ -19,7 +18,7 @@ from builtins import StopIteration, id, isinstance, len, range
 
 from . import _core as core
 from . import _time as time
-from ._chan import HELD, LATER, NOTHING, REQ, at_once, begin, closed, resume, turn
+from ._chan import HELD, LATER, NOTHING, at_once, begin, closed, resume, turn
 from ._core import Rd
 from ._full import Node
 from .errors import BadUse
@@ -92,14 +91,17 @@ def skip():
 class Alt:
     """A select. `ended` is as for Input, and holds for all guards."""
 
-    # Most selects never change these defaults of the class. A field of an instance costs time.
-    ext = live = pending = standing = hold_in = hold_out = quick = False
-    writer = holder = v = e = to = p = t = None  # holder: the extended read that waits for a value
-    won, rot = -1, 0
+    # A field of an instance costs time; a field that a partner sets must be there, since there might
+    # be no memory for it.
+    ext = live = standing = hold_in = hold_out = quick = False
+    writer = holder = p = t = None  # holder: the extended read for which this select makes a value
+    rot = 0
 
     def __init__(self, guards, ended):
         every = loud(ended)
         self.nodes = []
+        self.won = -1
+        self.v = self.e = self.to = None
         for i, g in enumerate(guards):
             end = g
             if isinstance(g, core.Rd):
@@ -283,7 +285,6 @@ class Alt:
         if n.kind == IN:
             v = NOTHING if c.pz else c.get(p, self.given)
             if v is LATER:
-                self.pending = True
                 return True
             if v is not NOTHING:
                 self.v = v
@@ -295,10 +296,8 @@ class Alt:
                 if ext is None:
                     return False
                 ext.writer = p
-                self.pending = True
                 return True
             if c.put(n.v, p) is HELD:
-                self.pending = True
                 return True
             return False
         self.e = c.error(n.kind == IN, n.v if n.kind else None, i)
@@ -347,17 +346,6 @@ class Alt:
             if n.on and n.kind == TIME and self.due(n) == self.t and best is None:
                 best = n
         self.commit(best)
-
-    def result(self):
-        """Returns the value of this quick select, which has committed, or raises its error."""
-        e = self.e
-        if e is not None:
-            e.met = True
-            raise e
-        v, self.v, self.p = self.v, None, None
-        if self.quick and len(spare) < 8:
-            spare.append(self)
-        return v
 
     def due(self, n):
         return n.v if n.end is not None else self.begun + n.v
@@ -447,12 +435,9 @@ class Alt:
         elif self.take(i, p):
             p.at = self
             await core.ONCE
-            self.pending = False
             resume(p)
         elif at_once(p):
             await turn(p)
-        if self.pending:
-            self.pending = False
         n = self.nodes[self.won]
         if self.to and n.make and self.e is None:
             to, self.to = self.to, None
@@ -494,10 +479,9 @@ async def select(*guards, mode="fair", ended="silent"):
     n = key = len(guards)
     if mode == "fair":
         if n:
-            x = p.x
-            rots = x.rots
+            rots = p.x.rots
             if rots is None or len(rots) > 8:
-                rots = x.rots = {}
+                rots = p.x.rots = {}
             g, last = guards[0], guards[-1]
             key += id(g) ^ id(last)
             if last.__class__ is Rd and g.__class__ is Rd:  # much quicker than isinstance
@@ -514,10 +498,8 @@ async def select(*guards, mode="fair", ended="silent"):
                 if i == WAITS:
                     alt = waiting(guards, p)
                     await core.ONCE
-                    p.at = REQ if x.asked else None
-                    i = alt.won
-                    rots[key] = i + 1 if i + 1 < n else 0
-                    return i, alt.result()
+                    rots[key] = alt.won + 1 if alt.won + 1 < n else 0
+                    return _chosen(alt, p)
             else:
                 if isinstance(g, Guard) or isinstance(last, Guard):
                     # A program can make new guards for each select, so the key is made of the ends.
@@ -572,14 +554,8 @@ def waiting(guards, p):
     for n in alt.nodes:
         g = n.end = guards[i]
         i += 1
-        k = g.c
-        c = n.c = k.x
-        if k.ok and k.r is None:  # as Channel.link does it
-            c.nodes = 1
-            k.ok = False
-            k.r = n
-        else:
-            c.link(False, n)
+        n.c = g.c.x
+        n.c.link(False, n)
     p.at = alt
     return alt
 
@@ -740,11 +716,13 @@ def _settle(guards, p, won, v):
 def _chosen(alt, p):
     """Ends the wait of p at this Alternative."""
     resume(p)
-    alt.pending = False
     if alt.e is not None:
         alt.e.met = True
         raise alt.e
-    return alt.won, alt.v
+    v, alt.v, alt.p = alt.v, None, None
+    if alt.quick and len(spare) < 4:  # a list of four needs no new memory
+        spare.append(alt)
+    return alt.won, v
 
 
 if hasattr(core, "choices"):

@@ -101,7 +101,7 @@ class Channel:
         # such an access.
         k = self.k
         k.r  # noqa: B018
-        out = self.pz or self.nodes or self.nr == 0 or self.nw == 0
+        out = self.nodes or self.pz or self.nr == 0 or self.nw == 0
         k.ok = not (out or self.cap or self.over)
         if self.cap:
             k.q = None if out or self.over or self.held or self.owed else self.buf

@@ -16,7 +16,7 @@ class Ext:
     def __init__(self, rd):
         self.rd = rd
         self.writer = None
-        self.slot = self.pending = False
+        self.slot = False
 
     def note(self, node):
         pass

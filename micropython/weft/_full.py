@@ -36,12 +36,14 @@ class Node:
     when the Node commits or when the channel ends.
     """
 
-    nx = v = make = end = None
+    v = make = end = None
     on = True
-    loud = gone = queued = False
+    loud = False
 
     def __init__(self, alt, i, c, out):
         self.alt, self.i, self.c, self.out = alt, i, c, out
+        self.nx = None
+        self.gone = self.queued = False
 
 
 class Stats:
@@ -263,7 +265,6 @@ def claim(self):
         alt = x.alt
         alt.withdraw()
         alt.won = x.i
-        alt.pending = True
         return alt.given, alt if alt.ext else None
     self.unlink(False, x)
     return _Given(x).given, None
