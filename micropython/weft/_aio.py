@@ -420,7 +420,7 @@ async def select(guards, mode, ended):
     changes. Raises BadUse for a barrier or the end of a process.
     """
     point()
-    alt = _alt.Alternative(*guards, ended=ended)
+    alt = _alt.Alt(guards, ended)
     me = _Task()
     begun = _time.later(1) - 1
     alt.check()

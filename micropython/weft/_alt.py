@@ -1,4 +1,4 @@
-"""Choice (rule 5): guards, select, and the standing Alternative, whose guards stay enrolled.
+"""Choice (rule 5): guards and select. The standing Alternative is in _standing.
 
 Invariants
 - An Alt is `live` from its enrolment to its commit. Only a live Alt may be committed by a partner.
@@ -6,8 +6,6 @@ Invariants
   their queues, and are skipped while the Alternative is not live.
 - `won` is the index of the guard that committed, or -1; `v` is its value and `e` its error.
 - A retired guard is `gone` for the select that waits: it is in no queue, and never ready (5.6).
-- `ready` of a standing Alternative contains the nodes that may be ready, each once (`queued`), in
-  the order in which they became ready.
 - A `quick` Alt is a select of readers that were plain and open when it began to wait: all its
   guards are inputs that are on and not gone. `spare` has a few that have ended, for the next such
   selects.
@@ -19,21 +17,41 @@ from builtins import StopIteration, id, isinstance, len, range
 from . import _core as core
 from . import _time as time
 from ._chan import HELD, LATER, NOTHING, at_once, begin, closed, resume, turn
-from ._core import Rd
+from ._core import Rd, Wr
 from ._full import Node
 from .errors import BadUse
 
-IN, OUT, TIME, SKIP, SYNC, END = 0, 1, 2, 3, 4, 5
+try:
+    from micropython import const  # the compiler puts these numbers into the code
+except ImportError:
+    const = int
+
+IN = const(0)
+OUT = const(1)
+TIME = const(2)
+SKIP = const(3)
+SYNC = const(4)
+END = const(5)
 KINDS = ("input", "output", "timeout", "skip", "barrier", "the end of")
-NO, READY, ENDED, SILENT, AWAY, PAST = 0, 1, 2, 3, 4, 5
+_NO = const(0)  # the states of a guard
+READY = const(1)
+ENDED = const(2)
+SILENT = const(3)
+_AWAY = const(4)
+_PAST = const(5)
 unlocked = None  # weft.threads sets it to a function that calls user code with the lock released
 MODES = ("fair", "priority", "random")
+WAITS = -2  # of `plain`
 spare = []
 
 
 def where(p):
     """Returns the path of process `p`, for messages."""
     return p.x.where if p is not None and p.x is not None else "ordinary code"
+
+
+def refusal(why):
+    return BadUse("%s: select: %s" % (where(core.cur()), why))
 
 
 class Guard:
@@ -58,7 +76,7 @@ def loud(ended):
 def Input(reader, ended="silent"):
     """Returns an input guard at `reader`. `ended` is "silent", or "raise" for a select that raises
     Retired as soon as this channel retires."""
-    if not isinstance(reader, core.Rd):
+    if not isinstance(reader, Rd):
         raise BadUse("an input guard needs a reader, not %r" % (reader,))
     return Guard(IN, reader, ended=ended)
 
@@ -66,7 +84,7 @@ def Input(reader, ended="silent"):
 def Output(writer, value=None, make=None, ended="silent"):
     """Returns an output guard at `writer` with a value. If `make` is given, `make()` makes the
     value after the commit (5.8). `ended` is as for Input."""
-    if not isinstance(writer, core.Wr):
+    if not isinstance(writer, Wr):
         raise BadUse("an output guard needs a writer, not %r" % (writer,))
     return Guard(OUT, writer, value, make, ended)
 
@@ -104,7 +122,7 @@ class Alt:
         self.v = self.e = self.to = None
         for i, g in enumerate(guards):
             end = g
-            if isinstance(g, core.Rd):
+            if isinstance(g, Rd):
                 kind, g = IN, None
             elif isinstance(g, Guard):
                 kind, end = g.kind, g.end
@@ -124,35 +142,32 @@ class Alt:
 
     def check(self):
         """Raises BadUse if the guards that are on cannot be selected together (5.5)."""
-        marks, some = [], False
+        marks, some = (), False
         Alt.mark += 4
         for n in self.nodes:
             if not n.on:
                 continue
             some = True
+            end = n.end
             if n.kind == SYNC:
-                if n.end in marks:
-                    raise BadUse("%s: select: one barrier twice" % where(core.cur()))
-                if not n.end.parties:
-                    raise BadUse(
-                        "%s: select: nobody is enrolled at the barrier" % where(core.cur())
-                    )
-                marks.append(n.end)
+                if end in marks:
+                    raise refusal("one barrier twice")
+                if not end.parties:
+                    raise refusal("nobody is enrolled at the barrier")
+                marks += (end,)
             elif n.kind == END:
                 p = core.cur()
-                if p is not None and p.x is n.end:
-                    raise BadUse("%s: select: a process cannot wait for its own end" % where(p))
+                if p is not None and p.x is end:
+                    raise refusal("a process cannot wait for its own end")
             elif n.kind < TIME:
-                if n.end.x:
-                    raise closed(n.end, "%s: select, guard %d" % (where(core.cur()), n.i))
-                if n.c.mark == Alt.mark + 1 - n.kind:
-                    raise BadUse(
-                        "%s: select: both ends of channel %r in one choice"
-                        % (where(core.cur()), n.c.name)
-                    )
-                n.c.mark = Alt.mark + n.kind
+                c = n.c
+                if end.x:
+                    raise closed(end, "%s: select, guard %d" % (where(core.cur()), n.i))
+                if c.mark == Alt.mark + 1 - n.kind:
+                    raise refusal("both ends of channel %r in one choice" % c.name)
+                c.mark = Alt.mark + n.kind
         if not some:
-            raise BadUse("%s: select: no guard, or none that is on" % where(core.cur()))
+            raise refusal("no guard, or none that is on")
 
     mark = 0
 
@@ -176,17 +191,17 @@ class Alt:
             elif c.first(False) is not None:
                 return READY
             if not c.ended(k):
-                return NO
+                return _NO
             return ENDED if n.loud or (c.dr if k else c.dw) else SILENT
         if k == SKIP:
-            return AWAY
+            return _AWAY
         if k == SYNC:
-            return READY if n.end.lacks() == 1 else NO
+            return READY if n.end.lacks() == 1 else _NO
         if k == END:
-            return READY if n.end.over() else NO
+            return READY if n.end.over() else _NO
         if n.end is None:
-            return AWAY if n.v <= 0 else NO
-        return PAST if n.v <= time.now_ms() else NO
+            return _AWAY if n.v <= 0 else _NO
+        return _PAST if n.v <= time.now_ms() else _NO
 
     def retired(self, n):
         return n.gone or self.state(n) == SILENT
@@ -255,12 +270,12 @@ class Alt:
                 if ready is None:
                     return i
                 ready.append(i)
-            elif s == AWAY:
+            elif s == _AWAY:
                 if mode == "priority":
                     return i
                 if away < 0:
                     away = i
-            elif s == PAST and past < 0:
+            elif s == _PAST and past < 0:
                 past = i
         if ready:
             return random.choice(ready)
@@ -517,9 +532,6 @@ async def select(*guards, mode="fair", ended="silent"):
             rots[key] = (alt.won + 1) % len(guards)
 
 
-WAITS = -2
-
-
 def plain(guards, rot):
     """Returns the index of the first guard, from `rot` on, at which a writer waits. Returns WAITS
     if all guards are plain open readers and no writer waits, or -1 if the select needs more than
@@ -577,128 +589,13 @@ async def send(wr, v):
         raise
 
 
-class Alternative(Alt):
-    """A choice whose guards stay enrolled between selects, within a `with` block (5.9)."""
+def __getattr__(name):
+    """Loads the standing Alternative when it is first named."""
+    if name != "Alternative":
+        raise AttributeError(name)
+    from ._standing import Alternative
 
-    mode = "fair"  # the mode of a select outside the block
-
-    def __init__(self, *guards, ended="silent"):
-        super().__init__(guards, ended)
-        self.ready = []
-        self.checked = False
-        self.steps = None
-
-    def __enter__(self):
-        self.standing = True
-        for n in self.nodes:
-            if n.kind < TIME and not n.end.x:
-                n.c.link(n.out, n)
-                self.note(n)
-        return self
-
-    def __exit__(self, *_):
-        self.standing = False
-        for n in self.nodes:
-            if n.kind < TIME:
-                n.c.unlink(n.out, n)
-
-    def note(self, n):
-        if not n.queued and n.on:
-            n.queued = True
-            self.ready.append(n)
-
-    def enable(self, index, on):
-        n = self.nodes[index]
-        was, n.on = n.on, bool(on)
-        self.checked = False
-        try:
-            self.check()
-        except BadUse as e:
-            if n.on:
-                n.on = was
-                raise e
-        if n.on and n.kind < TIME:
-            self.note(n)
-
-    def select(self):
-        """Returns an awaitable that waits for one of the guards. Its result is that of `select`."""
-        self.steps = None
-        return self
-
-    def __iter__(self):
-        return self
-
-    __await__ = __iter__
-
-    def __next__(self):
-        if self.steps is None:
-            p = core.cur()
-            if self.standing and self.checked and self.ready and p is not None and p.at is None:
-                n = self.ready[0]
-                c = n.c
-                if n.on and n.kind == IN and not (c.pz or c.cap or c.over or n.end.x):
-                    w = c.k.w
-                    # The usual case needs no coroutine of selecting().
-                    if w is not None and w.__class__ is not Node:
-                        self.ready.pop(0)
-                        n.queued = False
-                        c.unlink(True, w)
-                        w.at = None
-                        core.push(w)
-                        if c.k.w is not None:
-                            self.note(n)
-                        raise StopIteration((n.i, w.v))
-            self.steps = self.selecting()
-            if hasattr(self.steps, "__await__"):  # CPython
-                self.steps = self.steps.__await__()
-        return self.steps.send(None)
-
-    def throw(self, e, value=None, traceback=None):
-        return self.steps.throw(e)
-
-    async def selecting(self):
-        p = core.cur()
-        begin(p, "select")
-        if not self.checked:
-            self.check()
-            self.checked = self.standing
-        i = self.next() if self.standing else self.scan(self.mode)
-        result = None
-        try:
-            result = await self.outcome(i, p)
-        finally:
-            if self.won >= 0:
-                self.rot = (self.won + 1) % len(self.nodes)
-                n = self.nodes[self.won]
-                if self.standing and n.kind < TIME and self.state(n) in (READY, ENDED):
-                    self.note(n)
-        return result
-
-    def next(self):
-        """Returns the index of the guard that became ready first and still is; -1 if there is none."""
-        ready = self.ready
-        silent = False
-        while ready:
-            n = ready.pop(0)
-            n.queued = False
-            if n.on:
-                s = self.state(n)
-                if s == READY or s == ENDED:
-                    return n.i
-                n.gone = s == SILENT
-        for n in self.nodes:
-            silent = silent or (n.gone and n.on)
-        if silent:
-            self.holds()
-            if self.whole():
-                for n in self.nodes:
-                    if n.gone and n.on and self.decides(n):
-                        self.note(n)
-                        return n.i
-        return self.scan("fair") if len(self.timed()) else -1
-
-    def timed(self):
-        return [n for n in self.nodes if n.kind >= TIME and n.on]
+    return Alternative
 
 
 def _settle(guards, p, won, v):
