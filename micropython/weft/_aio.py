@@ -252,8 +252,7 @@ def task():
 class _Look:
     """A task that waits to read: `note` wakes it, and no writer gives it a value."""
 
-    ext = False
-    live = False
+    ext = live = quick = False
     standing = True
 
     def __init__(self, c):

@@ -536,20 +536,19 @@ def plain(guards, rot):
     """Returns the index of the first guard, from `rot` on, at which a writer waits. Returns WAITS
     if all guards are plain open readers and no writer waits, or -1 if the select needs more than
     this. A select that need not wait allocates nothing."""
-    found, n, reader = -1, len(guards), Rd
+    n, reader = len(guards), Rd
     for i in range(rot, rot + n):
         if i >= n:
             i -= n
         g = guards[i]
-        if g.__class__ is not reader:
+        if g.__class__ is not reader or not g.c.ok:
             return -1
-        c = g.c
-        if not c.ok:
-            if found < 0 or g.x:
-                return -1
-        elif found < 0 and c.w is not None:
-            found = i
-    return found if found >= 0 else WAITS
+        if g.c.w is not None:
+            for g in guards:
+                if g.__class__ is not reader or g.x:
+                    return -1
+            return i
+    return WAITS
 
 
 def waiting(guards, p):
