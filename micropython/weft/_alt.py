@@ -616,7 +616,8 @@ def _chosen(alt, p):
         alt.e.met = True
         raise alt.e
     v, alt.v, alt.p = alt.v, None, None
-    if alt.quick and len(spare) < 4:  # a list of four needs no new memory
+    # A list of four needs no new memory, and large selects would keep much memory.
+    if alt.quick and len(spare) < 4 and len(alt.nodes) < 9:
         spare.append(alt)
     return alt.won, v
 
