@@ -12,7 +12,7 @@ Invariants
 """
 
 import random
-from builtins import StopIteration, id, isinstance, len, range
+from builtins import id, isinstance, len, range
 
 from . import _core as core
 from . import _time as time

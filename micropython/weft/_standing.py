@@ -5,7 +5,7 @@ Invariant
   became ready.
 """
 
-from builtins import StopIteration, isinstance, len
+from builtins import StopIteration, len
 
 from . import _core as core
 from ._alt import ENDED, IN, READY, SILENT, TIME, Alt

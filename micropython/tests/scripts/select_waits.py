@@ -91,6 +91,7 @@ async def again(a, b, wa, wb):
 a, b = pair()
 print("again", run(again(+a, +b, -a, -b)))
 
+
 # A later select whose objects were used by one that lost a guard is met by an output.
 @process
 async def offers(*guards):
@@ -161,7 +162,7 @@ assert all(x.p is None and x.v is None and not x.live for x in _alt.spare)
 @process
 async def in_order():
     a, b = pair()
-    wa, wb = -a, -b
+    wa = -a
     ps = reads(+a, 1), chooses(1, +a, +b), chooses(1, +b, +a), reads(+a, 1)
     return await Parallel(*(ps + (writes(wa, 1, 2, 3, 4),)))
 
