@@ -252,8 +252,7 @@ def task():
 class _Look:
     """A task that waits to read: `note` wakes it, and no writer gives it a value."""
 
-    ext = False
-    live = False
+    ext = live = quick = False
     standing = True
 
     def __init__(self, c):
@@ -420,7 +419,7 @@ async def select(guards, mode, ended):
     changes. Raises BadUse for a barrier or the end of a process.
     """
     point()
-    alt = _alt.Alternative(*guards, ended=ended)
+    alt = _alt.Alt(guards, ended)
     me = _Task()
     begun = _time.later(1) - 1
     alt.check()

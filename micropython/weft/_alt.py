@@ -1,35 +1,57 @@
-"""Choice (rule 5): guards, select, and the standing Alternative, whose guards stay enrolled.
+"""Choice (rule 5): guards and select. The standing Alternative is in _standing.
 
 Invariants
 - An Alt is `live` from its enrolment to its commit. Only a live Alt may be committed by a partner.
   `commit` takes all its nodes out of their queues. The nodes of a standing Alternative stay in
   their queues, and are skipped while the Alternative is not live.
 - `won` is the index of the guard that committed, or -1; `v` is its value and `e` its error.
-  `pending` is True while the value has still to be made.
 - A retired guard is `gone` for the select that waits: it is in no queue, and never ready (5.6).
-- `ready` of a standing Alternative contains the nodes that may be ready, each once (`queued`), in
-  the order in which they became ready.
+- A `quick` Alt is a select of readers that were plain and open when it began to wait: all its
+  guards are inputs that are on and not gone. `spare` has a few that have ended, for the next such
+  selects.
 """
 
 import random
-from builtins import StopIteration, isinstance, len, range
+from builtins import id, isinstance, len, range
 
 from . import _core as core
 from . import _time as time
 from ._chan import HELD, LATER, NOTHING, at_once, begin, closed, resume, turn
+from ._core import Rd, Wr
 from ._full import Node
 from .errors import BadUse
 
-IN, OUT, TIME, SKIP, SYNC, END = 0, 1, 2, 3, 4, 5
+try:
+    from micropython import const  # the compiler puts these numbers into the code
+except ImportError:
+    const = int
+
+IN = const(0)
+OUT = const(1)
+TIME = const(2)
+SKIP = const(3)
+SYNC = const(4)
+END = const(5)
 KINDS = ("input", "output", "timeout", "skip", "barrier", "the end of")
-NO, READY, ENDED, SILENT, AWAY, PAST = 0, 1, 2, 3, 4, 5
+_NO = const(0)  # the states of a guard
+READY = const(1)
+ENDED = const(2)
+SILENT = const(3)
+_AWAY = const(4)
+_PAST = const(5)
 unlocked = None  # weft.threads sets it to a function that calls user code with the lock released
 MODES = ("fair", "priority", "random")
+WAITS = -2  # of `plain`
+spare = []
 
 
 def where(p):
     """Returns the path of process `p`, for messages."""
     return p.x.where if p is not None and p.x is not None else "ordinary code"
+
+
+def refusal(why):
+    return BadUse("%s: select: %s" % (where(core.cur()), why))
 
 
 class Guard:
@@ -54,7 +76,7 @@ def loud(ended):
 def Input(reader, ended="silent"):
     """Returns an input guard at `reader`. `ended` is "silent", or "raise" for a select that raises
     Retired as soon as this channel retires."""
-    if not isinstance(reader, core.Rd):
+    if not isinstance(reader, Rd):
         raise BadUse("an input guard needs a reader, not %r" % (reader,))
     return Guard(IN, reader, ended=ended)
 
@@ -62,7 +84,7 @@ def Input(reader, ended="silent"):
 def Output(writer, value=None, make=None, ended="silent"):
     """Returns an output guard at `writer` with a value. If `make` is given, `make()` makes the
     value after the commit (5.8). `ended` is as for Input."""
-    if not isinstance(writer, core.Wr):
+    if not isinstance(writer, Wr):
         raise BadUse("an output guard needs a writer, not %r" % (writer,))
     return Guard(OUT, writer, value, make, ended)
 
@@ -87,27 +109,20 @@ def skip():
 class Alt:
     """A select. `ended` is as for Input, and holds for all guards."""
 
-    ext = False
-    writer = holder = None  # holder: the extended read for which this select makes a value
-    standing = False
+    # A field of an instance costs time; a field that a partner sets must be there, since there might
+    # be no memory for it.
+    ext = live = standing = hold_in = hold_out = quick = False
+    writer = holder = p = t = None  # holder: the extended read for which this select makes a value
+    rot = 0
 
     def __init__(self, guards, ended):
         every = loud(ended)
         self.nodes = []
-        self.live = self.pending = False
-        self.won, self.rot, self.v, self.e, self.to, self.p, self.t = (
-            -1,
-            0,
-            None,
-            None,
-            None,
-            None,
-            None,
-        )
-        self.hold_in = self.hold_out = False
+        self.won = -1
+        self.v = self.e = self.to = None
         for i, g in enumerate(guards):
             end = g
-            if isinstance(g, core.Rd):
+            if isinstance(g, Rd):
                 kind, g = IN, None
             elif isinstance(g, Guard):
                 kind, end = g.kind, g.end
@@ -119,42 +134,40 @@ class Alt:
             n.kind, n.end = kind, end
             if g:
                 n.v, n.make, n.on, n.loud = g.v, g.make, g.on, g.loud
-            n.loud = n.loud or every
+            if every:
+                n.loud = True
             if kind < TIME:
                 n.c = end.channel
             self.nodes.append(n)
 
     def check(self):
         """Raises BadUse if the guards that are on cannot be selected together (5.5)."""
-        marks, some = [], False
+        marks, some = (), False
         Alt.mark += 4
         for n in self.nodes:
             if not n.on:
                 continue
             some = True
+            end = n.end
             if n.kind == SYNC:
-                if n.end in marks:
-                    raise BadUse("%s: select: one barrier twice" % where(core.cur()))
-                if not n.end.parties:
-                    raise BadUse(
-                        "%s: select: nobody is enrolled at the barrier" % where(core.cur())
-                    )
-                marks.append(n.end)
+                if end in marks:
+                    raise refusal("one barrier twice")
+                if not end.parties:
+                    raise refusal("nobody is enrolled at the barrier")
+                marks += (end,)
             elif n.kind == END:
                 p = core.cur()
-                if p is not None and p.x is n.end:
-                    raise BadUse("%s: select: a process cannot wait for its own end" % where(p))
+                if p is not None and p.x is end:
+                    raise refusal("a process cannot wait for its own end")
             elif n.kind < TIME:
-                if n.end.x:
-                    raise closed(n.end, "%s: select, guard %d" % (where(core.cur()), n.i))
-                if n.c.mark == Alt.mark + 1 - n.kind:
-                    raise BadUse(
-                        "%s: select: both ends of channel %r in one choice"
-                        % (where(core.cur()), n.c.name)
-                    )
-                n.c.mark = Alt.mark + n.kind
+                c = n.c
+                if end.x:
+                    raise closed(end, "%s: select, guard %d" % (where(core.cur()), n.i))
+                if c.mark == Alt.mark + 1 - n.kind:
+                    raise refusal("both ends of channel %r in one choice" % c.name)
+                c.mark = Alt.mark + n.kind
         if not some:
-            raise BadUse("%s: select: no guard, or none that is on" % where(core.cur()))
+            raise refusal("no guard, or none that is on")
 
     mark = 0
 
@@ -178,17 +191,17 @@ class Alt:
             elif c.first(False) is not None:
                 return READY
             if not c.ended(k):
-                return NO
+                return _NO
             return ENDED if n.loud or (c.dr if k else c.dw) else SILENT
         if k == SKIP:
-            return AWAY
+            return _AWAY
         if k == SYNC:
-            return READY if n.end.lacks() == 1 else NO
+            return READY if n.end.lacks() == 1 else _NO
         if k == END:
-            return READY if n.end.over() else NO
+            return READY if n.end.over() else _NO
         if n.end is None:
-            return AWAY if n.v <= 0 else NO
-        return PAST if n.v <= time.now_ms() else NO
+            return _AWAY if n.v <= 0 else _NO
+        return _PAST if n.v <= time.now_ms() else _NO
 
     def retired(self, n):
         return n.gone or self.state(n) == SILENT
@@ -257,12 +270,12 @@ class Alt:
                 if ready is None:
                     return i
                 ready.append(i)
-            elif s == AWAY:
+            elif s == _AWAY:
                 if mode == "priority":
                     return i
                 if away < 0:
                     away = i
-            elif s == PAST and past < 0:
+            elif s == _PAST and past < 0:
                 past = i
         if ready:
             return random.choice(ready)
@@ -287,7 +300,6 @@ class Alt:
         if n.kind == IN:
             v = NOTHING if c.pz else c.get(p, self.given)
             if v is LATER:
-                self.pending = True
                 return True
             if v is not NOTHING:
                 self.v = v
@@ -299,10 +311,8 @@ class Alt:
                 if ext is None:
                     return False
                 ext.writer = p
-                self.pending = True
                 return True
             if c.put(n.v, p) is HELD:
-                self.pending = True
                 return True
             return False
         self.e = c.error(n.kind == IN, n.v if n.kind else None, i)
@@ -365,6 +375,7 @@ class Alt:
             self.finish(n)
             return
         n.gone = True
+        self.quick = False
         if not self.standing:
             c.unlink(n.out, n)
         self.note(n)
@@ -414,7 +425,9 @@ class Alt:
         if self.t is not None:
             time.disarm(self)
         for n in self.nodes:
-            if n.kind < TIME:
+            if self.quick:
+                n.c.unlink(False, n)
+            elif n.kind < TIME:
                 if not self.standing and n.on and not n.gone:
                     n.c.unlink(n.out, n)
             elif n.kind >= SYNC and n.on:
@@ -437,12 +450,9 @@ class Alt:
         elif self.take(i, p):
             p.at = self
             await core.ONCE
-            self.pending = False
             resume(p)
         elif at_once(p):
             await turn(p)
-        if self.pending:
-            self.pending = False
         n = self.nodes[self.won]
         if self.to and n.make and self.e is None:
             to, self.to = self.to, None
@@ -478,32 +488,40 @@ async def select(*guards, mode="fair", ended="silent"):
 
         if outsider():
             return await outsider().select(guards, mode, ended)
-    begin(p, "select")
-    if mode not in MODES:
+    if p is None or p.at is not None:
+        begin(p, "select")
+    rots, rot = None, 0
+    n = key = len(guards)
+    if mode == "fair":
+        if n:
+            rots = p.x.rots
+            if rots is None or len(rots) > 8:
+                rots = p.x.rots = {}
+            g, last = guards[0], guards[-1]
+            key += id(g) ^ id(last)
+            if last.__class__ is Rd and g.__class__ is Rd:  # much quicker than isinstance
+                rot = rots.get(key, 0)
+                i = plain(guards, rot) if ended == "silent" else -1
+                if i >= 0:
+                    rots[key] = i + 1 if i + 1 < n else 0
+                    k = guards[i].c
+                    w = k.w
+                    k.w = w.nx
+                    w.at = None
+                    core.push(w)
+                    return i, w.v
+                if i == WAITS:
+                    alt = waiting(guards, p)
+                    await core.ONCE
+                    rots[key] = alt.won + 1 if alt.won + 1 < n else 0
+                    return _chosen(alt, p)
+            else:
+                if isinstance(g, Guard) or isinstance(last, Guard):
+                    # A program can make new guards for each select, so the key is made of the ends.
+                    key = n + sum([id(g.end) if isinstance(g, Guard) else id(g) for g in guards])
+                rot = rots.get(key, 0)
+    elif mode not in MODES:
         raise BadUse("mode is one of %s, not %r" % (", ".join(MODES), mode))
-    rots, key, rot = None, len(guards), 0
-    if mode == "fair" and guards:
-        rots = p.x.rots
-        if rots is None or len(rots) > 8:
-            rots = p.x.rots = {}
-        key += id(guards[0]) ^ id(guards[-1])
-        # A program can make new guards for each select, so the key is made of the ends.
-        for g in (guards[0], guards[-1]):
-            if isinstance(g, Guard):
-                key = len(guards) + sum(
-                    [id(g.end) if isinstance(g, Guard) else id(g) for g in guards]
-                )
-                break
-        rot = rots.get(key, 0)
-        i = plain(guards, rot) if ended == "silent" else -1
-        if i >= 0:
-            rots[key] = i + 1 if i + 1 < len(guards) else 0
-            k = guards[i].c
-            w = k.w
-            k.w = w.nx
-            w.at = None
-            core.push(w)
-            return i, w.v
     alt = Alt(guards, ended)
     alt.check()
     alt.rot = rot
@@ -515,11 +533,10 @@ async def select(*guards, mode="fair", ended="silent"):
 
 
 def plain(guards, rot):
-    """Returns the index of the first guard, from `rot` on, at which a writer waits; -1 if none
-    does, or a guard is not a plain open reader. A select that need not wait allocates nothing."""
-    n, reader = len(guards), core.Rd
-    if guards[-1].__class__ is not reader:  # this test is much quicker than isinstance
-        return -1
+    """Returns the index of the first guard, from `rot` on, at which a writer waits. Returns WAITS
+    if all guards are plain open readers and no writer waits, or -1 if the select needs more than
+    this. A select that need not wait allocates nothing."""
+    n, reader = len(guards), Rd
     for i in range(rot, rot + n):
         if i >= n:
             i -= n
@@ -531,7 +548,27 @@ def plain(guards, rot):
                 if g.__class__ is not reader or g.x:
                     return -1
             return i
-    return -1
+    return WAITS
+
+
+def waiting(guards, p):
+    """Makes p wait for one of the guards, for which `plain` has returned WAITS. Returns the Alt."""
+    if spare and len(spare[-1].nodes) == len(guards):
+        alt = spare.pop()
+        alt.won = -1
+    else:
+        alt = Alt(guards, "silent")
+        alt.quick = True
+    alt.p = p
+    alt.live = True
+    i = 0
+    for n in alt.nodes:
+        g = n.end = guards[i]
+        i += 1
+        n.c = g.c.x
+        n.c.link(False, n)
+    p.at = alt
+    return alt
 
 
 async def send(wr, v):
@@ -551,128 +588,13 @@ async def send(wr, v):
         raise
 
 
-class Alternative(Alt):
-    """A choice whose guards stay enrolled between selects, within a `with` block (5.9)."""
+def __getattr__(name):
+    """Loads the standing Alternative when it is first named."""
+    if name != "Alternative":
+        raise AttributeError(name)
+    from ._standing import Alternative
 
-    mode = "fair"  # the mode of a select outside the block
-
-    def __init__(self, *guards, ended="silent"):
-        super().__init__(guards, ended)
-        self.ready = []
-        self.checked = False
-        self.steps = None
-
-    def __enter__(self):
-        self.standing = True
-        for n in self.nodes:
-            if n.kind < TIME and not n.end.x:
-                n.c.link(n.out, n)
-                self.note(n)
-        return self
-
-    def __exit__(self, *_):
-        self.standing = False
-        for n in self.nodes:
-            if n.kind < TIME:
-                n.c.unlink(n.out, n)
-
-    def note(self, n):
-        if not n.queued and n.on:
-            n.queued = True
-            self.ready.append(n)
-
-    def enable(self, index, on):
-        n = self.nodes[index]
-        was, n.on = n.on, bool(on)
-        self.checked = False
-        try:
-            self.check()
-        except BadUse as e:
-            if n.on:
-                n.on = was
-                raise e
-        if n.on and n.kind < TIME:
-            self.note(n)
-
-    def select(self):
-        """Returns an awaitable that waits for one of the guards. Its result is that of `select`."""
-        self.steps = None
-        return self
-
-    def __iter__(self):
-        return self
-
-    __await__ = __iter__
-
-    def __next__(self):
-        if self.steps is None:
-            p = core.cur()
-            if self.standing and self.checked and self.ready and p is not None and p.at is None:
-                n = self.ready[0]
-                c = n.c
-                if n.on and n.kind == IN and not (c.pz or c.cap or c.over or n.end.x):
-                    w = c.k.w
-                    # The usual case needs no coroutine of selecting().
-                    if w is not None and not isinstance(w, Node):
-                        self.ready.pop(0)
-                        n.queued = False
-                        c.unlink(True, w)
-                        w.at = None
-                        core.push(w)
-                        if c.k.w is not None:
-                            self.note(n)
-                        raise StopIteration((n.i, w.v))
-            self.steps = self.selecting()
-            if hasattr(self.steps, "__await__"):  # CPython
-                self.steps = self.steps.__await__()
-        return self.steps.send(None)
-
-    def throw(self, e, value=None, traceback=None):
-        return self.steps.throw(e)
-
-    async def selecting(self):
-        p = core.cur()
-        begin(p, "select")
-        if not self.checked:
-            self.check()
-            self.checked = self.standing
-        i = self.next() if self.standing else self.scan(self.mode)
-        result = None
-        try:
-            result = await self.outcome(i, p)
-        finally:
-            if self.won >= 0:
-                self.rot = (self.won + 1) % len(self.nodes)
-                n = self.nodes[self.won]
-                if self.standing and n.kind < TIME and self.state(n) in (READY, ENDED):
-                    self.note(n)
-        return result
-
-    def next(self):
-        """Returns the index of the guard that became ready first and still is; -1 if there is none."""
-        ready = self.ready
-        silent = False
-        while ready:
-            n = ready.pop(0)
-            n.queued = False
-            if n.on:
-                s = self.state(n)
-                if s == READY or s == ENDED:
-                    return n.i
-                n.gone = s == SILENT
-        for n in self.nodes:
-            silent = silent or (n.gone and n.on)
-        if silent:
-            self.holds()
-            if self.whole():
-                for n in self.nodes:
-                    if n.gone and n.on and self.decides(n):
-                        self.note(n)
-                        return n.i
-        return self.scan("fair") if len(self.timed()) else -1
-
-    def timed(self):
-        return [n for n in self.nodes if n.kind >= TIME and n.on]
+    return Alternative
 
 
 def _settle(guards, p, won, v):
@@ -690,11 +612,14 @@ def _settle(guards, p, won, v):
 def _chosen(alt, p):
     """Ends the wait of p at this Alternative."""
     resume(p)
-    alt.pending = False
     if alt.e is not None:
         alt.e.met = True
         raise alt.e
-    return alt.won, alt.v
+    v, alt.v, alt.p = alt.v, None, None
+    # A list of four needs no new memory, and large selects would keep much memory.
+    if alt.quick and len(spare) < 4 and len(alt.nodes) < 9:
+        spare.append(alt)
+    return alt.won, v
 
 
 if hasattr(core, "choices"):

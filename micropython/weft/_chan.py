@@ -101,7 +101,7 @@ class Channel:
         # such an access.
         k = self.k
         k.r  # noqa: B018
-        out = self.pz or self.nodes or self.nr == 0 or self.nw == 0
+        out = self.nodes or self.pz or self.nr == 0 or self.nw == 0
         k.ok = not (out or self.cap or self.over)
         if self.cap:
             k.q = None if out or self.over or self.held or self.owed else self.buf
@@ -176,7 +176,7 @@ class Channel:
     def link(self, out, x):
         k = self.k
         x.nx = None
-        if not isinstance(x, Proc):
+        if x.__class__ is not Proc:
             self.nodes += 1
             self._look()
         if out:
@@ -211,7 +211,7 @@ class Channel:
             else:
                 k.rt = before
         x.nx = None
-        if not isinstance(x, Proc):
+        if x.__class__ is not Proc:
             self.nodes -= 1
             if not self.nodes:
                 self._look()
@@ -271,7 +271,7 @@ class Channel:
             line.append(x)
             x = x.nx
         for x in line:
-            if not isinstance(x, Proc):
+            if x.__class__ is not Proc:
                 x.alt.told(x)
             elif self.unlink(out, x):
                 x.at = None
@@ -389,14 +389,15 @@ def turn(p, e=None):
 def read(rd, p):
     """The core calls read() for a read that it does not do itself. Returns `(v,)`, or None if p now
     waits."""
-    if p is not None and p.at is LATE:
-        p.at = REQ
-        return (p.v,)
     if p is None:
         if outsider():
             return outsider().read(rd)
         begin(p, "read")
-    begin(p, "read")
+    if p.at is not None:
+        if p.at is LATE:
+            p.at = REQ
+            return (p.v,)
+        begin(p, "read")
     if rd.x:
         raise closed(rd, "%s: read" % p.x.where)
     c = rd.c.x
@@ -431,11 +432,12 @@ def write(wr, v, p):
         if outsider():
             return outsider().write(wr, v)
         begin(p, "write")
-    try:
-        begin(p, "write")
-    except Cancelled as e:
-        e.value = v
-        raise
+    if p.at is not None:
+        try:
+            begin(p, "write")
+        except Cancelled as e:
+            e.value = v
+            raise
     if wr.x:
         raise closed(wr, "%s: write" % p.x.where)
     c = wr.c.x

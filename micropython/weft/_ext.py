@@ -11,11 +11,12 @@ class Ext:
 
     ext = True
     live = True
+    quick = False
 
     def __init__(self, rd):
         self.rd = rd
         self.writer = None
-        self.slot = self.pending = False
+        self.slot = False
 
     def note(self, node):
         pass

@@ -384,6 +384,11 @@ def _alt(m):
             s.event(OVER, op, c, _status(self.e))
         return waits
 
+    m.Alt.take = seen_take
+    _counted(m)
+
+
+def _standing(m):
     def step(self):  # without the quick way of Alternative.__next__
         if self.steps is None:
             self.steps = self.selecting()
@@ -391,9 +396,7 @@ def _alt(m):
                 self.steps = self.steps.__await__()
         return self.steps.send(None)
 
-    m.Alt.take = seen_take
     m.Alternative.__next__ = step
-    _counted(m)
 
 
 def _ext(m):
@@ -434,7 +437,13 @@ def _link(m):
     m.Link.__aenter__ = __aenter__
 
 
-LATER = (("_alt", _alt), ("_ext", _ext), ("_wait", _wait), ("link", _link))
+LATER = (
+    ("_alt", _alt),
+    ("_standing", _standing),
+    ("_ext", _ext),
+    ("_wait", _wait),
+    ("link", _link),
+)
 
 
 def _more():

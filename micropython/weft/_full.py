@@ -10,7 +10,7 @@ Invariants
 
 from . import _chan
 from . import _core as core
-from ._chan import HELD, LATER, NOTHING, Channel, fail, keep, moved
+from ._chan import ENDS, HELD, LATER, NOTHING, Channel, fail, keep, moved
 from .errors import BadUse
 
 OVERFLOWS = ("block", "drop_oldest", "drop_newest", "unbounded")
@@ -36,11 +36,14 @@ class Node:
     when the Node commits or when the channel ends.
     """
 
+    v = make = end = None
+    on = True
+    loud = False
+
     def __init__(self, alt, i, c, out):
         self.alt, self.i, self.c, self.out = alt, i, c, out
-        self.nx = self.v = self.make = self.end = None
-        self.on = True
-        self.loud = self.gone = self.queued = False
+        self.nx = None
+        self.gone = self.queued = False
 
 
 class Stats:
@@ -56,7 +59,7 @@ class Stats:
 def _count(x):
     n = 0
     while x is not None:
-        n += not isinstance(x, Node) or (x.alt.live and not x.gone)
+        n += x.__class__ is not Node or (x.alt.live and not x.gone)
         x = x.nx
     return n
 
@@ -80,7 +83,7 @@ def first(self, out):
     wait.
     """
     x = self.k.w if out else self.k.r
-    while x is not None and isinstance(x, Node) and not (x.alt.live and x.on and not x.gone):
+    while x is not None and x.__class__ is Node and not (x.alt.live and x.on and not x.gone):
         x = x.nx
     return x
 
@@ -90,7 +93,7 @@ def note(self, out):
     channel at their next select."""
     x = self.k.w if out else self.k.r
     while x is not None:
-        if isinstance(x, Node):
+        if x.__class__ is Node:
             x.alt.note(x)
         x = x.nx
 
@@ -114,7 +117,7 @@ def get(self, p, to, ext=None):
     y = self.first(True)
     if y is None or (ext and (self.cap or self.over)):
         return NOTHING
-    if isinstance(y, Node):
+    if y.__class__ is Node:
         alt = y.alt
         if y.make:
             alt.to = to or _Given(p).given
@@ -139,7 +142,7 @@ def refill(self):
         y = self.first(True)
         if y is None:
             break
-        if isinstance(y, Node):
+        if y.__class__ is Node:
             if y.make:
                 self.owed += 1
                 self._look()
@@ -200,7 +203,7 @@ def direct(self):
     None if no reader waits, or if that reader is an extended read without a free slot.
     """
     x = None if self.buf else self.first(False)
-    if x is not None and isinstance(x, Node) and x.alt.ext and self.full():
+    if x is not None and x.__class__ is Node and x.alt.ext and self.full():
         return None if self.cap or self.over else x
     return x
 
@@ -208,6 +211,11 @@ def direct(self):
 def put(self, v, p):
     """Accepts the value v of the writer p. Returns True if the write has committed, HELD if it has
     committed and an extended read holds p, or False if it must wait."""
+    x = self.k.r
+    if x.__class__ is Node and x.alt.quick and v.__class__ not in ENDS:
+        x.alt.v = v
+        x.alt.commit(x)
+        return True
     x = self.direct()
     if x is not None:
         return self.hand(x, moved(v), p)
@@ -230,7 +238,7 @@ def put(self, v, p):
 
 def hand(self, x, v, p):
     """Gives v to x, a waiting reader. Returns what `put` returns."""
-    if isinstance(x, Node):
+    if x.__class__ is Node:
         alt = x.alt
         if alt.ext:
             if self.cap or self.over:
@@ -253,11 +261,10 @@ def claim(self):
         self.owed += 1
         self._look()
         return self.pay, None
-    if isinstance(x, Node):
+    if x.__class__ is Node:
         alt = x.alt
         alt.withdraw()
         alt.won = x.i
-        alt.pending = True
         return alt.given, alt if alt.ext else None
     self.unlink(False, x)
     return _Given(x).given, None

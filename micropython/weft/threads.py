@@ -9,7 +9,19 @@ Invariants
   more thread.
 """
 
-from . import _alt, _chan, _ext, _limits, _machine, _proc, _report, _sentences, _time, _wait  # noqa: F401
+from . import (  # noqa: F401
+    _alt,
+    _chan,
+    _ext,
+    _limits,
+    _machine,
+    _proc,
+    _report,
+    _sentences,
+    _standing,
+    _time,
+    _wait,
+)
 from . import _core as core
 from ._alt import Input as _Input
 from ._alt import Output as _Output

@@ -332,6 +332,7 @@ IMPORTING = {  # folder: the package in it
 LOADED_LATE = {
     ("weft.errors", "weft._none"),
     ("weft.errors", "weft._rare"),
+    ("weft._alt", "weft._standing"),
     *(("weft._chan", f"weft.{part}") for part in ("_aio", "_alt", "_ext", "_foreign", "_full")),
     *(
         ("weft._proc", f"weft.{part}")
