@@ -20,7 +20,7 @@ def test_script(tier: str, script: Path) -> None:
 
 
 # These scripts run on the Cortex-M3 too.
-ON_BOARD = ["asyncio_guest", "bad_input", "foreign", "limits"]
+ON_BOARD = ["asyncio_guest", "bad_input", "foreign", "limits", "select_waits"]
 
 
 @pytest.mark.parametrize("where", list(board.FIRMWARE))

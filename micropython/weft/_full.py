@@ -212,6 +212,7 @@ def put(self, v, p):
     """Accepts the value v of the writer p. Returns True if the write has committed, HELD if it has
     committed and an extended read holds p, or False if it must wait."""
     x = self.k.r
+    # The usual select that waits takes the value without the tests below.
     if x.__class__ is Node and x.alt.quick and v.__class__ not in ENDS:
         x.alt.v = v
         x.alt.commit(x)
