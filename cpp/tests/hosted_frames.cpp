@@ -97,7 +97,8 @@ TEST_CASE(
   const std::pair<std::string, Function> shapes[] = {
       {"if", awaits_in_if},         {"while", awaits_in_while}, {"do", awaits_in_do},
       {"switch", awaits_in_switch}, {"loop", awaits_in_a_loop}, {"try", awaits_in_a_try_block}};
-  for (const auto& [shape, f] : shapes) {
+  for (const auto& [name, f] : shapes) {
+    const std::string shape = name;  // since clang++ captures no binding
     CAPTURE(shape);
     int got = -1;
     const std::string why = misuse([&, f = f] { got = runs(f); });
