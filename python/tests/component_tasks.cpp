@@ -170,7 +170,7 @@ Task<> keeps_text(Ints go, Log out, Log log) {
 // g++ 12 lays out the frames of these two wrongly, because nothing is declared at their outermost
 // level.
 Task<> tests_what_it_reads(Ints in, Out out) {
-  if (co_await in.read() == 1) co_await out.write(1);
+  if (co_await in.read() == 1) co_await out.write(std::int64_t{1});
 }
 Task<std::int64_t> one_if_it_reads_one(Ints& in) {
   if (co_await in.read() == 1) co_return 1;

@@ -11,11 +11,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from children import child
 
 from weft import cli
+from weft._checking import checker as _checker
+from weft._checking import parallel as _parallel
 
 HERE = Path(__file__).parent
 PROGRAMS = str(HERE / "checked_programs.py")
@@ -137,6 +141,17 @@ def test_a_function_that_computes_for_ever_is_named() -> None:
     assert re.search(
         r"checked_programs.py:\d+: the function has not come to an operation", one_line(done)
     )
+
+
+def test_a_process_that_waits_for_its_children_does_not_compute_for_ever() -> None:
+    """Rule 17.9: a search by several OS processes may take longer than the alarm waits."""
+    read, write = os.pipe()
+    os.close(write)  # the only child has ended
+    parent: Any = SimpleNamespace(_runs=0, looks=0, seconds=lambda: 0.0, progress=lambda text: None)
+    before = _checker._Check._steps(parent)
+    assert _parallel._wait(parent, {read: 0}, {}) is None
+    os.close(read)
+    assert _checker._Check._steps(parent) != before
 
 
 def test_a_program_that_is_not_the_same_twice() -> None:
@@ -342,6 +357,22 @@ def test_ctrl_c_tells_how_far_it_came(jobs: str) -> None:
     os.close(read)
     assert it.returncode == 130, out + err
     assert re.search(r"stopped by Ctrl-C; nothing was found so far. [\d,]+ schedules? in", out), out
+
+
+def test_ctrl_c_while_a_child_is_forked_is_not_lost() -> None:
+    """Rule 17.11. An exception in a function that os.fork() calls is lost, and the search would go
+    on for ever."""
+    interrupted = (
+        "import os, signal, sys, weft.cli; "
+        "os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGINT)); "
+        "sys.exit(weft.cli.main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", interrupted, "check", of("hidden_mended"),
+         "--search", "walk", "--seconds", "100000", "-j", "2"],
+        capture_output=True, encoding="utf-8", timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 130, done.stdout + done.stderr
 
 
 def test_without_the_extension_module_it_says_what_it_needs() -> None:

@@ -433,8 +433,8 @@ def test_on_keeps_the_object_of_a_method():
         (put, "mars", "no such backend"),
         (put, sys, "no such backend"),
         (put, 3, "no such backend"),
-        (co_put, gr, "or write a def"),
-        (co_put.on(th), "greenlets", "or write a def"),
+        (co_put, gr, "or write it as a `def`"),
+        (co_put.on(th), "greenlets", "or write it as a `def`"),
     ],
 )
 def test_where_it_cannot_run(function, backend, message):  # rule 15.3

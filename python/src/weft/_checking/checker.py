@@ -167,6 +167,7 @@ class _Check:
         self._observe: Any = None  # the observer of the next run
         self._printed = io.StringIO()
         self._runs = 0
+        self.looks = 0  # how often this process has looked for messages of its children
         self.report = Report(self.name, time=options.time)
         # Path → how the process ended when it was first observed, and the sentence about that.
         self.endings: dict[str, tuple[str, str]] = {}
@@ -211,7 +212,7 @@ class _Check:
                 sys.stdout, sys.stderr = saved
 
     def _steps(self) -> Any:
-        return self._runs, _engine.steps()
+        return self._runs, self.looks, _engine.steps()
 
     def seconds(self) -> float:
         return _patches.real.clock() - self.began

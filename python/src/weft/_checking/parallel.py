@@ -16,6 +16,8 @@ import pickle
 import selectors
 import signal
 import struct
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -38,12 +40,13 @@ def search(check: _Check) -> None:
     messages: dict[int, dict[str, Any]] = {}  # the last message of each child, by descriptor
     try:
         for number in range(check.options.jobs):
-            read, write = os.pipe()
-            pid = os.fork()
-            if pid == 0:
-                _child(check, number, write)  # never returns
-            os.close(write)
-            children[read] = pid
+            with _ctrl_c_later():
+                read, write = os.pipe()
+                pid = os.fork()
+                if pid == 0:
+                    _child(check, number, write)  # never returns
+                os.close(write)
+                children[read] = pid
         found = _wait(check, children, messages)
     finally:
         for fd, pid in children.items():
@@ -58,6 +61,24 @@ def search(check: _Check) -> None:
     return check.conclude_elsewhere(found)
 
 
+@contextlib.contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Delays Ctrl-C until the block has ended. os.fork() calls functions that modules have
+    registered (logging does), and a KeyboardInterrupt in such a function would be lost.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[Any] = []
+    before = signal.signal(signal.SIGINT, lambda *which: came.append(which))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        signal.raise_signal(signal.SIGINT)
+
+
 def _wait(
     check: _Check, children: dict[int, int], messages: dict[int, dict[str, Any]]
 ) -> list[dict[str, Any]] | None:
@@ -68,6 +89,8 @@ def _wait(
             selector.register(fd, selectors.EVENT_READ)
         over: set[int] = set()
         while len(over) < len(children):
+            # Each child has an alarm of its own. So the alarm of this process must not go off.
+            check.looks += 1
             for key, _ in selector.select(0.5):
                 data = os.read(key.fd, 65536)
                 parts[key.fd] += data
