@@ -513,7 +513,7 @@ def real_house() -> dict[str, object]:
 
 def test_the_budgets_leave_what_they_must() -> None:
     house = real_house()
-    assert house["total"] == 35 * 60
+    assert house["total"] == 22 * 60
     assert "still" not in house  # the default, five minutes, applies
     for beside in (False, True):  # the two sequences of rooms
         rooms = house["rooms"].values()
