@@ -1,5 +1,5 @@
-"""Tests the vibration monitor: wherever its filter runs, in either language, the display shows the
-same (rules 19.1, 21.1), and the filter finds what a Fourier transform finds.
+"""Tests the vibration monitor. The display shows the same wherever the filter runs, in both
+languages (rules 19.1, 21.1), and the filter finds what a Fourier transform finds.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def test_the_python_sources_are_portable() -> None:
 
 
 def test_what_a_place_lacks_is_named(tmp_path: Path) -> None:
-    """A place that ran the filter here instead would not miss anything."""
+    """If a place ran the filter in this program instead, it would lack nothing, and not fail."""
     nothing = str(tmp_path)
     for arguments, changed, message in [
         (["board"], {"WEFT_CHECKOUT": nothing}, "the emulator is in a checkout of Weft"),

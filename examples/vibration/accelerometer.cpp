@@ -1,4 +1,4 @@
-// The generated accelerometer in C++, for the device: the same samples as those of accelerometer.py.
+// The accelerometer in C++, for the device. It computes the same samples as accelerometer.py.
 #include <cstdint>
 #include <weft/anywhere.hpp>
 
@@ -8,7 +8,7 @@ constexpr std::int32_t kTone[] = {0, 181, 256, 181, 0, -181, -256, -181};  // th
 constexpr std::int32_t kHum[] = {0, 100, 0, -100};                         // the motor: 1,000 Hz
 }  // namespace
 
-// Writes samples as fast as they are taken.
+// Writes samples as fast as the reader takes them.
 weft::Process accelerometer(weft::Writer<std::int32_t> samples, std::int32_t blocks) {
   std::int32_t noise = 1;
   for (std::int32_t i = 0; i < blocks * kSize; ++i) {

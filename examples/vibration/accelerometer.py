@@ -1,4 +1,7 @@
-"""A generated accelerometer, for CPython and MicroPython (`weft portable accelerometer.py`)."""
+"""An accelerometer that computes its samples.
+
+CPython and MicroPython run this file unchanged (`weft portable accelerometer.py`).
+"""
 
 from weft import process
 
@@ -8,8 +11,9 @@ HUM = (0, 100, 0, -100)  # the motor: 1,000 Hz
 
 
 def readings(blocks):
-    """Yields what the accelerometer reads in so many blocks: a bearing that is worse in some of
-    them, the motor, and noise. Below 512 in size; the same on every run and at every place.
+    """Yields the samples of so many blocks: the tone of a bearing, which is louder in some blocks,
+    the hum of the motor, and noise. Each sample is below 512 in size. The samples are the same on
+    every run and at every place.
     """
     noise = 1
     for i in range(blocks * SIZE):
@@ -20,6 +24,6 @@ def readings(blocks):
 
 @process
 async def accelerometer(samples, blocks):
-    """Writes samples as fast as they are taken."""
+    """Writes samples as fast as the reader takes them."""
     for sample in readings(blocks):
         await samples.write(sample)

@@ -1,6 +1,6 @@
-// The board's program: runs goertzel.cpp on a bare RP2040. The samples come from the PC; or, if the PC
-// says how many blocks it wants, from accelerometer.cpp on the board. It serves one session: the
-// board is reset before the next.
+// The board's program: it runs goertzel.cpp on a bare RP2040. The samples come from the PC or, if
+// the PC says how many blocks it wants, from accelerometer.cpp on the board. The program serves one
+// session: the board is reset before the next.
 //
 //   PC: samples ──► from_pc ──────┐
 //                                 ├──heard──► goertzel ──found──► to_pc ──► PC: powers
@@ -30,7 +30,8 @@ constinit std::uint8_t room[256] = {};
 constinit weft_link session = make_link(ends, room, "vibration");
 constinit Pc pc{scheduler, session};
 
-// (Two statements in the loop: in its condition g++ 12 gets `co_await a && co_await b` wrong.)
+// The loop awaits in two statements, since g++ 12 miscompiles `co_await a && co_await b` in the
+// condition of a loop (cpp/docs/lifetimes.md).
 Process from_pc(Scheduler&, FarReader<std::int32_t> in, Writer<std::int32_t> out) {
   for (std::int32_t v;;) {
     if (co_await in.read(v) != Status::ok) break;
@@ -38,8 +39,8 @@ Process from_pc(Scheduler&, FarReader<std::int32_t> in, Writer<std::int32_t> out
   }
 }
 
-// Starts the accelerometer when the PC has said how many blocks. If the PC never does, it gives up its
-// end of `heard`.
+// Starts the accelerometer when the PC has said how many blocks it wants. If the PC retires its end
+// of `blocks` instead, this process ends, and so retires its end of `heard`.
 Process wanted(Scheduler& s, FarReader<std::int32_t> in, Writer<std::int32_t> out) {
   std::int32_t blocks;
   const Status told = co_await in.read(blocks);

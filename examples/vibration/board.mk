@@ -1,5 +1,5 @@
 # Builds the board's program: make -C mcu -f ../examples/vibration/board.mk vibration. DEBUG=1,
-# FLASH=1 and FLIGHT=256 mean the same as in mcu/Makefile. The result is .build/mcu/…/vibration.elf.
+# FLASH=1 and FLIGHT=256 mean the same as in mcu/Makefile. Makes .build/mcu/…/vibration.elf.
 include csp/csp.mk
 VIBRATION = ../examples/vibration
 vibration: $(OUT)/vibration.uf2

@@ -1,10 +1,10 @@
-// The filter in C++: how strong one frequency is in each block of samples. A C++ program, Python and
-// a board without an operating system run this file unchanged (cpp/docs/anywhere.md). goertzel.py is
-// the same filter, with the same results, bit for bit.
+// The filter in C++: it computes how strong one frequency is in each block of samples. A C++
+// program, Python and a board without an operating system run this file unchanged
+// (cpp/docs/anywhere.md). goertzel.py is the same filter, with the same results, bit for bit.
 #include <cstdint>
 #include <weft/anywhere.hpp>
 
-// Writes the power of each `size` samples (G. Goertzel, 1958). `turn` is 2 cos(2 pi f / rate) in
+// Writes one power for each `size` samples (G. Goertzel, 1958). `turn` is 2 cos(2 pi f / rate) in
 // units of 1/2**14: 23170 is 500 Hz at 4,000 samples a second.
 weft::Process goertzel(weft::Reader<std::int32_t> samples, weft::Writer<std::int64_t> powers,
                        std::int32_t size, std::int64_t turn) {

@@ -3,7 +3,8 @@
     accelerometer ──samples──► goertzel ──powers──► threshold ──alarms──► display
                                (anywhere)
 
-On the `device` the accelerometer is on the board too; otherwise all but the filter is here.
+On the `device` the accelerometer is on the board too. At all other places everything but the filter
+runs in this program.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ HEAD = (
 
 
 def clocks():
-    """Returns the time, and the CPU time that this program has taken, both in ns."""
+    """Returns the time, and the CPU time that this program has used, both in ns."""
     return perf_counter_ns(), process_time_ns()
 
 
 @process
 async def threshold(powers, alarms, limit):
-    """Passes on the blocks above the limit. Returns all powers, and the clocks at the first and at
-    the last of them.
+    """Writes the number and the power of each block whose power is above the limit. Returns all
+    powers, and the clocks at the first and at the last of them.
     """
     seen, times = [], []
     async for power in powers:
@@ -56,7 +57,7 @@ async def display(alarms):
 
 
 def monitored(place, language, blocks, limit):
-    """Runs the monitor with the filter at that place. Returns the lines of the display, and a row
+    """Runs the monitor with the filter at this place. Returns the lines of the display, and a row
     of the table.
     """
     with PLACES[language, place]() as at:
@@ -77,8 +78,8 @@ def monitored(place, language, blocks, limit):
 
 
 def carried(place, samples, powers):
-    """Returns how many bytes those of these values have that leave or enter this program: CBOR to
-    and from a board and another machine, a pickle to and from another OS process here.
+    """Returns how many bytes the values that leave or enter this program have when packed: in CBOR
+    for a board or a host, as a pickle for another OS process of this program.
     """
     if place == "here":
         return 0
@@ -94,8 +95,8 @@ def carried(place, samples, powers):
 @click.option("--limit", default=3_000_000, show_default=True, help="The power of an alarm.")
 @click.option("--table", is_flag=True, help="Print what it took. `everywhere` always does.")
 def main(place, language, blocks, limit, table):
-    """Monitors vibrations, with the filter at PLACE. `everywhere`: at each place in turn, in both
-    languages; the display must always show the same.
+    """Monitors vibrations, with the filter at PLACE. `everywhere` runs the monitor with the filter
+    at each place in turn, in both languages; the display must always show the same.
     """
     wanted = [(language, place)] if place != "everywhere" else list(PLACES)
     shown, rows = [], [*HEAD]

@@ -1,9 +1,11 @@
-"""The places where the filter may run. Each is a context in which the place is ready.
+"""The places where the filter may run. Each place is a context manager; the place is ready within
+its block.
 
     with PLACES["python", "process"]() as at:
         run(at.sensor(samples.writer(), 8), at.filter(samples.reader(), powers.writer()), …)
 
-A place starts what it needs, a server and a host or the emulator, and ends it with its block.
+A place starts the programs that it needs (a server and an agent, or the emulator), and ends them
+when the block ends.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ SERVER = ROOT / ".build/net/bin/nats-server"  # from `./run setup net`
 
 
 class Place(NamedTuple):
-    filter: Callable[..., Any]  #: from its two ends to its process, or None if none is to run here
+    filter: Callable[..., Any]  #: takes two ends; returns a process, or None: no process here
     sensor: Callable[..., Any] = accelerometer
 
 
@@ -100,8 +102,8 @@ async def ask(blocks, n):
 
 
 def given(board, blocks):
-    """Gives the board its end of `blocks`, and returns the writer, and a filter that gives the board
-    the filter's ends. These ends belong to the board from then on.
+    """Gives the board the reader of `blocks`. Returns the writer of `blocks`, and a function that
+    gives the board the two ends of the filter. From then on the board holds these ends.
     """
     asking = blocks.writer()
     board.give("blocks", blocks.reader())
@@ -117,7 +119,7 @@ def given(board, blocks):
 def cpp_board():
     with bare_board() as board:
         asking, filter_there = given(board, Channel("blocks"))
-        asking.retire()  # the board learns that no sample comes from its own accelerometer
+        asking.retire()  # so the board does not wait for its own accelerometer
         yield Place(filter_there)
 
 
@@ -127,7 +129,7 @@ def cpp_device():
         asking, filter_there = given(board, Channel("blocks"))
 
         def sensor_there(samples, blocks):
-            samples.retire()  # the board learns that no sample comes from here
+            samples.retire()  # so the board does not wait for samples from here
             return ask(asking, blocks)
 
         yield Place(filter_there, sensor_there)
@@ -152,8 +154,9 @@ PLACES = {
 
 @contextlib.contextmanager
 def loopback():
-    """Starts a network of this machine alone, with the host "cellar", and joins it. On two machines
-    the two commands run elsewhere (python/docs/network.md), and `net.join(URL)` is all.
+    """Starts a network on this machine alone, with the host "cellar", and joins the network. With
+    two machines a person starts these two commands elsewhere (python/docs/network.md), and this
+    program only calls `net.join(URL)`.
     """
     with tempfile.TemporaryDirectory() as keys, contextlib.ExitStack() as stack:
         up = ["net", "up", "--address", "127.0.0.1:0"]
@@ -166,7 +169,7 @@ def loopback():
 
 @contextlib.contextmanager
 def service(keys, *command):
-    """Runs a command of `weft` until the block ends. Yields what the command says when it is ready."""
+    """Runs a command of `weft` until the block ends. Yields the JSON that it prints when ready."""
     weft = [sys.executable, "-m", "weft.cli", *command, "--keys", keys, "--json"]
     environment = {**({"WEFT_NATS_SERVER": str(SERVER)} if SERVER.exists() else {}), **os.environ}
     with subprocess.Popen(
@@ -181,7 +184,7 @@ def service(keys, *command):
 
 
 def firmware():
-    """Builds the board's program, if it has changed, and returns its path."""
+    """Builds the board's program if its sources have changed. Returns the path of the program."""
     make = ["make", "-s", "-C", ROOT / "mcu", "-f", HERE / "board.mk", "vibration"]
     try:
         done = subprocess.run(make, capture_output=True, text=True, check=False)
@@ -196,14 +199,14 @@ def firmware():
 
 @contextlib.contextmanager
 def bare_board():
-    """Connects to an emulated board with the program board.cpp."""
+    """Connects to an emulated board that runs board.cpp. Yields the board."""
     with emulated(firmware()) as line, serial.connect(line, baud=19200, lease=20.0) as board:
         yield board
 
 
 @contextlib.contextmanager
 def emulated(elf):
-    """Starts the emulator with the board's program, and yields its serial line."""
+    """Starts the emulator with the board's program. Yields the serial line of the board."""
     with tempfile.TemporaryDirectory() as folder:
         at = Path(folder) / "board.sock"
         command = [ROOT / "emulator/bin/weft-rp2040", "run", elf, "--uart-socket", at]
