@@ -1,13 +1,14 @@
 // @ts-check
 /**
- * What the codes of Weft's firmware mean: the statuses that its functions return, and the numbers
- * of the `bkpt` instructions at which it stops. A release build gives only such a code.
+ * What the codes of Weft's firmware mean: the statuses that Weft's functions return, and the
+ * numbers of the `bkpt` instructions at which the firmware stops. A release build gives only such a
+ * code.
  *
  * Invariants
- * - The numbers and names are those of mcu/include and mcu/ports, with which mcu/tests/codes.mjs
- *   compares them. The texts of mistakes.json are the sources' own: `node mcu/tests/codes.mjs
- *   --write` writes that file.
- * - A number may have several meanings: 0 and 1 have. Then each of them is an entry.
+ * - The numbers and names are those of mcu/include and mcu/ports; mcu/tests/codes.mjs compares
+ *   them. The texts of mistakes.json are copies of the texts in the sources: `node
+ *   mcu/tests/codes.mjs --write` writes that file.
+ * - A number may have several meanings, as 0 and 1 have. Then each meaning is an entry.
  */
 import { readFileSync } from 'node:fs';
 
@@ -31,16 +32,16 @@ const STATUSES = [
     code: 1,
     name: 'WEFT_LATE',
     sentence:
-      'weft_cancel, or a post that moves an event, came too late: a core is about to run the action, or the event was never posted. Nothing was withdrawn.',
+      'weft_cancel, or a post that moves an event, came too late: a core runs the action or is about to, or the event was in no queue. Nothing was withdrawn.',
     remedy:
-      'This is an outcome, not a mistake: expect that the action runs once more, or let the action look at a flag of yours first.',
+      'This is an outcome, not a mistake. The action may run once more: expect this, or let the action look at a flag of yours first.',
   },
   {
     kind: 'status',
     code: 1,
     name: 'schedule_event',
     sentence:
-      'A function of lta.h did not do its work: the queue is full, or there is no such actor.',
+      'A function of lta.h did not do its work: the queue is full, there is no such actor, or there was no room for the queue.',
     remedy:
       'Give event_queue_init a larger max_size, or the number of actors that the program uses.',
   },
@@ -123,7 +124,7 @@ const STOPS = [
     name: 'bkpt 0',
     sentence: 'main has returned, or the program has ended the run itself.',
     remedy:
-      'A program that is to go on calls weft_work or Scheduler::run at the end of main, and these return only if they are stopped or if no process is left.',
+      'A program that is to go on calls weft_work or Scheduler::run at the end of main, and these calls return only if they are stopped or if no process is left.',
   },
   {
     kind: 'bkpt',
@@ -140,7 +141,7 @@ const STOPS = [
     name: `bkpt ${NO_HANDLER}`,
     sentence: 'An interrupt or a fault came for which the program has no handler.',
     remedy:
-      "The low 9 bits of xPSR say which: 3 is HardFault, 16 + n interrupt n. Define weft_isr_NAME for the interrupt (the names are in the port's vectors.S), or do not turn it on. After a HardFault the word at sp + 24 is the address at which it happened: 'weft-rp2040 explain bkpt78 ELF --at ADDRESS' gives its function and line.",
+      "The low 9 bits of xPSR say which: 3 is HardFault, 16 + n is interrupt n. Define weft_isr_NAME for the interrupt (the names are in the port's vectors.S), or do not turn it on. After a HardFault the word at sp + 24 is the address at which it happened: 'weft-rp2040 explain bkpt78 ELF --at ADDRESS' gives its function and line.",
   },
   {
     kind: 'bkpt',
@@ -167,8 +168,8 @@ export function mistakesOf(code) {
 
 /**
  * Returns the meanings of a code as a user has it: the number or the name of a status, also a
- * negative number as its 32 bits; or `bkpt N`, also without the space. A number alone is whatever
- * has that number. Returns an empty list if nothing has it.
+ * negative number as its 32 bits; or `bkpt N`, also without the space. A number alone finds
+ * every status and breakpoint with this number. Returns an empty list if nothing has it.
  * @param {string} text
  * @returns {Code[]}
  */

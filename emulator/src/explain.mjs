@@ -6,8 +6,8 @@
  * Invariants
  * - The function comes from the symbols of the ELF. The lines come from arm-none-eabi-addr2line;
  *   if it is not installed, or the ELF was built without -g, the output says so.
- * - An odd address is a return address, as lr has it: what is explained is the call before it,
- *   which may be the last instruction of its function.
+ * - An odd address is a return address, as lr has it. The place shown is the call before this
+ *   address; the call may be the last instruction of its function.
  */
 import { spawnSync } from 'node:child_process';
 import { normalize } from 'node:path';
@@ -56,9 +56,9 @@ export function explainArguments(args) {
 }
 
 /**
- * Returns where an address is.
+ * Returns the function and the line at an address.
  * @param {Uint8Array} data the ELF
- * @param {string} path of the ELF, for addr2line
+ * @param {string} path the path of the ELF, for addr2line
  * @param {number} address
  * @returns {Where}
  */
@@ -101,7 +101,7 @@ function tellPlace({ address, frames, note }) {
 }
 
 /**
- * Returns what the command prints of a code that has a meaning.
+ * Returns what the command prints for a code that has a meaning.
  * @param {string} code @param {Where | null} where @param {boolean} json
  * @returns {string}
  */

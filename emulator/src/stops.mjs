@@ -1,13 +1,13 @@
 // @ts-check
 /**
- * What a machine tells of a `bkpt` at which the firmware stops: the sentence of its number, and the
- * address to look at.
+ * What a machine tells about a `bkpt` at which the firmware stops: a sentence, and the address of
+ * the place in the program that has caused the stop.
  *
  * Invariants
- * - The numbers of Weft's runtime (codes.mjs) are explained only where its own functions stop. A
- *   program may use the same numbers for itself. An image without symbols cannot tell them apart,
- *   and its stops are taken for Weft's.
- * - What is read here has no effect on the machine.
+ * - A number of Weft's runtime (codes.mjs) is explained only if one of the runtime's own functions
+ *   has stopped. A program may use the same numbers for itself. In an image without symbols the two
+ *   cannot be told apart, and each such stop is taken for the runtime's.
+ * - The functions of this file read the machine and do not change it.
  */
 import { CODES, NO_HANDLER, PANIC } from './codes.mjs';
 import { HARDFAULT } from './core.mjs';
@@ -43,7 +43,7 @@ function isWefts(machine, core, code) {
 }
 
 /**
- * Returns the text at an address, or null if there is none.
+ * Returns the text at an address, or null if no text of at most LONGEST characters is there.
  * @param {Machine} machine @param {number} address
  */
 function textAt(machine, address) {
@@ -76,8 +76,9 @@ function sentenceOf(machine, core, code) {
 }
 
 /**
- * Returns the address that tells most about a stop: of weft_panic its caller's, as lr has it; of a
- * handler that nobody has defined what it interrupted.
+ * Returns the address that tells most about a stop. For weft_panic this is the return address in
+ * weft_panic's caller, as lr has it. For a handler that nobody has defined it is the address of the
+ * instruction that the exception interrupted.
  * @param {Machine} machine @param {Core} core @param {number} code
  */
 function placeOf(machine, core, code) {
@@ -85,7 +86,7 @@ function placeOf(machine, core, code) {
   if (core.ipsr === 0) return core.pc;
   try {
     // The handler has pushed nothing: the frame that the exception pushed is on top (ARMv6-M
-    // B1.5.6). Bit 2 of the return value in lr says on which stack.
+    // B1.5.6). Bit 2 of the value in lr (EXC_RETURN) says which stack.
     const frame = core.r[14] & 4 ? core.psp : core.r[13];
     return machine.read32((frame >>> 0) + 24);
   } catch {
@@ -94,7 +95,8 @@ function placeOf(machine, core, code) {
 }
 
 /**
- * Returns what is known of a `bkpt` of Weft's, or null if it is the program's own.
+ * Returns the sentence and the address for a `bkpt` of Weft's runtime, or null for a `bkpt` of the
+ * program's own.
  * @param {Machine} machine @param {Core} core @param {number} code
  */
 export function explainStop(machine, core, code) {

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Tests `weft-rp2040 explain`, and what a run says of a stop at a code of Weft's (M15). That the
- * codes are those of the headers is tested in mcu/tests/codes.mjs.
+ * Tests `weft-rp2040 explain`, and what a run says about a stop at a code of Weft's (M15).
+ * mcu/tests/codes.mjs tests that the codes are those of the headers.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -29,7 +29,7 @@ function weft(args, env = process.env) {
   return { status, stdout, stderr };
 }
 
-/** Stops as mcu/ports/cortex_m/panic.h does. */
+/** Has a weft_panic that stops as the one of mcu/ports/cortex_m/panic.h does. */
 const PANIC = `#include "fw.h"
 __attribute__((noinline, noreturn)) void weft_panic(const char *what) {
   register const char *text __asm("r0") = what;

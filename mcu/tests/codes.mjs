@@ -1,10 +1,11 @@
 /**
- * The codes that `weft-rp2040 explain` knows (emulator/src/codes.mjs) are those of the headers, the
- * runtime and the ports (M15): each status has its name and number there, each breakpoint of a port
- * its number, and each text of a mistake stands with its code (emulator/src/mistakes.json).
+ * Tests that the codes that `weft-rp2040 explain` knows (emulator/src/codes.mjs) are those of the
+ * headers, the runtime and the ports (M15). Each status has the name and number that a header gives
+ * it, each breakpoint of a port has an entry, and each text of a mistake stands with its code
+ * (emulator/src/mistakes.json).
  *
- * codes.mjs [--emulator DIR] compares; the last line is `N passed, N failed`. codes.mjs --write
- * writes mistakes.json.
+ * `codes.mjs [--emulator DIR]` compares the two; its last line is `N passed, N failed`. `codes.mjs
+ * --write` writes mistakes.json.
  */
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -27,7 +28,7 @@ const all = (pattern) => sources.flatMap((text) => [...text.matchAll(pattern)]);
 
 let failed = 0,
   passed = 0;
-/** Both are lists; the message is the difference. */
+/** Compares two lists as sets, and prints what only one of them has. */
 function same(what, here, there) {
   const [a, b] = [new Set(here), new Set(there)];
   const missing = [...b].filter((x) => !a.has(x)),
@@ -58,8 +59,9 @@ same(
   CODES.filter((c) => c.kind === 'bkpt').map((c) => c.code),
   all(/\bbkpt +(0x[0-9a-f]+|\d+)\b/g).map((m) => Number(m[1])),
 );
-// A text may be in several literals. A mistake whose code is 0 has no code in a release build; a
-// BusStatus is the answer of a bus, not a code; `code` is what weft_at returns; 1 is LTA's.
+// A text may consist of several literals. Two kinds of mistakes are left out: those with the code
+// 0, which have no code in a release build, and those with a BusStatus, which is the answer of a
+// bus. In weft_at the variable `code` has WEFT_E_HORIZON; 1 is the code of LTA's functions.
 const text = (literals) => [...literals.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map((m) => m[1]).join('');
 const NAMES = { code: 'WEFT_E_HORIZON', 1: 'schedule_event' };
 const MISTAKE = /WEFT_(MISTAKE|RX_FULL)\(\s*(?:([\w:]+),\s*)?((?:"(?:[^"\\]|\\.)*"\s*)+)\)/g;
@@ -85,7 +87,8 @@ same(
   CODES.map((c) => c.name).filter((name) => name in mistakes),
   Object.keys(mistakes),
 );
-// Whatever the pattern above does not understand would be left out without a word.
+// Without this comparison a call that the pattern MISTAKE does not match would be left out
+// silently.
 const calls = all(/WEFT_(?:MISTAKE|RX_FULL)\(/g).length;
 const defined = all(
   /#define WEFT_(?:MISTAKE|RX_FULL)\(|: WEFT_MISTAKE\(WEFT_E_FULL, text\)/g,

@@ -1,7 +1,7 @@
 /* panic.h: how weft_panic stops a core of a Cortex-M, after it has written the text to the UART.
  *
- * Invariant: the number of the breakpoint, and the text's address in r0, are what
- * `weft-rp2040 explain` says of them (rule M15), and what the emulator's report of a stop reads.
+ * Invariant: the number of the breakpoint is 77, and r0 has the text's address (rule M15).
+ * `weft-rp2040 explain` says so, and the emulator's report of a stop reads the text there.
  */
 #ifndef WEFT_CORTEX_M_PANIC_H
 #define WEFT_CORTEX_M_PANIC_H
