@@ -6,9 +6,9 @@ Invariants
   their queues, and are skipped while the Alternative is not live.
 - `won` is the index of the guard that committed, or -1; `v` is its value and `e` its error.
 - A retired guard is `gone` for the select that waits: it is in no queue, and never ready (5.6).
-- A `quick` Alt is a select of readers that were plain and open when it began to wait: all its
-  guards are inputs that are on and not gone. `spare` has a few that have ended, for the next such
-  selects.
+- A `quick` Alt is a waiting select whose guards are all inputs that are on and not gone. Its readers
+  were plain and open when it began to wait. `spare` has a few quick Alts whose selects have ended;
+  the next such selects use them again.
 """
 
 import random
@@ -41,7 +41,7 @@ _AWAY = const(4)
 _PAST = const(5)
 unlocked = None  # weft.threads sets it to a function that calls user code with the lock released
 MODES = ("fair", "priority", "random")
-WAITS = -2  # of `plain`
+WAITS = -2  # a result of plain()
 spare = []
 
 
@@ -552,7 +552,7 @@ def plain(guards, rot):
 
 
 def waiting(guards, p):
-    """Makes p wait for one of the guards, for which `plain` has returned WAITS. Returns the Alt."""
+    """Makes p wait for one of the guards; plain() has returned WAITS for them. Returns the Alt."""
     if spare and len(spare[-1].nodes) == len(guards):
         alt = spare.pop()
         alt.won = -1
@@ -616,7 +616,7 @@ def _chosen(alt, p):
         alt.e.met = True
         raise alt.e
     v, alt.v, alt.p = alt.v, None, None
-    # A list of four needs no new memory, and large selects would keep much memory.
+    # A list of up to four needs no new memory. The Alt of a large select would keep much memory.
     if alt.quick and len(spare) < 4 and len(alt.nodes) < 9:
         spare.append(alt)
     return alt.won, v

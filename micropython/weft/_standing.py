@@ -1,8 +1,8 @@
 """The standing Alternative, whose guards stay enrolled (rule 5.9).
 
 Invariant
-- `ready` contains the nodes that may be ready, each once (`queued`), in the order in which they
-  became ready.
+- `ready` contains the nodes that may be ready, in the order in which they became ready. A node is
+  in `ready` once or not at all, and `queued` says which.
 """
 
 from builtins import StopIteration, len
@@ -75,7 +75,7 @@ class Alternative(Alt):
                 c = n.c
                 if n.on and n.kind == IN and not (c.pz or c.cap or c.over or n.end.x):
                     w = c.k.w
-                    # The usual case needs no coroutine of selecting().
+                    # A plain writer that waits is usual, and needs no coroutine.
                     if w is not None and w.__class__ is not Node:
                         self.ready.pop(0)
                         n.queued = False

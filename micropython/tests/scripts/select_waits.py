@@ -1,5 +1,6 @@
-# A select of plain readers that waits, and everything that can happen to it meanwhile (rules 5.1,
-# 5.3, 5.4, 5.6, 5.8, 5.10, 6.2). In pure Python such a select uses objects of an earlier one again.
+# Tests a select of plain readers that waits, and everything that can happen to the select meanwhile
+# (rules 5.1, 5.3, 5.4, 5.6, 5.8, 5.10, 6.2). In pure Python such a select uses the objects of an
+# earlier select again.
 from weft import _alt
 from weft.coroutines import (
     Alternative,
@@ -64,12 +65,13 @@ def pair():
     return Channel("a"), Channel("b")
 
 
-# The same end twice: both places in the queue are given up, and a plain read is served after that.
+# A select of the same end twice gives up both of its places in the queue, and a plain read is served
+# after that.
 c = Channel("twice")
 r = +c
 print("twice", run(chooses(2, r, r), writes(-c, 1, None, 3, 4), reads(+c, 2)))
 
-# A channel that retires is silent; the last one ends the select (5.6).
+# A channel that retires is silent; the select ends when its last channel retires (5.6).
 a, b = pair()
 wa, wb = -a, -b
 silent = [chooses(3, +a, +b), later(wa.retire), writes_late(wb, 5)]
@@ -80,7 +82,7 @@ both = [chooses(2, +a, Input(+b)), later(wa.retire), later(wb.retire)]
 print("all retired", run(*both)[0])
 
 
-# The value of a channel that retired while the select waited for another one is not taken.
+# One channel retires while a select waits; the next select of both takes the other channel's value.
 @process
 async def again(a, b, wa, wb):
     first = await Parallel(chooses(1, a, b), later(wa.retire), writes_late(wb, 1))
@@ -92,7 +94,7 @@ a, b = pair()
 print("again", run(again(+a, +b, -a, -b)))
 
 
-# A later select whose objects were used by one that lost a guard is met by an output.
+# An output meets a select that uses the objects of an earlier select, which had lost a guard.
 @process
 async def offers(*guards):
     try:
@@ -108,7 +110,8 @@ a, b = pair()
 wb = -b
 print("after a loss", lost, run(chooses(1, +a, +b), offers(Output(-a, 6), after(60))))
 
-# Poison and a dead peer are raised, and the next select serves the other guard first (5.4).
+# A select raises the error of poison and of a dead peer, and the next select serves the other guard
+# first (5.4).
 a, b = pair()
 wa, wb = -a, -b
 print("poisoned", run(chooses(3, +a, +b), later(wa.poison), writes(wb, 1))[0])
@@ -117,7 +120,7 @@ wa, wb = -a, -b
 print("died", run(chooses(2, +a, +b), later(wa.die), writes(wb, 1))[0])
 
 
-# A select that is cancelled leaves no trace (5.10, 6.2), also as one of several.
+# A select that is cancelled leaves no trace (5.10, 6.2), also while another select waits.
 @process
 async def impatient(a, b):
     async with move_on_after(0.001) as t:
@@ -170,7 +173,8 @@ async def in_order():
 print("in order", run(in_order()))
 
 
-# An end that arrives belongs to the process of the select, and is retired when that ends (2.3).
+# An end that arrives belongs to the process of the select, and is retired when this process ends
+# (2.3).
 @process
 async def carries(out):
     d = Channel("d")
@@ -186,7 +190,8 @@ w = -a
 print("an end", run(chooses(1, +a, +b), carries(-b))[1])
 
 
-# Outputs of other selects meet it, with a value and with a function that makes the value (5.3, 5.8).
+# Outputs of other selects meet the select, with a value and with a function that makes the value
+# (5.3, 5.8).
 @process
 async def stands(guard):
     with Alternative(guard) as alt:
@@ -202,7 +207,7 @@ wa, wb = -a, -b
 print("offered", run(chooses(2, +a, +b), offers(Output(wb, 6)), stands(Output(wa, 7))))
 
 
-# Both ready after waits: each guard is chosen once in two selects (5.4).
+# After a wait both guards are ready: of two selects in a row each chooses another guard (5.4).
 @process
 async def fair(a, b):
     await select(a, b)
