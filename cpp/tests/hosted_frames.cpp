@@ -1,6 +1,6 @@
 // g++ 12 lays out the frames of some functions wrongly (cpp/docs/lifetimes.md). A process with such a
-// frame would never run, and the program would hang or crash without a word, so the call of its
-// function throws BadUse. Other compilers run the same processes.
+// frame would never run, and the program would hang or crash without a message. So the call of the
+// process's function throws BadUse. Other compilers compile the same processes, and they run.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -98,7 +98,7 @@ TEST_CASE(
       {"if", awaits_in_if},         {"while", awaits_in_while}, {"do", awaits_in_do},
       {"switch", awaits_in_switch}, {"loop", awaits_in_a_loop}, {"try", awaits_in_a_try_block}};
   for (const auto& [name, f] : shapes) {
-    const std::string shape = name;  // since clang++ captures no binding
+    const std::string shape = name;  // since clang++ 14 cannot capture a structured binding
     CAPTURE(shape);
     int got = -1;
     const std::string why = misuse([&, f = f] { got = runs(f); });
@@ -127,7 +127,7 @@ TEST_CASE("a process that is refused for its frame leaves its ends behind closed
     weft::run(weft::par(std::move(p), writes(c.writer())));
   });
   CHECK(why.empty() == !kWrongFrames);
-  // The reader's end has gone with the process, so the channel has retired.
+  // The process has retired its reader, so the channel has retired.
   if (kWrongFrames) CHECK_THROWS_AS(c.writer(), weft::Retired);
 }
 

@@ -206,7 +206,8 @@ concept Awaited = std::is_base_of_v<TaskOperation, std::remove_cvref_t<A>> || re
 
 // Throws BadUse if g++ has laid out the frame of this promise wrongly, so that the coroutine could
 // never run. g++ 12 puts a variable of its own, of 8 bytes, before the frame's two pointers if a
-// condition of the function awaits, and nothing is declared at the function's outermost level.
+// condition of the function awaits and nothing is declared at the function's outermost level. The
+// promise is then not aligned to 16 bytes.
 inline void check_frame([[maybe_unused]] const void* promise, [[maybe_unused]] const char* function,
                         [[maybe_unused]] const char* file, [[maybe_unused]] unsigned line) {
 #if defined(__GNUC__) && !defined(__clang__)

@@ -328,10 +328,11 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
   static void operator delete(void* p, std::size_t n) noexcept { runtime::Pool::release(p, n); }
 
-  // Whether g++ has laid out the frame wrongly; then the process could never run. g++ 12 puts a
-  // variable of its own before the frame's two pointers if a condition of the function awaits, and
-  // nothing is declared at the function's outermost level. If the copying of an argument has made
-  // another frame, nothing is known.
+  // Returns whether g++ has laid out the frame wrongly, so that the process could never run. g++ 12
+  // puts a variable of its own before the frame's two pointers if a condition of the function
+  // awaits and nothing is declared at the function's outermost level. Returns false too if the
+  // copying of an argument has allocated another frame: then it is not known where this frame
+  // begins.
   bool has_wrong_frame() const noexcept {
 #if defined(__GNUC__) && !defined(__clang__)
     const runtime::LastFrame& last = runtime::last_frame;
@@ -342,7 +343,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     return false;
 #endif
   }
-  // Throws BadUse, which says so.
+  // Throws BadUse, which says that the frame of this function is wrong.
   [[noreturn]] static void wrong_frame(const char* function, const char* file, std::uint32_t line);
 
   std::suspend_always initial_suspend() const noexcept { return {}; }

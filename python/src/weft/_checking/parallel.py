@@ -63,8 +63,9 @@ def search(check: _Check) -> None:
 
 @contextlib.contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Delays Ctrl-C until the block has ended. os.fork() calls functions that modules have
-    registered (logging does), and a KeyboardInterrupt in such a function would be lost.
+    """Delays a Ctrl-C that comes within the block until the block has ended. os.fork() calls
+    functions that modules have registered (logging does), and Python drops a KeyboardInterrupt
+    that one of these functions raises.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
