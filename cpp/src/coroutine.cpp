@@ -26,11 +26,8 @@ void PromiseBase::remember_those(runtime::FunctionInfos& known, runtime::HeldAt*
 }
 
 void PromiseBase::wrong_frame(const char* function, const char* file, std::uint32_t line) {
-  bad_use(runtime::joined(
-      {"'", function, "' at ", file, ":", std::to_string(line),
-       " can never run, because g++ 12 has laid out its frame wrongly: a condition awaits, and "
-       "nothing is declared at the outermost level of the function. Declare a variable there, for "
-       "example the condition's value: const auto value = co_await …;"}));
+  bad_use(
+      runtime::joined({"'", function, "' at ", file, ":", std::to_string(line), WEFT_WRONG_FRAME}));
 }
 
 void PromiseBase::gave_nothing() noexcept {

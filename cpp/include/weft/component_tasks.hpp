@@ -23,6 +23,7 @@
 #include <coroutine>
 
 #include "component.hpp"
+#include "config.hpp"
 
 namespace weft::native {
 
@@ -204,22 +205,16 @@ concept Awaited = std::is_base_of_v<TaskOperation, std::remove_cvref_t<A>> || re
   typename std::remove_cvref_t<A>::weft_task;
 };
 
-// Throws BadUse if g++ has laid out the frame of this promise wrongly, so that the coroutine could
-// never run. g++ 12 puts a variable of its own, of 8 bytes, before the frame's two pointers if a
-// condition of the function awaits and nothing is declared at the function's outermost level. The
-// promise is then not aligned to 16 bytes.
+// Throws BadUse if g++ has laid out the frame of this promise wrongly (WEFT_WRONG_FRAME), so that the
+// coroutine could never run. The variable before the frame's pointers moves the promise by 8 bytes.
 inline void check_frame([[maybe_unused]] const void* promise, [[maybe_unused]] const char* function,
                         [[maybe_unused]] const char* file, [[maybe_unused]] unsigned line) {
 #if defined(__GNUC__) && !defined(__clang__)
   constexpr std::size_t frame = 2 * sizeof(void*);
   if constexpr (__STDCPP_DEFAULT_NEW_ALIGNMENT__ == frame)
     if (reinterpret_cast<std::uintptr_t>(promise) % frame != 0) [[unlikely]]
-      throw BadUse(
-          std::string("'") + function + "' at " + file + ":" + std::to_string(line) +
-          " can never run, because g++ 12 has laid out its frame wrongly: a condition "
-          "awaits, and nothing is declared at the outermost level of the function. Declare "
-          "a variable there, for example the condition's value: const auto value = "
-          "co_await …;");
+      throw BadUse(std::string("'") + function + "' at " + file + ":" + std::to_string(line) +
+                   WEFT_WRONG_FRAME);
 #endif
 }
 

@@ -104,6 +104,14 @@
 #define WEFT_ABI_COMPILER
 #endif
 
+// Why a coroutine is refused whose frame g++ 12 has laid out wrongly: g++ puts a variable of its own
+// before the frame's two pointers if a condition of the function awaits, and nothing is declared at
+// the function's outermost level (cpp/docs/lifetimes.md).
+#define WEFT_WRONG_FRAME                                                                       \
+  " can never run, because g++ 12 has laid out its frame wrongly: a condition awaits, and "    \
+  "nothing is declared at the outermost level of the function. Declare a variable there, for " \
+  "example the condition's value: const auto value = co_await …;"
+
 #define WEFT_ABI_JOINED(major, minor, compiler, checks, checked, futex, bias, sanitizer) \
   v##major##_##minor##compiler##checks##checked##futex##bias##sanitizer
 #define WEFT_ABI_JOIN(...) WEFT_ABI_JOINED(__VA_ARGS__)

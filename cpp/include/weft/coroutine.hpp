@@ -328,22 +328,15 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
   static void operator delete(void* p, std::size_t n) noexcept { runtime::Pool::release(p, n); }
 
-  // Returns whether g++ has laid out the frame wrongly, so that the process could never run. g++ 12
-  // puts a variable of its own before the frame's two pointers if a condition of the function
-  // awaits and nothing is declared at the function's outermost level. Returns false too if the
-  // copying of an argument has allocated another frame: then it is not known where this frame
-  // begins.
-  bool has_wrong_frame() const noexcept {
-#if defined(__GNUC__) && !defined(__clang__)
-    const runtime::LastFrame& last = runtime::last_frame;
-    const auto offset =
-        reinterpret_cast<std::uintptr_t>(this) - reinterpret_cast<std::uintptr_t>(last.begin);
-    return offset < last.size && offset != core::kFrame;
-#else
-    return false;
-#endif
+  // Notes which function has been called, and where it stands. Throws BadUse if g++ has laid out the
+  // frame wrongly, so that the process could never run.
+  void called(const char* by_name, const char* in, std::uint32_t at) {
+    if (runtime::has_wrong_frame(this)) [[unlikely]]
+      wrong_frame(by_name, in, at);
+    function = by_name;
+    about = runtime::in_file(about, in);
+    line = at;
   }
-  // Throws BadUse, which says that the frame of this function is wrong.
   [[noreturn]] static void wrong_frame(const char* function, const char* file, std::uint32_t line);
 
   std::suspend_always initial_suspend() const noexcept { return {}; }
@@ -691,25 +684,15 @@ using ProcessOf = BasicProcess<R>;
 namespace detail {
 template <class R>
 BasicProcess<R> Promise<R>::get_return_object(const char* f, const char* in, std::uint32_t at) {
-  if (this->has_wrong_frame()) [[unlikely]]
-    this->wrong_frame(f, in, at);
-  auto h = std::coroutine_handle<Promise>::from_promise(*this);
+  this->called(f, in, at);
   static_assert(alignof(Promise) == alignof(PromiseBase));
-  function = f;
-  about = runtime::in_file(about, in);
-  line = at;
-  return BasicProcess<R>(h);
+  return BasicProcess<R>(std::coroutine_handle<Promise>::from_promise(*this));
 }
 inline BasicProcess<void> Promise<void>::get_return_object(const char* f, const char* in,
                                                            std::uint32_t at) {
-  if (this->has_wrong_frame()) [[unlikely]]
-    this->wrong_frame(f, in, at);
-  auto h = std::coroutine_handle<Promise>::from_promise(*this);
+  this->called(f, in, at);
   static_assert(alignof(Promise<void>) == alignof(PromiseBase));
-  function = f;
-  about = runtime::in_file(about, in);
-  line = at;
-  return BasicProcess<void>(h);
+  return BasicProcess<void>(std::coroutine_handle<Promise>::from_promise(*this));
 }
 }  // namespace detail
 

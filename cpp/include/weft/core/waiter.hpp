@@ -40,7 +40,7 @@ class RunQueue;
 
 // The distance in bytes from the start of a coroutine's frame to its promise. A frame begins with
 // two pointers, followed by the promise, whose alignment is no greater. Every known compiler lays
-// frames out like this, but g++ 12 makes some frames that cannot run (PromiseBase::has_wrong_frame).
+// frames out like this, but g++ 12 makes some frames that cannot run (WEFT_WRONG_FRAME).
 inline constexpr std::ptrdiff_t kFrame = 2 * sizeof(void*);
 
 struct WakerOps {

@@ -513,8 +513,7 @@ class Meeting:
         soon: float | None = None,
         parcel: _net_parcels.Parcel | None = None,
     ) -> _net_link.Session:
-        """Returns a session with an OS process of the host of that name, for a call
-        (WIRE-NETWORKS.md 17.9).
+        """Returns a session with an OS process of the host of that name, for a call (wire 17.9).
 
         Args:
             patience: seconds within which the server and the host must be reachable.
