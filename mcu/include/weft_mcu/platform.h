@@ -57,14 +57,14 @@
 enum {
   WEFT_OK = 0,
   WEFT_LATE = 1, /* cancel, re-post: a core has committed to the event's action, or the event was
-                    never posted; nothing has been withdrawn */
+                    in no queue; nothing has been withdrawn */
   WEFT_IGNORED = 2,    /* WEFT_KEEP: the event was already queued and stays as it was */
   WEFT_FULL = 3,       /* weft_ring_put: there is no room; the message is counted and dropped */
   WEFT_E_QUEUED = -1,  /* * the event is already in the queue */
   WEFT_E_HORIZON = -2, /* * the release time is WEFT_HORIZON us or more from now */
   WEFT_E_ARENA = -3, /* * the event lies outside the memory that its heap can number, or the heap
                         has no room for more events */
-  WEFT_E_CORE = -4,  /* * a core uses another core's queue, or a core is started twice */
+  WEFT_E_CORE = -4,  /* * there is no core 1, or it runs already */
   WEFT_E_DRIVER = -5, /* * a driver is started twice or not yet, or with pins or a speed that it
                          cannot use */
 };

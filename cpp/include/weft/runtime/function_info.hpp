@@ -70,8 +70,8 @@ struct LastFrame {
 };
 inline constinit thread_local LastFrame last_frame;
 
-// Whether g++ has laid out the frame of this promise wrongly (WEFT_WRONG_FRAME). If the copying of an
-// argument has made another frame meanwhile, nothing is known, and the result is false.
+// Returns whether g++ has laid out the frame of this promise wrongly (WEFT_WRONG_FRAME). Returns false
+// also if the copying of an argument has made another frame meanwhile: then the frame is not checked.
 inline bool has_wrong_frame([[maybe_unused]] const void* promise) noexcept {
 #if defined(__GNUC__) && !defined(__clang__)
   const auto offset = reinterpret_cast<std::uintptr_t>(promise) -
