@@ -201,7 +201,7 @@ Address Listener::address() const { return detail::address_of(*watched(), &getso
 
 detail::Tried detail::AcceptWork::attempt() {
   // in ns: the first and the longest pause of an operation that finds no free descriptor
-  constexpr std::int64_t kFirst = 10'000'000, kMost = 1'000'000'000;
+  constexpr std::int64_t kFirst = 10'000'000, kLongest = 1'000'000'000;
   for (;;) {
     if (w->closed()) {
       error = EBADF;
@@ -236,7 +236,9 @@ detail::Tried detail::AcceptWork::attempt() {
       case EMFILE:
       case ENFILE:
       case ENOBUFS:
-      case ENOMEM: pause = pause == 0 ? kFirst : std::min(pause * 2, kMost); return Tried::pauses;
+      case ENOMEM:
+        pause = pause == 0 ? kFirst : std::min(pause * 2, kLongest);
+        return Tried::pauses;
       default: error = w->closed() ? EBADF : e; return Tried::over;
     }
   }
