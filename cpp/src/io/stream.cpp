@@ -259,10 +259,14 @@ detail::Operation<detail::ConnectWork> connect(const Address& to) {
 }
 
 detail::Operation<detail::ConnectWork> connect(std::vector<Address> to) {
+  return detail::Operation<detail::ConnectWork>(detail::connecting(to));
+}
+
+detail::ConnectWork detail::connecting(const std::vector<Address>& to) {
   if (to.empty()) weft::detail::bad_use("weft::io: connect: there is no address");
-  detail::ConnectWork work = detail::connecting(to.front());
+  ConnectWork work = connecting(to.front());
   work.others.assign(to.rbegin(), to.rend() - 1);
-  return detail::Operation<detail::ConnectWork>(std::move(work));
+  return work;
 }
 
 detail::Tried detail::ConnectWork::attempt() noexcept {
