@@ -104,6 +104,11 @@ export class Machine {
     this.injections = [];
     /** Called before every instruction. @type {((core: Core) => void) | null} */
     this.onInstruction = null;
+    /**
+     * Called before the boot ROM erases or programs flash, with what the flash will hold.
+     * @type {((change: import('./rom.mjs').FlashChange) => void) | null}
+     */
+    this.onFlash = null;
     /** The last fault of each core, as text. */
     this.faults = ['', ''];
     /** @type {number[]} the words of core 1's launch handshake so far */
@@ -157,6 +162,7 @@ export class Machine {
       flash: rp.flash,
       cyclesOf: (micros) => Math.ceil((micros * clock.hz) / 1e6),
       flushCache: () => this.bus?.flush(),
+      onFlash: (change) => this.onFlash?.(change),
       load8: (address) => cores[0].load8(address),
     });
     this.sio.onLine = (core, irq, level) => cores[core].setLine(irq, level);
