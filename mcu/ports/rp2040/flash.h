@@ -6,7 +6,7 @@
  *  - a program that lies in flash has interrupts off on this core meanwhile (some 45 ms for a
  *    sector, 0.7 ms for a page), and must see to it that core 1 runs code in SRAM only.
  *
- * Not for programs of the pico-sdk, which has functions of its own for this. */
+ * In a program of the pico-sdk flash_sdk.c does the same by the SDK's functions. */
 #ifndef WEFT_RP2040_FLASH_H
 #define WEFT_RP2040_FLASH_H
 #include "weft_mcu/platform.h"

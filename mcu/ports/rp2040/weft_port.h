@@ -21,6 +21,9 @@
     "weft_mcu's port rp2040 is for the RP2040: the timer and the locks of the RP2350 are at other addresses. Build for PICO_BOARD=pico, or take the port rp2350, for programs of the pico-sdk (mcu/ports/rp2350)"
 #endif
 #include "rp2040_regs.h"
+#ifdef WEFT_PICO_SDK
+#include "sdk_handlers.h"
+#endif
 
 #define WEFT_CORES 2
 #ifndef WEFT_EARLY_US
