@@ -1,7 +1,7 @@
 /* board.h: pins and, for firmware without an SDK, the UART. The runtime does not need this file. */
 #ifndef WEFT_RP2040_BOARD_H
 #define WEFT_RP2040_BOARD_H
-#include "weft_mcu/platform.h"
+#include "chip.h"
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -1,11 +1,17 @@
-/* sdk_handlers.h: the names of the handlers of interrupts, in a program of the pico-sdk. A handler
+/* sdk_handlers.h: the names of the handlers of interrupts, in a program of the pico-sdk, for the RP2040 and the RP2350. A handler
  * that a program defines as weft_isr_NAME is then the SDK's handler of that interrupt, so one source
  * of a driver's user is for both. A program that calls irq_set_exclusive_handler for an interrupt
  * must not define its handler here. */
 #ifndef WEFT_RP2040_SDK_HANDLERS_H
 #define WEFT_RP2040_SDK_HANDLERS_H
+#if __has_include("hardware/regs/intctrl.h")
 #include "hardware/regs/intctrl.h"
+#endif
+#if defined(PICO_RP2350) && PICO_RP2350
+#define weft_isr_pwm isr_pwm_wrap_0
+#else
 #define weft_isr_pwm isr_pwm_wrap
+#endif
 #define weft_isr_pio0_0 isr_pio0_0
 #define weft_isr_pio0_1 isr_pio0_1
 #define weft_isr_pio1_0 isr_pio1_0
