@@ -14,6 +14,8 @@
  *   tick has no clock there, a warning says that a chip's timer would stand still.
  */
 
+/** @typedef {import('./machine.mjs').Machine} Machine */
+
 const SLEEPDEEP = 4;
 const WAKE_EN0 = 0xa0;
 const SLEEP_EN1 = 0xac;
@@ -21,7 +23,7 @@ const SLEEP_EN1 = 0xac;
 const TIMER = (1 << 5) | (1 << 12);
 
 export class Power {
-  /** @param {import('./machine.mjs').Machine} machine */
+  /** @param {Machine} machine */
   constructor(machine) {
     this.machine = machine;
     /** WAKE_EN0, WAKE_EN1, SLEEP_EN0, SLEEP_EN1 as after a reset. */

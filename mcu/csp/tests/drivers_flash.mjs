@@ -122,8 +122,8 @@ function torn(before, { offset, after }, how) {
   atMost('store: ms of a request', Math.max(...answers(0).map((a) => a.took)) / 1000, 400);
   cuts.push({ what: 'no cut', done: [ENTRIES, ENTRIES], flash: flash() });
 
-  let wrong = 0;
-  for (const [i, cut] of cuts.entries()) {
+  /** Starts with the flash as a cut has left it; returns what is wrong, and a cut of this run. */
+  function restart(cut) {
     const again = started(cut.flash);
     const keys = asked.map((requests) => [...state(requests, 0).keys()]);
     for (const client of [0, 1]) {
@@ -132,6 +132,11 @@ function torn(before, { offset, after }, how) {
       again.ask(client, { op: 'set', key: `then${client}`, value });
       again.ask(client, { op: 'get', key: `then${client}` });
     }
+    let second;
+    let writes = random(6);
+    again.m.onFlash = (change) => {
+      if (writes-- === 0) second = { ...cut, flash: torn(again.flash(), change, 'some bits') };
+    };
     const end = again.m.run(125e6 * 5);
     const problems = end.reason === 'break' ? [] : [`ends with ${end.reason}`];
     for (const client of [0, 1]) {
@@ -147,10 +152,25 @@ function torn(before, { offset, after }, how) {
       if (set?.status !== 'ok' || get?.value.join() !== bytes(200 + client, 120).join())
         problems.push(`cannot be written afterwards: ${set?.status}`);
     }
-    if (problems.length && wrong++ < 5) console.log(`  cut ${i} (${cut.what}): ${problems}`);
+    return { problems, second };
+  }
+  const wrong = [0, 0];
+  let seconds = 0;
+  for (const [i, cut] of cuts.entries()) {
+    const first = restart(cut);
+    if (first.problems.length) wrong[0]++;
+    // Of each third cut the second start is cut as well.
+    const then = i % 3 === 0 && first.second ? restart(first.second) : null;
+    if (then) seconds++;
+    if (then?.problems.length) wrong[1]++;
+    const problems = [...first.problems, ...(then?.problems ?? [])];
+    if (problems.length && wrong[0] + wrong[1] < 5)
+      console.log(`  cut ${i} (${cut.what}): ${problems}`);
   }
   check('store: power cuts', cuts.length, 'more than 100', cuts.length > 100);
-  check('store: cuts after which a value is neither the old nor the new one', wrong, 0);
+  check('store: cuts after which a value is neither the old nor the new one', wrong[0], 0);
+  check('store: cuts of the start after a cut', seconds, 'more than 20', seconds > 20);
+  check('store: values that are neither, after two cuts', wrong[1], 0);
 }
 
 // ---- what is refused; a flash that is full --------------------------------------------------------
