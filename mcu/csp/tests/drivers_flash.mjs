@@ -216,7 +216,11 @@ function torn(before, { offset, after }, how) {
   ask(0, { op: 'get', key: 'new' });
   m.run(125e6 * 30);
   const a = answers(0);
-  check('store: full: the last value that had room', a[0].value.join() === bytes(full[0] - 1, 256).join(), true);
+  check(
+    'store: full: the last value that had room',
+    a[0].value.join() === bytes(full[0] - 1, 256).join(),
+    true,
+  );
   check('store: full: the first that had none', a[1].status, 'absent');
   const removed = a.slice(3, 18).map((answer) => answer.status);
   check('store: full: to remove values', [...new Set(removed)], 'ok');
@@ -234,7 +238,11 @@ function torn(before, { offset, after }, how) {
     said += text();
     held = m.rp.flash.slice(0x1f0000, 0x200000);
   }
-  check('starts: three times', JSON.stringify(said), JSON.stringify('start 1\r\nstart 2\r\nstart 3\r\n'));
+  check(
+    'starts: three times',
+    JSON.stringify(said),
+    JSON.stringify('start 1\r\nstart 2\r\nstart 3\r\n'),
+  );
 }
 
 // ---- what it costs ------------------------------------------------------------------------------

@@ -110,8 +110,7 @@ for (const start of [1, 2]) {
   m.after(400000, () => m.drive(17, 0));
   const stop = m.run(125e6 * 2);
   const wanted =
-    `starts 0\r\nstart ${start}: 0\r\nsample 1234\r\nword edcba987\r\n` +
-    'level 0\r\ndone\r\n';
+    `starts 0\r\nstart ${start}: 0\r\nsample 1234\r\nword edcba987\r\n` + 'level 0\r\ndone\r\n';
   check(`drivers, start ${start}: flash, ADC, PIO, pin`, text === wanted, text);
   check('drivers: ends well', stop.reason === 'break' && m.failure(stop) === null, stop);
   const [period, high] = [rises[11] - rises[10], falls[11] - rises[10]];
@@ -132,7 +131,11 @@ for (const start of [1, 2]) {
   let console_ = '';
   m.onUart((byte) => (console_ += String.fromCharCode(byte)), 1);
   m.runMicros(500000);
-  check('weather: on the display, by I2C and SPI', display.lines[0].trim() === '21.5 C', display.lines);
+  check(
+    'weather: on the display, by I2C and SPI',
+    display.lines[0].trim() === '21.5 C',
+    display.lines,
+  );
   m.feed('t', 1);
   const stop = m.runMicros(5e6); // five times the watchdog's period
   check('weather: on the console, by UART', console_ === '21.5 C\r\n', console_);
