@@ -19,6 +19,9 @@ LFS = -DLFS_NO_MALLOC -DLFS_NO_ASSERT -DLFS_NO_DEBUG -DLFS_NO_WARN -DLFS_NO_ERRO
 $(OUT)/port/lfs.o: $(LITTLEFS)/lfs.c; @mkdir -p $(@D); $(CC) $(FLAGS) -Os $(LFS) -MMD -MP -c $< -o $@
 $(OUT)/port/lfs_util.o: $(LITTLEFS)/lfs_util.c; @mkdir -p $(@D); $(CC) $(FLAGS) -Os $(LFS) -MMD -MP -c $< -o $@
 STORES = flash_store starts driver_mistakes
+$(LITTLEFS)/lfs.c:
+	@echo "there is no littlefs in $(LITTLEFS): './run setup mcu' fetches it, or LITTLEFS=FOLDER names yours" >&2; exit 1
+$(STORES:%=$(OUT)/app/%.o): $(LITTLEFS)/lfs.c
 $(STORES:%=$(OUT)/%.elf): LIBRARIES = -lc
 $(STORES:%=$(OUT)/%.elf): $(OUT)/port/lfs.o $(OUT)/port/lfs_util.o
 $(CSP): %: $(OUT)/%.uf2
