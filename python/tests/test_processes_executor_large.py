@@ -32,11 +32,11 @@ def pool() -> Iterator[Executor]:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Returns a list, to which the length of each copy is appended when the copy is made."""
     lengths: list[int] = []
-    real = large_arguments._native.Shared
+    real = large_arguments._native._shared_again
 
     class Native:
         @staticmethod
-        def Shared(raw: Any) -> Any:
+        def _shared_again(raw: Any) -> Any:
             lengths.append(raw.nbytes)
             return real(raw)
 
@@ -177,7 +177,7 @@ def test_without_memory_for_the_copy_it_goes_as_before(
 ) -> None:
     class Native:
         @staticmethod
-        def Shared(raw: Any) -> Any:
+        def _shared_again(raw: Any) -> Any:
             raise BadUse("no shared memory of so many bytes")
 
     monkeypatch.setattr(large_arguments, "_native", Native)

@@ -3,7 +3,7 @@ have it (rule 9.4).
 
     put(): Large of each large argument ──Call.large──► share(), as a call's arguments are pickled
         ├─there is a copy, and its bytes are still equal──► this copy
-        ├─a second call has the argument, or it is very large──► a new copy, weft.processes.Shared
+        ├─a second call has the argument, or it is very large──► a new copy, a weft.processes.Shared
         └─else, or there is no shared memory──► the buffer, which goes with the message
 
 Invariants
@@ -12,7 +12,8 @@ Invariants
   for the calls of a map() whose inputs run no code of the user's. So no harm is done if a Large is
   found by an address at which something else lies now.
 - The Executor's table refers weakly to a Large. The calls that have the argument refer to the Large
-  until these calls are over, and so the copy is freed with the last of them.
+  until these calls are over, and so the copy ends with the last of them. Its memory serves another
+  copy then: to get new pages from the system takes several times as long as to write to them.
 - Only feeders take the lock of a Large, and no signal handler runs on their threads (pool.py). A
   finaliser may run there, so no feeder waits for the lock for ever. If the wait ends without the
   lock, there are two copies for a while.
@@ -82,9 +83,11 @@ class Large:
             return None
         has_lock = self._making.acquire(timeout=_PATIENCE)
         try:
-            # Another feeder might have made the copy in the meantime.
-            if (there := self._copy) is None or not _same(there[0], bytes_now):
-                there = _native.Shared(bytes_now), calls
+            # Another feeder might have made or compared the copy in the meantime.
+            if (there := self._copy) is not None and there[1] is calls:
+                return there[0]
+            if there is None or not _same(there[0], bytes_now):
+                there = _native._shared_again(bytes_now), calls
             self._copy = there[0], calls
         except (BadUse, MemoryError):  # no memory, or no descriptor
             self._copy = None
