@@ -387,7 +387,7 @@ class _Feeder(_pool.Feeder):
 
     def _given(self, call: _pool.Call) -> Any:
         args, keywords = call.args, call.keywords
-        if call.large:
+        if call.large or _large_arguments.may_be_frames():
             args = tuple(map(_large_arguments.in_buffers, args))
             keywords = {k: _large_arguments.in_buffers(v) for k, v in keywords.items()}
         instead = self.state.large.share(call)
