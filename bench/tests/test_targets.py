@@ -261,7 +261,6 @@ AGREED = {
         ("in place, read once", "one process, filled, read once", "ns", "p50", 1.2),
         ("given away, read once", "one process, filled, read once", "ns", "p50", 1.2),
         ("array, read once", "one process, read once", "ns", "p50", 1.2),
-        ("Shared, read once", "one process, read once", "ns", "p50", 1.2),
     ],
     "py-processes-pickle": [("weft", "floor", "ns", "p50", 1.15)],
     "py-processes-wordcount": [("2 workers", "2 independent", "ns", "p50", 1.1)],

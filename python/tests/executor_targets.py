@@ -43,7 +43,7 @@ def square_of(n: int, folder: str) -> int:
 
 
 def cached(given: tuple[str, int]) -> int:
-    from joblib import Memory
+    from joblib import Memory  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     folder, n = given
     return int(Memory(folder, verbose=0).cache(square_of, ignore=["folder"])(n, folder))

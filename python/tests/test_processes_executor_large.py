@@ -58,7 +58,8 @@ def ours() -> int:
 
 def descriptors() -> int:
     """Returns how many of Weft's segments this OS process has a descriptor of."""
-    return sum("/memfd:weft" in os.readlink(fd) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink())
+    links = [fd for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]
+    return sum("/memfd:weft" in str(fd.readlink()) for fd in links)
 
 
 def test_one_copy_for_all_calls_of_a_map(pool: Executor, made: list[int]) -> None:
@@ -185,9 +186,10 @@ def test_frames(pool: Executor, made: list[int]) -> None:
     polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     a = arrays(24 * MIB)
     frame = polars.DataFrame({"a": a, "n": range(len(a))})
-    assert list(pool.map(targets.of_a_frame, [frame] * 3)) == [
-        ("polars", "DataFrame", [float(len(a)), len(a) - 1])
-    ] * 3
+    assert (
+        list(pool.map(targets.of_a_frame, [frame] * 3))
+        == [("polars", "DataFrame", [float(len(a)), len(a) - 1])] * 3
+    )
     assert made == [a.nbytes] * 2
     assert list(pool.map(targets.of_a_frame, [frame["a"]] * 3))[-1][1:] == ("Series", [len(a)])
     table = pyarrow.table({"a": a})

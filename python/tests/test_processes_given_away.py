@@ -249,7 +249,9 @@ def test_move_says_what_it_refuses(host: Any) -> None:
         out.write(full(4), move=True)
         out.write(None)
         local = Channel("local", capacity=1)
-        local.writer().write(r.read(), move=True)  # the array that came, on a channel of this program
+        local.writer().write(
+            r.read(), move=True
+        )  # the array that came, on a channel of this program
         array = local.reader().read()
         with pytest.raises(BadUse, match="somebody else refers to it"):
             out.write(array, move=True)
@@ -436,10 +438,11 @@ def test_without_numpy_or_with_an_old_one(monkeypatch: pytest.MonkeyPatch) -> No
 
     old = types.SimpleNamespace(_set_numpy_memory=lambda api, before: None)
     monkeypatch.setattr(shared_arrays, "_native", old)
-    with pytest.raises(BadUse, match=r"needs numpy 1.22 or later, and this is .*: pip install -U"):
-        with arrays_in_shared_memory():
-            pass
+    with (
+        pytest.raises(BadUse, match=r"needs numpy 1.22 or later, and this is .*: pip install -U"),
+        arrays_in_shared_memory(),
+    ):
+        pass
     monkeypatch.setitem(sys.modules, "numpy", None)
-    with pytest.raises(BadUse, match="needs numpy: pip install numpy"):
-        with arrays_in_shared_memory():
-            pass
+    with pytest.raises(BadUse, match="needs numpy: pip install numpy"), arrays_in_shared_memory():
+        pass

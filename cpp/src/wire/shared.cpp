@@ -132,8 +132,8 @@ std::shared_ptr<const Sealed> Sealed::copy_again(Bytes b) {
   if (error != 0) Segment::no_room(b.size(), error);
   if (const char* wrong = Segment::map(fd, kHead + m->room, Segment::Peers::read, memory))
     weft::detail::bad_use(wrong);
-  std::shared_ptr<const Sealed> made(new Sealed(std::move(memory), std::move(fd), Space::random(),
-                                                b.size(), std::move(head)));
+  std::shared_ptr<const Sealed> made(
+      new Sealed(std::move(memory), std::move(fd), Space::random(), b.size(), std::move(head)));
   if (is_new) pool().keep(std::move(m));
   return noted(std::move(made));
 }

@@ -27,6 +27,7 @@
 #include "processes/process.hpp"
 #include "values/cells.hpp"
 #include "watching/stopped_early.hpp"
+#include "wire/giving.hpp"
 #include "wire/values.hpp"
 
 namespace weft::py {
@@ -492,7 +493,7 @@ PyMethodDef writer_methods[] = {
      "Writes the value; the write is over when a reader, or the buffer, has the value. Raises "
      "Retired, Poisoned, PeerDied or Cancelled, each with the value in `.value`; or BadUse. "
      "move=True: the value is an array, and this call has the only "
-     "reference to it; otherwise BadUse is raised (rule 16.6)."},
+     "reference to it; otherwise BadUse is raised (rules 9.7, 16.6)."},
     {"write_many", method(gated<with_keyword<"write_many", "values", writer_write_many>>),
      kKeywords,
      "Writes the values one after another, in their order. Raises what write() raises; `.value` is "

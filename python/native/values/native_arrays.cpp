@@ -14,8 +14,8 @@
 #include "owned.hpp"
 #include "values/native_type.hpp"
 #include "values/native_types.hpp"
-#include "wire/values.hpp"
 #include "weft/prim.hpp"
+#include "wire/giving.hpp"
 
 namespace weft::py {
 

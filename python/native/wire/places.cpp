@@ -8,10 +8,9 @@
 
 #include "declare.hpp"
 #include "owned.hpp"
-#include "wire/packed.hpp"
+#include "wire/giving.hpp"
 #include "wire/plain.hpp"
 #include "wire/tables.hpp"
-#include "wire/values.hpp"
 
 namespace weft::py {
 
@@ -68,7 +67,8 @@ PartObject* new_part(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t
 // Returns whether the calling Python function has just put the one argument of this call on its
 // stack. A call like f(*arguments) is none of these, because a tuple still has the argument then.
 bool is_called_plainly() noexcept {
-  PyFrameObject* const frame = plain_calls && PyBytes_GET_SIZE(plain_calls) > 0 ? PyEval_GetFrame() : nullptr;
+  PyFrameObject* const frame =
+      plain_calls && PyBytes_GET_SIZE(plain_calls) > 0 ? PyEval_GetFrame() : nullptr;
   if (!frame) return false;
   PyObject* const f = reinterpret_cast<PyObject*>(frame);
   const Owned at(PyObject_GetAttrString(f, "f_lasti"));
@@ -132,22 +132,24 @@ std::shared_ptr<Slot> of_part(PyObject* head, PyObject* array, const Py_buffer& 
   return write_front(*slot, front, head, parts[1].second) ? slot : nullptr;
 }
 
-PyMethodDef places_functions[] = {{"_place", gated<[](PyObject*, PyObject* bytes) -> PyObject* {
-  const std::size_t size = PyLong_AsSize_t(bytes);
-  if (PyErr_Occurred()) return nullptr;
-  const std::shared_ptr<Slot> slot = size < SIZE_MAX / 2 ? Slot::make(kFront + size) : nullptr;
-  if (!slot) Py_RETURN_NONE;
-  PartObject* const part = new_part(slot, kFront, size);
-  if (!part) return nullptr;
-  {
-    const std::lock_guard g(places_lock);
-    places[part->at] = {slot, size, part};
-  }
-  const Owned owned(reinterpret_cast<PyObject*>(part));
-  return PyMemoryView_FromObject(owned.get());
-}>, METH_O, nullptr},
-                                  {"_set_calls", gated<keep_given<&plain_calls>>, METH_VARARGS, nullptr},
-                                  {}};
+PyMethodDef places_functions[] = {
+    {"_place", gated<[](PyObject*, PyObject* bytes) -> PyObject* {
+       const std::size_t size = PyLong_AsSize_t(bytes);
+       if (PyErr_Occurred()) return nullptr;
+       const std::shared_ptr<Slot> slot = size < SIZE_MAX / 2 ? Slot::make(kFront + size) : nullptr;
+       if (!slot) Py_RETURN_NONE;
+       PartObject* const part = new_part(slot, kFront, size);
+       if (!part) return nullptr;
+       {
+         const std::lock_guard g(places_lock);
+         places[part->at] = {slot, size, part};
+       }
+       const Owned owned(reinterpret_cast<PyObject*>(part));
+       return PyMemoryView_FromObject(owned.get());
+     }>,
+     METH_O, nullptr},
+    {"_set_calls", gated<keep_given<&plain_calls>>, METH_VARARGS, nullptr},
+    {}};
 
 }  // namespace
 

@@ -39,6 +39,10 @@ std::size_t place_size(void* at) noexcept;
 // Frees such a place. Returns false if `at` is not one.
 bool drop_place(void* at) noexcept;
 
+// Called in the child of a fork, where the places belong to the parent. The child copies them when it
+// sends them.
+void forget_places() noexcept;
+
 int init_places(PyObject* m);
 
 }  // namespace weft::py

@@ -17,18 +17,6 @@ struct ChannelObject;
 // dropped. `by_writer`: how many references to the value a write has that gives the value away, with
 // the caller's; 0: the value is copied in any case (rule 9.7).
 PyObject* pack(ChannelObject* c, PyObject* value, int by_writer = 0);
-// Returns whether the base of an array, to which the caller has a reference of its own, is memory
-// that came from another OS process, and to which nothing else refers.
-bool is_received_alone(PyObject* base) noexcept;
-// In the scope of this object a write of this thread gives its value away: the write was called
-// with move=True, and the value was checked.
-class Moves {
- public:
-  Moves() noexcept;
-  Moves(const Moves&) = delete;
-  Moves& operator=(const Moves&) = delete;
-  ~Moves();
-};
 // Unpacks a value that was taken from a wired channel (owned). Returns null with an exception on
 // failure.
 PyObject* unpack(const ChannelObject* c, PyObject* packed);

@@ -76,9 +76,7 @@ def _signals_later() -> Iterator[None]:
 
 
 # No handler can be set for these two.
-_NOT_HANDLED = {
-    getattr(signal, name) for name in ("SIGKILL", "SIGSTOP") if hasattr(signal, name)
-}
+_NOT_HANDLED = {getattr(signal, name) for name in ("SIGKILL", "SIGSTOP") if hasattr(signal, name)}
 
 
 def _put_back(before: list[tuple[int, _Handler]]) -> None:
