@@ -3,8 +3,9 @@ weft.processes. KIND: see away_shared.
 
 int: ns a round trip. Others: ns one way, from before the write to after the read; the clock is the
 same for the whole system. read: an array, until its sum has been computed; here: like read, but
-from thread to thread in one process. fill, fill-here: like read and here, but from before the array
-is made and filled; in place (weft.processes.empty).
+from thread to thread in one process; shared: like read, a weft.processes.Shared. fill, fill-here:
+like read and here, but from before the array is made and filled; in place (weft.processes.empty).
+give: like fill, but numpy makes the array, and the write gives it away.
 """
 
 import sys
@@ -13,7 +14,7 @@ from away_shared import MEGABYTE, check, now, payload, pin
 from sampler import Sampler, fail, numbers
 
 from weft import threads
-from weft.processes import Channel, empty, process, run
+from weft.processes import Channel, Shared, arrays_in_shared_memory, empty, process, run
 
 
 @process
@@ -25,7 +26,7 @@ def answers(source, sink):
 
 def send(asked, sink, kind):
     pin(1)
-    value = payload(kind)
+    value = Shared(payload("read")) if kind == "shared" else payload(kind)
     for _ in asked:
         began = now()
         sink.write(value)
@@ -41,6 +42,24 @@ def make_and_send(asked, sink, make):
         sink.write(value)
         sink.write(began)
         del value
+
+
+def filled(number):
+    import numpy
+
+    array = numpy.empty(MEGABYTE // 8)
+    array.fill(number)
+    return array
+
+
+@process
+def gives(asked, sink):
+    pin(1)
+    with arrays_in_shared_memory():
+        for number in asked:
+            began = now()
+            sink.write(filled(number))
+            sink.write(began)
 
 
 @process
@@ -102,19 +121,22 @@ def one_way_filled(ask, back, samples, per):
 @threads.process
 def one_way(ask, back, kind, samples, per):
     pin(0)
-    mine = payload(kind)
-    total_of_mine = mine.sum() if kind == "read" else None
+    summed = kind in ("read", "shared")
+    if summed:
+        import numpy
+    mine = payload("read" if summed else kind)
+    total_of_mine = mine.sum() if summed else None
     means = []
     for k in range(samples + 1):
         total = 0
         for _ in range(per):
             ask.write(None)
             value = back.read()
-            if kind == "read" and value.sum() != total_of_mine:
+            if summed and numpy.asarray(value).sum() != total_of_mine:
                 fail("away_values: a wrong sum")
             ended = now()
             total += ended - back.read()
-            if not check(kind, value, mine):
+            if kind != "shared" and not check(kind, value, mine):
                 fail("away_values: a wrong value came")
             del value
         if k:
@@ -130,10 +152,11 @@ if __name__ == "__main__":
             round_trips(there.writer(), back.reader(), *numbers("SAMPLES PER")),
             answers(there.reader(), back.writer()),
         )
-    elif kind in ("fill", "fill-here"):
+    elif kind in ("fill", "fill-here", "give"):
+        makes = {"fill": fills, "fill-here": fills_here, "give": gives}[kind]
         run(
             one_way_filled(there.writer(), back.reader(), *numbers("SAMPLES PER")),
-            (fills if kind == "fill" else fills_here)(there.reader(), back.writer()),
+            makes(there.reader(), back.writer()),
         )
     else:
         sender = sends_here if kind == "here" else sends

@@ -259,6 +259,7 @@ AGREED = {
     "py-processes-1mb": [
         ("array", "array, Pipe", "ns", "p50", 0.06),
         ("in place, read once", "one process, filled, read once", "ns", "p50", 1.2),
+        ("given away, read once", "one process, filled, read once", "ns", "p50", 1.2),
         ("array, read once", "one process, read once", "ns", "p50", 1.2),
     ],
     "py-processes-pickle": [("weft", "floor", "ns", "p50", 1.15)],

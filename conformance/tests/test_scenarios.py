@@ -49,6 +49,7 @@ NO_SCENARIO = {
     "9.3": "a lack of memory; python/tests/test_processes_memory.py has it",
     "9.4": "arguments of an Executor; python/tests/test_processes_executor_large.py has it",
     "9.5": "calls of an Executor; python/tests/test_processes_executor_map.py has it",
+    "9.7": "arrays in shared memory; python/tests/test_processes_given_away.py has it",
     "9.6": "files that are edited; python/tests/test_processes_edits.py has it",
     "10.4": "of guests; python/tests/test_asyncio_loop.py has it",
     "10.5": "a report on demand; python/tests/test_observe.py and cpp/tests/hosted_observing.cpp have it",

@@ -547,6 +547,34 @@ TEST_CASE(
                    4096, PROT_READ | PROT_WRITE) != 0);
   CHECK(errno == EACCES);
 }
+TEST_CASE("wire 9.3: memory that is used again is written only while nobody has a share of it") {
+  const auto bytes = [](char c) { return std::vector<std::byte>(100'000, std::byte(c)); };
+  const auto is = [](std::span<const std::byte> all, char c) {
+    return all.size() == 100'000 &&
+           std::all_of(all.begin(), all.end(), [c](std::byte b) { return b == std::byte(c); });
+  };
+  auto one = w::Sealed::copy_again(bytes('1'));
+  const auto two = w::Sealed::copy_again(bytes('2'));
+  CHECK(is(one->bytes(), '1'));
+  CHECK(one->bytes().data() != two->bytes().data());
+  {
+    const auto own = two->to_change();
+    CHECK(own->is_unchanged());
+    CHECK(is(own->bytes(), '2'));
+    CHECK(own->is_unchanged());  // it was only read
+    own->bytes().front() = std::byte('w');
+    CHECK(!own->is_unchanged());
+    CHECK(is(two->bytes(), '2'));
+  }
+  one.reset();
+  const auto three = w::Sealed::copy_again(bytes('3'));  // in the memory of `one`
+  CHECK(is(two->bytes(), '2'));
+  CHECK(is(three->bytes(), '3'));
+  w::Sealed::free_unused();
+  CHECK(is(two->bytes(), '2'));
+  CHECK(is(w::Sealed::copy_again(bytes('4'))->bytes(), '4'));
+  w::Sealed::free_unused();
+}
 TEST_CASE("wire 9.3, 14.2: descriptions that are none end the session") {
   for (const std::size_t n : {std::size_t{1}, std::size_t{31}, std::size_t{32}, std::size_t{40}}) {
     for (const std::uint8_t mark : {0, 1, 2}) {

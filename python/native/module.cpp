@@ -36,7 +36,7 @@ PyModuleDef definition{
   X(channel) X(operation) X(extended) X(many) X(process) X(function) X(guard) X(choice) \
   X(alternative) X(group) X(block) X(generators) X(time) X(arrays) X(observe) X(partial) \
   X(report) X(caller) X(returned) X(greenlet) X(io) X(limit) X(line) X(left_open) X(watch) \
-  X(foreign_threads) X(far_channel) X(plain) X(packed) X(shared) X(moved) X(feed) X(passing) \
+  X(foreign_threads) X(far_channel) X(plain) X(places) X(numpy_memory) X(packed) X(shared) X(moved) X(feed) X(passing) \
   X(wire) X(network) X(rounds) X(native_arrays) X(native_types) X(cells) X(component_calls) \
   X(component) X(alloc) X(asyncio) X(guest_process) X(guest) X(interrupts) X(handlers) \
   X(outside) X(no_result) X(stopped_early) X(checking) X(look) X(look_door) X(flight) \

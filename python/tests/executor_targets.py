@@ -31,6 +31,24 @@ def writes(a: Any, value: Any) -> Any:
     return before
 
 
+def writes_at(a: Any, at: int, value: Any) -> Any:
+    before = float(a[at])
+    a[at] = value
+    return before
+
+
+def square_of(n: int, folder: str) -> int:
+    (Path(folder) / f"ran-{n}").touch(exist_ok=False)  # fails if the call is run a second time
+    return n * n
+
+
+def cached(given: tuple[str, int]) -> int:
+    from joblib import Memory  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    folder, n = given
+    return int(Memory(folder, verbose=0).cache(square_of, ignore=["folder"])(n, folder))
+
+
 def within(given: dict[str, list[Any]]) -> float:
     return float(sum(a.sum() for a in given["arrays"]))
 
@@ -46,6 +64,19 @@ def kept() -> float:
 def its_memory(a: Any) -> tuple[int, int]:
     """Returns the pid of this OS process, and how many of Weft's segments it has mapped."""
     return os.getpid(), Path("/proc/self/maps").read_text(encoding="ascii").count("/memfd:weft")
+
+
+def of_a_frame(frame: Any) -> tuple[str, str, list[Any]]:
+    """Returns the type of a frame or a series, and its last row."""
+    kind = type(frame)
+    last = frame.to_list()[-1:] if kind.__name__ == "Series" else list(frame.row(-1))
+    return kind.__module__.split(".")[0], kind.__name__, last
+
+
+def memory_of(a: Any) -> set[str]:
+    """Returns the inodes of the segments that this OS process has mapped."""
+    lines = Path("/proc/self/maps").read_text(encoding="ascii").splitlines()
+    return {line.split()[4] for line in lines if "/memfd:weft" in line}
 
 
 def dies(a: Any = None) -> None:

@@ -407,4 +407,18 @@ MUTANTS: dict[str, Mutant] = {
         ";",
         "test_ends_abroad.py",
     ),
+    "given-away": Mutant(
+        "an array that a view refers to is given away",
+        "wire/places.cpp",
+        "if (Py_REFCNT(base.get()) != 2) return {};",
+        ";",
+        "test_processes_given_away.py::test_who_has_another_reference_keeps_the_array",
+    ),
+    "given-away-call": Mutant(
+        "an array that a tuple of arguments refers to is given away",
+        "wire/places.cpp",
+        "if (by_writer != 1 && !moves_now && !is_called_plainly()) return false;",
+        ";",
+        "test_processes_given_away.py::test_who_has_another_reference_keeps_the_array",
+    ),
 }

@@ -7,6 +7,8 @@ import concurrent.futures as cf
 import gc
 import os
 import signal
+import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,11 +34,11 @@ def pool() -> Iterator[Executor]:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Returns a list, to which the length of each copy is appended when the copy is made."""
     lengths: list[int] = []
-    real = large_arguments._native.Shared
+    real = large_arguments._native._shared_again
 
     class Native:
         @staticmethod
-        def Shared(raw: Any) -> Any:
+        def _shared_again(raw: Any) -> Any:
             lengths.append(raw.nbytes)
             return real(raw)
 
@@ -52,6 +54,12 @@ def arrays(n: int = 4 * MIB) -> Any:
 def ours() -> int:
     """Returns how many of Weft's segments this OS process has mapped."""
     return Path("/proc/self/maps").read_text(encoding="ascii").count("/memfd:weft")
+
+
+def descriptors() -> int:
+    """Returns how many of Weft's segments this OS process has a descriptor of."""
+    links = [fd for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]
+    return sum("/memfd:weft" in str(fd.readlink()) for fd in links)
 
 
 def test_one_copy_for_all_calls_of_a_map(pool: Executor, made: list[int]) -> None:
@@ -146,6 +154,80 @@ def test_the_worker_may_keep_it(pool: Executor) -> None:
         assert alone.submit(targets.kept).result() == total
 
 
+def test_the_memory_of_a_copy_serves_the_next_one() -> None:
+    """rule 9.4: at most three segments for any number of arrays, and none after shutdown()."""
+    before = descriptors()
+    with Executor(1) as alone:
+        used: set[str] = set()
+        for n in range(6):
+            a = arrays(20 * MIB)
+            a[:] = n
+            assert list(alone.map(targets.first, [a] * 2)) == [float(n)] * 2
+            used |= alone.submit(targets.memory_of, a).result()
+            assert alone.submit(targets.writes, a, -1.0).result() == float(n)
+        small = alone.submit(targets.memory_of, 0).result()
+        assert len(used) <= len(small) + 3
+    gc.collect()
+    assert descriptors() <= before
+
+
+def test_a_call_that_wrote_to_its_array_leaves_the_next_one_as_it_was() -> None:
+    """rule 9.4: a mapping is used again only if the call before has not written to it."""
+    with Executor(1) as alone:
+        a = arrays(20 * MIB)
+        for at in (0, a.size // 2, -1):
+            calls = [alone.submit(targets.writes_at, a, at, n) for n in (-1.0, -2.0, -3.0)]
+            assert [call.result() for call in calls] == [a[at]] * 3
+            assert alone.submit(targets.within, {"arrays": [a]}).result() == a.sum()
+
+
+def test_frames(pool: Executor, made: list[int]) -> None:
+    """rule 9.4: the columns of a frame have one copy, whatever each pickle of the frame makes."""
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    a = arrays(24 * MIB)
+    frame = polars.DataFrame({"a": a, "n": range(len(a))})
+    assert (
+        list(pool.map(targets.of_a_frame, [frame] * 3))
+        == [("polars", "DataFrame", [float(len(a)), len(a) - 1])] * 3
+    )
+    assert made == [a.nbytes] * 2
+    assert list(pool.map(targets.of_a_frame, [frame["a"]] * 3))[-1][1:] == ("Series", [len(a)])
+    table = pyarrow.table({"a": a})
+    assert list(pool.map(len, [table] * 3)) == [len(a)] * 3
+    assert made == [a.nbytes] * 4
+    objects = polars.DataFrame({"o": polars.Series([{1}, {2}] * 100_000, dtype=polars.Object)})
+    assert large_arguments.in_buffers(objects) is objects
+
+
+def test_frames_that_arrow_cannot_have_go_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Frame:
+        def estimated_size(self) -> int:
+            return 2 * MIB
+
+        def to_arrow(self) -> Any:
+            raise TypeError("no such type")
+
+    frame = Frame()
+    others = types.SimpleNamespace(DataFrame=Frame, Series=int)
+    monkeypatch.setitem(sys.modules, "polars", others)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace())  # type: ignore[arg-type]
+    assert large_arguments.may_be_frames()
+    assert large_arguments.in_buffers(frame) is frame
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # type: ignore[arg-type]
+    assert large_arguments.in_buffers(frame) is frame
+    assert large_arguments.in_buffers(7) == 7
+
+
+def test_results_on_disk_by_joblib(tmp_path: Path) -> None:
+    """python/docs/from-joblib-ray.md: Memory of joblib, in each OS process."""
+    pytest.importorskip("joblib")
+    with Executor(2) as both:
+        inputs = [(str(tmp_path), n) for n in range(4)]
+        for _ in range(2):
+            assert list(both.map(targets.cached, inputs)) == [0, 1, 4, 9]
+    assert len(list(tmp_path.glob("ran-*"))) == 4
+
+
 def test_a_killed_worker_leaks_nothing() -> None:
     """rule 9.4"""
     before = ours()
@@ -177,7 +259,7 @@ def test_without_memory_for_the_copy_it_goes_as_before(
 ) -> None:
     class Native:
         @staticmethod
-        def Shared(raw: Any) -> Any:
+        def _shared_again(raw: Any) -> Any:
             raise BadUse("no shared memory of so many bytes")
 
     monkeypatch.setattr(large_arguments, "_native", Native)

@@ -1,5 +1,5 @@
 """Tests weft.processes.empty: an array that is filled where another OS process reads it (WIRE.md
-9.4).
+9.4). test_processes_given_away.py tests other arrays that go without a copy.
 """
 
 from __future__ import annotations

@@ -186,6 +186,53 @@ def test_a_fork_is_refused_beside_threads() -> None:
             Hosts(1, start="fork")
 
 
+@pytest.mark.parametrize("hook", ["before", "after_in_parent"])
+def test_a_signal_while_a_host_is_forked_is_not_lost(tmp_path: Path, hook: str) -> None:
+    """Rule 6.7. Python drops an exception that a function raises which os.fork() calls. A handler
+    that raises leaves no child, and other hosts can be forked afterwards; a handler that does not
+    raise is called once, and in the parent alone.
+    """
+    text = f"""
+        import os, signal
+        from pathlib import Path
+        from weft.processes import Hosts, process, run
+
+        @process
+        def pid():
+            return os.getpid()
+
+        comes = [signal.SIGINT]
+        os.register_at_fork({hook}=lambda: comes and signal.raise_signal(comes.pop()))
+        try:
+            Hosts(2, start="fork")
+        except KeyboardInterrupt:
+            print("Ctrl-C")
+        print(len(Path("/proc/self/task", str(os.getpid()), "children").read_text().split()))
+
+        class Ended(Exception):
+            pass
+
+        def ends(number, frame):
+            raise Ended(number)
+
+        signal.signal(signal.SIGTERM, ends)
+        comes.append(signal.SIGTERM)
+        try:
+            Hosts(1, start="fork")
+        except Ended as error:
+            print("Ended", error)
+        calls = []
+        signal.signal(signal.SIGUSR1, lambda number, frame: calls.append(os.getpid()))
+        comes.append(signal.SIGUSR1)
+        with Hosts(1, start="fork") as hosts:
+            print(calls == [os.getpid()], run(pid().on(hosts[0])) == hosts[0].pid)
+            assert signal.getsignal(signal.SIGTERM) is ends
+        """
+    done = program(tmp_path, text)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["Ctrl-C", "0", "Ended 15", "True True"]
+
+
 FROZEN = """
     import sys
     sys.frozen = True

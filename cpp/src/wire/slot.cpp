@@ -110,6 +110,11 @@ Slot::~Slot() {
   pool().prune();
 }
 bool Slot::crowded() noexcept { return pool().open.load() > kOpen; }
+bool Slot::is_roomy() noexcept { return pool().open.load() < kOpen / 2; }
+bool Slot::is_alone() const noexcept {
+  return fork_ == forks.load(std::memory_order_relaxed) &&
+         piece_->head().shares.load(std::memory_order_seq_cst) == 1;
+}
 std::byte* Slot::data() const noexcept { return piece_->memory.data() + kHead; }
 
 void Slot::close_if_crowded() noexcept {

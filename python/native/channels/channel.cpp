@@ -27,6 +27,7 @@
 #include "processes/process.hpp"
 #include "values/cells.hpp"
 #include "watching/stopped_early.hpp"
+#include "wire/giving.hpp"
 #include "wire/values.hpp"
 
 namespace weft::py {
@@ -438,6 +439,8 @@ PyObject* writer_write(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObjec
     return PyErr_Format(PyExc_TypeError, "write() takes one value, and move=True or False");
   const int move = PyObject_IsTrue(args[1]);
   if (move < 0 || (move && check_move(end_of(o)->channel, args[0]) < 0)) return nullptr;
+  if (!move) return operation_write(o, args[0]);
+  const Moves moves;
   return operation_write(o, args[0]);
 }
 PyObject* writer_call(PyObject* o, PyObject* args, PyObject* kw) {
@@ -489,8 +492,8 @@ PyMethodDef writer_methods[] = {
     {"write", method(gated<writer_write>), kKeywords,
      "Writes the value; the write is over when a reader, or the buffer, has the value. Raises "
      "Retired, Poisoned, PeerDied or Cancelled, each with the value in `.value`; or BadUse. "
-     "move=True: the value is an array for a native component, and this call has the only "
-     "reference to it; otherwise BadUse is raised (rule 16.6)."},
+     "move=True: the value is an array, and this call has the only "
+     "reference to it; otherwise BadUse is raised (rules 9.7, 16.6)."},
     {"write_many", method(gated<with_keyword<"write_many", "values", writer_write_many>>),
      kKeywords,
      "Writes the values one after another, in their order. Raises what write() raises; `.value` is "

@@ -162,7 +162,7 @@ template <class W>
     case OpType_::write:
       if (const int how = check_end(end_of(o.target), "write"); how != 0) [[unlikely]] {
         ChannelObject* const c = end_of(o.target)->channel;
-        if (how < 0 || (packs(c) && !(way.slot().o = pack(c, way.slot().take()))))
+        if (how < 0 || (packs(c) && !(way.slot().o = pack(c, way.slot().take(), W::kReferences))))
           return Status::pending;
       }
       p.slot = &way.slot();

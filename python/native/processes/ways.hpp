@@ -33,6 +33,8 @@ template <class D>  // D is the operation's object
 class InProcess {
  public:
   static constexpr bool is_task = false;
+  // How many references a write and its caller have to the value.
+  static constexpr int kReferences = 1;
 
   InProcess(D* o, ProcessObject* me, PyObject** r) noexcept : o_(o), me_(me), r_(r) {}
 
@@ -92,6 +94,7 @@ template <class D>
 class InTask {
  public:
   static constexpr bool is_task = true;
+  static constexpr int kReferences = 1;
 
   InTask(D* o, PyObject** r) noexcept : o_(o), r_(r) {}
 
@@ -170,6 +173,7 @@ class InTask {
 class InCaller {
  public:
   static constexpr bool is_task = false;
+  static constexpr int kReferences = 2;  // the caller's, and that of the slot
 
   InCaller(Caller& caller, PyObject** r) noexcept : caller_(caller), r_(r) {}
 

@@ -244,12 +244,10 @@ int type_like(const ChannelObject* c, ChannelObject* to) {
 
 int check_move(ChannelObject* c, PyObject* value) {
   const NativeType* const t = type_of(c);
-  if (t && is_array(t)) return check_only(value);
+  if (!t || is_array(t)) return check_only(value);
   bad_use(
-      "write(move=True) on channel %s, which %s%s: it is for arrays alone, on a native channel; "
-      "write it without",
-      channel_name(c).c_str(), t ? "carries " : "is not a native channel",
-      t ? describe(t).c_str() : "");
+      "write(move=True) on channel %s, which carries %s: it is for arrays alone; write it without",
+      channel_name(c).c_str(), describe(t).c_str());
   return -1;
 }
 

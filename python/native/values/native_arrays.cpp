@@ -15,6 +15,7 @@
 #include "values/native_type.hpp"
 #include "values/native_types.hpp"
 #include "weft/prim.hpp"
+#include "wire/giving.hpp"
 
 namespace weft::py {
 
@@ -337,7 +338,8 @@ int check_only(PyObject* v) {
     if (of && Py_REFCNT(of) > 1) why = "it is a view of memory that somebody else refers to";
     // An array of numpy has this attribute.
   } else if (const Owned base(PyObject_GetAttrString(v, "base")); base) {
-    if (base != Py_None) why = "it is a view of another array: write that, or a copy";
+    if (base != Py_None && !is_received_alone(base.get()))
+      why = "it is a view of another array: write that, or a copy";
   } else {
     PyErr_Clear();
   }

@@ -11,14 +11,8 @@
 // pickle. The receiver of the value uses the buffers in place, and may write to them, since no
 // other code refers to them.
 //
-// A *place* is a slot that is made before its value: the program fills a buffer in it, and the
-// table is written in front of the buffer when the value is sent.
-//
-//   _place() ──a value with no other buffer is packed: of_a_place()──► sent: from now on copied, as any other
+// An array may lie in a slot already, and goes from there without a copy (places.hpp).
 #include "wire/packed.hpp"
-
-#include <mutex>
-#include <unordered_map>
 
 #include "channels/marks.hpp"
 #include "declare.hpp"
@@ -29,12 +23,16 @@
 #include "weft/wire/cbor.hpp"
 #include "wire/carries.hpp"
 #include "wire/moved.hpp"
+#include "wire/places.hpp"
 #include "wire/plain.hpp"
 #include "wire/shared.hpp"
+#include "wire/tables.hpp"
 #include "wire/values.hpp"
 
 namespace weft::py {
 
+using tables::aligned;
+using tables::parts_of;
 using wire::Slot;
 
 namespace {
@@ -115,43 +113,6 @@ PyObject* with_sealed(PyObject* packed, AllSealed&& all) noexcept {
   return packed;
 }
 
-// --- a part of a slot, as a buffer ---------------------------------------------------------------
-
-struct PartObject {
-  PyObject_HEAD std::shared_ptr<Slot>* slot;
-  std::byte* at;
-  Py_ssize_t size;
-};
-PyTypeObject PartType{PyVarObject_HEAD_INIT(nullptr, 0)};
-std::mutex places_lock;
-// The places that were not sent, by their addresses.
-std::unordered_map<const void*, PartObject*> places;
-void part_dealloc(PyObject* o) {
-  {
-    const std::lock_guard g(places_lock);
-    const auto it = places.find(reinterpret_cast<PartObject*>(o)->at);
-    if (it != places.end() && it->second == reinterpret_cast<PartObject*>(o)) places.erase(it);
-  }
-  delete reinterpret_cast<PartObject*>(o)->slot;
-  PyObject_Free(o);
-}
-int part_buffer(PyObject* o, Py_buffer* view, int flags) {
-  auto* const p = reinterpret_cast<PartObject*>(o);
-  return PyBuffer_FillInfo(view, o, p->at, p->size, 0, flags);
-}
-PyObject* part_of(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t size,
-                  bool is_a_place = false) {
-  const Owned p(PyObject_New(PartObject, &PartType));
-  if (!p) return nullptr;
-  p->slot = new std::shared_ptr<Slot>(s);
-  p->at = s->data() + at;
-  p->size = static_cast<Py_ssize_t>(size);
-  if (is_a_place) {
-    const std::lock_guard g(places_lock);
-    places[p->at] = p.get();
-  }
-  return PyMemoryView_FromObject(reinterpret_cast<PyObject*>(p.get()));
-}
 // Returns a part of the bytes as a copy, because the receiver can write to the part.
 PyObject* part_of(PyObject* bytes, std::size_t at, std::size_t size) {
   return PyByteArray_FromStringAndSize(PyBytes_AS_STRING(bytes) + at,
@@ -159,8 +120,6 @@ PyObject* part_of(PyObject* bytes, std::size_t at, std::size_t size) {
 }
 
 // --- tables --------------------------------------------------------------------------------------
-
-constexpr std::size_t aligned(std::size_t n) noexcept { return (n + 63) / 64 * 64; }
 
 // The pickle and its buffers, one after another.
 class Parts {
@@ -197,36 +156,6 @@ class Parts {
  private:
   std::vector<Py_buffer> views_;
 };
-
-// The space in a slot in front of the place: for the table, the pickle, and zeros, which pickle
-// skips.
-constexpr std::size_t kFront = 4096, kLengths = aligned(8 * 3);
-
-// If this buffer is a place, returns its slot, completed with the pickle.
-std::shared_ptr<Slot> of_a_place(PyObject* bytes, PyObject* buffer) {
-  const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(bytes));
-  Py_buffer b;
-  if (size > kFront - kLengths || PyObject_GetBuffer(buffer, &b, PyBUF_SIMPLE) < 0) {
-    PyErr_Clear();
-    return nullptr;
-  }
-  std::shared_ptr<Slot> slot;
-  {
-    const std::lock_guard g(places_lock);
-    const auto it = places.find(b.buf);
-    if (it != places.end() && it->second->size == b.len) {
-      slot = *it->second->slot;
-      places.erase(it);
-    }
-  }
-  const std::uint64_t head[] = {2, kFront - kLengths, static_cast<std::uint64_t>(b.len)};
-  PyBuffer_Release(&b);
-  if (!slot) return nullptr;
-  std::memset(slot->data(), 0, kFront);
-  std::memcpy(slot->data(), head, sizeof(head));
-  std::memcpy(slot->data() + kLengths, PyBytes_AS_STRING(bytes), size);
-  return slot;
-}
 
 // Decides whether a buffer is sent beside the pickle. This is the callback of pickle.dumps, bound
 // to the list of such buffers.
@@ -276,14 +205,14 @@ PyObject* pickled(PyObject* value, PyObject* channel, Owned<>& list) {
 }
 
 // Packs these bytes and buffers for sending.
-PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
+PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value, bool given_away) {
   Parts parts;
   const Py_ssize_t n = list ? PyList_GET_SIZE(list) : 0;
   if (!parts.add(bytes)) return nullptr;
   for (Py_ssize_t i = 0; i < n; ++i)
     if (!parts.add(PyList_GET_ITEM(list, i))) return nullptr;
   if (n == 1)
-    if (std::shared_ptr<Slot> made = of_a_place(bytes, PyList_GET_ITEM(list, 0)))
+    if (std::shared_ptr<Slot> made = of_array(bytes, PyList_GET_ITEM(list, 0), given_away))
       return new_packed({}, std::move(made), true, new_ref(value));
   const std::size_t size = parts.size();
   if (auto slot = Slot::make(size)) {
@@ -294,25 +223,6 @@ PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
   if (!whole) return nullptr;
   parts.write(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(whole.get())));
   return new_packed(std::move(whole), nullptr, true, new_ref(value));
-}
-
-// Returns the offset and length of each part of a table of `size` bytes; nothing if the lengths do
-// not add up to the table.
-std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::byte* data, std::size_t size) {
-  std::uint64_t n = 0;
-  if (size >= 8) std::memcpy(&n, data, 8);
-  if (n >= size / 8) return {};
-  std::size_t at = aligned(8 * (n + 1));
-  if (at >= size) return {};
-  std::vector<std::pair<std::size_t, std::size_t>> parts;
-  for (std::uint64_t i = 0; i < n; ++i) {
-    std::uint64_t length;
-    std::memcpy(&length, data + 8 * (i + 1), 8);
-    if (at > size || length > size - at) return {};
-    parts.emplace_back(at, length);
-    at += aligned(length);
-  }
-  return parts;
 }
 
 // Makes the value of a table of `size` bytes at `data`; `part(at, size)` makes its parts.
@@ -333,14 +243,6 @@ PyObject* load_table(const std::byte* data, std::size_t size, Part&& part) {
   return PyObject_Vectorcall(pickle_loads, args, 1, loads_keywords);
 }
 
-// _place(size): makes a buffer of `size` bytes in a slot. Returns None if there is no slot.
-PyObject* f_place(PyObject*, PyObject* bytes) {
-  const std::size_t size = PyLong_AsSize_t(bytes);
-  if (PyErr_Occurred()) return nullptr;
-  const std::shared_ptr<Slot> slot = size < SIZE_MAX / 2 ? Slot::make(kFront + size) : nullptr;
-  if (!slot) Py_RETURN_NONE;
-  return part_of(slot, kFront, size, true);
-}
 PyObject* f_set_cbor(PyObject*, PyObject* args) {
   PyObject *d, *l;
   int typed = 0;
@@ -367,7 +269,6 @@ PyObject* f_unpacked(PyObject*, PyObject* packed) { return unpack(nullptr, Py_Ne
 PyMethodDef packed_functions[] = {
     {"_set_pickling", gated<keep_given<&dumps, &pickle_dumps, &pickle_loads>>, METH_VARARGS,
      nullptr},
-    {"_place", gated<f_place>, METH_O, nullptr},
     {"_set_numbers", gated<keep_given<&numbers>>, METH_VARARGS, nullptr},
     {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},
     {"_unpacked", gated<f_unpacked>, METH_O, nullptr},
@@ -389,11 +290,6 @@ PyObject* pack_cbor(ChannelObject* c, PyObject* value) {
 }
 
 }  // namespace
-
-void forget_places() noexcept {
-  new (&places_lock) std::mutex;  // a thread of the parent might have held the lock
-  places.clear();
-}
 
 bool is_packed(PyObject* o) noexcept { return Py_IS_TYPE(o, &PackedType); }
 
@@ -426,7 +322,8 @@ bool take_sealed(wire::Bytes& in, AllSealed& all, wire::Carrier& by) {
     in = in.subspan(8);
     if (length > in.size() || wire::padded(static_cast<std::size_t>(length)) > in.size())
       return false;
-    Sealed s = wire::Sealed::get(in.first(static_cast<std::size_t>(length)), by);
+    Sealed s = wire::Sealed::get(in.first(static_cast<std::size_t>(length)), by,
+                                 wire::Sealed::Accepts::trusting);
     if (!s) return false;
     all.push_back(std::move(s));
     in = in.subspan(wire::padded(static_cast<std::size_t>(length)));
@@ -583,7 +480,7 @@ PyObject* as_sent(PyObject* view) noexcept {
   return PyObject_CallOneArg(numbers, view);
 }
 
-PyObject* pack(ChannelObject* c, PyObject* value) {
+PyObject* pack(ChannelObject* c, PyObject* value, int by_writer) {
   if (is_native(c) && !is_wired(c)) {
     PyObject* const cell = pack_native(c, value);
     if (!cell || !is_wired(c)) return cell;
@@ -593,6 +490,7 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
     if (!value) return nullptr;
   }
   if (is_packed(value)) return value;
+  const bool given_away = is_given_away(value, by_writer);
   const Owned taken(value);
   PyObject* packed = nullptr;
   const Owned sent(is_native(c) ? plain_native(c, value) : Py_NewRef(value));
@@ -608,7 +506,7 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
       packed = pack_cbor(c, value);
     } else if (Owned bytes(pickled(sent.get(), reinterpret_cast<PyObject*>(c), list)); bytes) {
       if (PyBytes_GET_SIZE(bytes.get()) > kInFrame || (list && PyList_GET_SIZE(list.get()) > 0))
-        packed = pack_parts(bytes.get(), list.get(), value);
+        packed = pack_parts(bytes.get(), list.get(), value, given_away);
       else
         packed = new_packed(std::move(bytes), nullptr, false, new_ref(value));
     }
@@ -681,13 +579,7 @@ int init_packed(PyObject* m) {
   PackedType.tp_basicsize = sizeof(PackedObject);
   PackedType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   PackedType.tp_dealloc = gated<packed_dealloc>;
-  static PyBufferProcs buffer{&part_buffer, nullptr};
-  PartType.tp_name = "weft._Part";
-  PartType.tp_basicsize = sizeof(PartObject);
-  PartType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-  PartType.tp_dealloc = part_dealloc;
-  PartType.tp_as_buffer = &buffer;
-  if (PyType_Ready(&PackedType) < 0 || PyType_Ready(&PartType) < 0) return -1;
+  if (PyType_Ready(&PackedType) < 0) return -1;
   if (!(dumps_keywords = Py_BuildValue("(s)", "buffer_callback")) ||
       !(loads_keywords = Py_BuildValue("(s)", "buffers")) || !(protocol = PyLong_FromLong(5)))
     return -1;

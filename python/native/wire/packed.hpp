@@ -37,8 +37,5 @@ class Coming {
   PyObject* bytes_ = nullptr;  // a bytearray
   std::size_t had_ = 0;
 };
-// Called in the child of a fork, where the places belong to the parent. The child copies them when
-// it sends them.
-void forget_places() noexcept;
 
 }  // namespace weft::py

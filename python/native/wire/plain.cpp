@@ -148,6 +148,8 @@ PyObject* type_of_text(const std::string& text) {
 
 }  // namespace
 
+bool is_plain_array(PyObject* value) noexcept { return is_array(value); }
+
 PyObject* array_head(PyObject* value, Py_ssize_t least) {
   if (!is_array(value)) return nullptr;
   Py_buffer b;

@@ -29,16 +29,18 @@ SharedObject* shared_of(PyObject* o) noexcept { return reinterpret_cast<SharedOb
 #ifdef __linux__
 Py_ssize_t bytes_of(const Sealed& s) noexcept { return static_cast<Py_ssize_t>(s->bytes().size()); }
 const void* data_of(const Sealed& s) noexcept { return s->bytes().data(); }
-Sealed copy_of(const Py_buffer& b) {
-  return wire::Sealed::copy_of(
-      {static_cast<const std::byte*>(b.buf), static_cast<std::size_t>(b.len)});
+Sealed copy_of(const Py_buffer& b, bool again) {
+  const wire::Bytes bytes{static_cast<const std::byte*>(b.buf), static_cast<std::size_t>(b.len)};
+  return again ? wire::Sealed::copy_again(bytes) : wire::Sealed::copy_of(bytes);
 }
+void free_unused() noexcept { wire::Sealed::free_unused(); }
 #else
 Py_ssize_t bytes_of(const Sealed&) noexcept { return 0; }
 const void* data_of(const Sealed&) noexcept { return nullptr; }
-Sealed copy_of(const Py_buffer&) {
+Sealed copy_of(const Py_buffer&, bool) {
   weft::detail::bad_use("Shared is for Linux: its memory is a sealed memfd");
 }
+void free_unused() noexcept {}
 #endif
 
 // Makes a Shared, which takes ownership of the format. Returns null with an exception if shape and
@@ -72,11 +74,8 @@ bool has_objects(const char* format) noexcept {
   return false;
 }
 
-PyObject* shared_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
-  PyObject* from;
-  static const char* names[] = {"array", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O:Shared", const_cast<char**>(names), &from))
-    return nullptr;
+// Makes the Shared of a copy. `again`: the copy lies in memory that is used again for later copies.
+PyObject* shared_copy(PyTypeObject* type, PyObject* from, bool again) {
   if (const std::string more = more_than_numbers(from); !more.empty())
     return bad_use("Shared: %s", more.c_str());
   Py_buffer b;
@@ -102,7 +101,7 @@ PyObject* shared_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
     std::string wrong;
     PyThreadState* const state = give_up_lock();
     try {
-      s = copy_of(b);
+      s = copy_of(b, again);
     } catch (const std::exception& e) {
       wrong = e.what();
     }
@@ -119,6 +118,21 @@ PyObject* shared_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   }
   PyBuffer_Release(&b);
   return made;
+}
+PyObject* shared_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
+  PyObject* from;
+  static const char* names[] = {"array", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O:Shared", const_cast<char**>(names), &from))
+    return nullptr;
+  return shared_copy(type, from, false);
+}
+// _shared_again(array): does what Shared(array) does, in memory that is used again when no OS
+// process has the copy any more.
+PyObject* f_shared_again(PyObject*, PyObject* from) { return shared_copy(&SharedType, from, true); }
+// _free_unused_shared(): frees the memory that _shared_again() keeps for further copies.
+PyObject* f_free_unused(PyObject*, PyObject*) {
+  free_unused();
+  Py_RETURN_NONE;
 }
 void shared_dealloc(PyObject* o) {
   delete shared_of(o)->at;
@@ -198,13 +212,29 @@ PyObject* f_shared_found(PyObject*, PyObject* args) {
 #ifdef __linux__
 struct OwnObject {
   PyObject_HEAD wire::Sealed::Own* at;
+  Sealed* of;  // the array, which lives as long as this copy
 };
 PyTypeObject OwnType{PyVarObject_HEAD_INIT(nullptr, 0)};
 OwnObject* own_of(PyObject* o) noexcept { return reinterpret_cast<OwnObject*>(o); }
 
+// The last array of which this OS process had a copy to change, and that copy, if no code uses it
+// and no code has written to it. To map a large array takes longer than to read it, so several calls
+// of an Executor that have the same array use one mapping. Needs the GIL.
+struct Recent {
+  Sealed array;
+  std::unique_ptr<wire::Sealed::Own> copy;
+};
+Recent& recent() {
+  static Recent* r = new Recent;  // never destroyed: copies can outlive the program's statics
+  return *r;
+}
+
 void own_dealloc(PyObject* o) {
-  delete own_of(o)->at;
+  std::unique_ptr<wire::Sealed::Own> copy(own_of(o)->at);
+  const std::unique_ptr<Sealed> of(own_of(o)->of);
   Py_TYPE(o)->tp_free(o);
+  Recent& r = recent();
+  if (of && r.array == *of && !r.copy && copy->is_unchanged()) r.copy.swap(copy);
 }
 int own_buffer(PyObject* o, Py_buffer* view, int flags) {
   const std::span<std::byte> bytes = own_of(o)->at->bytes();
@@ -218,9 +248,17 @@ int own_buffer(PyObject* o, Py_buffer* view, int flags) {
 PyObject* f_to_change(PyObject*, PyObject* o) {
   if (!PyObject_TypeCheck(o, &SharedType)) return bad_use("_shared_to_change takes a Shared array");
 #ifdef __linux__
-  if (std::unique_ptr<wire::Sealed::Own> memory = (*shared_of(o)->at)->to_change()) {
+  const Sealed& array = *shared_of(o)->at;
+  Recent& r = recent();
+  if (r.array != array) {
+    const bool kept = array->bytes().size() <= wire::Sealed::kMaxKept;
+    r = {kept ? array : Sealed(), nullptr};
+  }
+  std::unique_ptr<wire::Sealed::Own> memory = std::move(r.copy);
+  if (!memory) memory = array->to_change();
+  if (memory) {
     PyObject* const own = OwnType.tp_alloc(&OwnType, 0);
-    if (own) own_of(own)->at = memory.release();
+    if (own) own_of(own)->at = memory.release(), own_of(own)->of = new Sealed(array);
     return own;
   }
 #endif
@@ -237,6 +275,8 @@ PyGetSetDef members[] = {
 PyMethodDef shared_functions[] = {
     {"_shared_found", f_shared_found, METH_VARARGS, nullptr},
     {"_shared_to_change", gated<f_to_change>, METH_O, nullptr},
+    {"_shared_again", gated<f_shared_again>, METH_O, nullptr},
+    {"_free_unused_shared", gated<f_free_unused>, METH_NOARGS, nullptr},
     {"_set_shared_found", gated<keep_given<&shared_found_by>>, METH_VARARGS, nullptr},
     {}};
 

@@ -14,8 +14,9 @@ namespace weft::py {
 struct ChannelObject;
 
 // Packs `value` (owned) for a write to `c`. Returns null with an exception; then `value` has been
-// dropped.
-PyObject* pack(ChannelObject* c, PyObject* value);
+// dropped. `by_writer`: how many references to the value a write has that gives the value away, with
+// the caller's; 0: the value is copied in any case (rule 9.7).
+PyObject* pack(ChannelObject* c, PyObject* value, int by_writer = 0);
 // Unpacks a value that was taken from a wired channel (owned). Returns null with an exception on
 // failure.
 PyObject* unpack(const ChannelObject* c, PyObject* packed);

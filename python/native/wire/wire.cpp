@@ -38,6 +38,7 @@
 #include "wire/far_barrier.hpp"
 #include "wire/feed.hpp"
 #include "wire/packed.hpp"
+#include "wire/places.hpp"
 
 namespace weft::py {
 

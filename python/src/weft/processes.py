@@ -27,6 +27,7 @@ from weft._backends.shared import run_async as run_async
 from weft._backends.shared import statistics as statistics
 from weft._hosts.hosts import Hosts as Hosts
 from weft._hosts.processes import process as process
+from weft._hosts.shared_arrays import arrays_in_shared_memory as arrays_in_shared_memory
 from weft._hosts.shared_arrays import empty as empty
 from weft._hosts.supervisor import Supervisor as Supervisor
 from weft._native import Alternative as Alternative
@@ -125,6 +126,7 @@ __all__ = [
     "WeftWarning",
     "Writer",
     "after",
+    "arrays_in_shared_memory",
     "at",
     "connect",
     "current_process",

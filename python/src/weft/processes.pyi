@@ -2,6 +2,7 @@
 
 from weft._hosts.executor import Executor as Executor
 from weft._hosts.hosts import Hosts as Hosts
+from weft._hosts.shared_arrays import arrays_in_shared_memory as arrays_in_shared_memory
 from weft._hosts.shared_arrays import empty as empty
 from weft._hosts.start import freeze_support as freeze_support
 from weft._hosts.supervisor import Supervisor as Supervisor
@@ -113,6 +114,7 @@ __all__ = [
     "WeftWarning",
     "Writer",
     "after",
+    "arrays_in_shared_memory",
     "at",
     "connect",
     "current_process",

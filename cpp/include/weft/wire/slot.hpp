@@ -69,6 +69,11 @@ class Slot {
   }
   // Returns whether too many descriptors are open. If so, the value is to be held as bytes.
   static bool crowded() noexcept;
+  // Returns whether there are few enough open descriptors for slots that are made long before they
+  // are sent, or that are never sent.
+  static bool is_roomy() noexcept;
+  // Returns whether nobody else has a share: neither another program, nor another Slot here.
+  bool is_alone() const noexcept;
   // How many values that came in a slot were copied out of it because too many slots were open.
   static inline std::atomic<std::uint64_t> copied{0};
   // Closes the descriptor if too many are open; after that the value cannot be sent on without a

@@ -11,16 +11,16 @@ Invariants
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pickle
 import selectors
 import signal
 import struct
-import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from weft import _forks
 from weft._checking import engine as _engine
 from weft._checking import patches as _patches
 from weft._checking.report import Search, counted
@@ -40,13 +40,11 @@ def search(check: _Check) -> None:
     messages: dict[int, dict[str, Any]] = {}  # the last message of each child, by descriptor
     try:
         for number in range(check.options.jobs):
-            with _ctrl_c_later():
-                read, write = os.pipe()
-                pid = os.fork()
-                if pid == 0:
-                    _child(check, number, write)  # never returns
-                os.close(write)
-                children[read] = pid
+            read, write = os.pipe()
+            pid = _forks.fork(functools.partial(children.__setitem__, read))
+            if pid == 0:
+                _child(check, number, write)  # never returns
+            os.close(write)
         found = _wait(check, children, messages)
     finally:
         for fd, pid in children.items():
@@ -59,25 +57,6 @@ def search(check: _Check) -> None:
     if found is None:
         return check.conclude([])
     return check.conclude_elsewhere(found)
-
-
-@contextlib.contextmanager
-def _ctrl_c_later() -> Iterator[None]:
-    """Delays a Ctrl-C that comes within the block until the block has ended. os.fork() calls
-    functions that modules have registered (logging does), and Python drops a KeyboardInterrupt
-    that one of these functions raises.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[Any] = []
-    before = signal.signal(signal.SIGINT, lambda *which: came.append(which))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        signal.raise_signal(signal.SIGINT)
 
 
 def _wait(

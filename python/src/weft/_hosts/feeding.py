@@ -195,6 +195,8 @@ class _Feeder(_pool.Feeder):
             if self._limit is not None:
                 self._limit.end()
             self._clock.end()
+            # The memory that is kept for copies of large arguments. Another Executor makes new memory.
+            _native._free_unused_shared()
 
     def waits(self) -> bool:
         # A call with a time limit does not wait forever.
@@ -385,7 +387,7 @@ class _Feeder(_pool.Feeder):
 
     def _given(self, call: _pool.Call) -> Any:
         args, keywords = call.args, call.keywords
-        if call.large:
+        if call.large or _large_arguments.may_be_frames():
             args = tuple(map(_large_arguments.in_buffers, args))
             keywords = {k: _large_arguments.in_buffers(v) for k, v in keywords.items()}
         instead = self.state.large.share(call)

@@ -3,7 +3,7 @@ have it (rule 9.4).
 
     put(): Large of each large argument ──Call.large──► share(), as a call's arguments are pickled
         ├─there is a copy, and its bytes are still equal──► this copy
-        ├─a second call has the argument, or it is very large──► a new copy, weft.processes.Shared
+        ├─a second call has the argument, or it is very large──► a new copy, a weft.processes.Shared
         └─else, or there is no shared memory──► the buffer, which goes with the message
 
 Invariants
@@ -12,7 +12,8 @@ Invariants
   for the calls of a map() whose inputs run no code of the user's. So no harm is done if a Large is
   found by an address at which something else lies now.
 - The Executor's table refers weakly to a Large. The calls that have the argument refer to the Large
-  until these calls are over, and so the copy is freed with the last of them.
+  until these calls are over, and so the copy ends with the last of them. Its memory serves another
+  copy then: to get new pages from the system takes several times as long as to write to them.
 - Only feeders take the lock of a Large, and no signal handler runs on their threads (pool.py). A
   finaliser may run there, so no feeder waits for the lock for ever. If the wait ends without the
   lock, there are two copies for a while.
@@ -31,7 +32,7 @@ from weft._extension import native as _native
 from weft._hosts import pickling as _pickling
 from weft.errors import BadUse
 
-__all__ = ["Table", "in_buffers"]
+__all__ = ["Table", "in_buffers", "may_be_frames"]
 
 LEAST = 1 << 20  # bytes; a smaller argument goes with each call
 # In bytes. An argument of this size is copied even if only one call has it. A smaller argument of
@@ -82,9 +83,11 @@ class Large:
             return None
         has_lock = self._making.acquire(timeout=_PATIENCE)
         try:
-            # Another feeder might have made the copy in the meantime.
-            if (there := self._copy) is None or not _same(there[0], bytes_now):
-                there = _native.Shared(bytes_now), calls
+            # Another feeder might have made or compared the copy in the meantime.
+            if (there := self._copy) is not None and there[1] is calls:
+                return there[0]
+            if there is None or not _same(there[0], bytes_now):
+                there = _native._shared_again(bytes_now), calls
             self._copy = there[0], calls
         except (BadUse, MemoryError):  # no memory, or no descriptor
             self._copy = None
@@ -135,10 +138,7 @@ class Table:
 
     def _at(self, value: Any, size: int) -> tuple[Large, bool]:
         """Returns the Large of this object, and whether it is new."""
-        # numpy makes new objects for the same memory, such as a view, or the transpose that it
-        # pickles.
-        of_numpy = type(value) is _array()
-        where = value.__array_interface__["data"][0] if of_numpy else id(value)
+        where = _address(value)
         large = self._all.get((where, size))
         if large is not None:
             return large, False
@@ -176,6 +176,19 @@ def _array() -> Any:
     return getattr(sys.modules.get("numpy"), "ndarray", None)
 
 
+def _address(value: Any) -> int:
+    """Returns the address of the value's memory, if the value's library makes new objects for the
+    same memory: numpy for a view, or for the transpose that it pickles; pyarrow for each pickle of a
+    table. Otherwise returns what is different for each object.
+    """
+    kind = type(value)
+    if kind is _array():
+        return int(value.__array_interface__["data"][0])
+    if kind.__module__ == "pyarrow.lib" and isinstance(getattr(value, "address", None), int):
+        return int(value.address)
+    return id(value)
+
+
 class _Whole:
     """Bytes that are pickled as a buffer, and unpickled as an object of their original type."""
 
@@ -188,11 +201,60 @@ class _Whole:
         return type(self._value), (pickle.PickleBuffer(self._value),)
 
 
+class _Frame:
+    """A frame of polars, which is pickled as a table of pyarrow: the columns go in buffers."""
+
+    __slots__ = ("_name", "_table")
+
+    def __init__(self, table: Any, name: str | None) -> None:
+        self._table, self._name = table, name
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _frame_of, (self._table, self._name)
+
+
+def _frame_of(table: Any, name: str | None) -> Any:
+    import polars  # type: ignore[import-not-found, unused-ignore]
+
+    frame = polars.from_arrow(table)
+    return frame if name is None else frame.to_series().alias(name)
+
+
+def _in_arrow(value: Any, polars: Any) -> Any:
+    """Returns a large frame or series of polars as a _Frame. Returns other values as they are, and a
+    frame too of which Arrow has not all types, or if pyarrow is not installed.
+    """
+    series = type(value) is polars.Series
+    try:
+        import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: F401
+
+        if value.estimated_size() < LEAST:
+            return value
+        frame = value.to_frame() if series else value
+        table = frame.to_arrow()
+        if polars.from_arrow(table.slice(0, 0)).schema != frame.schema:
+            return value
+    except Exception:  # there are columns, as of Python's objects, that Arrow does not have
+        return value
+    return _Frame(table, value.name if series else None)
+
+
+def may_be_frames() -> bool:
+    """Returns whether an argument might be a frame of polars."""
+    return "polars" in sys.modules
+
+
 def in_buffers(value: Any) -> Any:
     """Returns an argument as an object that is pickled with its bytes in a buffer, if pickle would
     otherwise copy the bytes of this kind of argument into the pickle.
     """
     kind = type(value)
+    polars = sys.modules.get("polars")
+    if polars is not None and kind in (
+        getattr(polars, "DataFrame", None),
+        getattr(polars, "Series", None),
+    ):
+        return _in_arrow(value, polars)
     if kind is memoryview:
         return _pickling.of_numbers(value) or value
     if (kind is bytes or kind is bytearray) and len(value) >= LEAST:

@@ -29,7 +29,7 @@ from multiprocessing import util as _mp_util
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft import _helper_threads, _name_clash
+from weft import _forks, _helper_threads, _name_clash
 from weft._extension import native as _native
 from weft.errors import BadUse
 
@@ -412,9 +412,17 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
         # Otherwise the copy would write the buffered output again.
         with contextlib.suppress(Exception):
             stream.flush()
-    pid = os.fork()
+    made: list[Child] = []
+    try:
+        pid = _forks.fork(lambda pid: made.append(Child(pid)))
+    except BaseException:  # raised by the handler of a signal that came at the fork
+        for child in made:
+            _ending.add(child)
+            child.kill()
+            child.wait()
+        raise
     if pid:
-        return Child(pid)
+        return made[0]
     status = 1
     try:
         for fd in unwanted:

@@ -1,0 +1,22 @@
+// What the writes of a channel, and of native channels, have to do with arrays that are given away
+// (places.hpp, rule 9.7).
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+namespace weft::py {
+
+// Returns whether the base of an array, to which the caller has a reference of its own, is memory
+// that came from another OS process, and to which nothing else in this program refers.
+bool is_received_alone(PyObject* base) noexcept;
+// In the scope of this object a write of this thread gives its value away: the write was called
+// with move=True, and the value was checked.
+class Moves {
+ public:
+  Moves() noexcept;
+  Moves(const Moves&) = delete;
+  Moves& operator=(const Moves&) = delete;
+  ~Moves();
+};
+
+}  // namespace weft::py
