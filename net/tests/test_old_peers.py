@@ -22,6 +22,7 @@ from odd import packed
 
 from weft import net
 from weft._net import keys as _net_keys
+from weft._net import names as _net_names
 from weft.errors import BadUse, PeerDied
 
 HELLO, BYE, GIVE = 40, 41, 30
@@ -95,6 +96,14 @@ class Old:
         return heard.read(struct.unpack("<I", head)[0]) if len(head) == 4 else b""
 
 
+def hears(old: Old, door: socket.socket, tls: ssl.SSLContext, frames: bytes) -> None:
+    """Talks to the first program that connects."""
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        raw, _ = door.accept()
+        with raw, tls.wrap_socket(raw, server_side=True) as way:
+            old.talks(way, frames, first=False)
+
+
 @contextlib.contextmanager
 def connects(keys: Path, frames: bytes) -> Iterator[tuple[Any, Old]]:
     """The other program connects to a door of this one."""
@@ -122,16 +131,9 @@ def connects(keys: Path, frames: bytes) -> Iterator[tuple[Any, Old]]:
 def listens(keys: Path, frames: bytes) -> Iterator[tuple[Any, Old]]:
     """This program connects to the other one."""
     old = Old()
-    tls = _net_keys.context(keys, server=True)
     door = socket.create_server(("127.0.0.1", 0))
-
-    def runs() -> None:
-        with contextlib.suppress(ConnectionError, ssl.SSLError):
-            raw, _ = door.accept()
-            with raw, tls.wrap_socket(raw, server_side=True) as way:
-                old.talks(way, frames, first=False)
-
-    thread = threading.Thread(target=runs)
+    args = (old, door, _net_keys.context(keys, server=True), frames)
+    thread = threading.Thread(target=hears, args=args)
     thread.start()
     with door, net.connect(f"127.0.0.1:{door.getsockname()[1]}", keys=keys) as session:
         yield session, old
@@ -182,25 +184,62 @@ def test_values_of_a_newer_weft(keys: Path, meets: Meets) -> None:
         session.take("numbers")
 
 
-@pytest.mark.parametrize(
-    ("frames", "why"),
-    [
-        (hello(2, 4), "no common version"),
-        (hello(1, 1) + given("end", "typed"), "older Weft, whose tuples arrive as lists"),
-    ],
-)
-def test_an_end_by_its_name(
-    network: net.Network, keys: Path, monkeypatch: pytest.MonkeyPatch, frames: bytes, why: str
-) -> None:
+FRAMES = {
+    "no common version": hello(2, 4),
+    "older Weft, whose tuples arrive as lists": hello(1, 1) + given("end", "typed"),
+}
+
+
+@contextlib.contextmanager
+def offered(network: net.Network, keys: Path, name: str, frames: bytes) -> Iterator[None]:
+    """The other program offers the readers of a channel, to one program that comes."""
+    tls = _net_keys.context(keys, server=True)
+    door = socket.create_server(("127.0.0.1", 0))
+    own = ssl.PEM_cert_to_DER_cert((keys / "certificate.pem").read_text())
+    entry = {
+        "address": f"127.0.0.1:{door.getsockname()[1]}",
+        "fingerprint": _net_keys.fingerprint_of(own),
+        "home": "0" * 16,
+        "host": "old",
+        "readers": True,
+        "relay": False,
+        "ticket": "0" * 32,
+        "writers": False,
+    }
+
+    async def write() -> None:
+        js = network._meeting._nats.jetstream()
+        await js.publish(f"$KV.{_net_names.BUCKET}.{name}", json.dumps(entry).encode())
+
+    network._call(write())
+    thread = threading.Thread(target=hears, args=(Old(), door, tls, frames))
+    with door:
+        thread.start()
+        yield
+        thread.join()
+
+
+@pytest.mark.parametrize("why", FRAMES)
+def test_an_end_by_its_name(network: net.Network, keys: Path, why: str) -> None:
     """Wire 2.3, 17.6: `network.reader` says the same, and not that the home has died."""
-    with listens(keys, frames) as (session, _):
+    with (
+        offered(network, keys, "lab/numbers", FRAMES[why]),
+        pytest.raises(BadUse, match=f"{why}.*install the same version on both machines"),
+    ):
+        network.reader("lab/numbers")
 
-        async def come(*_: Any) -> Any:
-            return session
 
-        monkeypatch.setattr(network._meeting, "come", come)
-        with pytest.raises(BadUse, match=f"{why}.*install the same version on both machines"):
-            network.reader("lab/numbers")
+@pytest.mark.parametrize("build", ["cpp"])
+def test_a_program_in_cpp(
+    server: Any, network: net.Network, keys: Path, cpp: Callable[..., Any]
+) -> None:
+    """Wire 2.3, 17.6: the same for a program in C++, with its own words for a type."""
+    with offered(network, keys, "lab/numbers", FRAMES["no common version"]):
+        p = cpp("tries", server.url, keys, "lab/numbers", "reader", "10")
+        how, why = p.next_report()
+    assert how == "BadUse"
+    assert "old has another version of Weft (no common version: this space speaks 1 to 1" in why
+    assert why.endswith("install the same version on both machines")
 
 
 def test_a_session_that_this_program_has_closed(

@@ -368,7 +368,10 @@ class Network:
         try:
             return session.take("end")
         except BadUse as error:
-            if isinstance(error, _net_link.OtherVersion) or not session._is_closed():
+            if isinstance(error, _net_link.OtherVersion):
+                raise
+            if not session._is_closed():
+                session._give_up("the other program cannot use the end that it was given")
                 raise
             raise PeerDied(f"the session with the home of {name!r} ended: {error}") from None
 
