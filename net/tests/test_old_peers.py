@@ -14,9 +14,11 @@ import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+import far_parts as parts
 import pytest
 from odd import packed
 
@@ -24,6 +26,7 @@ from weft import net
 from weft._net import keys as _net_keys
 from weft._net import names as _net_names
 from weft.errors import BadUse, PeerDied
+from weft.processes import Executor, run
 
 HELLO, BYE, GIVE = 40, 41, 30
 CREDITS_AND_PLACES = 1 | 2 | 8  # the profile bits of a program that may be a home
@@ -62,14 +65,15 @@ def given(name: str, type_: str) -> bytes:
 class Old:
     """What the other program has heard: the answer to its first message, and the reasons of BYE."""
 
-    def __init__(self) -> None:
+    def __init__(self, **more: Any) -> None:
+        self.says = {"host": "old", "trust": False, "name": None, **more}
         self.answer: Any = None
         self.byes: list[str] = []
 
     def talks(self, way: Any, frames: bytes, first: bool) -> None:
         """Sends a first message and the frames, and hears the other side until its end."""
         heard = way.makefile("rb")
-        said = packed(json.dumps({"host": "old", "trust": False, "name": None}).encode())
+        said = packed(json.dumps(self.says).encode())
         if first:
             way.sendall(said)
         self.answer = self._message(heard)
@@ -191,8 +195,12 @@ FRAMES = {
 
 
 @contextlib.contextmanager
-def offered(network: net.Network, keys: Path, name: str, frames: bytes) -> Iterator[None]:
-    """The other program offers the readers of a channel, to one program that comes."""
+def offered(
+    network: net.Network, keys: Path, name: str, frames: bytes, **agent: Any
+) -> Iterator[None]:
+    """The other program offers the readers of a channel, to one program that comes; or, with the
+    fields of an agent's entry, it is a host.
+    """
     tls = _net_keys.context(keys, server=True)
     door = socket.create_server(("127.0.0.1", 0))
     own = ssl.PEM_cert_to_DER_cert((keys / "certificate.pem").read_text())
@@ -205,6 +213,7 @@ def offered(network: net.Network, keys: Path, name: str, frames: bytes) -> Itera
         "relay": False,
         "ticket": "0" * 32,
         "writers": False,
+        **agent,
     }
 
     async def write() -> None:
@@ -212,7 +221,8 @@ def offered(network: net.Network, keys: Path, name: str, frames: bytes) -> Itera
         await js.publish(f"$KV.{_net_names.BUCKET}.{name}", json.dumps(entry).encode())
 
     network._call(write())
-    thread = threading.Thread(target=hears, args=(Old(), door, tls, frames))
+    old = Old(pid=5, call="0", **{"pass": "0"})  # what an agent answers
+    thread = threading.Thread(target=hears, args=(old, door, tls, frames))
     with door:
         thread.start()
         yield
@@ -227,6 +237,26 @@ def test_an_end_by_its_name(network: net.Network, keys: Path, why: str) -> None:
         pytest.raises(BadUse, match=f"{why}.*install the same version on both machines"),
     ):
         network.reader("lab/numbers")
+
+
+AGENT = {"allow": ["far_parts:pid", "far_parts:plus"], "hosts": 1, "trust": False, "readers": False}
+
+
+def test_a_call_on_a_host(network: net.Network, keys: Path) -> None:
+    """Wire 2.3: the host has not died, and the call says that the versions differ."""
+    why = "no common version.*install the same version on both machines"
+    with (
+        offered(network, keys, "host=old", hello(2, 4), **AGENT),
+        pytest.raises(BadUse, match=why),
+    ):
+        run(parts.pid.on(network.host("old"))())
+    with (
+        offered(network, keys, "host=old", hello(2, 4), **AGENT),
+        Executor(on=network.host("old")) as pool,
+        # BadUse if the other's HELLO came before the call was given
+        pytest.raises((BrokenProcessPool, BadUse), match=why),
+    ):
+        pool.submit(parts.plus, 1, 2).result()
 
 
 @pytest.mark.parametrize("build", ["cpp"])

@@ -153,19 +153,30 @@ class Session:
         """
         try:
             end = self._link.take(name)
-            if end is not None:
-                return end
-            why = self._link.wait()
         except BadUse:
             if self._ended_by is None or not self._is_closed():
                 raise
+            end = None
+        if end is not None:
+            return end
+        if (other := self._other_version()) is not None:
+            raise other
+        why = self._ended_by or self._link.wait()
+        raise PeerDied(f"the session with {self.host} ended before it had given {name!r} ({why})")
+
+    def _other_version(self) -> OtherVersion | None:
+        """Returns the error of a session that is over because the two programs speak no common
+        version, or None. Each of the two sides ends such a session itself, when it has the other's
+        HELLO.
+        """
+        try:
+            why = self._link.refused()
+        except BadUse:  # the link is closed
             why = self._ended_by
-        if NO_COMMON_VERSION in why:
-            raise OtherVersion(
-                f"{self.host} has another version of Weft ({why}): install the same version on both machines"
-            )
-        raise PeerDied(
-            f"the session with {self.host} ended before it had given {name!r} ({why})"
+        if why is None or NO_COMMON_VERSION not in why:
+            return None
+        return OtherVersion(
+            f"{self.host} has another version of Weft ({why}): install the same version on both machines"
         )
 
     def _is_closed(self) -> bool:
