@@ -79,8 +79,8 @@ def environment(interpreter: str) -> tuple[Path, Path]:
     """
     call(interpreter, "-m", "venv", "--without-pip", "venv")
     python = Path("venv/bin/python")
-    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
-    call(*pip, "install", "-q", "pip")
+    quiet = ("--disable-pip-version-check", "install", "-q", "pip")
+    call(sys.executable, "-m", "pip", "--python", python, *quiet)
     return python, Path("venv/bin/weft")
 
 

@@ -173,7 +173,7 @@ def test_values_of_an_older_weft(keys: Path, meets: Meets) -> None:
     """Wire 17.6: where tuples arrived as lists the type of values was `typed`."""
     with (
         meets(keys, hello(1, 1) + given("numbers", "typed")) as (session, _),
-        pytest.raises(BadUse, match="has an older Weft, whose tuples.*install the same version"),
+        pytest.raises(BadUse, match=r"has an older Weft, whose tuples.*install the same version"),
     ):
         session.take("numbers")
 

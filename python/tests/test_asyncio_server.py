@@ -38,7 +38,11 @@ def block(first: str, change: tuple[str, str] = ("", "")) -> str:
     raise AssertionError(f"the page has no program that begins with {first!r}")
 
 
-DESK, AIOHTTP, FASTAPI = "# desk.py\n", "# server.py\nfrom aiohttp", "# server.py\nimport contextlib"
+DESK, AIOHTTP, FASTAPI = (
+    "# desk.py\n",
+    "# server.py\nfrom aiohttp",
+    "# server.py\nimport contextlib",
+)
 
 
 def recipe(monkeypatch: pytest.MonkeyPatch, change: tuple[str, str] = ("", "")) -> dict[str, Any]:

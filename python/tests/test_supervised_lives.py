@@ -489,9 +489,7 @@ def test_recycling_by_age_and_memory(limit: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("redeliver", [True, False])
-def test_a_memory_limit_that_is_met_is_a_death(
-    caplog: Any, tmp_path: Any, redeliver: bool
-) -> None:
+def test_a_memory_limit_that_is_met_is_a_death(caplog: Any, tmp_path: Any, redeliver: bool) -> None:
     """Rule 7.17: in its next life the worker receives the job again, or a warning names the job."""
     place = Supervisor(backoff=0, redeliver=redeliver, memory_limit=1 << 32)
     jobs = [(i, str(tmp_path / str(i))) for i in range(2)]

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import doctest_md
 import wheel_check
+
+ROOT = Path(__file__).resolve().parents[2]
 
 # What a page needs beyond the core (its extra, or numpy) is not here, so these pages are those that
 # a newcomer reads first.
@@ -69,7 +70,9 @@ def test_the_programs_of_a_page(python: Path, tmp_path: Path, page: str) -> None
             continue
         done = run(python, tmp_path, block.file)
         assert done.returncode == block.exit, done.stderr
-        assert block.expected is None or doctest_md.matches(block.expected, done.stdout), done.stdout
+        assert block.expected is None or doctest_md.matches(block.expected, done.stdout), (
+            done.stdout
+        )
         assert "weft: no extension module" not in done.stderr
         ran += 1
     assert ran > 0

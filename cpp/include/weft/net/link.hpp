@@ -97,9 +97,9 @@ class Link final : public wire::LinkBase {
           if (why.find("no common version") != std::string::npos)
             throw BadUse(host + " has another version of Weft (" + why +
                          "): install the same version on both machines");
-          throw PeerDied(
-              "the session with " + host + " ended before it had given '" + name + "' (" + why + ")",
-              -1);
+          throw PeerDied("the session with " + host + " ended before it had given '" + name +
+                             "' (" + why + ")",
+                         -1);
         }
       }
       wait_for_news(seen);
