@@ -63,7 +63,7 @@ def given(name: str, type_: str) -> bytes:
 
 
 class Old:
-    """What the other program has heard: the answer to its first message, and the reasons of BYE."""
+    """What the other program has received: the answer to its first message, and the reasons of BYE."""
 
     def __init__(self, **more: Any) -> None:
         self.says = {"host": "old", "trust": False, "name": None, **more}
@@ -72,32 +72,32 @@ class Old:
 
     def talks(self, way: Any, frames: bytes, first: bool) -> None:
         """Sends a first message and the frames, and hears the other side until its end."""
-        heard = way.makefile("rb")
-        said = packed(json.dumps(self.says).encode())
+        stream = way.makefile("rb")
+        message = packed(json.dumps(self.says).encode())
         if first:
-            way.sendall(said)
-        self.answer = self._message(heard)
+            way.sendall(message)
+        self.answer = self._message(stream)
         if not first:
-            way.sendall(said)
+            way.sendall(message)
         way.sendall(frames)
-        stream = b"".join(iter(lambda: self._piece(heard), b""))
-        while stream:
-            size, kind = struct.unpack_from("<HB", stream)
+        received = b"".join(iter(lambda: self._piece(stream), b""))
+        while received:
+            size, kind = struct.unpack_from("<HB", received)
             if kind == BYE:
-                (length,) = struct.unpack_from("<Q", stream, 24)
-                self.byes.append(stream[32 : 32 + length].decode())
-            stream = stream[size:]
+                (length,) = struct.unpack_from("<Q", received, 24)
+                self.byes.append(received[32 : 32 + length].decode())
+            received = received[size:]
 
     @staticmethod
-    def _message(heard: Any) -> Any:
-        magic, size = struct.unpack("<8sI", heard.read(12))
+    def _message(stream: Any) -> Any:
+        magic, size = struct.unpack("<8sI", stream.read(12))
         assert magic == b"WEFTNET1"
-        return json.loads(heard.read(size))
+        return json.loads(stream.read(size))
 
     @staticmethod
-    def _piece(heard: Any) -> bytes:
-        head = heard.read(4)
-        return heard.read(struct.unpack("<I", head)[0]) if len(head) == 4 else b""
+    def _piece(stream: Any) -> bytes:
+        head = stream.read(4)
+        return stream.read(struct.unpack("<I", head)[0]) if len(head) == 4 else b""
 
 
 def hears(old: Old, door: socket.socket, tls: ssl.SSLContext, frames: bytes) -> None:
