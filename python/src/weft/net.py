@@ -286,7 +286,7 @@ class Network:
 
         def let_go() -> None:
             with contextlib.suppress(BadUse):  # the session was closed in the meantime
-                session.wait()
+                session._ended_by = session.wait()
             session.close()
 
         def over(_: object) -> None:
@@ -351,8 +351,8 @@ class Network:
 
         Raises:
             BadUse: no program offers the name, or none offers readers; it is a name of this
-                program; the home refuses, is not the home that was announced, or may not hold the
-                name; the server does not answer.
+                program; the home refuses, is not the home that was announced, may not hold the
+                name, or has another version of Weft; the server does not answer.
             ConnectionError: the home does not answer.
             PeerDied: the home has died meanwhile.
         """
@@ -368,6 +368,11 @@ class Network:
         try:
             return session.take("end")
         except BadUse as error:
+            if isinstance(error, _net_link.OtherVersion):
+                raise
+            if not session._is_closed():
+                session._give_up("the other program cannot use the end that it was given")
+                raise
             raise PeerDied(f"the session with the home of {name!r} ended: {error}") from None
 
     def names(self) -> list[Named]:

@@ -83,7 +83,7 @@ class Link final : public wire::LinkBase {
 
   // Waits for an end that the peer gives under a name that begins with `name` and a space. Removes
   // that beginning, and returns the rest, by which the end is found from now on. Throws PeerDied if
-  // the session ended first.
+  // the session ended first, and BadUse if it ended because the programs speak no common version.
   std::string given(const std::string& name) {
     for (;;) {
       const std::uint32_t seen = news();
@@ -92,10 +92,15 @@ class Link final : public wire::LinkBase {
         for (auto& o : peer_->offered)
           if (o.name.compare(0, name.size() + 1, name + " ") == 0)
             return o.name.erase(0, name.size() + 1);
-        if (peer_->session.is_over())
+        if (peer_->session.is_over()) {
+          const std::string& why = peer_->session.why();
+          if (why.find("no common version") != std::string::npos)
+            throw BadUse(host + " has another version of Weft (" + why +
+                         "): install the same version on both machines");
           throw PeerDied("the session with " + host + " ended before it had given '" + name +
-                             "' (" + peer_->session.why() + ")",
+                             "' (" + why + ")",
                          -1);
+        }
       }
       wait_for_news(seen);
     }

@@ -165,10 +165,10 @@ def _obey(orders: Any, process: Any) -> None:
     _helper_threads.remove()  # another thread can have the same identifier later
 
 
-def _obedient(function: Any, orders: Any, call: str) -> Any:
+def _obedient(function: Any, orders: Any, call: str, limit: int | None) -> Any:
     """Makes a process of `function` that is cancelled when the parent asks for it. While this
     process runs, its call does not count as work outside any run (_at_work.at_work), but the thread
-    of _obey() does.
+    of _obey() does. With a limit of memory, a MemoryError ends this OS process.
     """
     here = os.getpid()
 
@@ -201,6 +201,9 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
             begin()
             try:
                 return await function(*args, **keywords)
+            except BaseException as error:
+                _loops.die_if_of_memory(limit, error)
+                raise
             finally:
                 end()
 
@@ -211,6 +214,9 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
             begin()
             try:
                 return function(*args, **keywords)
+            except BaseException as error:
+                _loops.die_if_of_memory(limit, error)
+                raise
             finally:
                 end()
 
@@ -250,7 +256,7 @@ def run_call(
         return None, _pickling.Failure(_user_values.not_rebuilt("a call and its arguments", error))
     _forked_child.end_if_forked(before, None)
     try:
-        process = _obedient(function, orders, call)(*args, **keywords)
+        process = _obedient(function, orders, call, limit)(*args, **keywords)
         if (named := getattr(function, "_weft_name", None)) is not None:
             process = process.named(named(*args, **keywords))
         del args, keywords
@@ -258,8 +264,7 @@ def run_call(
         with _call_names.running(process, call):
             return _shared.run(process), None
     except BaseException as error:
-        if limit is not None and issubclass(type(error), MemoryError):
-            _loops.die_of_memory(limit, error)
+        _loops.die_if_of_memory(limit, error)
         return None, _pickling.Failure(error)
 
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, NoReturn
+from typing import Any
 
 from weft._extension import native as _native
 from weft._hosts.attempt import Terms
 from weft.errors import Cancelled, Retired
 
-__all__ = ["Recycled", "began", "die_of_memory", "follow", "over"]
+__all__ = ["Recycled", "began", "die_if_of_memory", "follow", "over"]
 
 REDELIVERS = 2  # a bit of Terms.loops: the loops redeliver
 LIMITED = 4  # another bit: a MemoryError ends this OS process
@@ -130,10 +130,13 @@ def over(reader: Any, loops: int) -> Any:
     return _Loop(reader, bool(loops & REDELIVERS))
 
 
-def die_of_memory(limit: int, error: BaseException) -> NoReturn:
-    """Ends this OS process, which has exceeded its memory_limit. This death is like any other: the
-    values that the process holds in extended reads go back.
+def die_if_of_memory(limit: int | None, error: BaseException) -> None:
+    """Ends this OS process if it has a memory_limit and the error says that the limit was exceeded.
+    This death is like any other: the process has not let go of its ends, so the values that it
+    holds in extended reads go back, and the supervisor knows which other value it had read last.
     """
+    if limit is None or not issubclass(type(error), MemoryError):
+        return
     import traceback
 
     try:

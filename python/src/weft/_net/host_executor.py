@@ -30,6 +30,7 @@ from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import pool as _pool
 from weft._hosts import user_values as _user_values
 from weft._net import calls as _net_calls
+from weft._net import link as _net_link
 from weft._net import loop as _net_loop
 from weft._net.remote_hosts import FarHost, FarHosts, _channels_of
 from weft.errors import BadUse, ChannelEnd, ProcessDied
@@ -116,8 +117,11 @@ class _Line:
         try:
             self.session._link.give(orders.reader(), "orders")
             self.session._link.give(results.writer(), "result")
-        except BaseException:
+        except BaseException as error:
+            other = self.session._other_version()  # if the session is over already
             self.close()
+            if other is not None:
+                raise other from error
             raise
 
     def begin(self, batch: list[_pool.Call]) -> None:
@@ -264,8 +268,8 @@ class _Feeder(_pool.Feeder):
                     usable = line.compute(batch)
             except BaseException as error:
                 state.break_it(f"a host of the pool failed: {_foreign_exceptions.text_of(error)}")
-                if isinstance(error, ProcessDied):  # break_it() has failed all waiting calls
-                    return False
+                if isinstance(error, (ProcessDied, _net_link.OtherVersion)):
+                    return False  # break_it() has failed all waiting calls
                 raise
         if not usable:
             del lines[id(line.function)]

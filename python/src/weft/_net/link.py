@@ -48,6 +48,7 @@ __all__ = [
     "Closed",
     "NameNotGranted",
     "OnConnection",
+    "OtherVersion",
     "Refused",
     "Session",
     "StaleTicket",
@@ -77,6 +78,9 @@ SAID_LAST = 10.0  # seconds for sending the bytes that a session had queued befo
 # piece fills four records of TLS.
 AT_ONCE = (1 << 16) - PIECE.size
 UNHEARD = 20_000  # milliseconds for which sent bytes may stay unacknowledged
+# What the reason for a session's end has in it if the programs speak no common version of the wire
+# (WIRE.md 2.3; cpp/src/wire/session.cpp).
+NO_COMMON_VERSION = "no common version"
 
 # Connections of this program whose other end has not answered yet, given by the addresses of both
 # ends.
@@ -98,6 +102,10 @@ class Closed(BadUse):
     """
 
 
+class OtherVersion(BadUse):
+    """The two programs speak no common version of the wire (WIRE.md 2.3)."""
+
+
 class Session:
     """A session with a program on another machine. `connect` and a `Door` return one. The session
     ends with its block, and then the ends that the other program has received through it die.
@@ -117,6 +125,7 @@ class Session:
         self.relayed = False
         self._answer_fields: Fields = {}  # the fields of the other side's answer
         self._given_up = False
+        self._ended_by: str | None = None  # set before close() if the session had ended by itself
 
     def give(self, name: str, end: Any) -> None:
         """Gives an end of a channel to the other program, which takes it under this name. In this
@@ -139,15 +148,43 @@ class Session:
 
         Raises:
             PeerDied: the session ended first.
-            BadUse: the session was closed, or the channel of the end carries another kind of
-                values.
+            BadUse: the session was closed, the other program has another version of Weft, or the
+                channel of the end carries another kind of values.
         """
-        end = self._link.take(name)
-        if end is None:
-            raise PeerDied(
-                f"the session with {self.host} ended before it had given {name!r} ({self._link.wait()})"
-            )
-        return end
+        try:
+            end = self._link.take(name)
+        except BadUse:
+            if self._ended_by is None or not self._is_closed():
+                raise
+            end = None
+        if end is not None:
+            return end
+        if (other := self._other_version()) is not None:
+            raise other
+        why = self._ended_by or self._link.wait()
+        raise PeerDied(f"the session with {self.host} ended before it had given {name!r} ({why})")
+
+    def _other_version(self) -> OtherVersion | None:
+        """Returns the error of a session that is over because the two programs speak no common
+        version, or None. Each of the two sides ends such a session itself, when it has the other's
+        HELLO.
+        """
+        try:
+            why = self._link.refused()
+        except BadUse:  # the link is closed
+            why = self._ended_by
+        if why is None or NO_COMMON_VERSION not in why:
+            return None
+        return OtherVersion(
+            f"{self.host} has another version of Weft ({why}): install the same version on both machines"
+        )
+
+    def _is_closed(self) -> bool:
+        try:
+            self._link.refused()
+        except BadUse:
+            return True
+        return False
 
     def wait(self) -> str:
         """Blocks the thread until the session is over. Returns the reason for its end. In a

