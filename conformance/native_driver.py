@@ -33,7 +33,7 @@ MOST_ENDS, BARRIERS = 4, 2
 # these is played in Python. (Such a process has no mobile ends either, because a native channel
 # carries none.)
 STAYS: dict[str, str] = {
-    "an extended read": "a coroutine of a component has none; a thread of a component has",
+    "a thread": "a coroutine of a component has no extended reads and no outputs whose value a function makes",
     "another process": "a component makes no processes of the host's, cancels none and awaits no end",
     "a limit": "a component has timers, and no blocks with a limit",
     "death": "an end of a component is retired or poisoned; it dies with an OS process only",
@@ -53,7 +53,7 @@ def asks_for(proc: dict[str, Any], pool: bool = False) -> set[str]:
     found = {"an end of its maker"} if any(isinstance(e, int) for e in proc["ends"]) else set()
     if len(proc["ends"]) > MOST_ENDS:
         found.add("too much")
-    return (found | _needs_of(proc["body"])) - (set() if pool else {"an extended read"})
+    return (found | _needs_of(proc["body"])) - (set() if pool else {"a thread"})
 
 
 def _needs_of(body: list[Any]) -> set[str]:
@@ -63,11 +63,12 @@ def _needs_of(body: list[Any]) -> set[str]:
         if kind in _ASKS:
             found.add(_ASKS[kind])
         elif kind in ("loop", "iter", "ext"):
-            found |= _needs_of(s[2]) | ({"an extended read"} if kind == "ext" else set())
+            found |= _needs_of(s[2]) | ({"a thread"} if kind == "ext" else set())
         elif kind == "try":
             found |= _needs_of(s[1]) | _needs_of(s[3])
         elif kind == "select":
             found |= {"another process" for g in s[2] if g["g"] == "ended"}
+            found |= {"a thread" for g in s[2] if "fn" in g}
             found |= {"too much" for g in s[2] if g.get("b", 0) >= BARRIERS}
         elif kind in ("sync", "enrol", "resign") and s[1] >= BARRIERS:
             found.add("too much")
