@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 
 import weft
-from weft.coroutines import Channel, Retired, process, run, select, skip, sleep, yield_
+from weft.coroutines import (
+    Channel,
+    Retired,
+    after,
+    process,
+    run,
+    select,
+    skip,
+    sleep,
+    yield_,
+)
 
 QUICK: dict[str, Any] = {"seconds": 60}  # an upper limit: each of these searches ends long before
 
@@ -74,6 +84,30 @@ def test_a_time_comes_when_all_that_is_done_is_in_vain(time: str, grain: str) ->
     """Rule 17.3. This is no proof: the report does not say *every schedule*."""
     report = weft.check(polled_until_a_time, schedules=200, time=time, grain=grain, **QUICK)
     assert not report.failed and not report.complete, report.text
+
+
+def test_no_time_comes_while_a_process_does_something() -> None:
+    """Rule 17.3."""
+
+    @process
+    async def works(out: Any, source: Any, result: Any) -> None:
+        for i in range(50):
+            await out.write(i)
+            await source.read()
+            await select(source, skip())
+        await result.write(1)
+
+    @process
+    async def waits(result: Any) -> None:
+        guard, _ = await select(result, after(1))
+        assert guard == 0
+
+    def network() -> None:
+        own, c = Channel("own", capacity=1), Channel("c")
+        run(works(own.writer(), own.reader(), c.writer()), waits(c.reader()))
+
+    report = weft.check(network, schedules=50, **QUICK)
+    assert not report.failed, report.text
 
 
 def test_a_process_that_yields_waits_for_a_time_too() -> None:
