@@ -5,7 +5,6 @@
 
 #include <doctest/doctest.h>
 #include <weft/check.hpp>
-#include <weft/check/strategies.hpp>
 #include <weft/weft.hpp>
 
 namespace {
@@ -136,14 +135,4 @@ TEST_CASE("rule 17.3: the report says that times may come earlier, if a timer wa
   CHECK(text(1s, false).find(hint) != std::string::npos);
   CHECK(text(1s, true).find(hint) == std::string::npos);
   CHECK(text(0s, false).find(hint) == std::string::npos);
-}
-TEST_CASE("a draw without a division is that of the division") {
-  for (unsigned n = 1; n < 200; ++n) {
-    weft::checking::Random drawn, divided;
-    drawn.seed(n);
-    divided.seed(n);
-    int different = 0;
-    for (int i = 0; i < 2000; ++i) different += drawn.below(n) != divided.next() % n;
-    CHECK(different == 0);
-  }
 }

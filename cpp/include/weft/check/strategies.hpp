@@ -1,7 +1,6 @@
 // The strategies that need no record of events: the usual order, a given schedule, choices at
 // random, random priorities, and all schedules with few deviations from the usual order.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,35 +12,15 @@ namespace weft::checking {
 class Random {
  public:
   void seed(std::uint64_t seed) noexcept { state_ = mixed(seed, 0x5EED) | 1; }
-  // Returns a number of 48 bits.
   std::uint64_t next() noexcept {
     state_ ^= state_ >> 12;
     state_ ^= state_ << 25;
     state_ ^= state_ >> 27;
     return (state_ * 0x2545F4914F6CDD1Dull) >> 16;
   }
-  // Returns next() % n. The numbers of options are usually small. For these no division is made,
-  // which would take a tenth of the time of a step.
-  unsigned below(unsigned n) noexcept {
-    const std::uint64_t x = next();
-    if (n < 2 || n >= kSmall) [[unlikely]]
-      return static_cast<unsigned>(x % n);
-    return static_cast<unsigned>(remainder(remainder(x >> 24, n) << 24 | (x & 0xFFFFFF), n));
-  }
+  unsigned below(unsigned n) noexcept { return static_cast<unsigned>(next() % n); }
 
  private:
-  static constexpr unsigned kSmall = 64;
-  // inverses[n] is above 2^38 / n by at most 1. So for y below 2^24 · n the quotient of y and n is
-  // y · inverses[n] / 2^38, exactly.
-  static constexpr std::array<std::uint64_t, kSmall> inverses = [] {
-    std::array<std::uint64_t, kSmall> all{};
-    for (unsigned n = 2; n < kSmall; ++n) all[n] = (std::uint64_t{1} << 38) / n + 1;
-    return all;
-  }();
-  static std::uint64_t remainder(std::uint64_t y, unsigned n) noexcept {
-    return y - (y * inverses[n] >> 38) * n;
-  }
-
   std::uint64_t state_ = 1;
 };
 
