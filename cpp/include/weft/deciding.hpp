@@ -228,10 +228,11 @@ class Deciding : public runtime::Chooser {
       queue.take_at(links_[i - 1], w);
     else
       queue.take(w);
-    // The list is short: a loop is quicker than two calls that move memory.
+    // The list is short: a loop is quicker than two calls that move memory. (The compiler would make
+    // such calls of a loop that only copies.)
     for (const std::size_t last = ready_.size() - 1; i < last; ++i) {
-      links_[i] = links_[i + 1];
-      ready_[i] = ready_[i + 1];
+      std::swap(links_[i], links_[i + 1]);
+      std::swap(ready_[i], ready_[i + 1]);
     }
     return w;
   }
