@@ -139,10 +139,7 @@ class Orders {
 };
 
 Choice::Choice(Orders& o)
-    : fair(o.word<int>() != 0),
-      chosen(o.word<std::uint32_t>()),
-      guards(chosen),
-      values(chosen) {
+    : fair(o.word<int>() != 0), chosen(o.word<std::uint32_t>()), guards(chosen), values(chosen) {
   const std::int64_t time = detail::running.api->now(detail::running.process);
   for (std::size_t k = 0; k < values.size(); ++k) guards.all.push_back(guard(o, k, time));
 }
@@ -202,9 +199,9 @@ class Player {
     if (op == "select") {
       Choice c(o_);
       auto& all = c.guards.all;
-      const weft_status s = detail::running.api->select(
-          detail::running.process, all.data(), static_cast<std::uint32_t>(all.size()), c.fair,
-          &c.chosen, {__FILE__, __LINE__});
+      const weft_status s = detail::running.api->select(detail::running.process, all.data(),
+                                                        static_cast<std::uint32_t>(all.size()),
+                                                        c.fair, &c.chosen, {__FILE__, __LINE__});
       return o_.taken(c, s);
     }
     if (op == "release")
@@ -232,9 +229,9 @@ class TaskChoice : public detail::TaskOperation {
   explicit TaskChoice(Choice& c) noexcept : c_(c) {}
   bool await_ready() {
     auto& all = c_.guards.all;
-    return begun(detail::running.api->start_select(
-        detail::running.process, all.data(), static_cast<std::uint32_t>(all.size()), c_.fair,
-        &c_.chosen, {__FILE__, __LINE__}));
+    return begun(detail::running.api->start_select(detail::running.process, all.data(),
+                                                   static_cast<std::uint32_t>(all.size()), c_.fair,
+                                                   &c_.chosen, {__FILE__, __LINE__}));
   }
   weft_status await_resume() { return ended(); }
 

@@ -116,8 +116,8 @@ TEST_CASE("rule 17.5: a process that polls in vain has no end") {
 }
 TEST_CASE("rules 7.7, 17.2: after 1,000 operations at once the others run") {
   for (const bool parked : {false, true}) {
-    const auto r = weft::check(
-        poured, {.seconds = 250, .schedules = 2, .only_where_parked = parked});
+    const auto r =
+        weft::check(poured, {.seconds = 250, .schedules = 2, .only_where_parked = parked});
     CHECK_MESSAGE(r.passed(), r.text);
   }
 }

@@ -11,6 +11,7 @@ that would wait forever in a Go program.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -229,9 +230,7 @@ async def reads_at_the_end(gets: Any, processes: Any) -> Any:
 @bug("exception")
 def update_lost(mended: bool) -> None:
     gets, sets, adds = Channel("gets"), Channel("sets"), Channel("adds")
-    processes = [
-        increments(gets.reader(), sets.writer(), adds.writer(), mended) for _ in range(2)
-    ]
+    processes = [increments(gets.reader(), sets.writer(), adds.writer(), mended) for _ in range(2)]
     got = run(
         reads_at_the_end(gets.reader(), processes),
         counter(gets.writer(), sets.reader(), adds.reader()),
@@ -243,18 +242,14 @@ def update_lost(mended: bool) -> None:
 
 
 @process
-async def member(
-    n: int, out: Any, errors: Any, context: Any, done: Any, mended: bool
-) -> None:
+async def member(n: int, out: Any, errors: Any, context: Any, done: Any, mended: bool) -> None:
     if n == 0:
         await errors.write("failed")
     elif not mended:
         await out.write(n)
     else:
-        try:
+        with suppress(Retired):
             await select(Output(out, n), Input(context, ended="raise"))
-        except Retired:
-            pass
     await done.write(n)
 
 

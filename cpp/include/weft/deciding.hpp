@@ -188,9 +188,7 @@ class Deciding : public runtime::Chooser {
 
   // Returns whether a time may come although a process can run: a timer is set, and either the
   // settings allow it, or the ready processes only poll.
-  bool any_timer() noexcept {
-    return run.early_times() && program_ && self().any_timer(*program_);
-  }
+  bool any_timer() noexcept { return run.early_times() && program_ && self().any_timer(*program_); }
   void time_comes() noexcept {
     run.time_comes(true);
     self().fire_one(*program_);
