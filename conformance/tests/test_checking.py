@@ -72,7 +72,7 @@ def test_the_reduced_search_has_the_outcomes_of_all_schedules_and_no_others(seed
 @pytest.mark.skipif(
     not any(shutil.which(name) for name in ("c++", "g++", "clang++")), reason="no C++ compiler"
 )
-@pytest.mark.parametrize("seed", [4, 8, 11, 24])
+@pytest.mark.parametrize("seed", [8, 11, 24])
 def test_coroutines_of_components_have_the_outcomes_of_those_of_python(seed: int) -> None:
     """Rules 16.10, 17.2: the processes of random networks are dealt to coroutines of a component and
     of Python. The reduced search has the outcomes of all schedules, the model's, and those that it
