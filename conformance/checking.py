@@ -2,14 +2,15 @@
 schedules with those of all schedules, and with the model's.
 
     python -m conformance.checking SEEDS [--features A,B] [--size N] [--time any] [--model]
-                                         [--ways] [--most N] [--for SECONDS]
+                                         [--ways] [--most N] [--for SECONDS] [--on BACKEND]
     python -m conformance.checking 0-2000 --model --ways   # the soak
 
 An outcome is the observations of each process, and how it ended; the sets of outcomes are compared.
 A network with more schedules than the N of --most has no set of all outcomes, and is counted
 separately. With --ways the other searches are compared too: none of them may find an outcome that
 neither the search of all schedules nor the model finds; and the schedule of each outcome is
-replayed, by names and by numbers.
+replayed, by names and by numbers. With --on pool+coroutines the processes of a network are dealt to
+coroutines of a native component (native_driver.py) and of Python.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from . import explore, networks
+from . import explore, native_driver, networks
 from .explore import frozen
 
 #: The features of the random networks, unless the caller names others.
@@ -105,6 +106,7 @@ def searched(
     search: str,
     *,
     replays: int = 0,
+    on: str = "coroutines",
     **options: Any,
 ) -> Searched:
     """Returns all outcomes that a search finds. The schedules of the first `replays` of them are
@@ -114,7 +116,7 @@ def searched(
 
     from .python_driver import PythonDriver
 
-    driver = PythonDriver("coroutines", features)
+    driver = PythonDriver(on, features)
     s = Search(lambda: outcome_of(driver.run(net, 0)), Options(search, **options))
     found = Searched(set(), 0, False, set())
     schedules: list[tuple[Any, Options]] = []
@@ -224,14 +226,20 @@ def compare(
     seconds: float = 8.0,
     model: bool = False,
     ways: bool = False,
+    on: str = "coroutines",
 ) -> Compared:
     """Compares the searches of one random network. With `ways` the searches of WAYS are compared
     too."""
+    if "pool" in on:
+        features = features - {"mobile"}  # a native channel carries no ends (16.4)
+        native_driver.component()  # a check refuses the compiler, which is another OS process
     net = networks.generate(seed, size, features)
     result = Compared(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        every = searched(net, features, "all", time=times, early=1, schedules=most, seconds=seconds)
+        every = searched(
+            net, features, "all", on=on, time=times, early=1, schedules=most, seconds=seconds
+        )
         whole = every.complete or "not the same" in every.kinds
         if whole:
             result.all = every
@@ -239,6 +247,7 @@ def compare(
                 net,
                 features,
                 "reduced",
+                on=on,
                 time=times,
                 early=1,
                 schedules=2 * most,
@@ -250,7 +259,7 @@ def compare(
                 # may come early.
                 early = 1 if times == "any" else 0
                 options = {"seed": seed + 1, "early": early, "time": times} | options
-                found = searched(net, features, way, replays=3, **options)
+                found = searched(net, features, way, replays=3, on=on, **options)
                 result.ways.append((way, found))
     if model and (whole or ways):
         try:
@@ -324,6 +333,7 @@ def main() -> int:
     p.add_argument(
         "--ways", action="store_true", help="compare the other searches too, and replays"
     )
+    p.add_argument("--on", default="coroutines", help="coroutines, or pool+coroutines")
     p.add_argument("--for", type=float, dest="ends", help="end after this many seconds")
     a = p.parse_args()
     return compare_all(
@@ -341,6 +351,7 @@ def main() -> int:
             seconds=a.seconds,
             model=a.model and group[0] == "quiet",
             ways=a.ways,
+            on=a.on,
         ),
         a.ways,
     )

@@ -1,5 +1,6 @@
 """Networks with some processes in a native component (rule 16.1): "native", or
-"native+threads+coroutines" and so on.
+"native+threads+coroutines" and so on. With "pool" these processes are coroutines of the component,
+on its pool or in a check (rules 16.10, 17.2).
 
     Play.make ──► suits(proc)? ──► native_player.cpp ──► step(): the same Player names the next
                                                           operation; C++ does it
@@ -32,6 +33,7 @@ MAX_ENDS, BARRIERS = 4, 2
 # these is played in Python. (Such a process has no mobile ends either, because a native channel
 # carries none.)
 STAYS: dict[str, str] = {
+    "a thread": "a coroutine of a component has no extended reads and no outputs whose value a function makes",
     "another process": "a component makes no processes of the host's, cancels none and awaits no end",
     "a limit": "a component has timers, and no blocks with a limit",
     "death": "an end of a component is retired or poisoned; it dies with an OS process only",
@@ -46,12 +48,12 @@ _ASKS = {
 }
 
 
-def asks_for(proc: dict[str, Any]) -> set[str]:
-    """Returns the operations in STAYS that a process needs."""
+def asks_for(proc: dict[str, Any], pool: bool = False) -> set[str]:
+    """Returns the operations in STAYS that a process needs. `pool`: it is to be a coroutine."""
     found = {"an end of its maker"} if any(isinstance(e, int) for e in proc["ends"]) else set()
     if len(proc["ends"]) > MAX_ENDS:
         found.add("too much")
-    return found | _needs_of(proc["body"])
+    return (found | _needs_of(proc["body"])) - (set() if pool else {"a thread"})
 
 
 def _needs_of(body: list[Any]) -> set[str]:
@@ -61,11 +63,12 @@ def _needs_of(body: list[Any]) -> set[str]:
         if kind in _ASKS:
             found.add(_ASKS[kind])
         elif kind in ("loop", "iter", "ext"):
-            found |= _needs_of(s[2])
+            found |= _needs_of(s[2]) | ({"a thread"} if kind == "ext" else set())
         elif kind == "try":
             found |= _needs_of(s[1]) | _needs_of(s[3])
         elif kind == "select":
             found |= {"another process" for g in s[2] if g["g"] == "ended"}
+            found |= {"a thread" for g in s[2] if "fn" in g}
             found |= {"too much" for g in s[2] if g.get("b", 0) >= BARRIERS}
         elif kind in ("sync", "enrol", "resign") and s[1] >= BARRIERS:
             found.add("too much")
@@ -272,7 +275,8 @@ def process(play: Network, proc: dict[str, Any], ends: list[Any]) -> Any:
     shape = "".join(side for _, side in proc["ends"])
     spare = [play.names.m.Barrier(1) for _ in range(BARRIERS)]
     barriers = [*play.barriers[:BARRIERS], *spare][:BARRIERS]
-    made = getattr(component(), f"p{shape}")(*ends, *barriers, proc["id"])
+    kind = "c" if play.names_of(proc["id"]).pool else "p"
+    made = getattr(component(), f"{kind}{shape}")(*ends, *barriers, proc["id"])
     return made.named(f"p{proc['id']}")
 
 

@@ -69,7 +69,7 @@ class ApartDriver:
 
     def run(self, net: Net, seed: int) -> list[Record]:
         if self.server is None:
-            if "native" in backends_of(self.name):
+            if {"native", "pool"} & {*backends_of(self.name)}:
                 # The component is built here, because building it takes longer than a network is
                 # allowed to take.
                 native_driver.component()

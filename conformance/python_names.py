@@ -50,8 +50,11 @@ class Names:
         self.tasks, self.machines = module == "weft.tasks", module == "weft.machines"
         module = "weft.processes" if self.machines else module
         self.away = module == "weft.processes"
-        self.native = module == "weft.native"  # threads play processes that components cannot
-        module = "weft.coroutines" if self.how or self.tasks else module
+        # Threads play the processes that threads of a component cannot, and coroutines those that
+        # its coroutines cannot.
+        self.native = module in ("weft.native", "weft.pool")
+        self.pool = module == "weft.pool"
+        module = "weft.coroutines" if self.how or self.tasks or self.pool else module
         module = "weft.threads" if self.native else module
         self.m = importlib.import_module(module)
         m = self.m
@@ -68,7 +71,7 @@ class Names:
             (TimeoutError, "Timeout"),
         ]
         self.awaits = module.endswith("coroutines")
-        self.one_scheduler = not module.endswith(("threads", "processes"))
+        self.one_scheduler = not (module.endswith(("threads", "processes")) or self.pool)
 
     def name_of(self, error: BaseException) -> str:
         for kind, name in self.errors:

@@ -96,7 +96,7 @@ class Play:
         ]
         pid, body, play = proc["id"], proc["body"], self
         names = self.names_of(pid)
-        if names.native and not native_driver.asks_for(proc):
+        if names.native and not native_driver.asks_for(proc, names.pool):
             self.native += 1
             return self.kept(proc, native_driver.process(self, proc, ends))
         if self.goes(proc):

@@ -5,12 +5,16 @@ states.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 
 import pytest
 
 from conformance.checking import GROUPS, compare
 from conformance.commuting import Entry, entries_of, look, table, witnessed
+from conformance.networks import generate
+from conformance.python_names import names_of
+from conformance.python_play import Play
 from conformance.witnesses import NOWHERE, WITNESSES
 
 
@@ -63,6 +67,34 @@ def test_the_reduced_search_has_the_outcomes_of_all_schedules_and_no_others(seed
         ways=seed < len(GROUPS),
     )
     assert compared.wrong == ""
+
+
+@pytest.mark.skipif(
+    not any(shutil.which(name) for name in ("c++", "g++", "clang++")), reason="no C++ compiler"
+)
+@pytest.mark.parametrize("seed", [8, 11, 24])
+def test_coroutines_of_components_have_the_outcomes_of_those_of_python(seed: int) -> None:
+    """Rules 16.10, 17.2: the processes of random networks are dealt to coroutines of a component and
+    of Python. The reduced search has the outcomes of all schedules, the model's, and those that it
+    has where all of the processes are coroutines of Python.
+    """
+    times, features = GROUPS[seed % len(GROUPS)]
+    features -= {"mobile", "time", "yield"}
+    networks = {
+        on: compare(seed, features, size=2, times=times, most=2000, model=times == "quiet", on=on)
+        for on in ("pool+coroutines", "pool", "coroutines")
+    }
+    assert [compared.wrong for compared in networks.values()] == ["", "", ""]
+    outcomes = [c.reduced.outcomes if c.reduced else None for c in networks.values()]
+    assert outcomes[0] == outcomes[1] == outcomes[2] is not None
+    assert native_processes(seed, features) > 0
+
+
+def native_processes(seed: int, features: frozenset[str]) -> int:
+    """Returns how many processes of this network are coroutines of the component."""
+    play = Play(names_of("pool"), generate(seed, 2, features))
+    play.history()
+    return play.native
 
 
 def test_a_deadline_that_moves_makes_the_old_one_void() -> None:

@@ -33,7 +33,13 @@ FEATURES = DEFAULT - {"mobile"}  # a native channel carries no ends (16.4)
 EACH = 12
 # How many processes of each test's networks must run in a component; with fewer the test would
 # prove nothing.
-WERE = {"native": 24, "native+coroutines": 10, "native+coroutines+greenlets+threads": 5}
+WERE = {
+    "native": 24,
+    "native+coroutines": 10,
+    "native+coroutines+greenlets+threads": 5,
+    "pool": 20,
+    "pool+native+coroutines": 5,
+}
 
 
 @pytest.fixture(scope="module", params=WERE)

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
+#include <span>
 #include <typeinfo>
 #include <weft/check.hpp>
 
@@ -77,7 +78,7 @@ class Check {
   checking::Bounded bounded_;
   checking::Reduced reduced_;
   bool ends_ = false;   // whether the search has ended
-  bool cut_ = false;    // whether a bound has cut a run short
+  bool timed_ = false;  // whether a timer was set, in a schedule
   double chances_ = 0;  // the sum of Run::chances over the random walks, for the estimate
   std::size_t walks_ = 0, reduced_runs_ = 0;
   unsigned longest_ = 100;
@@ -119,8 +120,9 @@ Outcome Check::run(checking::Strategy& strategy) {
   if (!o.failed() && o.why == Stopped::no && checker_.lost > 0)
     o.kind = "lost values", o.what = counted(checker_.lost, "value") + " that nobody took";
   if (!o.failed()) return o;
-  for (std::size_t i = 0; i < r.decisions.size(); ++i) {
-    const checking::Decision& d = r.decisions[i];
+  const std::span<const checking::Decision> decisions = r.decisions();
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    const checking::Decision& d = decisions[i];
     if (d.index == 0) continue;
     o.numbers.push_back({i, d.index});
     const bool goes = d.kind == Kind::go;
@@ -181,7 +183,8 @@ void Check::one_way(Search way, double end, std::size_t most, unsigned turn) {
     // the search repeats the run, since it must know more about each step
     if (strategy->restarts(checker_.run)) continue;
     const checking::Run& r = checker_.run;
-    cut = cut || r.why() == Stopped::limit || r.too_large || r.early_cut;
+    timed_ = timed_ || r.record.timed;
+    cut = cut || r.why() == Stopped::limit || r.too_large || r.early_cut || r.polls_cut;
     longest_ = std::max(longest_, r.steps);
     if (way == Search::walk) chances_ += r.chances, ++walks_;
     if (way != Search::walk && way != Search::priorities) more = strategy->advance();
@@ -374,7 +377,9 @@ void Check::conclude() {
     const std::size_t runs = reduced_runs_ > 0 ? reduced_runs_ : report_.schedules;
     s += ". Every schedule: " + counted(runs, "run") + (runs == 1 ? " stands" : " stand") +
          " for all of them. " +
-         (o_.any_time ? "At most 2 early times in a schedule." : "Times come when nobody can run.");
+         (o_.any_time ? "At most 2 early times in a schedule."
+          : timed_    ? "Times come when nobody can run; with .any_time they may also come earlier."
+                      : "Times come when nobody can run.");
   } else {
     s += ", but not every schedule was run. " + counted(report_.schedules, "schedule");
     if (const checking::Reduced::Races r = reduced_.races(); r.all > 0)

@@ -40,6 +40,7 @@ void Checker::starts(ProcessBase& p) noexcept {
     processes_.push_back(std::make_unique<Checked>(run));
   Checked& c = of(n);
   c.base = &p;
+  c.polls = false;
   c.told = -1;
   c.select.forget();
 }
@@ -111,7 +112,9 @@ bool Checker::another_goes(ProcessBase& p) noexcept {
 // --- points -------------------------------------------------------------------------------------
 
 bool Checker::pauses(ProcessBase& p, bool yields) noexcept {
-  if (p.checked == kNone || (run.settings.park && !yields)) return false;
+  if (p.checked == kNone) return false;
+  of(p.checked).polls = yields;
+  if (run.settings.park && !yields) return false;
   return yields ? Deciding::yields(*core::current_run_queue, &p, p.checked) : another_goes(p);
 }
 
@@ -129,7 +132,10 @@ void Checker::begins(ProcessBase& p) noexcept {
 }
 
 void Checker::arrives(ProcessBase& p, const core::SyncObject& place, Access how) noexcept {
-  if (p.checked == kNone || !notes() || weft::detail::is_no_place(&place)) return;
+  if (p.checked != kNone && notes()) notes_arrival(p, place, how);
+}
+void Checker::notes_arrival(ProcessBase& p, const core::SyncObject& place, Access how) noexcept {
+  if (weft::detail::is_no_place(&place)) return;
   of(p.checked).place = &place;
   of(p.checked).how = how;
   run.record.arrives(&place, how);
@@ -169,15 +175,18 @@ int Checker::selects(ProcessBase& p, const SelectBegins& s) noexcept {
 }
 void Checker::selected(ProcessBase& p, int guard, bool has_ended) noexcept {
   if (p.checked == kNone) return;
-  of(p.checked).taken = guard;
-  of(p.checked).ended = has_ended;
+  Checked& c = of(p.checked);
+  c.taken = guard;
+  c.ended = has_ended;
+  c.polls = c.select.skips(guard);
 }
 
 bool Checker::begun(ProcessBase& p, Begun how) noexcept {
   if (p.checked == kNone) return false;
   if (notes()) notes_begun(p, how);
+  run.begun(of(p.checked).polls);
   if (how == Begun::parked || run.stopped()) return false;
-  return !run.settings.park && another_goes(p);
+  return (!run.settings.park || run.has_gone_on_for_long()) && another_goes(p);
 }
 void Checker::notes_begun(ProcessBase& p, Begun how) noexcept {
   const int n = p.checked;

@@ -117,8 +117,8 @@ TEST_CASE("rule 17.8: a schedule is repeated by its deviations, also by number")
     const Outcome o = Machine(n, run).go(walk);
     failed += !o.first;
     wc::Replay by_name, by_number;
-    for (std::size_t i = 0; i < run.decisions.size(); ++i) {
-      const wc::Decision& d = run.decisions[i];
+    for (std::size_t i = 0; i < run.decisions().size(); ++i) {
+      const wc::Decision& d = run.decisions()[i];
       if (d.index == 0) continue;
       by_number.numbers.push_back({i, d.index});
       by_name.deviations.push_back({run.record.path(d.process), d.step, d.kind,
@@ -166,9 +166,9 @@ TEST_CASE("rule 17.3: a random walk and random priorities are the same for the s
       walk.seed = priorities.seed = seed;
       std::vector<unsigned> first, again;
       Machine(n, run).go(*s);
-      for (const wc::Decision& d : run.decisions) first.push_back(d.index);
+      for (const wc::Decision& d : run.decisions()) first.push_back(d.index);
       Machine(n, run).go(*s);
-      for (const wc::Decision& d : run.decisions) again.push_back(d.index);
+      for (const wc::Decision& d : run.decisions()) again.push_back(d.index);
       CHECK(first == again);
       different.insert(first);
     }

@@ -15,7 +15,13 @@ import sys
 
 from mutants_switched import either, run, unless
 
-SOURCES = ("checked_points.cpp", "checked_threads.cpp", "checked_figures.cpp", "doctest_main.cpp")
+SOURCES = (
+    "checked_points.cpp",
+    "checked_threads.cpp",
+    "checked_figures.cpp",
+    "checked_polls.cpp",
+    "doctest_main.cpp",
+)
 FLAGS = ("-DWEFT_CHECKED=1", "-DDOCTEST_CONFIG_SUPER_FAST_ASSERTS")
 
 CALL = "runtime/checked_call.hpp"
@@ -25,6 +31,8 @@ DECIDING = "deciding.hpp"
 CHECKER = "src/checker.cpp"
 CHANNEL = "src/channel.cpp"
 COMPOSE = "src/compose.cpp"
+CHECK = "src/check.cpp"
+RUN = "src/check/run.cpp"
 LOCKS = "src/check_locks.cpp"
 
 MUTANTS = [
@@ -218,14 +226,14 @@ MUTANTS = [
         "fp38",
         "who stood aside and goes later is not in the list of ready processes",
         DECIDING,
-        "links_.push_back(&w->next);\n    ready_.push_back(n);\n    «seen_ = queue.end();»",
+        "links_.back() = &w->next;\n    ready_.back() = n;\n    «seen_ = queue.end();»",
         "ready_.pop_back(); links_.pop_back(); seen_ = queue.end();",
     ),
     unless(
         "fp39",
         "the list of ready processes keeps one that has left",
         DECIDING,
-        "links_.pop_back();\n    ready_.pop_back();",
+        "links_.pop_back();\n      ready_.pop_back();",
     ),
     either(
         "fp42",
@@ -233,6 +241,46 @@ MUTANTS = [
         CHECKER,
         "yields ? Deciding::yields(*core::current_run_queue, &p, p.checked) : another_goes(p)",
         "another_goes(p)",
+    ),
+    unless(
+        "fp43",
+        "a process that polls goes on and on",
+        RUN,
+        "«goes_until(steps);»  // let_others_run() is called in the next decision",
+    ),
+    either(
+        "fp44",
+        "no time comes while the ready processes poll",
+        RUN,
+        "timer && idle_ >= kPolls * ready.size() && !ready.empty()",
+        "false",
+    ),
+    either(
+        "fp45",
+        "with the grain park a process goes on and on",
+        CHECKER,
+        "run.has_gone_on_for_long()",
+        "false",
+    ),
+    either(
+        "fp46",
+        "each operation counts as a poll",
+        CHECKER,
+        "run.begun(«of(p.checked).polls»);",
+        "true",
+    ),
+    either(
+        "fp47",
+        "a time that came because of polls is no bound",
+        CHECK,
+        "r.polls_cut",
+        "false",
+    ),
+    unless(
+        "fp48",
+        "a process goes on after 1,000 operations at once",
+        RUN,
+        "if (steps >= until_) let_others_run(ready);",
     ),
 ]
 

@@ -444,16 +444,29 @@ def starves_a_guard() -> None:
 
 
 @process
+async def pours(out, times):
+    for n in range(times):
+        await out.write(n)
+
+
+def starves_a_process() -> None:
+    """Runs a process whose writes never wait, since their buffer drops values."""
+    c, d = Channel("c", capacity=1, overflow="drop_oldest"), Channel("d")
+    reader = c.reader()
+    run(pours(c.writer(), 900), quiet_writer(d.writer()))
+    reader.retire()
+
+
+@process
 async def polls(source, times):
     for _ in range(times):
         await select(source, skip(), mode="priority")
 
 
-def starves_a_process() -> None:
-    """Runs a process that polls, and so never waits and never ends."""
+def polls_and_starves_nobody() -> None:
+    """Runs a process that polls: it lets the others run first, again and again."""
     c = Channel("c")
-    writer = c.writer()
-    run(polls(c.reader(), 1500), quiet_writer(writer))
+    run(polls(c.reader(), 1500), quiet_writer(c.writer()))
 
 
 @process

@@ -372,6 +372,13 @@ MUTANTS: dict[str, Mutant] = {
         "test_io.py",
     ),
     # --- components, watching, the wire, the interpreter
+    "checked-component-unheld": Mutant(
+        "a checked coroutine of a component is started and not held",
+        "components/component_checked.cpp",
+        "Py_INCREF(reinterpret_cast<PyObject*>(p));",
+        ";",
+        "test_checking_components.py::test_a_check_gives_back_each_component_process_that_a_run_has_taken",
+    ),
     "able": Mutant(
         "a process that waits for children is taken for stuck",
         "rounds/partial.cpp",

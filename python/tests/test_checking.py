@@ -176,6 +176,7 @@ def test_the_channels_that_lost_values_are_named() -> None:
     [
         (programs.starves_a_guard, "guard 1 of a select of main/prefers (b) was ready"),
         (programs.starves_a_process, "main/quiet_writer could go on, and did not for 1300 steps"),
+        (programs.polls_and_starves_nobody, ""),
         (programs.fair_enough, ""),
     ],
 )

@@ -3,6 +3,8 @@ decided as those of Python's coroutines are."""
 
 from __future__ import annotations
 
+import gc
+import sys
 from typing import Any
 
 import checked_programs as programs
@@ -83,6 +85,41 @@ def test_a_component_that_is_right_is_proven() -> None:
     assert not report.failed and report.complete, report.text
     in_python = weft.check(programs.hidden_mended, **QUICK)
     assert report.schedules == in_python.schedules
+
+
+def test_a_check_gives_back_each_component_process_that_a_run_has_taken() -> None:
+    """Rule 16.10. After a run the caller alone holds a process that has ended, and one that was
+    cancelled while it waited.
+    """
+    held: list[Any] = []
+
+    def network() -> None:
+        native = tasks()
+        c, d, e = [co.Channel(name) for name in "cde"]
+        ends = [native.ints(+c, -d), native.ints(+d, -e)]
+        f, g = co.Channel("f"), co.Channel("g")
+        kept = f.writer()
+        waits = native.ints(+f, -g)
+        held.extend([*ends, waits])
+
+        async def main() -> None:
+            async with co.Group() as group:
+                for p in (*ends, waits, writes(-c, 1, 2), reads(+e)):
+                    group.start(p)
+                await co.sleep(1)
+                waits.cancel()
+
+        co.run(co.process(main)())
+        del kept
+
+    for search in ("reduced", "walk"):
+        held.clear()
+        for outcome in engine.Search(network, engine.Options(search=search, schedules=20)):
+            assert outcome.kind == "ok", outcome.error
+        gc.collect()
+        assert len(held) >= 3
+        # `held`, the loop's variable and the argument of getrefcount()
+        assert {sys.getrefcount(process) for process in held} == {3}
 
 
 # --- the outcomes of all schedules ----------------------------------------------------------------

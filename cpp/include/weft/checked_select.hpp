@@ -36,6 +36,10 @@ class CheckedSelect : public checking::Waiting {
   // Returns the guard to which the select has committed, or a negative number if a deadline or a
   // cancellation decided it.
   virtual int committed() const noexcept = 0;
+  // Returns whether this guard, which the select has taken, is a skip. (None is, if it is negative.)
+  bool skips(int taken) const noexcept {
+    return taken >= 0 && guards_[taken].kind == core::Kind::skip;
+  }
   void forget() noexcept { passed_over_.clear(); }
 
  protected:

@@ -95,6 +95,7 @@ class Checker final : public Points, public Deciding<Checker> {
     const core::SyncObject* place = nullptr;
     Access how = Access::all;
     bool selects = false, ended = false;
+    bool polls = false;  // the operation is a yield, or a select that has taken its skip
     int taken = -1;
     int told = -1;  // the process's last operation in the story
     BegunSelect select;
@@ -109,7 +110,8 @@ class Checker final : public Points, public Deciding<Checker> {
   void enters(ThreadProcess&) noexcept;
   static const ProcessOps thread_ops;
   bool another_goes(ProcessBase& p) noexcept;
-  void notes_begun(ProcessBase&, Begun) noexcept;
+  [[gnu::noinline]] void notes_arrival(ProcessBase&, const core::SyncObject&, Access) noexcept;
+  [[gnu::noinline]] void notes_begun(ProcessBase&, Begun) noexcept;
   void tell(ProcessBase&, std::string what);
   StoryEntry* told(Checked& c) noexcept {
     return c.told < 0 ? nullptr : &story[static_cast<std::size_t>(c.told)];

@@ -132,15 +132,15 @@ class Deciding : public runtime::Chooser {
     if (i == 0) return w;
     core::Waker* const other = leaves(queue, i);
     queue.push(w);
-    links_.push_back(&w->next);
-    ready_.push_back(n);
+    links_.back() = &w->next;
+    ready_.back() = n;
     seen_ = queue.end();
     return other;
   }
 
   // Removes the process that runs next from the queue, and returns it. `goes_on`: a process in the
   // queue that in the usual order goes first; kNone if there is none.
-  core::Waker* decide(core::RunQueue& queue, int goes_on) noexcept {
+  [[gnu::noinline]] core::Waker* decide(core::RunQueue& queue, int goes_on) noexcept {
     using checking::Stopped;
     for (;;) {
       if (program_ && program_->deadlocked()) run.stop(Stopped::deadlock);
@@ -179,16 +179,16 @@ class Deciding : public runtime::Chooser {
       }
       run.goes(ready_[i + 1]);
       core::Waker* const w = leaves(queue, i + 1);
+      links_.pop_back();
+      ready_.pop_back();
       seen_ = queue.end();
       return w;
     }
   }
 
-  // Returns whether a time may come although a process can run: the settings allow it, and a timer
-  // is set.
-  bool any_timer() noexcept {
-    return run.settings.any_time && program_ && self().any_timer(*program_);
-  }
+  // Returns whether a time may come although a process can run: a timer is set, and either the
+  // settings allow it, or the ready processes only poll.
+  bool any_timer() noexcept { return run.early_times() && program_ && self().any_timer(*program_); }
   void time_comes() noexcept {
     run.time_comes(true);
     self().fire_one(*program_);
@@ -217,7 +217,8 @@ class Deciding : public runtime::Chooser {
     return other;
   }
 
-  // Removes the process ready_[i] from the queue and from the list. Returns its waker.
+  // Removes the process ready_[i] from the queue, and returns its waker. The caller removes the
+  // last element of both lists, which no longer counts, or sets it.
   core::Waker* leaves(core::RunQueue& queue, std::size_t i) noexcept {
     // A waker begins with its link.
     auto* const w = static_cast<core::Waker*>(reinterpret_cast<core::Link*>(links_[i]));
@@ -225,14 +226,12 @@ class Deciding : public runtime::Chooser {
       queue.take_at(links_[i - 1], w);
     else
       queue.take(w);
-    // The list is short: a loop is quicker than two calls that move memory.
-    const std::size_t last = ready_.size() - 1;
-    for (; i < last; ++i) {
+    // The list is short: a loop is quicker than two calls that move memory. (The compiler would make
+    // such calls of a loop that only copies.)
+    for (const std::size_t last = ready_.size() - 1; i < last; ++i) {
       std::swap(links_[i], links_[i + 1]);
       std::swap(ready_[i], ready_[i + 1]);
     }
-    links_.pop_back();
-    ready_.pop_back();
     return w;
   }
 

@@ -35,7 +35,7 @@ void Record::begin() {
   woken_.clear();
   current = weakened_ = clock_ = kNone;
   running = 0;
-  cancelled = crowded = false;
+  cancelled = timed = crowded = false;
   Process& main = at(new_process());
   main.uid = kMain;
   main.name = "main";
@@ -375,6 +375,7 @@ void Record::does_all(const void* key, int by) {
   look_at_selects(n, Access::all);
 }
 void Record::arms() {
+  timed = true;
   if (!kept || !any_time) return;
   touch_uid(kTime, Access::all);
   at(running).timed = true;

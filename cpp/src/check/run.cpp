@@ -2,6 +2,7 @@
 #include "weft/check/run.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weft::checking {
 
@@ -11,12 +12,15 @@ void Run::begin(Strategy& strategy) {
   steps = early = switches = 0;
   ready_ = {};
   step_begins();
-  early_cut = too_large = false;
+  early_cut = polls_cut = too_large = false;
+  polls_ = idle_ = polls_at_ = at_once_ = at_once_at_ = 0;
+  all_poll_ = false;
   chances = 1;
-  decisions.clear();
+  decided_ = 0;
   difference.clear();
   for (auto& list : yields_to_) list.clear();
   yielding_ = 0;
+  goes_until(kStepsAtOnce);
   record.kept = strategy.keeps_events();
   record.cancels = strategy.cancels();
   record.crowds = strategy.crowds();
@@ -30,6 +34,7 @@ void Run::end() { strategy_->end(*this); }
 void Run::stop(Stopped why) noexcept {
   if (stopped()) return;
   stopped_ = why;
+  rarely_from_ = 0;
   record.kept = false;  // what the program does while it is being ended is not part of the schedule
 }
 void Run::differs(std::string how) {
@@ -38,17 +43,24 @@ void Run::differs(std::string how) {
 }
 
 // Does what go() does, in the rarer cases: the run has stopped, no process is ready, a timer is
-// set, or some processes yield.
+// set, some processes yield, or the process that runs has gone on for long.
 unsigned Run::go_rarely(std::span<const int> ready, bool goes_on, bool timer) {
   if (stopped()) return 0;
   ready_ = ready;
   goes_on_ = goes_on;
+  if (steps >= until_) let_others_run(ready);
   if (yielding_ != 0) leave_out_who_yields(ready);
   nth_ = 0;
-  const bool may_come = timer && settings.any_time;
-  clock_ = ready.empty() || (may_come && early < settings.early);
+  all_poll_ = timer && idle_ >= kPolls * ready.size() && !ready.empty();
+  if (all_poll_) ready_ = {};
+  polls_cut = polls_cut || all_poll_;
+  const bool may_come = timer && settings.any_time && !all_poll_;
+  clock_ = ready_.empty() || (may_come && early < settings.early);
   early_cut = early_cut || (may_come && !clock_);
-  if (!may_step()) return 0;
+  if (++steps > settings.limit + settings.limit_each * static_cast<unsigned>(record.count)) {
+    stop(Stopped::limit);
+    return 0;
+  }
   const unsigned several = options();
   unsigned i = 0;
   if (several > 1 || record.kept) i = strategy_->go(*this);
@@ -57,6 +69,25 @@ unsigned Run::go_rarely(std::span<const int> ready, bool goes_on, bool timer) {
   if (several > 1)
     decided(clock ? Kind::time : Kind::go, clock ? kNone : ready_[i], several, i, goes_on_);
   return clock ? static_cast<unsigned>(ready.size()) : yielding_ != 0 ? positions_[i] : i;
+}
+void Run::let_others_run(std::span<const int> ready) {
+  goes_until(steps + kStepsAtOnce);
+  const int n = record.running;
+  if (std::find(ready.begin(), ready.end(), n) != ready.end()) yields(n, ready);
+}
+void Run::poll() noexcept {
+  ++idle_;
+  if (std::exchange(polls_at_, switches) != switches) polls_ = 0;
+  if (++polls_ < kPolls) return;
+  polls_ = 0;
+  goes_until(steps);  // let_others_run() is called in the next decision
+}
+bool Run::has_gone_on_for_long() noexcept {
+  if (std::exchange(at_once_at_, switches) != switches) at_once_ = 0;
+  if (++at_once_ < kStepsAtOnce / 2 && steps < until_) return false;
+  at_once_ = 0;
+  goes_until(steps);
+  return true;
 }
 void Run::leave_out_who_yields(std::span<const int> ready) {
   some_.clear();
@@ -88,11 +119,13 @@ void Run::went_first(int n) {
     }
     yielding_ -= list.empty();
   }
+  goes_until(until_);
 }
 
 void Run::time_comes(bool is_early) {
   if (stopped()) return;
-  early += is_early;
+  early += is_early && !all_poll_;
+  idle_ = 0;
   record.step_of_clock(!settings.any_time);
 }
 
@@ -104,6 +137,7 @@ void Run::yields(int n, std::span<const int> ready) {
   list.assign(ready.begin(), ready.end());
   std::erase(list, n);
   yielding_ += !list.empty();
+  goes_until(until_);
 }
 
 unsigned Run::take(unsigned options, Kind kind) {

@@ -9,7 +9,7 @@ namespace weft::checking {
 
 unsigned Replay::by_number(Run& run, unsigned options) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (numbers[i].decision != run.decisions.size() || numbers[i].choice >= options) continue;
+    if (numbers[i].decision != run.decisions().size() || numbers[i].choice >= options) continue;
     met_[deviations.size() + i] = true;
     return numbers[i].choice;
   }

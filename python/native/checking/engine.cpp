@@ -135,6 +135,7 @@ bool Checker::pauses(ProcessBase* p, const void* operation, bool yields) noexcep
   const int n = number(p);
   if (n == kNone) return false;
   Checked& c = of(n);
+  c.yields = yields;
   if (!marked.empty() && !(operation && c.paused == operation) && !run.stopped()) call_marked(p);
   if (operation && c.paused == operation) {
     c.paused = nullptr;
@@ -172,13 +173,14 @@ bool Checker::begun(ProcessBase* p, Begun how) noexcept {
   if (n == kNone) return false;
   Arrival a = std::exchange(of(n).arrival, {});
   if (!a.any || run.stopped()) return false;
+  run.begun(a.choice ? how == Begun::done && of(n).choice.skips() : of(n).yields);
   if (run.record.kept)  // records which processes the operation has woken
     if (core::RunQueue* const queue = services->queue()) look(*queue);
   if (a.choice) a.place = of(n).choice.begun(how, a.how);
   run.record.passes(n, a.place, how, a.how);
   if (how == Begun::parked) return false;
   run.record.select_over(n);
-  return !run.settings.park && another_goes(p);
+  return (!run.settings.park || run.has_gone_on_for_long()) && another_goes(p);
 }
 
 void Checker::stops(ProcessBase* p) noexcept {

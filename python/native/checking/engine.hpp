@@ -35,6 +35,7 @@ class CheckedChoice final : public CheckedSelect {
   // Returns the ready guard that the choice must choose, or -1.
   int begins(const SeenSelect&, std::uint32_t from, std::uint64_t key);
   const void* begun(Begun, Access& how);
+  bool skips() const noexcept { return CheckedSelect::skips(select_.chosen(select_.of)); }
   int committed() const noexcept override { return select_.committed(select_.of); }
   void forget() noexcept {
     CheckedSelect::forget();
@@ -120,6 +121,7 @@ class Checker final : public Points, public Deciding<Checker> {
       base = p;
       paused = nullptr;
       ready_since = 0;
+      yields = false;
       arrival = {};
       choice.forget();
     }
@@ -127,6 +129,7 @@ class Checker final : public Points, public Deciding<Checker> {
     const void* paused = nullptr;  // the operation before which the process lets others go first
     // the step at which another process first went before this one; 0 if none did
     unsigned ready_since = 0;
+    bool yields = false;  // whether the operation that begins is a yield
     Arrival arrival;
     CheckedChoice choice;
   };

@@ -138,7 +138,7 @@ PyObject* f_begin(PyObject*, PyObject*) {
 }
 
 // end(): ends the run. Returns (why it stopped, steps, values lost, early times, what cut the run,
-// product of the numbers of choices).
+// product of the numbers of choices, whether a timer was set).
 PyObject* f_end(PyObject*, PyObject*) {
   if (!checker->on) return refuse("no run of a check is under way");
   checker->end();
@@ -146,9 +146,11 @@ PyObject* f_end(PyObject*, PyObject*) {
   const char* cut = run.why() == wc::Stopped::limit ? "limit"
                     : run.too_large                 ? "size"
                     : run.early_cut                 ? "early"
+                    : run.polls_cut                 ? "polls"
                                                     : "";
-  return Py_BuildValue("iIKIsd", static_cast<int>(run.why()), run.steps,
-                       static_cast<unsigned long long>(checker->lost), run.early, cut, run.chances);
+  return Py_BuildValue("iIKIsdO", static_cast<int>(run.why()), run.steps,
+                       static_cast<unsigned long long>(checker->lost), run.early, cut, run.chances,
+                       run.record.timed ? Py_True : Py_False);
 }
 
 // noted(): returns what the last run noted: ([(channel, values lost)…], [sentence about
@@ -185,7 +187,7 @@ PyObject* f_races(PyObject*, PyObject*) {
 PyObject* f_decisions(PyObject*, PyObject*) {
   const wc::Run& run = checker->run;
   Owned list(PyList_New(0));
-  for (const wc::Decision& d : run.decisions) {
+  for (const wc::Decision& d : run.decisions()) {
     if (!list) return nullptr;
     const Owned who(to_str(run.record.path(d.process)));
     const Owned choice(d.kind == wc::Kind::go     ? to_str(run.record.path(d.choice))

@@ -197,6 +197,7 @@ class Record {
   int current = kNone;  // the current event
   int running = 0;      // the process of the current event
   bool cancelled = false;
+  bool timed = false;  // whether a timer was set
   // True once more processes have arrived at a barrier than it has parties. Then it makes a
   // difference which of them arrive first.
   bool crowded = false;

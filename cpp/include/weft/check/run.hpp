@@ -7,6 +7,7 @@
 // The caller (the checked points of a language) knows which processes are ready, and lets one run.
 // This code does not know the program itself.
 #pragma once
+#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
@@ -98,6 +99,17 @@ class Run {
   void time_comes(bool early);
   // Called when the process lets these ready processes run first.
   void yields(int process, std::span<const int> ready);
+  // Called when an operation of the process that runs has begun. `polled`: the operation was a
+  // yield, or a select that took its skip, so it has changed nothing.
+  void begun(bool polled) noexcept {
+    if (polled) return poll();
+    idle_ = 0;
+  }
+  // With the grain `park`: called when an operation of the process that runs was over at once.
+  // Returns whether the process must let the others run first (rule 7.7).
+  bool has_gone_on_for_long() noexcept;
+  // Returns whether a time may come although a process can run.
+  bool early_times() const noexcept { return settings.any_time || idle_ >= kPolls; }
   // Makes a choice within a step.
   unsigned take(unsigned options, Kind kind);
 
@@ -121,25 +133,37 @@ class Run {
 
   unsigned steps = 0, early = 0, switches = 0;
   bool early_cut = false;  // whether Settings::early has kept a deadline from being reached
+  bool polls_cut = false;  // whether a deadline was reached because the ready processes only poll
   bool too_large = false;  // whether the strategy has left the run unanalysed because of its size
   double chances = 1;      // the product of the numbers of options
-  std::vector<Decision> decisions;
+  std::span<const Decision> decisions() const noexcept { return {decisions_.data(), decided_}; }
   std::string difference;
 
  private:
+  // A process that has polled so often lets the others run first, if no other has run meanwhile.
+  static constexpr unsigned kPolls = 20;
+  // So does a process after so many steps: each of 1,000 operations has two (rule 7.7).
+  static constexpr unsigned kStepsAtOnce = 2000;
+
   unsigned go_rarely(std::span<const int> ready, bool goes_on, bool timer);
-  // Counts a step. Returns false, and stops the run, if there have been too many.
-  bool may_step() noexcept {
-    if (++steps <= settings.limit + settings.limit_each * static_cast<unsigned>(record.count))
-      return true;
-    stop(Stopped::limit);
-    return false;
-  }
+  void let_others_run(std::span<const int> ready);
+  void poll() noexcept;
   void leave_out_who_yields(std::span<const int> ready);
   void went_first(int process);
   void decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on);
   void step_begins() noexcept { nth_ = guards_ = faults_ = 0; }
+  void switched() noexcept {
+    ++switches;
+    goes_until(steps + kStepsAtOnce);
+  }
+  void goes_until(unsigned step) noexcept {
+    until_ = step;
+    rarely_from_ = yielding_ != 0 || stopped() ? 0 : std::min(step, settings.limit);
+  }
 
+  // The first `decided_` are those of this run; the others are kept for their memory.
+  std::vector<Decision> decisions_;
+  std::size_t decided_ = 0;
   Strategy* strategy_ = nullptr;
   Stopped stopped_ = Stopped::no;
   std::span<const int> ready_;  // the processes that can run next; valid only in a decision
@@ -150,6 +174,15 @@ class Run {
   // by process: the processes that are to run before that process
   std::vector<std::vector<int>> yields_to_;
   unsigned yielding_ = 0;
+  unsigned until_ = 0;  // the step from which the process that runs lets the others run first
+  // The step from which go() calls go_rarely(): the lower one of `until_` and the limit of steps; 0
+  // while a process yields, and once the run has stopped.
+  unsigned rarely_from_ = 0;
+  // How often a process has polled since another process ran, and everybody since a process did
+  // anything else; and for how many switches polls_ counts.
+  unsigned polls_ = 0, idle_ = 0, polls_at_ = 0;
+  unsigned at_once_ = 0, at_once_at_ = 0;  // with the grain `park`: operations, and switches
+  bool all_poll_ = false;  // whether a deadline is reached because the ready processes only poll
   unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // guards_, faults_: decisions of this step, by kind
   bool clock_ = false, goes_on_ = false;
 };
@@ -158,15 +191,18 @@ class Run {
 
 [[gnu::always_inline]] inline void Run::decided(Kind kind, int choice, unsigned options,
                                                 unsigned index, bool goes_on) {
-  decisions.push_back({record.running, last().steps, nth_, kind, choice, options, index, goes_on});
+  if (decided_ == decisions_.size()) [[unlikely]]
+    decisions_.resize(2 * decided_ + 64);
+  decisions_[decided_++] = {record.running, last().steps, nth_,  kind,
+                            choice,         options,      index, goes_on};
   chances *= options;
 }
 
 [[gnu::always_inline]] inline unsigned Run::go(std::span<const int> ready, bool goes_on,
                                                bool timer) {
-  if (ready.empty() || timer || yielding_ != 0 || stopped()) [[unlikely]]
+  if (steps >= rarely_from_ || ready.empty() || timer) [[unlikely]]
     return go_rarely(ready, goes_on, timer);
-  if (!may_step()) return 0;
+  ++steps;
   ready_ = ready;
   goes_on_ = goes_on;
   clock_ = false;
@@ -181,7 +217,7 @@ class Run {
 inline void Run::goes(int n) {
   if (stopped()) return;
   record.at(n).ready = false;
-  switches += n != record.running;
+  if (n != record.running) switched();
   step_begins();
   record.step(n);
   if (yielding_ != 0) went_first(n);

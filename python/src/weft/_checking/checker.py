@@ -470,6 +470,7 @@ class _Check:
         r.searches = [Search(name, runs) for name, runs in search.ways.items()]
         r.races = search.races
         r.estimate = search.estimate
+        r.timed = search.timed
         r.complete = search.complete and not self.shared
         r.seconds = self.seconds()
 

@@ -106,11 +106,12 @@ class Outcome:
     #: sentences about processes and guards that were passed over (rule 17.6)
     starved: tuple[str, ...] = ()
     early: int = 0  #: times that came although a process could run
-    cut: str = ""  #: a bound that this run met: "early", "limit", "size"
+    cut: str = ""  #: a bound that this run met: "early", "limit", "polls", "size"
     difference: str = ""  #: of a replay: the first deviation that does not fit; not a failure
     #: the product of the numbers of choices; its mean over random walks estimates how many
     #: schedules there are
     chances: float = 1.0
+    timed: bool = False  #: whether a process has set a time
     search: str = ""  #: the way of searching that made this run
     time: str = "quiet"  #: when times came: Options.time, as that way of searching has set it
 
@@ -148,7 +149,7 @@ def run_once(function: Function) -> Outcome:
     except BaseException as e:
         kind, error = "exception", e
     finally:
-        stopped, steps, lost, early, cut, chances = _engine.end()
+        stopped, steps, lost, early, cut, chances, timed = _engine.end()
         if collects:
             gc.enable()
     kind = _KINDS.get(stopped, kind)
@@ -165,6 +166,7 @@ def run_once(function: Function) -> Outcome:
         cut=cut,
         difference=_engine.difference() if stopped == 1 else "",
         chances=chances,
+        timed=timed,
     )
 
 
@@ -218,13 +220,15 @@ class Search:
         #: whether the schedules that were run stand for all schedules (for "few": for all with at
         #: most `bound` deviations)
         self.complete = False
-        #: The bounds that cut the search: "early", "limit", "size", "seconds", "schedules".
+        #: The bounds that cut the search: "early", "limit", "polls", "size", "seconds",
+        #: "schedules".
         self.cut: set[str] = set()
         self.ways: dict[str, int] = {}  #: schedules, by the way of searching
         #: Whether the end of the reduced search proves nothing, because processes share an object.
         #: If so, an auto search goes on with "walk", "pct" and "few" to its bounds.
         self.unproven = False
         self.races = (0, 0)  #: how many races were run in both orders, and how many races there are
+        self.timed = False  #: whether a process has set a time, in a schedule
         self._chances = 0.0
         self._walks = 0
         self._longest = 100
@@ -282,6 +286,7 @@ class Search:
             # The engine begins the search anew, because it needs to record more about each step.
             if _engine.restarts():
                 continue
+            self.timed = self.timed or outcome.timed
             if outcome.cut:
                 cut.add(outcome.cut)
             runs += 1

@@ -121,6 +121,7 @@ def _figures(check: _Check, messages: dict[int, dict[str, Any]]) -> None:
     r.searches = [Search(way, runs) for way, runs in ways.items()]
     r.races = max((message["races"] for message in messages.values()), default=(0, 0))
     r.estimate = max((message["estimate"] for message in messages.values()), default=0.0)
+    r.timed = any(message["timed"] for message in messages.values())
     r.complete = any(message["complete"] for message in messages.values()) and not check.shared
     r.seconds = check.seconds()
 
@@ -174,7 +175,7 @@ def _one(check: _Check, one: _engine.Search, write: int) -> None:
         message = {
             "runs": sum(ways.values()), "ways": ways, "found": found, "complete": complete, "end": end,
             "told": list(check.world.notes), "left": dict(check.left), "shared": check.shared,
-            "races": one.races, "estimate": one.estimate,
+            "races": one.races, "estimate": one.estimate, "timed": one.timed,
         }  # fmt: skip
         data = pickle.dumps(message)
         data = _HEAD.pack(len(data)) + data

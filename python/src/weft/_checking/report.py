@@ -65,6 +65,7 @@ class Report:
     estimate: float = 0.0  #: how many schedules there may be, without reduction; 0: unknown
     command: str = ""  #: the command that replays the failing schedule
     time: str = "quiet"
+    timed: bool = False  #: whether a process has set a time
     replayed: str = ""  #: the outcome of replaying a token whose schedule does not fail
     printed: str = ""  #: what the function printed in the failing schedule
     more: list[Report] = field(default_factory=list)  #: failures of other kinds (keep_going)
@@ -165,9 +166,11 @@ def _nothing_found(r: Report) -> str:
     runs = ways.get("reduced") or ways.get("all") or r.schedules
     stand = "1 run stands" if runs == 1 else f"{runs:,} runs stand"
     times = (
-        "Times come when nobody can run."
-        if r.time == "quiet"
-        else "At most 2 early times in a schedule."
+        "At most 2 early times in a schedule."
+        if r.time == "any"
+        else "Times come when nobody can run; with --time any they may also come earlier."
+        if r.timed
+        else "Times come when nobody can run."
     )
     return f"{r.name}: nothing found. Every schedule: {stand} for all of them. {times}"
 
