@@ -96,10 +96,12 @@ class Placed:
     starts the process.
     """
 
-    def __init__(self, placing: Placing, function: Any) -> None:
+    def __init__(
+        self, placing: Placing, function: Any, source: Any, signature: inspect.Signature
+    ) -> None:
         self._placing = placing
-        self._source = _sources.taken(function)
-        self._signature = inspect.signature(function)
+        self._source = source
+        self._signature = signature
         self._function = function
 
         def stand_in(call: Call, alive: Any, args: Any, keywords: Any) -> Any:
@@ -111,7 +113,8 @@ class Placed:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         name = self._function.__name__
-        self._signature.bind(*args, **keywords)  # may raise TypeError, as a plain call does
+        bound = self._signature.bind(*args, **keywords)  # raises TypeError, as a plain call does
+        args, keywords = self._placing.given(bound)
         _arguments.take(f"{name}.on(board)", args, keywords)
         call = Call(self._source, name, _arguments.ends_in([*args, *keywords.values()]))
         alive = call.alive.writer()
@@ -138,13 +141,21 @@ class Placing(_hosts.Elsewhere):
 
     _way = "board"
 
-    def __init__(self, session: serial.Board, where: str, free: int, kept: list[str]) -> None:
-        self._session, self._where = session, where
+    def __init__(
+        self, session: serial.Board | None, where: str, free: int, kept: list[str]
+    ) -> None:
+        self._where = where
         self.free, self.kept = free, set(kept)
         self._lock, self._ordering = threading.Lock(), threading.Lock()
         self._calls: list[Call] = []
         self._own: dict[int, Own] = {}
         self._number = 0
+        if session is not None:
+            self._open(session)
+
+    def _open(self, session: serial.Board) -> None:
+        """Begins a session with the board."""
+        self._session = session
         orders = threads.Channel("do")
         session.give("do", orders.reader())
         self._orders = orders.writer()
@@ -155,7 +166,11 @@ class Placing(_hosts.Elsewhere):
         Raises:
             BadUse: the function, or something that it uses, cannot go to a board.
         """
-        return Placed(self, function)
+        return Placed(self, function, _sources.taken(function), inspect.signature(function))
+
+    def given(self, bound: inspect.BoundArguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Returns the arguments that go to the board for these arguments of a call."""
+        return bound.args, bound.kwargs
 
     def made(self, call: Call) -> None:
         """Notes the call of a process that was made, if the process holds ends."""
@@ -190,7 +205,7 @@ class Placing(_hosts.Elsewhere):
             number = self._number
             known = [self._of_board(end) for end in call.ends]
         events = threads.Channel(f"{call.name} on {self._where}")
-        running = _Running(self, call, number, events)
+        running = self._running(call, number, events)
         try:
             return running.result(args, keywords, known)
         except PeerDied as error:
@@ -202,6 +217,9 @@ class Placing(_hosts.Elsewhere):
             with self._lock:
                 if call in self._calls:
                     self._calls.remove(call)
+
+    def _running(self, call: Call, number: int, events: Any) -> _Running:
+        return _Running(self, call, number, events)
 
     def _dead(self, name: str) -> PeerDied:
         try:
@@ -295,15 +313,13 @@ class _Running:
 
     def result(self, args: Any, keywords: Any, known: list[Own | None]) -> Any:
         placing, call = self._placing, self._call
-        placing._session.give(f"e{self._number}", self._writer)
+        self._give_writer(self._writer)
         taken = _arguments.take(call.name, args, keywords)
         ends: list[Any] = []
         try:
             for (end, paths), own in zip(taken.ends, known, strict=True):
                 writes = isinstance(end, _native.Writer)
-                key: Any = f"{self._number}.{len(ends)}"
-                if own is None:
-                    placing._session.give(key, end)
+                key = self._give(end, len(ends)) if own is None else None
                 ends.append([paths, own is not None, own.number if own else key, writes])
         except BaseException:
             self._drop_ends(ends)
@@ -312,6 +328,16 @@ class _Running:
         placing.forget(call)
         self._watch()
         return self._await_end()
+
+    def _give_writer(self, events: Any) -> None:
+        """Gives the board the writer of the call's channel."""
+        self._placing._session.give(f"e{self._number}", events)
+
+    def _give(self, end: Any, i: int) -> Any:
+        """Gives the board an end among the arguments. Returns what stands for the end in orders."""
+        key = f"{self._number}.{i}"
+        self._placing._session.give(key, end)
+        return key
 
     # The start.
 
