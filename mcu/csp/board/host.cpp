@@ -88,7 +88,7 @@ void run(core::Node* n) {
   if (line.state != Line::free && line.ops) line.ops->look(line);
 }
 }  // namespace
-constinit const core::WakerOps parties{&push, &run, nullptr, 0};
+constinit core::WakerOps parties{&push, &run, nullptr, 0};  // main() sets the run queue
 
 bool offer(weft_link_op& op) noexcept { return pc.offer(op); }
 void withdraw(weft_link_op& op) noexcept {
@@ -288,6 +288,12 @@ void put_end(weft_cbor& w, const Call& call) noexcept {
   weft_cbor_uint(&w, call.strength);
   put_place(w, call, call.at);
 }
+void was_told(weft_link_op* op) noexcept {
+  Message& m = *static_cast<Message*>(op);
+  *m.call = Call{};
+  pc.retire(*m.guard.end);
+  soon();
+}
 void tell(Call& call) noexcept {
   Message& m = messages[call.said];
   if (!call.stuck) {
@@ -312,19 +318,27 @@ void tell(Call& call) noexcept {
   m.count = 1;
   m.guard.end = &ends[kSaid + call.said];
   m.guard.value = m.bytes;
-  m.over = [](weft_link_op* op) { *static_cast<Message*>(op)->call = Call{}; };
+  m.over = &was_told;
   call.state = Call::told;
-  if (!pc.offer(m)) call = Call{};
+  if (!pc.offer(m)) was_told(&m);
 }
 
+// Returns whether the PC has the retirement of an end that it has handed out, or will have it before
+// all that is sent from now on; or the session is over.
+bool is_given_up(const weft_link_end& end) noexcept {
+  return session.why || (end.state == 2 && !end.owes);
+}
+// Makes the end one that the PC may hand out.
+void renew(weft_link_end& end) noexcept {
+  if (!session.why) end = {end.name, end.writes, 0, 0, 0, 0, false, 0};
+}
 // Returns whether nobody uses the line any more.
 bool is_done(Line& line) noexcept {
   if (line.state == Line::free || line.readers || line.writers) return false;
   if (line.ops && line.ops->ends(line) > 0) return false;
   if (!line.end) return true;
   if (line.ops && line.state != Line::closed) return false;
-  // The PC has handed out the end, and the retirement is on its way; or the session is over.
-  return session.why || (line.end->state == 2 && !line.end->owes);
+  return is_given_up(*line.end);
 }
 
 // Frees the lines that nobody uses, and tells the PC about the calls that are over.
@@ -334,8 +348,7 @@ void sweep() noexcept {
     Line& line = line_at(i);
     if (is_done(line)) {
       if (line.end) {
-        const weft_link_end before = *line.end;
-        if (!session.why) *line.end = {before.name, before.writes, 0, 0, 0, 0, false, 0};
+        renew(*line.end);
         if (line.call) --line.call->far;
       }
       ::new (lines[i]) Line;
@@ -344,6 +357,13 @@ void sweep() noexcept {
     buffers_used |= line.state != Line::free && line.capacity;
   }
   if (!buffers_used) buffered = 0;
+  for (unsigned i = kSaid; i < kReaders; ++i) {
+    if (ends[i].state < 2) continue;
+    if (is_given_up(ends[i]))
+      renew(ends[i]);
+    else
+      more = true;
+  }
   for (Call& call : calls) {
     if (call.state != Call::over) continue;
     if (call.far == 0)
@@ -556,6 +576,7 @@ int main() {
     name(kReaders + i, "r", i, false);
     name(kWriters + i, "w", i, true);
   }
+  parties.home = scheduler.home;
   uart_init();
   weft_list_init(&events, WEFT_LOCAL);
   again = WEFT_EVENT(&on_again, scheduler.actor());

@@ -177,11 +177,11 @@ def bare(
     if not emulated:
         _flashing.picotool()
 
-    def start(image: Path) -> tuple[serial.Board, Any]:
+    def start(image: Path) -> tuple[tuple[serial.Board, Any], Callable[[], str]]:
         if not emulated:
             _flashing.flash(image, where)
             line, _ = _lines.opened(where, baud)
-            return _session(line, where, baud, lease, lambda: None)
+            return _session(line, where, baud, lease, lambda: None), str
         machine = _emulators.start_bare(image)
         try:
             line = machine.link(patience)
@@ -191,7 +191,7 @@ def bare(
             if isinstance(error, BadUse) and printed:
                 raise BadUse(f"{error}; the emulator said: {printed}") from error
             raise
-        return _session(line, name, 19200, lease, machine.close)
+        return _session(line, name, 19200, lease, machine.close), machine.ended
 
     name = "the emulated rp2040" if emulated else where
     return BareBoard(name, start, not emulated)

@@ -95,7 +95,7 @@ struct Call {
 
 // The functions of the board's program (board/host.cpp).
 extern constinit mcu::Scheduler scheduler;
-extern const core::WakerOps parties;
+extern constinit core::WakerOps parties;
 bool offer(weft_link_op& op) noexcept;
 void withdraw(weft_link_op& op) noexcept;
 void poison(weft_link_end& end, std::uint8_t strength) noexcept;

@@ -26,7 +26,7 @@ from weft import serial
 from weft._boards import firmware as _firmware
 from weft._boards import placing as _placing
 from weft._extension import native as _native
-from weft.errors import BadUse
+from weft.errors import BadUse, PeerDied
 
 __all__ = ["FRAMES", "Placing"]
 
@@ -40,15 +40,17 @@ class Placing(_placing.Placing):
 
     Args:
         where: the board's name for messages.
-        started: starts the board with the firmware at a path; returns its session, and a function
-            that ends it.
+        started: starts the board with the firmware at a path. Returns its session, with a function
+            that ends it; and a function that returns what is known when the session has broken.
         flash: whether the firmware is for the board's flash.
     """
 
     def __init__(
         self,
         where: str,
-        started: Callable[[Path], tuple[serial.Board, Callable[[], None]]],
+        started: Callable[
+            [Path], tuple[tuple[serial.Board, Callable[[], None]], Callable[[], str]]
+        ],
         flash: bool,
     ) -> None:
         super().__init__(None, where, FRAMES, [])
@@ -59,7 +61,11 @@ class Placing(_placing.Placing):
         self._names: list[str] = []  # the processes in the firmware, in the order of its table
         self._running_calls: dict[int, Running] = {}
         self._stop: Callable[[], None] | None = None
+        self._said: Callable[[], str] = str
         self._shut = False
+        self._broken = False  # whether the session has broken
+        # the paths of calls and the names of the board's channels, by number, for reports
+        self.paths: dict[int, str] = {}
         self.channel_names: dict[int, str] = {}
         self.slots: dict[str, collections.deque[int]] = {}
 
@@ -129,7 +135,7 @@ class Placing(_placing.Placing):
         with self._starting:
             if self._shut:
                 raise BadUse(f"{call.name}: {self!r} is closed")
-            if call.source.source in self._there:
+            if call.source.source in self._there and not self._broken:
                 return
             if self._running_calls:
                 raise BadUse(
@@ -143,8 +149,8 @@ class Placing(_placing.Placing):
                 sources = [s for s in sources if s.path != call.source.source.path]
                 sources.append(call.source.source)
             image, names = _firmware.linked(sources, self._flash)
-            session, self._stop = self._started(image)
-            self._there, self._names = sources, names
+            (session, self._stop), self._said = self._started(image)
+            self._there, self._names, self._broken = sources, names, False
             self.slots = {
                 "said": collections.deque(range(CALLS)),
                 "r": collections.deque(range(ENDS)),
@@ -159,6 +165,14 @@ class Placing(_placing.Placing):
             stop, self._stop = self._stop, None
             stop()
 
+    def _dead(self, name: str) -> PeerDied:
+        died = super()._dead(name)
+        with self._starting:
+            said = self._said()
+            if self._stop is not None:
+                self._broken = True
+        return PeerDied(f"{died}; the emulator said: {said}") if said else died
+
     def close(self) -> None:
         """Ends the session, and stops the board. A second call does nothing."""
         with self._starting:
@@ -171,14 +185,15 @@ class Placing(_placing.Placing):
     def _running(self, call: _placing.Call, number: int, events: Any) -> Running:
         running = Running(self, call, number, events)
         self._running_calls[number] = running
+        self.paths[number] = running.path
         return running
 
     def over(self, number: int) -> None:
-        self._running_calls.pop(number, None)
-
-    def path_of(self, number: int) -> str:
-        running = self._running_calls.get(number)
-        return running.path if running is not None else "a process that has ended"
+        with self._lock:
+            self._running_calls.pop(number, None)
+            if not self._running_calls:  # nobody will report these calls
+                self.channel_names.clear()
+                self.paths.clear()
 
     def slot(self, kind: str) -> int:
         with self._lock:
@@ -298,7 +313,7 @@ class Running(_placing._Running):
     def _knot(self, waits: list[Any]) -> str:
         lines, paths = [], []
         for number, channel, writes, file, line in waits:
-            path = self._placing.path_of(number)
+            path = self._placing.paths[number]
             name = self._placing.channel_names.get(channel, "a channel")
             place = self._call.source.places.get(file, file)
             lines.append(f"  {path}: {'write' if writes else 'read'} {name!r} at {place}:{line}")

@@ -7,6 +7,7 @@ standard input ends then.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -85,6 +86,14 @@ class Machine:
             return self._log.read_text(errors="replace").strip()[-400:]
         except OSError:
             return ""
+
+    def ended(self) -> str:
+        """Returns what the emulator has printed, when it has ended; "" if it goes on for a second
+        more."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+            return self.printed()
+        return ""
 
     def close(self) -> None:
         self._process.kill()
