@@ -551,6 +551,11 @@ Line* find(Call& call, weft_cbor& order, bool writer, void*& storage) noexcept {
 void given_to(Line& line, bool writer) noexcept {
   if (!line.end) --(writer ? line.writers : line.readers);
 }
+void refuse(Line& line, bool writer) noexcept {
+  if (!line.end) return drop(line, writer);
+  line.state = Line::closed;
+  closed(line);
+}
 void bad_value(Line& line) noexcept {
   if (Call* const call = line.call) {
     if (!call->wrong.kind)

@@ -104,6 +104,7 @@ void bad_value(Line& line) noexcept;
 void closed(Line& line) noexcept;  // the link has no more to do with the line
 Line* find(Call& call, weft_cbor& order, bool writer, void*& storage) noexcept;
 void given_to(Line& line, bool writer) noexcept;  // a process has been given one of the line's ends
+void refuse(Line& line, bool writer) noexcept;    // no process will be given this end
 void* room_for(std::uint32_t bytes) noexcept;  // for the buffer of a channel; null if there is none
 void wrong(const char* kind, const char* why, std::uint32_t needs = 0,
            std::uint32_t has = 0) noexcept;
@@ -278,16 +279,20 @@ mcu::Channel<T>* given(Call& call, weft_cbor& order, bool writer) noexcept {
   void* storage = nullptr;
   Line* line = find(call, order, writer, storage);
   if (!line) return nullptr;
-  if (!Travels<T> && line->end)
-    return wrong("BadUse", "the type of its values does not go over a line"), nullptr;
-  if (line->ops && line->ops->type != &kType<T>)
-    return wrong("BadUse", "its reader and its writer are of different types"), nullptr;
-  if (!line->ops) {
+  bool right = true;
+  if (!Travels<T> && line->end) {
+    right = false;
+    wrong("BadUse", "the type of a channel's values does not go over a line");
+  } else if (line->ops && line->ops->type != &kType<T>) {
+    right = false;
+    wrong("BadUse", "a channel's reader and its writer are of different types");
+  } else if (!line->ops) {
     const Line described = *line;
     auto* const its = ::new (storage) LineOf<T>;
     static_cast<Line&>(*its) = described;
-    if (!its->begin()) return nullptr;
+    right = its->begin();
   }
+  if (!right) return refuse(*line, writer), nullptr;
   given_to(*line, writer);
   return &LineOf<T>::of(*line).values;
 }

@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,7 +64,9 @@ class _Tools(NamedTuple):
     def command(self, source: Path, to: Path) -> list[str | Path]:
         kind = [CXX, *_CXX.split()] if source.suffix in (".cpp", ".cc", ".cxx", ".C") else [CC]
         c11 = ["-std=c11"] if source.suffix == ".c" else []
-        return [*kind, *c11, *self.machine, *_BOTH.split(), *self.include, "-c", source, "-o", to]
+        # As in mcu/Makefile: what shares the first block of the flash must be small.
+        small = ["-Os"] if source.name in ("start.c", "board.c") else []
+        return [*kind, *c11, *self.machine, *small, *_BOTH.split(), *self.include, "-c", source, "-o", to]
 
 
 def _tools() -> _Tools:
@@ -82,7 +85,7 @@ def _tools() -> _Tools:
             )
     machine, link = (root / _PORT / "options").read_text(encoding="utf-8").splitlines()
     version = subprocess.run([CXX, "--version"], capture_output=True, check=False).stdout
-    its = hashlib.sha256(b"\0".join([version, machine.encode(), _CXX.encode(), _BOTH.encode()]))
+    its = hashlib.sha256(version + b"\0" + Path(__file__).read_bytes())  # this file has options
     for folder in sorted(set(_WEFT)):
         for file in sorted((root / folder).rglob("*")):
             if file.suffix in (".c", ".S", ".h", ".hpp", ".cpp", ".ld", ""):
@@ -166,7 +169,8 @@ def linked(sources: list[Compiled], flash: bool = False) -> tuple[Path, list[str
     the order of the board's table.
 
     Args:
-        flash: whether the firmware is for the board's flash; otherwise it is for its RAM.
+        flash: whether the firmware is for the board's flash (a .uf2 file, which picotool and the
+            boot loader take); otherwise it is for its RAM.
     Raises:
         BadUse: two sources have a process of one name; or the firmware has no room on the board.
     """
@@ -200,6 +204,11 @@ def linked(sources: list[Compiled], flash: bool = False) -> tuple[Path, list[str
                     f"many, of {', '.join(names)}"
                 ) from error
             raise
+    if flash:
+        elf, made = made, made.with_suffix(".uf2")
+        if not made.exists():
+            script = tools.root / "mcu/tools/image.py"
+            _make(made, [sys.executable, script, elf, "TO", elf.with_suffix(".bin")], elf)
     return made, names
 
 
