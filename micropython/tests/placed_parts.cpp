@@ -5,7 +5,6 @@
 #include <weft/anywhere.hpp>
 using Int = std::int32_t;
 
-
 weft::Process counts(weft::Writer<Int> out, Int n) {
   for (Int i = 0; i < n; ++i) co_await out.write(i);
 }
@@ -55,9 +54,7 @@ weft::Process sleeps(weft::Writer<Int> out) {
 }
 WEFT_PLACEABLE(sleeps, out)
 
-weft::Process floats(weft::Writer<float> out) {
-  co_await out.write(0.5F);
-}
+weft::Process floats(weft::Writer<float> out) { co_await out.write(0.5F); }
 WEFT_PLACEABLE(floats, out)
 
 weft::Process large(weft::Writer<Int> out) {

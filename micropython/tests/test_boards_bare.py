@@ -168,6 +168,13 @@ def test_a_buffer_on_the_board(board: Any, parts: Any) -> None:
     )[2]
     assert some[:2] == [0, 2]
     assert len(some) < 20
+    a, b = Channel("a", overflow="unbounded"), Channel("b")
+    assert run(
+        parts.counts.on(board)(a.writer(), 3),
+        parts.doubles.on(board)(a.reader(), b.writer()),
+        show(b.reader()),
+    )[2] == [0, 2, 4]
+    assert a.stats().transfers == 3  # a has its home here
     a, b = Channel("a", capacity=10_000), Channel("b")
     with pytest.raises(ExceptionGroup) as caught:
         run(
@@ -348,14 +355,15 @@ def test_arguments_and_channels_that_do_not_fit(board: Any, parts: Any) -> None:
     a = Channel("a")
     with pytest.raises(BadUse, match="an argument is not of its parameter's type"):
         run(parts.counts.on(board)(a.writer(), 1 << 40), show(a.reader()))
-    with pytest.raises(ExceptionGroup) as caught:
-        a = Channel("a")
+    a = Channel("a")
+    with pytest.raises((BadUse, ExceptionGroup)) as caught:
         run(
             parts.floats.on(board)(a.writer()),
             parts.copies.on(board)(a.reader(), b.writer()),
             show(b.reader()),
         )
-    assert "a channel's reader and its writer are of different types" in repr(caught.value.exceptions)
+    told = repr([caught.value, *getattr(caught.value, "exceptions", [])])
+    assert "a channel's reader and its writer are of different types" in told
     with pytest.raises(BadUse, match="has no MicroPython, and runs processes in C\\+\\+ alone"):
         programs.count.on(board)
     many = [Channel() for _ in range(17)]

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from weft import serial
+from weft._backends import arrays as _arrays
 from weft._boards import firmware as _firmware
 from weft._boards import placing as _placing
 from weft._extension import native as _native
@@ -179,6 +180,13 @@ class Placing(_placing.Placing):
             self._shut = True
             self._end()
 
+    def _of_board(self, end: Any) -> _placing.Own | None:
+        """Does what the base class does; but a channel without a limit stays here, because the board
+        has no heap."""
+        if _arrays.shape_of(end.channel)[1] == "unbounded":
+            return None
+        return super()._of_board(end)
+
     def entry(self, name: str) -> int:
         return self._names.index(name)
 
@@ -230,7 +238,7 @@ class Source:
 class Running(_placing._Running):
     """One call that runs, as seen by the thread process that stands for it in this program."""
 
-    _placing: Placing  # type: ignore[assignment]
+    _placing: Placing
 
     def __init__(self, placing: Placing, call: Any, number: int, events: Any) -> None:
         super().__init__(placing, call, number, events)
@@ -276,16 +284,11 @@ class Running(_placing._Running):
     ) -> tuple[Any, ...]:  # fmt: skip
         channels = []
         for number, its, capacity, overflow, immunity, readers, writers in own:
-            if overflow == "unbounded" or not isinstance(capacity, int):
-                raise BadUse(
-                    f"{name}: the channel {its!r} is unbounded, and stays on the board at "
-                    f"{self._placing._where}, which has no heap: give it a capacity"
-                )
             self._placing.channel_names[number] = its
             kind = _OVERFLOW.index(overflow)
             channels.append([number, capacity, kind, immunity, readers, writers])
         values = list(args)
-        for paths, its_own, key, writes in ends:
+        for paths, its_own, key, _ in ends:
             for path_to in paths:
                 values[path_to[1]] = [-1, key] if its_own else [key, 0]
         said = self._slots[0][1]
@@ -302,7 +305,9 @@ class Running(_placing._Running):
         if what == "end":
             kind, strength, file, line = rest
             place = self._call.source.places.get(file, file)
-            text = f"{self._call.name} on the board at {self._placing._where} met the end of a channel"
+            text = (
+                f"{self._call.name} on the board at {self._placing._where} met the end of a channel"
+            )
             trace = f'File "{place}", line {line}, in {self._call.name}'
             return what, kind, text, strength, True, trace
         if what == "failed":

@@ -66,7 +66,18 @@ class _Tools(NamedTuple):
         c11 = ["-std=c11"] if source.suffix == ".c" else []
         # As in mcu/Makefile: what shares the first block of the flash must be small.
         small = ["-Os"] if source.name in ("start.c", "board.c") else []
-        return [*kind, *c11, *self.machine, *small, *_BOTH.split(), *self.include, "-c", source, "-o", to]
+        return [
+            *kind,
+            *c11,
+            *self.machine,
+            *small,
+            *_BOTH.split(),
+            *self.include,
+            "-c",
+            source,
+            "-o",
+            to,
+        ]
 
 
 def _tools() -> _Tools:
@@ -88,9 +99,8 @@ def _tools() -> _Tools:
     its = hashlib.sha256(version + b"\0" + Path(__file__).read_bytes())  # this file has options
     for folder in sorted(set(_WEFT)):
         for file in sorted((root / folder).rglob("*")):
-            if file.suffix in (".c", ".S", ".h", ".hpp", ".cpp", ".ld", ""):
-                if file.is_file():
-                    its.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
+            if file.is_file():
+                its.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
     include = [f"-I{root / folder}" for folder in _INCLUDE]
     return _Tools(root, its.hexdigest()[:20], machine.split(), link.split(), include)
 
@@ -194,7 +204,7 @@ def linked(sources: list[Compiled], flash: bool = False) -> tuple[Path, list[str
         _make(table, tools.command(text, Path("TO")), text)
         script = tools.root / _PORT / ("flash.ld" if flash else "sram.ld")
         objects = [table, *(s.object for s in sources), *_runtime(tools)]
-        command = [CC, *tools.machine, *tools.link, "-T", script, *objects, "-lgcc", "-o", "TO"]
+        command: list[str | Path] = [CC, *tools.machine, *tools.link, "-T", script, *objects, "-lgcc", "-o", "TO"]
         try:
             _make(made, command, text)
         except BadUse as error:

@@ -67,8 +67,9 @@ class Call:
     has ended on the board.
     """
 
-    def __init__(self, source: _sources.Source, name: str, ends: list[Any]) -> None:
-        self.source, self.name, self.ends = source, name, ends
+    def __init__(self, source: Any, name: str, ends: list[Any]) -> None:
+        self.source: Any = source  #: a Source of sources.py or of bare.py
+        self.name, self.ends = name, ends
         # The channel's writer is an argument of the process in this program. So the channel retires
         # when that process ends, or when it is dropped and will never start.
         self.alive = threads.Channel(f"{name} is there")
