@@ -67,7 +67,7 @@ def board(shared: boards.BareBoard) -> Iterator[boards.BareBoard]:
     assert not shared._running_calls
     assert {kind: len(slots) for kind, slots in shared.slots.items()} in (
         {},
-        {"said": 16, "r": 32, "w": 32},
+        {"news": 16, "r": 32, "w": 32},
     )
 
 
@@ -362,8 +362,8 @@ def test_arguments_and_channels_that_do_not_fit(board: Any, parts: Any) -> None:
             parts.copies.on(board)(a.reader(), b.writer()),
             show(b.reader()),
         )
-    told = repr([caught.value, *getattr(caught.value, "exceptions", [])])
-    assert "a channel's reader and its writer are of different types" in told
+    shown = repr([caught.value, *getattr(caught.value, "exceptions", [])])
+    assert "a channel's reader and its writer are of different types" in shown
     with pytest.raises(BadUse, match="has no MicroPython, and runs processes in C\\+\\+ alone"):
         programs.count.on(board)
     many = [Channel() for _ in range(17)]
@@ -378,8 +378,8 @@ def test_a_mistake_ends_the_board_and_the_next_process_starts_it_again(
     a = Channel("a")
     with pytest.raises((PeerDied, ExceptionGroup)) as caught:
         run(parts.writes_late.on(board)(a.writer()), show(a.reader()))
-    told = [caught.value, *getattr(caught.value, "exceptions", [])]
-    assert any("an operation at an end that was retired" in str(error) for error in told)
+    raised = [caught.value, *getattr(caught.value, "exceptions", [])]
+    assert any("an operation at an end that was retired" in str(error) for error in raised)
     b = Channel("b")
 
     @process

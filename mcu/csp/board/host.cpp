@@ -2,7 +2,7 @@
 // It has a table of the processes of its sources, weft_board_entries, which the PC writes when it
 // builds the firmware (python/src/weft/_boards/firmware.py).
 //
-//   an order of the PC, at the end "do"               what comes back, at the end "said<k>" of the call
+//   an order of the PC, at the end "do"               what comes back, at the end "news<k>" of the call
 //   ["start", n, entry, k, channels, parameters]      one message, when the process has ended
 //   ["cancel", n]
 //   ["drop", ends]
@@ -43,7 +43,7 @@ constinit weft_event again{};
 constinit bool again_posted = false;
 
 // The ends of the link: "do", a message end for each call, and the ends of channels by slot.
-constexpr unsigned kSaid = 1, kReaders = kSaid + kCalls, kWriters = kReaders + kFarEnds;
+constexpr unsigned kNews = 1, kReaders = kNews + kCalls, kWriters = kReaders + kFarEnds;
 constinit char names[kWriters + kFarEnds][8] = {};
 constinit weft_link_end ends[kWriters + kFarEnds] = {};
 constinit std::uint8_t room[2048] = {};
@@ -247,7 +247,7 @@ void tell_knot() noexcept {
   if (!set) return;
   for (unsigned i = 0; i < kCalls; ++i) {
     if (!(set >> i & 1)) continue;
-    Message& m = messages[calls[i].said];
+    Message& m = messages[calls[i].news];
     weft_cbor w = weft_cbor_writer(m.bytes, sizeof m.bytes);
     std::uint32_t n = 0;
     for (unsigned k = 0; k < kCalls; ++k) n += set >> k & 1;
@@ -295,7 +295,7 @@ void was_told(weft_link_op* op) noexcept {
   soon();
 }
 void tell(Call& call) noexcept {
-  Message& m = messages[call.said];
+  Message& m = messages[call.news];
   if (!call.stuck) {
     weft_cbor w = weft_cbor_writer(m.bytes, sizeof m.bytes);
     if (call.wrong.kind) {
@@ -316,7 +316,7 @@ void tell(Call& call) noexcept {
   m.call = &call;
   m.guards = &m.guard;
   m.count = 1;
-  m.guard.end = &ends[kSaid + call.said];
+  m.guard.end = &ends[kNews + call.news];
   m.guard.value = m.bytes;
   m.over = &was_told;
   call.state = Call::told;
@@ -357,7 +357,7 @@ void sweep() noexcept {
     buffers_used |= line.state != Line::free && line.capacity;
   }
   if (!buffers_used) buffered = 0;
-  for (unsigned i = kSaid; i < kReaders; ++i) {
+  for (unsigned i = kNews; i < kReaders; ++i) {
     if (ends[i].state < 2) continue;
     if (is_given_up(ends[i]))
       renew(ends[i]);
@@ -441,17 +441,17 @@ void start(weft_cbor& r) noexcept {
   Call* call = nullptr;
   const auto number = static_cast<std::uint32_t>(read_uint(r));
   const std::uint64_t entry = read_uint(r);
-  const std::uint64_t said = read_uint(r);
+  const std::uint64_t news = read_uint(r);
   for (Call& c : calls)
     if (c.state == Call::free) call = &c;
   for (std::uint64_t n = read_array(r); n > 0; --n) describe(r);
   const std::uint64_t parameters = read_array(r);
-  if (r.bad || !call || entry >= weft_board_count || said >= kCalls ||
+  if (r.bad || !call || entry >= weft_board_count || news >= kCalls ||
       parameters != weft_board_entries[entry]->parameters)
     return pc.close("an order that this firmware does not know");
   call->state = Call::runs;
   call->number = number;
-  call->said = static_cast<std::uint8_t>(said);
+  call->news = static_cast<std::uint8_t>(news);
   call->entry = weft_board_entries[entry];
   call->entry->start(*call, r);
   if (!is_wrong()) return;
@@ -576,7 +576,7 @@ int main() {
   for (unsigned i = 0; i < kLines; ++i) ::new (lines[i]) Line;
   name(0, "do", 0, false);
   names[0][2] = 0;
-  for (unsigned i = 0; i < kCalls; ++i) name(kSaid + i, "said", i, true);
+  for (unsigned i = 0; i < kCalls; ++i) name(kNews + i, "news", i, true);
   for (unsigned i = 0; i < kFarEnds; ++i) {
     name(kReaders + i, "r", i, false);
     name(kWriters + i, "w", i, true);

@@ -76,7 +76,7 @@ struct Entry;
 // A process that the PC has started. `number` is the PC's.
 struct Call {
   enum : std::uint8_t { free, runs, over, told } state = free;
-  std::uint8_t said = 0;  // the number of the end by which the PC hears of this call
+  std::uint8_t news = 0;  // the number of the end by which the PC hears of this call
   std::uint8_t far = 0;   // how many far lines of this call are open
   std::uint8_t strength = 0;
   Status how = Status::ok;  // how an operation has ended the process

@@ -62,7 +62,7 @@ class Placing(_placing.Placing):
         self._names: list[str] = []  # the processes in the firmware, in the order of its table
         self._running_calls: dict[int, Running] = {}
         self._stop: Callable[[], None] | None = None
-        self._said: Callable[[], str] = str
+        self._printed: Callable[[], str] = str
         self._shut = False
         self._broken = False  # whether the session has broken
         # the paths of calls and the names of the board's channels, by number, for reports
@@ -150,10 +150,10 @@ class Placing(_placing.Placing):
                 sources = [s for s in sources if s.path != call.source.source.path]
                 sources.append(call.source.source)
             image, names = _firmware.linked(sources, self._flash)
-            (session, self._stop), self._said = self._started(image)
+            (session, self._stop), self._printed = self._started(image)
             self._there, self._names, self._broken = sources, names, False
             self.slots = {
-                "said": collections.deque(range(CALLS)),
+                "news": collections.deque(range(CALLS)),
                 "r": collections.deque(range(ENDS)),
                 "w": collections.deque(range(ENDS)),
             }
@@ -169,10 +169,10 @@ class Placing(_placing.Placing):
     def _dead(self, name: str) -> PeerDied:
         died = super()._dead(name)
         with self._starting:
-            said = self._said()
+            printed = self._printed()
             if self._stop is not None:
                 self._broken = True
-        return PeerDied(f"{died}; the emulator said: {said}") if said else died
+        return PeerDied(f"{died}; the emulator said: {printed}") if printed else died
 
     def close(self) -> None:
         """Ends the session, and stops the board. A second call does nothing."""
@@ -206,8 +206,8 @@ class Placing(_placing.Placing):
     def slot(self, kind: str) -> int:
         with self._lock:
             if not self.slots[kind]:
-                most = CALLS if kind == "said" else ENDS
-                what = "processes" if kind == "said" else "ends of one side"
+                most = CALLS if kind == "news" else ENDS
+                what = "processes" if kind == "news" else "ends of one side"
                 raise BadUse(
                     f"the board at {self._where} has no room for more: it runs at most {most} {what} "
                     "at a time"
@@ -254,9 +254,9 @@ class Running(_placing._Running):
             self._placing.over(self._number)
 
     def _give_writer(self, events: Any) -> None:
-        slot = self._placing.slot("said")
-        self._slots.append(("said", slot))
-        self._placing._session.give(f"said{slot}", events)
+        slot = self._placing.slot("news")
+        self._slots.append(("news", slot))
+        self._placing._session.give(f"news{slot}", events)
 
     def _give(self, end: Any, i: int) -> int:
         kind = "w" if isinstance(end, _native.Writer) else "r"
@@ -291,8 +291,8 @@ class Running(_placing._Running):
         for paths, its_own, key, _ in ends:
             for path_to in paths:
                 values[path_to[1]] = [-1, key] if its_own else [key, 0]
-        said = self._slots[0][1]
-        return ("start", n, self._placing.entry(name), said, channels, values)
+        news = self._slots[0][1]
+        return ("start", n, self._placing.entry(name), news, channels, values)
 
     # What comes back.
 

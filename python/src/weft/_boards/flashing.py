@@ -35,8 +35,8 @@ def flash(image: Path, where: str) -> None:
     command = [picotool(), "load", "-v", "-x", str(image)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = (done.stderr + done.stdout).strip()
+        message = (done.stderr + done.stdout).strip()
         raise BadUse(
             f"bare: picotool has not programmed the board for {where}: hold BOOTSEL while you plug the "
-            f"board in, and start the program again. picotool said: {said}"
+            f"board in, and start the program again. picotool said: {message}"
         )
