@@ -138,7 +138,7 @@ class Placing(_placing.Placing):
                 raise BadUse(f"{call.name}: {self!r} is closed")
             if call.source.source in self._there and not self._broken:
                 return
-            if self._running_calls:
+            if self._running_calls and not self._broken:
                 raise BadUse(
                     f"{call.name}: the board at {self._where} runs a firmware without it: name each "
                     "process by .on(board) before the first of them begins"

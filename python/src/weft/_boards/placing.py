@@ -9,7 +9,7 @@ Invariants
 - A call has a number. `_ordering` is held while a source is sent and the start of the call that
   needs the source is ordered. So only one of two calls with the same new source sends it. `kept`
   changes only while `_ordering` is held.
-- `_lock` protects `_calls`, `_own`, `_number` and the fields of Call and Own. No operation that
+- `_lock` protects `_calls`, `_own`, `_number`, `_owns` and the fields of Call and Own. No operation that
   waits is made while `_lock` is held. (`begun` is also read without the lock, when the call's
   channel `alive` has retired: `begun` does not change any more then.)
 - A channel is the board's own if all its open ends are held by calls of this board when the first
@@ -150,7 +150,7 @@ class Placing(_hosts.Elsewhere):
         self._lock, self._ordering = threading.Lock(), threading.Lock()
         self._calls: list[Call] = []
         self._own: dict[int, Own] = {}
-        self._number = 0
+        self._number = self._owns = 0  # the numbers of the latest call and channel of the board
         if session is not None:
             self._open(session)
 
@@ -250,7 +250,8 @@ class Placing(_hosts.Elsewhere):
             return None
         if has.readers + has.writers != len(members):
             return None
-        own = Own(id(channel), channel, members)
+        self._owns += 1
+        own = Own(self._owns, channel, members)
         self._own[id(channel)] = own
         for member, _ in members:
             member.retire()
