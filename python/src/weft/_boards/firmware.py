@@ -204,7 +204,17 @@ def linked(sources: list[Compiled], flash: bool = False) -> tuple[Path, list[str
         _make(table, tools.command(text, Path("TO")), text)
         script = tools.root / _PORT / ("flash.ld" if flash else "sram.ld")
         objects = [table, *(s.object for s in sources), *_runtime(tools)]
-        command: list[str | Path] = [CC, *tools.machine, *tools.link, "-T", script, *objects, "-lgcc", "-o", "TO"]
+        command: list[str | Path] = [
+            CC,
+            *tools.machine,
+            *tools.link,
+            "-T",
+            script,
+            *objects,
+            "-lgcc",
+            "-o",
+            "TO",
+        ]
         try:
             _make(made, command, text)
         except BadUse as error:

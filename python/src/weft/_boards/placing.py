@@ -9,8 +9,8 @@ Invariants
 - A call has a number. `_ordering` is held while a source is sent and the start of the call that
   needs the source is ordered. So only one of two calls with the same new source sends it. `kept`
   changes only while `_ordering` is held.
-- `_lock` protects `_calls`, `_own`, `_number`, `_owns` and the fields of Call and Own. No operation that
-  waits is made while `_lock` is held. (`begun` is also read without the lock, when the call's
+- `_lock` protects `_calls`, `_own`, `_number`, `_owns` and the fields of Call and Own. No operation
+  that waits is made while `_lock` is held. (`begun` is also read without the lock, when the call's
   channel `alive` has retired: `begun` does not change any more then.)
 - A channel is the board's own if all its open ends are held by calls of this board when the first
   of these calls begins. At that time its ends in this program are retired, and the channel is made
