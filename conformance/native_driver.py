@@ -27,7 +27,7 @@ from .python_names import ComponentError, Names
 from .python_player import Network, Player, _Stop
 
 HERE = Path(__file__).resolve().parent
-MOST_ENDS, BARRIERS = 4, 2
+MAX_ENDS, BARRIERS = 4, 2
 # The operations that a process of a component cannot perform, and why. A process that needs one of
 # these is played in Python. (Such a process has no mobile ends either, because a native channel
 # carries none.)
@@ -36,7 +36,7 @@ STAYS: dict[str, str] = {
     "a limit": "a component has timers, and no blocks with a limit",
     "death": "an end of a component is retired or poisoned; it dies with an OS process only",
     "an end of its maker": "the player knows its own ends",
-    "too much": f"it is compiled for {MOST_ENDS} ends and {BARRIERS} barriers",
+    "too much": f"it is compiled for {MAX_ENDS} ends and {BARRIERS} barriers",
 }
 _ASKS = {
     **dict.fromkeys(("par", "seq", "spawn", "cancel", "ended"), "another process"),
@@ -49,7 +49,7 @@ _ASKS = {
 def asks_for(proc: dict[str, Any]) -> set[str]:
     """Returns the operations in STAYS that a process needs."""
     found = {"an end of its maker"} if any(isinstance(e, int) for e in proc["ends"]) else set()
-    if len(proc["ends"]) > MOST_ENDS:
+    if len(proc["ends"]) > MAX_ENDS:
         found.add("too much")
     return found | _needs_of(proc["body"])
 

@@ -186,7 +186,7 @@ class Player {
 
 using R = Reader<std::string>;
 using W = Writer<std::string>;
-constexpr std::size_t kMost = 4;  // the greatest number of ends
+constexpr std::size_t kMaxEnds = 4;  // the greatest number of ends
 
 template <class... E>
 struct With {
@@ -196,11 +196,11 @@ struct With {
   // Declares p, pr, pw, prr, …: one process function for each list of ends.
   static void declare(Component& component, const std::string& name) {
     static const std::string mine = name;
-    static const char* const names[kMost] = {"e0", "e1", "e2", "e3"};
+    static const char* const names[kMaxEnds] = {"e0", "e1", "e2", "e3"};
     Process& p = component.process<&With::play>(mine.c_str());
     for (std::size_t k = 0; k < sizeof...(E); ++k) p.argument(names[k]);
     p.argument("a").argument("b").argument("pid");
-    if constexpr (sizeof...(E) < kMost) {
+    if constexpr (sizeof...(E) < kMaxEnds) {
       With<E..., R>::declare(component, name + "r");
       With<E..., W>::declare(component, name + "w");
     }

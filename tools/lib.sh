@@ -236,6 +236,25 @@ need_deb_source() {                                                             
   _need_other "source-$2" "$*" "$3" "the source of $2 of Debian $1" _fetch_source "$@"
 }
 
+# need_sdist PACKAGE VERSION TREE DIR: puts a folder of the source of a package from Python's index
+# into DIR. The package is only unpacked.
+_fetch_sdist() {
+  local work=$4.fetch
+  rm -rf "$work" &&
+    mkdir -p "$work/tree" &&
+    "$VENV/bin/pip" download --progress-bar off --no-deps --no-binary "$1" --dest "$work" "$1==$2" &&
+    tar -xz -C "$work/tree" --strip-components 1 -f "$work"/*.tar.gz &&
+    rm -rf "$4" &&
+    mv "$work/tree/$3" "$4" &&
+    rm -rf "$work"
+}
+need_sdist() {
+  need_venv
+  [[ -d $4 ]] || rm -f "$STAMPS/sdist-$1"
+  stamped "sdist-$1" "$*" retry step "fetching the source of $1 $2" _fetch_sdist "$@" ||
+    die "could not fetch the source of $1 $2; is the network there? Then run the same again."
+}
+
 # --- Python, node, Go -----------------------------------------------------------------------------
 
 # Starting an interpreter takes far longer than everything else here, so the answers of python3 are

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from conformance.checker import check
-from conformance.native_driver import MOST_ENDS, STAYS, asks_for, results
+from conformance.native_driver import MAX_ENDS, STAYS, asks_for, results
 from conformance.networks import DEFAULT, generate
 from conformance.python_driver import ApartDriver
 from conformance.python_names import ComponentError, behind
@@ -144,7 +144,7 @@ def test_what_stays_is_named_and_met() -> None:
     ("process", "asks"),
     [
         (proc(1, ["0r"], ["loop", 2, [["try", [["read", 0]], [], [["fail"]]]]]), set()),
-        (proc(1, ["0r"] * (MOST_ENDS + 1)), {"too much"}),
+        (proc(1, ["0r"] * (MAX_ENDS + 1)), {"too much"}),
         (proc(1, [0]), {"an end of its maker"}),
         (proc(1, ["0r"], ["iter", 0, [["die", 0]]]), {"death"}),
         (proc(1, [], ["try", [], [], [["spawn", proc(2, [])]]]), {"another process"}),

@@ -38,7 +38,7 @@ using runtime::JsonValue;
 constexpr int kVersion = 1;          // the version of the protocol
 constexpr int kSamples = 20;         // how many samples an interval has
 constexpr double kLongestLook = 60;  // in s
-constexpr std::size_t kMost = 2'000;
+constexpr std::size_t kMaxProcesses = 2'000;
 constexpr int kPatience = 3'600;  // in s: how long a visitor may stay without a request
 
 // --- messages ------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ std::string answer(runtime::Look& look, const JsonObject& request) {
   }
   if (!(interval >= 0 && interval <= kLongestLook))
     return error("the interval must be from 0 to 60 s");
-  std::size_t most = kMost;
+  std::size_t most = kMaxProcesses;
   if (const JsonValue* const v = is("most")) {
     const auto* const whole = std::get_if<std::int64_t>(v);
     if (!whole || *whole < 0) return error("the number of processes must be 0 or more");

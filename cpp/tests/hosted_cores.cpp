@@ -427,7 +427,7 @@ TEST_CASE("rule 15.9: a cancelled blocking call: taken back before it begins, co
     FAIL("it was cancelled");
   };
   auto stop = [](std::atomic<int>& n, std::atomic<bool>& g, Process p) -> Process {
-    while (n < static_cast<int>(weft::runtime::Helpers::kMost)) co_await weft::yield();
+    while (n < static_cast<int>(weft::runtime::Helpers::kMaxThreads)) co_await weft::yield();
     weft::Group group;
     group.start(std::move(p));
     co_await weft::yield();
@@ -436,7 +436,7 @@ TEST_CASE("rule 15.9: a cancelled blocking call: taken back before it begins, co
     g = true;
   };
   std::vector<Process> ps;
-  for (unsigned i = 0; i < weft::runtime::Helpers::kMost; ++i) ps.push_back(holds(busy, go));
+  for (unsigned i = 0; i < weft::runtime::Helpers::kMaxThreads; ++i) ps.push_back(holds(busy, go));
   auto group = [](std::vector<Process> all) -> Process { co_await weft::par(std::move(all)); };
   weft::run(group(std::move(ps)), stop(busy, go, late(called)));
   CHECK(!called);

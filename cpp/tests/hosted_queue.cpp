@@ -153,18 +153,18 @@ TEST_CASE(
 TEST_CASE(
     "queue of a worker: a long queue loses no more than a thief may take, and only from its "
     "beginning") {
-  constexpr int kAll = 10 * StealQueue::kMost;
+  constexpr int kAll = 10 * StealQueue::kMaxStolen;
   Jobs jobs(std::string(kAll, 'a'));
   StealQueue q;
   jobs.push_all(q);
   Numbers expected;
-  for (int i = 0; i < static_cast<int>(StealQueue::kMost); ++i) expected.push_back(i);
+  for (int i = 0; i < static_cast<int>(StealQueue::kMaxStolen); ++i) expected.push_back(i);
   CHECK(jobs.stolen(q) == expected);
-  CHECK(q.size() == kAll - StealQueue::kMost);
+  CHECK(q.size() == kAll - StealQueue::kMaxStolen);
   const Numbers rest = jobs.taken(q);
-  REQUIRE(rest.size() == kAll - StealQueue::kMost);
+  REQUIRE(rest.size() == kAll - StealQueue::kMaxStolen);
   for (std::size_t i = 0; i < rest.size(); ++i)
-    CHECK(rest[i] == static_cast<int>(StealQueue::kMost + i));
+    CHECK(rest[i] == static_cast<int>(StealQueue::kMaxStolen + i));
 }
 
 TEST_CASE(

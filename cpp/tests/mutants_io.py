@@ -241,7 +241,7 @@ MUTANTS = [
         "io35",
         "accept fails if no descriptor is free, instead of trying again",
         STREAM,
-        "pause = pause == 0 ? kFirst : std::min(pause * 2, kMost);",
+        "pause = pause == 0 ? kFirst : std::min(pause * 2, kLongest);",
         "error = e; return Tried::over;",
     ),
     unless(

@@ -76,10 +76,10 @@ TEST_CASE("wire 9.1: what a value in pieces has lain in is kept for the next, up
   CHECK(b.empty());
   CHECK(b.data() == lay);
   CHECK(spare.take().capacity() == 0);  // The memory is given to one value only.
-  spare.keep(w::Buffer(w::detail::Spare::kMost + 1));
+  spare.keep(w::Buffer(w::detail::Spare::kMaxKeptBytes + 1));
   CHECK(spare.take().capacity() == 0);
-  spare.keep(w::Buffer(w::detail::Spare::kMost));
-  CHECK(spare.take().capacity() == w::detail::Spare::kMost);
+  spare.keep(w::Buffer(w::detail::Spare::kMaxKeptBytes));
+  CHECK(spare.take().capacity() == w::detail::Spare::kMaxKeptBytes);
 }
 
 TEST_CASE_TEMPLATE(
@@ -202,9 +202,9 @@ struct weft::wire::Value<wire_large::OversizedValue> {
   using OversizedValue = wire_large::OversizedValue;
   static std::string type() { return "vast"; }
   static Bytes bytes(const OversizedValue&) {
-    static void* const there = ::mmap(nullptr, kMostBytes + 8, PROT_READ,
+    static void* const there = ::mmap(nullptr, kMaxBytes + 8, PROT_READ,
                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return {static_cast<const std::byte*>(there), kMostBytes + 8};
+    return {static_cast<const std::byte*>(there), kMaxBytes + 8};
   }
   static void put(const OversizedValue& v, Buffer& out) { detail::put(out, bytes(v)); }
   static std::optional<OversizedValue> get(Bytes) { return OversizedValue{}; }

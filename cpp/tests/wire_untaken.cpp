@@ -29,7 +29,7 @@ w::Frame write(std::uint64_t op, const w::Buffer& value, std::uint32_t end = 0) 
 // A home with some peers on other machines, each of which has a writer end. Together the peers may
 // keep ten kilobytes at the home.
 struct HomeWithPeers {
-  static constexpr std::size_t kMost = 10 * 1024;
+  static constexpr std::size_t kMaxUntaken = 10 * 1024;
   std::shared_ptr<w::Space> home = w::Space::make("home");
   std::array<std::shared_ptr<w::Space>, 3> far{w::Space::make("one"), w::Space::make("two"),
                                                w::Space::make("three")};
@@ -38,7 +38,7 @@ struct HomeWithPeers {
   Reader<std::string> r = c.reader();
 
   explicit HomeWithPeers(bool counts = true) {
-    home->most_untaken = kMost;
+    home->most_untaken = kMaxUntaken;
     for (Wire& each : wires) {
       each.at_home.home.counts = counts;
       each.give(c.writer());
@@ -64,7 +64,7 @@ TEST_CASE("wire 14.5: values of which not all has come are counted over all sess
   t.says(1, piece(), 5);
   CHECK(t.held() == 7 * 1024);
   t.says(2, piece(), 3);
-  CHECK(t.held() == HomeWithPeers::kMost);
+  CHECK(t.held() == HomeWithPeers::kMaxUntaken);
   // A further byte ends the session that holds the most bytes, not the session that has sent this
   // byte.
   t.says(2, piece());

@@ -491,6 +491,10 @@ async function run(path, image, values, texts) {
         `  core: ${core.instructions} instructions, asleep ${((100 * core.sleepCycles) / Math.max(1, statistics.cycles)).toFixed(1)} %, ` +
           `${core.exceptions} exceptions, ${core.stallCycles} stall cycles`,
       );
+  const { wait, sleep } = statistics.power;
+  const share = (/** @type {number} */ n) =>
+    ((100 * n) / Math.max(1, statistics.cycles)).toFixed(1);
+  say(`  chip: ${share(wait)} % with both cores asleep, ${share(sleep)} % more in SLEEP`);
   if (failed && !interrupted) put(2, `weft-rp2040: ${failed}${hint(path, image, stop)}\n`);
   const rows = profile?.functions(image.symbols);
   if (rows && !values.json) {

@@ -8,7 +8,9 @@
  * - The numbers and names are those of mcu/include and mcu/ports; mcu/tests/codes.mjs compares
  *   them. The texts of mistakes.json are copies of the texts in the sources: `node
  *   mcu/tests/codes.mjs --write` writes that file.
- * - A number may have several meanings, as 0 and 1 have. Then each meaning is an entry.
+ * - Each status whose name begins with WEFT_ has a number of its own. The functions of lta.h return
+ *   1 for all that they have not done (M16), and a breakpoint may have the number of a status: then
+ *   each meaning of the number is an entry.
  */
 import { readFileSync } from 'node:fs';
 
@@ -99,7 +101,7 @@ const STATUSES = [
     code: -5,
     name: 'WEFT_E_DRIVER',
     sentence:
-      'A driver could not start: it is started twice, or connected before it is started, or its pins, its speed or its other settings are not possible.',
+      'A driver could not start: it is started twice, or connected before it is started, or its pins, its speed or its other settings are not possible; or the flash of a FlashStore is damaged.',
     remedy:
       'Call start() once, before connect(), with settings that the table of the driver in mcu/DRIVERS.md allows.',
   },

@@ -28,6 +28,7 @@ import { LockstepPio } from './pio.mjs';
 import { makeBlocks } from './blocks.mjs';
 import { BusModel } from './bus.mjs';
 import { EdgeHash } from './analyser.mjs';
+import { Power } from './power.mjs';
 import { Profile } from './profile.mjs';
 import { explainStop, stoodIn } from './stops.mjs';
 import { Rom, WAIT_FOR_VECTOR, loadRom } from './rom.mjs';
@@ -79,6 +80,7 @@ export class Machine {
       ? new BusModel(options.conflicts === true ? {} : options.conflicts, this.memory)
       : null;
     this.edges = new EdgeHash();
+    this.power = new Power(this);
     /** @type {import('./image.mjs').Image | null} */
     this.image = null;
     /** How the chip starts the image. @type {import('./image.mjs').Start | null} */
@@ -104,6 +106,11 @@ export class Machine {
     this.injections = [];
     /** Called before every instruction. @type {((core: Core) => void) | null} */
     this.onInstruction = null;
+    /**
+     * Called before the boot ROM erases or programs flash, with what the flash will hold.
+     * @type {((change: import('./rom.mjs').FlashChange) => void) | null}
+     */
+    this.onFlash = null;
     /** The last fault of each core, as text. */
     this.faults = ['', ''];
     /** @type {number[]} the words of core 1's launch handshake so far */
@@ -119,6 +126,7 @@ export class Machine {
     peripherals[0x40034] = this.uarts[0];
     peripherals[0x40038] = this.uarts[1];
     peripherals[0x40018] = new UnimplementedPeripheralLike(rp, 'IO_QSPI');
+    this.power.connect(peripherals[0x40008]);
     peripherals[0x40060] = new Rosc(rp);
     peripherals[0x40064] = new UnimplementedPeripheralLike(rp, 'VREG_AND_CHIP_RESET');
     peripherals[0x40064].registers[0] = 0xb1; // VREG: on, 1.1 V
@@ -157,6 +165,7 @@ export class Machine {
       flash: rp.flash,
       cyclesOf: (micros) => Math.ceil((micros * clock.hz) / 1e6),
       flushCache: () => this.bus?.flush(),
+      onFlash: (change) => this.onFlash?.(change),
       load8: (address) => cores[0].load8(address),
     });
     this.sio.onLine = (core, irq, level) => cores[core].setLine(irq, level);
@@ -397,10 +406,12 @@ export class Machine {
       else {
         if (clock.next > limit) {
           if (clock.next === Infinity) return { reason: 'deadlock', cycle: clock.cycle };
+          this.power.asleepUntil(limit);
           clock.cycle = limit;
           return { reason: 'limit', cycle: limit };
         }
         if (clock.next === Infinity) return { reason: 'deadlock', cycle: clock.cycle };
+        this.power.asleepUntil(clock.next);
         clock.runNext();
         if (this.stop) return this.stop;
         if (until && until()) return { reason: 'until', cycle: clock.cycle };
@@ -664,6 +675,7 @@ export class Machine {
         exceptions: core.exceptions,
         pc: core.pc,
       })),
+      power: this.power.times,
       xip: this.bus ? { hits: this.bus.hits, misses: this.bus.misses } : null,
     };
   }

@@ -58,8 +58,14 @@ export function guard(pc) {
  *   flash: Uint8Array,
  *   cyclesOf(micros: number): number,
  *   flushCache(): void,
+ *   onFlash(change: FlashChange): void,
  *   load8(address: number): number,
  * }} RomHost
+ */
+
+/**
+ * A change that the flash is about to undergo: the bytes from `offset` on become `after`.
+ * @typedef {{ kind: 'erase' | 'program', offset: number, after: Uint8Array }} FlashChange
  */
 
 /** @typedef {{ sp: number, pc: number, left: number, result: Int32Array }} Call */
@@ -163,7 +169,7 @@ export class Rom {
     this.check(offset, count);
     const first = offset & ~0xfff;
     const end = (offset + count + 0xfff) & ~0xfff;
-    this.host.flash.fill(0xff, first, end);
+    this.change('erase', first, new Uint8Array(end - first).fill(0xff));
     return this.host.cyclesOf(((end - first) / 0x1000) * ERASE_MICROS);
   }
 
@@ -176,7 +182,15 @@ export class Rom {
    */
   program(offset, from, count) {
     this.check(offset, count);
-    for (let i = 0; i < count; i++) this.host.flash[offset + i] &= this.host.load8(from + i);
+    const after = this.host.flash.slice(offset, offset + count);
+    for (let i = 0; i < count; i++) after[i] &= this.host.load8(from + i);
+    this.change('program', offset, after);
     return this.host.cyclesOf(Math.ceil(count / 256) * PROGRAM_MICROS);
+  }
+
+  /** @param {FlashChange['kind']} kind @param {number} offset @param {Uint8Array} after */
+  change(kind, offset, after) {
+    this.host.onFlash({ kind, offset, after });
+    this.host.flash.set(after, offset);
   }
 }

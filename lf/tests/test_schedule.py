@@ -14,7 +14,7 @@ from weft_lf.conform import by_reactor
 from weft_lf.emit import Options, emit
 from weft_lf.enclaves import enclaves
 from weft_lf.oracle import Oracle
-from weft_lf.schedule import MOST, Schedule
+from weft_lf.schedule import MAX_SLOTS, Schedule
 from weft_lf.schedule import planned as plan
 from weft_lf.ticks import HOST, Tick, in_ticks, period_of
 
@@ -259,10 +259,10 @@ main reactor { a = new A()  a.out -> a.in after 7001 usec }
 
 
 def test_a_table_has_an_end(write: Write) -> None:
-    """A round of at most MOST slots gives a table; a longer round gives none."""
-    for count, good in ((MOST, True), (MOST + 1, False)):
+    """A round of at most MAX_SLOTS slots gives a table; a longer round gives none."""
+    for count, good in ((MAX_SLOTS, True), (MAX_SLOTS + 1, False)):
         path = write(text_of([(0, 1000), (0, 1000 * count)], 1000))
-        assert (planned(path) is not None) == (good and count < MOST), count
+        assert (planned(path) is not None) == (good and count < MAX_SLOTS), count
 
 
 def test_far_times_keep_the_timers_of_a_device(write: Write) -> None:

@@ -10,12 +10,12 @@
 #include "cycles.h"
 #include "weft_mcu/actors.h"
 
-enum { MOST = 50, WARM = 1000, COUNTED = 2000, PERIOD = 10 };
+enum { MAX_EVENTS = 50, WARM = 1000, COUNTED = 2000, PERIOD = 10 };
 static weft_queue list;
 static weft_heap heap;
-static weft_heap_entry numbers[MOST + 1];
-static weft_actor actors[MOST + 1];
-static weft_event events[MOST + 1];
+static weft_heap_entry numbers[MAX_EVENTS + 1];
+static weft_actor actors[MAX_EVENTS + 1];
+static weft_event events[MAX_EVENTS + 1];
 static uint32_t count, began, took;
 
 WEFT_INLINE void counts(weft_queue *q) {
@@ -53,8 +53,8 @@ static uint32_t nothing(weft_event *e, uint32_t release) {
       events[i] = (weft_event)WEFT_EVENT(action, &actors[i]);                                   \
       weft_post(q, &events[i], start + i * (apart));                                            \
     }                                                                                           \
-    events[MOST] = (weft_event)WEFT_EVENT(nothing, &actors[MOST]);                              \
-    weft_post(q, &events[MOST], start + 1000000);                                               \
+    events[MAX_EVENTS] = (weft_event)WEFT_EVENT(nothing, &actors[MAX_EVENTS]);                              \
+    weft_post(q, &events[MAX_EVENTS], start + 1000000);                                               \
     count = 0;                                                                                  \
     weft_work(q);                                                                               \
     uart_puts(",\"" #action "_" #n "_" #apart "\":");                                           \
@@ -62,7 +62,7 @@ static uint32_t nothing(weft_event *e, uint32_t release) {
   } while (0)
 #define LIST(action, n, apart) weft_list_init(&list, WEFT_LOCAL); MEASURE(&list, action, n, apart)
 #define HEAP(action, n, apart)                                  \
-  weft_heap_init(&heap, WEFT_LOCAL, events, numbers, MOST + 1); \
+  weft_heap_init(&heap, WEFT_LOCAL, events, numbers, MAX_EVENTS + 1); \
   MEASURE(&heap, action, n, apart)
 
 int main(void) {

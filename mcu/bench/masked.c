@@ -12,12 +12,12 @@
 #include "board.h"
 #include "weft_mcu/actors.h"
 
-enum { MOST = 10000, POST = 1, CANCEL = 2, MOVE = 3, WORK = 4, BUSY = 5, KEEP = 6, STOP = 7 };
+enum { MAX_EVENTS = 10000, POST = 1, CANCEL = 2, MOVE = 3, WORK = 4, BUSY = 5, KEEP = 6, STOP = 7 };
 static weft_queue list;
 static weft_heap heap;
 static weft_actor ordinary = WEFT_ACTOR(1), urgent = WEFT_ACTOR(2), low = WEFT_ACTOR(0);
-static weft_event events[MOST + 2];
-static weft_heap_entry numbers[MOST + 2];
+static weft_event events[MAX_EVENTS + 2];
+static weft_heap_entry numbers[MAX_EVENTS + 2];
 volatile uint32_t section, ran;
 
 static uint32_t nothing(weft_event *e, uint32_t release) {
@@ -30,7 +30,7 @@ static uint32_t stop_heap(weft_event *e, uint32_t release) {
   return (void)e, (void)release, weft_stop(&heap), WEFT_DONE;
 }
 static weft_event halt;
-static const uint16_t powers[] = {1, 2, 4}, counts[] = {10, 100, MOST};
+static const uint16_t powers[] = {1, 2, 4}, counts[] = {10, 100, MAX_EVENTS};
 
 /* Fill the queue with n events of `the_actor`, `apart` us from each other; the event that ends the
  * program is queued behind them. */
@@ -76,16 +76,16 @@ static void from_a_leaf(weft_event *e, unsigned n) {
       start = weft_now32() - 10000000;                                                   \
       FILL(q, n, &ordinary, apart);                                                      \
       halt = (weft_event)WEFT_EVENT(halting, &low);                                      \
-      events[MOST + 1] = halt;                                                           \
-      weft_post(q, &events[MOST + 1], start + 1000000);                                  \
+      events[MAX_EVENTS + 1] = halt;                                                           \
+      weft_post(q, &events[MAX_EVENTS + 1], start + 1000000);                                  \
       SECTION(WORK);                                                                     \
       weft_work(q);                                                                      \
       section = 0;                                                                       \
       init;                                                                              \
       FILL(q, n, &ordinary, apart);                                                      \
       ordinary.mark |= WEFT_BUSY;                                                        \
-      events[MOST + 1] = halt;                                                           \
-      weft_post(q, &events[MOST + 1], start + 1000000);                                  \
+      events[MAX_EVENTS + 1] = halt;                                                           \
+      weft_post(q, &events[MAX_EVENTS + 1], start + 1000000);                                  \
       SECTION(BUSY);                                                                     \
       weft_work(q);                                                                      \
       section = 0;                                                                       \
@@ -111,9 +111,9 @@ int main(void) {
   unsigned which = 1;
   MEASURE(&list, weft_list_init(&list, WEFT_SPINLOCK(0)), stop_list);
   which = 2;
-  MEASURE(&heap, weft_heap_init(&heap, WEFT_SPINLOCK(0), events, numbers, MOST + 2), stop_heap);
+  MEASURE(&heap, weft_heap_init(&heap, WEFT_SPINLOCK(0), events, numbers, MAX_EVENTS + 2), stop_heap);
   which = 3;
-  MEASURE(&heap, weft_heap_init(&heap, WEFT_SPINLOCK(0), events, numbers, MOST + 2), stop_heap);
+  MEASURE(&heap, weft_heap_init(&heap, WEFT_SPINLOCK(0), events, numbers, MAX_EVENTS + 2), stop_heap);
   __asm volatile("bkpt 0");
   return 0;
 }

@@ -24,7 +24,7 @@
 #define WEFT_OP(name) heap_##name
 #include "scheduler.h"
 
-enum { MOST = 16383, HELD = 0x8000, HIGH = 0x3fff }; /* 4 * MOST fits into a place */
+enum { MAX_CAPACITY = 16383, HELD = 0x8000, HIGH = 0x3fff }; /* 4 * MAX_CAPACITY fits a place */
 
 WEFT_INLINE weft_heap *heap_of(weft_queue *q) { return (weft_heap *)(void *)q; }
 /* One shift is enough: the shift removes the 14 lower bits, and turns the offset in words into an
@@ -256,7 +256,7 @@ void weft_heap_init(weft_heap *q, weft_lock_t *lock, void *base, weft_heap_entry
   q->base = (uint8_t *)base;
   q->index = index;
   q->count = 0;
-  q->capacity = capacity > MOST ? MOST : capacity;
+  q->capacity = capacity > MAX_CAPACITY ? MAX_CAPACITY : capacity;
   q->posts = 0;
 }
 WEFT_HOT int weft_heap_post(weft_heap *q, weft_event *e, uint32_t release) {

@@ -358,7 +358,7 @@ size_t weft_link_output(weft_link *l, uint8_t *to, uint32_t now) {
   l->fresh = false;
   if (l->sent == l->kept && l->kept < WEFT_LINK_WINDOW && l->held > l->kept_bytes) {
     unsigned n = l->held - l->kept_bytes;
-    l->lengths[l->kept] = (uint8_t)(n < WEFT_LINK_MOST ? n : WEFT_LINK_MOST);
+    l->lengths[l->kept] = (uint8_t)(n < WEFT_LINK_MAX ? n : WEFT_LINK_MAX);
     l->kept_bytes = (uint16_t)(l->kept_bytes + l->lengths[l->kept]);
     if (!l->kept++) l->again_at = now + l->again_;
   }

@@ -60,14 +60,14 @@ same(
   all(/\bbkpt +(0x[0-9a-f]+|\d+)\b/g).map((m) => Number(m[1])),
 );
 // A text may consist of several literals. Two kinds of mistakes are left out: those with the code
-// 0, which have no code in a release build, and those with a BusStatus, which is the answer of a
-// bus. In weft_at the variable `code` has WEFT_E_HORIZON; 1 is the code of LTA's functions.
+// 0, which have no code in a release build, and those with a BusStatus or a StoreStatus,
+// which is the answer of a driver. In weft_at the variable `code` has WEFT_E_HORIZON; 1 is the code of LTA's functions.
 const text = (literals) => [...literals.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map((m) => m[1]).join('');
 const NAMES = { code: 'WEFT_E_HORIZON', 1: 'schedule_event' };
 const MISTAKE = /WEFT_(MISTAKE|RX_FULL)\(\s*(?:([\w:]+),\s*)?((?:"(?:[^"\\]|\\.)*"\s*)+)\)/g;
 const mistakes = {};
 for (const [, macro, first, literals] of all(MISTAKE)) {
-  if (first === '0' || first?.startsWith('BusStatus')) continue;
+  if (first === '0' || /^(Bus|Store)Status/.test(first)) continue;
   const name = macro === 'RX_FULL' ? 'WEFT_E_FULL' : (NAMES[first] ?? first);
   const texts = (mistakes[name] ??= []);
   if (!texts.includes(text(literals))) texts.push(text(literals));

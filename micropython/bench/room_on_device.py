@@ -15,7 +15,7 @@ import sys
 sys.path.append("/".join(__file__.split("/")[:-1]) or ".")
 what = sys.argv[1]
 n = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-MOST = 4000  # a limit on the number of threads, since the machine has other work too
+MAX_THREADS = 4000  # a limit on the number of threads, since the machine has other work too
 ROUNDS = 10
 
 
@@ -114,7 +114,7 @@ def threads():
         gate.release()
 
     try:
-        while count < MOST:
+        while count < MAX_THREADS:
             _thread.start_new_thread(waits, ())
             count += 1
     except (OSError, MemoryError, RuntimeError):

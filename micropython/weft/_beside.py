@@ -19,8 +19,8 @@ except ImportError:
         _seconds(n / 1000)
 
 
-MOST = 1 if sys.platform == "rp2" else 1 << 30  # limit on threads besides the main program
-TRIES = 10 if MOST == 1 else 1  # attempts to start a thread, a millisecond apart
+LIMIT = 1 if sys.platform == "rp2" else 1 << 30  # limit on threads besides the main program
+TRIES = 10 if LIMIT == 1 else 1  # attempts to start a thread, a millisecond apart
 
 
 def begin(body):
@@ -57,7 +57,7 @@ def refuse(path, e):
         % (
             path,
             "one thread besides the main program, so at most two processes at a time"
-            if MOST == 1
+            if LIMIT == 1
             else "no room for one more thread (%r)" % (e,),
         )
     )

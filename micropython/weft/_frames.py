@@ -10,7 +10,7 @@ DONE, WITHDRAWN, ENDED, GIVE = 20, 21, 25, 30
 HELLO, BYE, VALUE = 40, 41, 48
 WRITE, BODY = 1, 128
 HEADER = 32  # bytes of the header of a frame that is not compact; `largest` counts such frames
-MOST = (0xFFFFFFFF, 0xFFFFFFFF, (1 << 64) - 1, (1 << 64) - 1, 65496)
+LIMIT = (0xFFFFFFFF, 0xFFFFFFFF, (1 << 64) - 1, (1 << 64) - 1, 65496)
 
 
 def _varint(n, out):
@@ -39,7 +39,7 @@ def take(data):
         return None
     fields = []
     i = 2
-    for most in MOST:
+    for most in LIMIT:
         n = shift = 0
         while True:
             if i >= len(data):

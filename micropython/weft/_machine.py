@@ -120,7 +120,7 @@ class Thread(_proc.Process):
         NoRoom if there is no thread."""
         global threads
         with lock:
-            full = threads >= _beside.MOST
+            full = threads >= _beside.LIMIT
             threads += not full
         e = None if full else _beside.begin(self.body)
         if not full:

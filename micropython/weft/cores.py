@@ -352,7 +352,7 @@ class _Core1(IOBase):
             for x in ps:
                 x.start(party)
             _time.source(self, True)
-            stack_size(_STACK if _beside.MOST == 1 else 0)
+            stack_size(_STACK if _beside.LIMIT == 1 else 0)
             self.over = self.asleep = False
             _bed.acquire(0)
             e = _beside.begin(self.body)

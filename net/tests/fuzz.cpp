@@ -48,7 +48,7 @@ void first(std::string_view in) {
   const auto size = n::follow(in.substr(0, n::kHead));
   in.remove_prefix(n::kHead);
   if (!size || in.size() < *size) return;
-  require(*size <= n::kMost);
+  require(*size <= n::kMaxFirstMessage);
   if (const auto said = n::first_message(in.substr(0, *size)))
     require((*said)["host"].is_string() && Any::parse(said->dump()) == *said);
 }

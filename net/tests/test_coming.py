@@ -65,7 +65,7 @@ async def listener(keys: Path) -> AsyncIterator[tuple[str, int]]:
 
 def limits(monkeypatch: pytest.MonkeyPatch, enough: int, most: int, soon: float) -> None:
     monkeypatch.setattr(_net_link, "GREETING", 10_000.0)  # no limit ends a connection
-    for name, value in {"ENOUGH": enough, "MOST": most, "SOON": soon}.items():
+    for name, value in {"MANY": enough, "TOO_MANY": most, "FRESH": soon}.items():
         monkeypatch.setattr(_net_tls.Coming, name, value)
 
 
@@ -179,7 +179,7 @@ def test_900_who_say_nothing_leave_no_memory_behind(keys):  # wire 17.2
                 way.close()
             while len(_there) > 1:
                 await asyncio.sleep(0.1)
-            await asyncio.sleep(2 * _net_tls.Coming.SOON)  # by then the memory has been released
+            await asyncio.sleep(2 * _net_tls.Coming.FRESH)  # by then the memory has been released
             assert resident() - before < 20
 
     asyncio.run(main())

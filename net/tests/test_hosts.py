@@ -435,7 +435,7 @@ def test_a_pass_of_another_agent(gpu1, caller):  # wire 17.9
     entry, _ = meeting._passes["gpu1"]
     request = {"host": "x", "trust": False, "name": "host=gpu1", "run": "far_parts:add"}
     for wrong in ("0" * 32, "", None, 7, "ü"):
-        with pytest.raises(_net_link.Again, match="this pass belongs to another agent"):
+        with pytest.raises(_net_link.StaleTicket, match="this pass belongs to another agent"):
             _net_loop.call(
                 caller._loop,
                 _net_link.reach(

@@ -263,8 +263,8 @@ def test_a_ticket_runs_out(monkeypatch):  # wire 17.4
 
 def test_tickets_that_nobody_shows_are_not_kept_for_ever():  # wire 17.4
     offer = _net_offer.Offer("x", None, True, True)
-    made = [offer.new_ticket(100.0) for _ in range(2 * _net_offer.MOST_OUT)]
-    assert len(offer.tickets) == _net_offer.MOST_OUT + 1
+    made = [offer.new_ticket(100.0) for _ in range(2 * _net_offer.MAX_OUT)]
+    assert len(offer.tickets) == _net_offer.MAX_OUT + 1
     assert not offer.takes(made[0], 100.0)
     assert offer.takes(made[-2], 100.0) and offer.takes(made[-1], 100.0)
 

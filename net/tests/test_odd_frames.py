@@ -152,10 +152,10 @@ def test_entries_of_hosts(server, keys, network):  # wire 17.9
         put(network, f"host=odd{i}", entry)
     put(network, "odd>name", json.dumps(host).encode(), checked=False)
     found = network._call(network._meeting.hosts())
-    assert all(0 < h.hosts <= _net_entries.MOST_HOSTS and isinstance(h.allow, list) for h in found)
+    assert all(0 < h.hosts <= _net_entries.MAX_HOSTS and isinstance(h.allow, list) for h in found)
     assert all(run.isprintable() for h in found for run in h.allow) and len(found) < len(all_)
     pool = network.hosts(patience=0.1)
-    assert 0 < pool._processes() <= len(found) * _net_entries.MOST_HOSTS
+    assert 0 < pool._processes() <= len(found) * _net_entries.MAX_HOSTS
     with pytest.raises((BadUse, ConnectionError)):
         run(parts.pid.on(pool)())
     listing = ["ls", "--server", server.url, "--keys", str(keys)]

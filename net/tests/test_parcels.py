@@ -202,14 +202,14 @@ def test_folders_that_cannot_go_along(tmp_path, monkeypatch):  # wire 17.26
         _net_parcels.of_folder(top, "x", top / "env/x.py")
     (top / "large").write_bytes(bytes(5000))
     with monkeypatch.context() as less:
-        less.setattr(_net_parcels, "MOST", 4000)
+        less.setattr(_net_parcels, "MAX_BYTES", 4000)
         says = r"is too large.*the largest that was seen is 'large', with 5,000 bytes"
         with pytest.raises(BadUse, match=says):
             _net_parcels.of_folder(top, "job", job)
     (top / "a\udcffb").write_text("")  # a name that is not UTF-8
     with pytest.raises(BadUse, match="cannot go to another machine"):
         _net_parcels.of_folder(top, "job", job)
-    monkeypatch.setattr(_net_parcels, "MOST_FILES", 1)
+    monkeypatch.setattr(_net_parcels, "MAX_FILES", 1)
     (top / "a\udcffb").unlink()
     with pytest.raises(BadUse, match="is too large to go along with a call: at most 1 files"):
         _net_parcels.of_folder(top, "job", job)
@@ -227,7 +227,7 @@ def test_modules_that_are_too_large(tmp_path, monkeypatch):  # wire 17.26
     """Such modules need no parcel if the host has them, so only sending them is bad use."""
     written(tmp_path, job="import one", one="x = 1")
     parcel = parcel_of(tmp_path)
-    monkeypatch.setattr(_net_parcels, "MOST", 8)
+    monkeypatch.setattr(_net_parcels, "MAX_BYTES", 8)
     with pytest.raises(BadUse, match="name the function by --allow there"):
         _net_parcels.packed(parcel)
 

@@ -140,7 +140,8 @@ def test_both_ways_and_the_end(paired):  # wire 17.19
 
 # --- memory ---------------------------------------------------------------------------------------
 
-AT_MOST = 2 * PACKET * WINDOW + 4 * HIGH + 10 * PACKET  # two windows, and what waits on both sides
+# In bytes: two windows, and what waits on both sides.
+MAX_UNDER_WAY = 2 * PACKET * WINDOW + 4 * HIGH + 10 * PACKET
 
 
 def test_a_side_that_does_not_read_costs_a_bounded_memory(paired):  # wire 13.3, 17.20
@@ -168,7 +169,7 @@ def test_a_side_that_does_not_read_costs_a_bounded_memory(paired):  # wire 13.3,
                 await asyncio.sleep(0.001)
             stood += not pouring.done()
             most = max(most, sent - got)
-            assert sent - got <= AT_MOST
+            assert sent - got <= MAX_UNDER_WAY
             for _ in range(8):
                 assert await r.readexactly(len(piece)) == piece
                 got += len(piece)
@@ -296,7 +297,7 @@ def test_so_many_at_once(paired, monkeypatch):  # wire 17.18
     """If there are more hand-shakes at the same time than a program allows, the surplus is refused;
     requesting the same hand-shake again changes nothing.
     """
-    monkeypatch.setattr(_net_relay, "MOST", 3)
+    monkeypatch.setattr(_net_relay, "MAX_HANDSHAKES", 3)
 
     async def test(pair: Pair) -> None:
         subject, answers = f"{RELAY}.{PLACES[1]}.meet", []

@@ -419,7 +419,7 @@ def test_programs_that_keep_the_rule_are_never_accused(
 def test_what_a_buffer_has_dropped_is_not_kept_for_ever(monkeypatch):
     """Rule 14.5: no process will take the dropped values, so only the values that are still under
     way are watched."""
-    monkeypatch.setattr(_debug, "_MOST", 20)
+    monkeypatch.setattr(_debug, "_MAX_OBJECTS", 20)
     found = []
     mode = debug(True, found.append)
     try:

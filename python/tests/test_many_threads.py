@@ -17,7 +17,7 @@ import pytest
 
 LOCK = not sysconfig.get_config_var("Py_GIL_DISABLED")
 BOUND = 280  # s for a whole program
-MOST = 60  # the limit on how often a thread may give up its CPU
+MAX_SWITCHES = 60  # the limit on how often a thread may give up its CPU
 
 HEAD = """
 import faulthandler, os, resource, signal, sys, threading
@@ -73,7 +73,7 @@ def program(text: str) -> list[str]:
 def test_two_thousand_threads_start_meet_and_end(end: str, expected: list[str]) -> None:
     *words, count = program(HEAD.replace("{end}", end) + NETWORK)
     assert words == ["True", *expected]
-    assert float(count) < MOST
+    assert float(count) < MAX_SWITCHES
 
 
 @pytest.mark.skipif(not LOCK, reason="there is no interpreter lock")
@@ -94,7 +94,7 @@ print(switches() / N)
 """
     )
     assert words == ["True"]
-    assert float(count) < MOST
+    assert float(count) < MAX_SWITCHES
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

@@ -123,7 +123,7 @@ def test_opentelemetry_collects_the_same() -> None:
 
 
 def test_the_number_of_series_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "MOST_NAMES", 3)
+    monkeypatch.setattr(metrics, "MAX_NAMES", 3)
     figures = metrics.Figures()
     kept = [figures._of(f"{name}[{i}]") for name in "abcdef" for i in range(50)]
     assert len({id(one) for one in kept}) == 4

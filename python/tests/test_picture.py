@@ -131,19 +131,19 @@ def test_a_name_is_text() -> None:
 
 def test_a_long_trace_is_cut_and_says_so() -> None:
     more, lanes = 7, 3
-    many = [event("start", n) for n in range(_picture.MOST_PROCESSES + lanes)]
-    many += [event("begin", 1, "read", "c")] * (_picture.MOST_EVENTS + more - len(many))
+    many = [event("start", n) for n in range(_picture.MAX_PROCESSES + lanes)]
+    many += [event("begin", 1, "read", "c")] * (_picture.MAX_EVENTS + more - len(many))
     picture = drawn(many)
     assert [e.text for e in of(picture, "small")] == [
         f"… and {more} more events, {lanes} more processes"
     ]
-    assert len(names(picture)) == _picture.MOST_PROCESSES
+    assert len(names(picture)) == _picture.MAX_PROCESSES
 
 
 def test_a_process_that_is_left_out_takes_part_all_the_same() -> None:
     """The second value is for the reader that is drawn; the first was for a reader that is not
     drawn."""
-    hidden = _picture.MOST_PROCESSES
+    hidden = _picture.MAX_PROCESSES
     events = [event("start", n) for n in range(hidden + 1)]
     for reader in (hidden, 1):
         events += [

@@ -188,7 +188,7 @@ def test_without_memory_for_the_copy_it_goes_as_before(
 def test_only_so_many_copies_at_a_time(
     pool: Executor, made: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large_arguments, "MOST", 0)
+    monkeypatch.setattr(large_arguments, "MAX_COPIES", 0)
     a = arrays(24 * MIB)
     assert list(pool.map(targets.first, [a] * 4)) == [1.0] * 4
     assert made == []

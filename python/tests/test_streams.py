@@ -497,13 +497,24 @@ def test_misused_operations():  # rules 11.1, 11.2, 13.8
     co.run(waits(), steals())
 
 
+def test_listen_takes_no_name():
+    for bad in ("localhost:1", ("localhost", 80)):
+        with pytest.raises(BadUse, match="no address in numbers"):
+            listen(bad)
+
+
 @pytest.mark.parametrize("f", [listen, connect])
 def test_bad_addresses(f):
     for bad, text in (
-        ("localhost:1", "no address in numbers: write 127.0.0.1:8080"),
         ("127.0.0.1", "has no port"),
+        ("localhost", "has no port"),
+        ("localhost:http", "no such port"),
+        ("localhost:", "no such port"),
+        (":80", "no address in numbers"),
+        ("300.1.1.1:80", "no address in numbers"),
+        ("[localhost]:80", "is no address"),
         ("", "an address is missing"),
-        (("localhost", 80), "no address in numbers"),
+        (("localhost", 70000), "no such port"),
         (("127.0.0.1", 70000), "no such port"),
         ((1, 2), "an address is a text"),
         (("127.0.0.1",), "an address is a text"),

@@ -342,6 +342,38 @@ def fake_python(house: House, version: str) -> None:
     )
 
 
+# Makes the source package that pip is asked for, or fails if there is a file `gone`.
+PIP_DOWNLOAD = """
+echo "pip $*" >> "$HOUSE/calls"
+[[ ! -f $HOUSE/gone ]] || exit 1
+while [[ $1 != --dest ]]; do shift; done
+mkdir -p made/thing-1.2/c && echo "of $3" > made/thing-1.2/c/file
+tar -cz -C made -f "$2/thing-1.2.tar.gz" thing-1.2
+"""
+
+
+def test_the_source_of_a_python_package_is_unpacked_once(house: House) -> None:
+    fake_python(house, "3 11")
+    house.script(".venv/bin/python", "")
+    house.script(".venv/bin/pip", PIP_DOWNLOAD)
+    place, script = str(house.path), 'need_sdist thing 1.2 c "$ROOT/.build/thing"'
+    for _ in range(2):
+        result = house.bash(script, HOUSE=place)
+        assert result.returncode == 0, result.stderr
+    assert (house.path / ".build/thing/file").read_text() == "of thing==1.2\n"
+    assert not (house.path / ".build/thing.fetch").exists()
+    asked = [line for line in calls(house) if line.startswith("pip")]
+    assert len(asked) == 1
+    assert "--no-deps --no-binary thing" in asked[0]
+    shutil.rmtree(house.path / ".build/thing")
+    (house.path / "gone").touch()
+    result = house.bash(f"{script}; echo not reached", HOUSE=place, WEFT_RETRY_DELAY="0")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.splitlines()[-1] == (
+        "weft: could not fetch the source of thing 1.2; is the network there? Then run the same again."
+    )
+
+
 @pytest.mark.parametrize(
     ("version", "asked", "status"),
     [

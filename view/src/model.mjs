@@ -8,8 +8,8 @@
 //    exactly one line, bundle or box's inside. What is not drawn is counted in `left_out`.
 //  - Processes of one name that are opened are a grid of boxes; lines lead to the grid, not to each.
 //  - Every host of a network has a frame or a box, even a host that does not answer or has left.
-//  - A drawing has at most MOST boxes of processes; a name shows at most EACH of the names below
-//    it.
+//  - A drawing has at most MAX_BOXES boxes of processes. A name shows at most EACH of the names
+//    below that name.
 //  - The same look and the same choices give the same drawing, in the same order.
 
 /** @import { Look, Process, Channel, Host, Name, Box, Bundle, Line, Frame, Drawing, State, Shares } from './types.d.ts' */
@@ -18,7 +18,7 @@ export const ROOM = 24; // groups open automatically up to this number of boxes
 export const KEPT = 60; // open groups stay open up to this number of boxes
 export const ARRAY = 4; // this many processes of one name, or more, are folded
 export const EACH = 48;
-export const MOST = 400;
+export const MAX_BOXES = 400;
 
 /** @type {State[]} */
 export const STATES = [
@@ -253,7 +253,7 @@ export function drawing(look, chosen, before = new Set()) {
 
   /** @param {string} id @param {Box['kind']} kind @param {string} label @param {Process[]} rows @param {string} around */
   const put = (id, kind, label, rows, around) => {
-    if (boxes.size >= MOST) {
+    if (boxes.size >= MAX_BOXES) {
       too_many += rows.length;
       id = '+rest';
       const rest = boxes.get(id);
@@ -327,7 +327,7 @@ export function drawing(look, chosen, before = new Set()) {
         put(of.id, of.below.length ? 'folded' : 'process', of.label, rows, frame(rows, around));
       return;
     }
-    if (of.array && of.below.every((one) => !one.below.length) && boxes.size < MOST) {
+    if (of.array && of.below.every((one) => !one.below.length) && boxes.size < MAX_BOXES) {
       grid(of, around);
       return;
     }

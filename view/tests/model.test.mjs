@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { History, SECONDS } from '../src/history.mjs';
 import { place } from '../src/layout.mjs';
-import { drawing, EACH, knots, knotSentence, MOST, perSecond } from '../src/model.mjs';
+import { drawing, EACH, knots, knotSentence, MAX_BOXES, perSecond } from '../src/model.mjs';
 import { channel, farm, look, row } from './looks.mjs';
 
 /** @import { Look } from '../src/types.d.ts' */
@@ -99,7 +99,7 @@ test('never more boxes than can be drawn; what is left out is said', () => {
     look(processes, [channel('nobody')], { left_out: 1234, silent: ['OS process 9 is stopped'] }),
     chosen,
   );
-  assert.ok(drawn.boxes.size <= MOST + 1, `${drawn.boxes.size}`);
+  assert.ok(drawn.boxes.size <= MAX_BOXES + 1, `${drawn.boxes.size}`);
   assert.deepEqual(drawn.left_out, [
     '1,234 more processes are not in this look (--most shows more)',
     'OS process 9 is stopped',

@@ -14,8 +14,8 @@
 namespace weft::inline WEFT_ABI::io {
 
 Address::Address(const sockaddr* a, std::size_t bytes) noexcept
-    : size_(static_cast<unsigned>(bytes < kMost ? bytes : kMost)) {
-  static_assert(sizeof(sockaddr_storage) <= kMost);
+    : size_(static_cast<unsigned>(bytes < kMaxBytes ? bytes : kMaxBytes)) {
+  static_assert(sizeof(sockaddr_storage) <= kMaxBytes);
   if (size_ != 0) std::memcpy(bytes_, a, size_);
 }
 

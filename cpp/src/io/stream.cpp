@@ -201,7 +201,7 @@ Address Listener::address() const { return detail::address_of(*watched(), &getso
 
 detail::Tried detail::AcceptWork::attempt() {
   // in ns: the first and the longest pause of an operation that finds no free descriptor
-  constexpr std::int64_t kFirst = 10'000'000, kMost = 1'000'000'000;
+  constexpr std::int64_t kFirst = 10'000'000, kLongest = 1'000'000'000;
   for (;;) {
     if (w->closed()) {
       error = EBADF;
@@ -236,7 +236,9 @@ detail::Tried detail::AcceptWork::attempt() {
       case EMFILE:
       case ENFILE:
       case ENOBUFS:
-      case ENOMEM: pause = pause == 0 ? kFirst : std::min(pause * 2, kMost); return Tried::pauses;
+      case ENOMEM:
+        pause = pause == 0 ? kFirst : std::min(pause * 2, kLongest);
+        return Tried::pauses;
       default: error = w->closed() ? EBADF : e; return Tried::over;
     }
   }
@@ -257,10 +259,14 @@ detail::Operation<detail::ConnectWork> connect(const Address& to) {
 }
 
 detail::Operation<detail::ConnectWork> connect(std::vector<Address> to) {
+  return detail::Operation<detail::ConnectWork>(detail::connecting(to));
+}
+
+detail::ConnectWork detail::connecting(const std::vector<Address>& to) {
   if (to.empty()) weft::detail::bad_use("weft::io: connect: there is no address");
-  detail::ConnectWork work = detail::connecting(to.front());
+  ConnectWork work = connecting(to.front());
   work.others.assign(to.rbegin(), to.rend() - 1);
-  return detail::Operation<detail::ConnectWork>(std::move(work));
+  return work;
 }
 
 detail::Tried detail::ConnectWork::attempt() noexcept {

@@ -106,7 +106,7 @@ bool Network::write(Offer& o) {
     std::erase_if(o.tickets, [&](const auto& t) { return t.second && *t.second < now; });
     for (auto& [text, until] : o.tickets)
       if (!until) until = now + detail::kMeeting;
-    if (o.tickets.size() > detail::kMostOut)
+    if (o.tickets.size() > detail::kMaxOut)
       o.tickets.erase(
           std::min_element(o.tickets.begin(), o.tickets.end(),
                            [](const auto& a, const auto& b) { return a.second < b.second; }));
@@ -225,7 +225,7 @@ void Network::accept_all() {
 // network then owns. Returns false if too many programs are connecting at the same time, or if this
 // program is leaving the network.
 bool Network::let_in(int socket) {
-  static constexpr std::size_t kMostComing = 256;
+  static constexpr std::size_t kMaxComing = 256;
   const std::lock_guard g(mutex_);
   if (leaving_) return false;
   for (auto at = coming_.begin(); at != coming_.end();) {
@@ -236,7 +236,7 @@ bool Network::let_in(int socket) {
     }
     at = next;
   }
-  if (coming_.size() >= kMostComing) return false;
+  if (coming_.size() >= kMaxComing) return false;
   PendingConnection& one = coming_.emplace_back();
   one.socket = ::fcntl(socket, F_DUPFD_CLOEXEC, 0);
   try {

@@ -18,7 +18,7 @@ void Helpers::submit(Job& j) {
     const std::lock_guard g(mutex_);
     queue_.push_back(&j);
     j.run->enter_outside();
-    if (waiting_ < queue_.size() && threads_.size() < kMost) {
+    if (waiting_ < queue_.size() && threads_.size() < kMaxThreads) {
       try {
         threads_.emplace_back([this] { help(); });
       } catch (...) {

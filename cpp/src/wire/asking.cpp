@@ -104,7 +104,8 @@ const char* Asking::heard_said(Peer& from, const Frame& f) {
   const auto at = std::find(g.awaited.begin(), g.awaited.end(), &from);
   if (at == g.awaited.end()) return "a SAID that was not asked for";
   Buffer& part = g.parts[&from];
-  if (g.got.size() + part.size() + f.val > kMost) return "more than a program says of itself";
+  if (g.got.size() + part.size() + f.val > kMaxAnswerBytes)
+    return "more than a program says of itself";
   detail::put(part, f.body.first(static_cast<std::size_t>(f.val)));
   if (f.where == 1) return nullptr;
   g.whole = g.whole && f.where == 0;
@@ -117,7 +118,7 @@ const char* Asking::heard_said(Peer& from, const Frame& f) {
 const char* Asking::heard_tell(Peer& from, const Frame& f) {
   if (f.where > 1) return "a TELL that says neither that more comes nor that this was all";
   Buffer& what = telling_[{&from, f.op}];
-  if (what.size() + f.val > kMost || telling_.size() > kAskers)
+  if (what.size() + f.val > kMaxAnswerBytes || telling_.size() > kAskers)
     return "more than a program says of itself";
   detail::put(what, f.body.first(static_cast<std::size_t>(f.val)));
   if (f.where == 1) return nullptr;

@@ -62,7 +62,7 @@ bool Far::offer_it(FarOp& o) {
   std::vector<Payload> before;  // for each guard, the value that is sent before the frame
   if (all > session_.largest()) {
     for (Asked& a : asked_) {
-      if (a.value.bytes.size() > kMostBytes) o.refused = detail::kTooLong;
+      if (a.value.bytes.size() > kMaxBytes) o.refused = detail::kTooLong;
       before.push_back(a.value.leased ? Payload{} : a.value);
       if (!a.value.leased) a.value.bytes = {};
     }
@@ -121,7 +121,7 @@ bool Far::put(FarOp& o, bool later) {
   carrier_.begin(0);
   const Payload p = g.room->unload(keep_[0], carrier_);
   Bytes rest = p.bytes;
-  if (rest.size() > kMostBytes) o.refused = detail::kTooLong;
+  if (rest.size() > kMaxBytes) o.refused = detail::kTooLong;
   if (carrier_.trouble()) o.refused = carrier_.trouble();
   if (o.refused) {
     carrier_.take_back();
@@ -226,7 +226,7 @@ bool Far::made(FarOp& o) {
   carrier_.begin(0);
   const Payload p = o.guards[o.making_].room->unload(keep_[0], carrier_);
   Bytes rest = p.bytes;
-  if (rest.size() > kMostBytes) o.refused = detail::kTooLong;
+  if (rest.size() > kMaxBytes) o.refused = detail::kTooLong;
   if (carrier_.trouble()) o.refused = carrier_.trouble();
   if (o.refused) {
     carrier_.take_back();
@@ -331,7 +331,7 @@ const char* Far::value(const Frame& f) {
     return "a VALUE of an operation that reads nothing";
   const Bytes piece = f.body.first(static_cast<std::size_t>(f.val));
   // Only one guard reads, so the place of the value is known. The last piece comes in the DONE.
-  if (o->pieces_.empty() && o->to_come_ == 0 && f.val < f.txn && f.txn <= kMostBytes &&
+  if (o->pieces_.empty() && o->to_come_ == 0 && f.val < f.txn && f.txn <= kMaxBytes &&
       o->guards.size() == 1 && !o->guards[0].writes && o->guards[0].room->will_come(f.txn))
     o->to_come_ = f.txn;
   if (o->to_come_ > 0) {
@@ -340,7 +340,7 @@ const char* Far::value(const Frame& f) {
     o->guards[0].room->more(piece);
     return nullptr;
   }
-  if (o->pieces_.size() + f.val > kMostBytes) return "a value of more than a gibibyte";
+  if (o->pieces_.size() + f.val > kMaxBytes) return "a value of more than a gibibyte";
   if (o->pieces_.empty()) o->pieces_ = spare_.take();
   detail::put(o->pieces_, piece);
   return nullptr;

@@ -238,7 +238,7 @@ const char* Home::value(const Frame& f) {
     return "a VALUE of a guard that is not the next";
   std::uint64_t all = f.val;
   for (const Before& b : before_) all += b.size;
-  if (all > kMostBytes) return "a value of more than a gibibyte";
+  if (all > kMaxBytes) return "a value of more than a gibibyte";
   if (before_.empty() || before_.back().guard != f.where) {
     if (before_.empty())
       if (const char* wrong = may_send(f.op)) return wrong;
@@ -270,7 +270,7 @@ const char* Home::value(const Frame& f) {
 // Returns the room for the value of which this frame is the first piece; null if the room is not
 // known yet.
 std::unique_ptr<Room> Home::room_for(const Frame& f) {
-  if (f.op == 0 || f.op - 1 > ~std::uint32_t{0} || f.txn == 0 || f.txn > kMostBytes) return nullptr;
+  if (f.op == 0 || f.op - 1 > ~std::uint32_t{0} || f.txn == 0 || f.txn > kMaxBytes) return nullptr;
   const Given* const g = held(static_cast<std::uint32_t>(f.op - 1));
   if (!g || !g->port || !g->port->writes()) return nullptr;
   auto room = g->port->room();
@@ -456,7 +456,7 @@ bool Home::tell_done(std::uint64_t op, std::uint32_t where, Visitor::Seat& at,
   if (!at.port->writes()) {
     carrier_.begin(0);
     const Payload p = at.room->unload(keep_, carrier_);
-    if (p.bytes.size() > kMostBytes) {
+    if (p.bytes.size() > kMaxBytes) {
       carrier_.take_back();
       session_.send(Frame{Kind::ended, 0, where, 0, op, 4, {}});
       return false;

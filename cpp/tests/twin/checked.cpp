@@ -3,9 +3,9 @@
 //
 //   checked_twin < networks
 //
-// The standard input has requests: a line "search WAY any|quiet MOST", a network in the line format
+// The standard input has requests: a line "search WAY any|quiet COUNT", a network in the line format
 // of conformance/README.md, and a line ".". WAY is all, reduced, walk, priorities or few; at most
-// MOST schedules are run. The answer is the history of one run for each outcome, each history with
+// COUNT schedules are run. The answer is the history of one run for each outcome, each history with
 // a line "outcome" after it, and then a line "done RUNS complete|cut|different".
 #include <iostream>
 #include <map>

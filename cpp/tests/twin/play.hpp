@@ -277,9 +277,9 @@ class Play {
 
   static Process play(Play* me, const Proc* proc, std::vector<R> readers, std::vector<W> writers,
                       std::vector<std::pair<char, int>> given) {
-    constexpr std::size_t kMost = 64;  // the largest number of ends of one process
-    readers.reserve(kMost);
-    writers.reserve(kMost);
+    constexpr std::size_t kMaxEnds = 64;  // the largest number of ends of one process
+    readers.reserve(kMaxEnds);
+    writers.reserve(kMaxEnds);
     std::vector<Slot> slots;
     {
       std::size_t r = 0, w = 0;

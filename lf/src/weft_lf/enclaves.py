@@ -31,7 +31,7 @@ from weft_lf.errors import Problem
 from weft_lf.model import Delay, Instance, Model, driver
 
 DEVICE = 2  # the limit on enclaves on a device: one for each core
-MOST = 64  # the limit on enclaves of `@enclave` on a host
+MAX_ENCLAVES = 64  # the limit on enclaves of `@enclave` on a host
 KNOWN_HEADERS = (
     r"<[^>]*>|\"(board|stdio|stdlib|string|math|stdint|stdbool|hardware/\w+|pico/\w+)\.h\""
 )
@@ -249,7 +249,7 @@ def enclaves(model: Model, device: bool) -> Enclaves:
     for reaction in model.reactions:
         group = groups.find(reaction.instance)
         weights[group] = weights.get(group, 0) + 1
-    most = DEVICE if device else MOST if wanted else config.threads
+    most = DEVICE if device else MAX_ENCLAVES if wanted else config.threads
     if len(weights) < 2:
         if wanted:
             text = (

@@ -14,7 +14,7 @@ Invariants
   ports that it names.
 - The loop goes back to the second slot of the round, not to the first. Therefore the gap before
   that slot is the same from the beginning as from the end of the round.
-- If a round or a beginning would have more than MOST slots, there is no table, and the program
+- If a round or a beginning would have more than MAX_SLOTS slots, there is no table, and the program
   keeps its timers.
 """
 
@@ -29,7 +29,7 @@ from weft_lf.layout import Layout
 from weft_lf.model import Delay, Model, driver
 from weft_lf.ticks import Tick, in_ticks, period_of
 
-MOST = 128
+MAX_SLOTS = 128
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class _Play:
         while self.coming and self.coming[0] < end:
             time = heapq.heappop(self.coming)
             self.tag(time, self.at[time])
-            if len(self.at) > 6 * MOST:
+            if len(self.at) > 6 * MAX_SLOTS:
                 return False
         return True
 
@@ -164,7 +164,7 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
     begin = max(
         [*(offset for offset, *_ in play.periodic), *(offset + 1 for offset, _ in play.onces)]
     )
-    if play.firings(turn) > MOST or play.firings(begin) > MOST:
+    if play.firings(turn) > MAX_SLOTS or play.firings(begin) > MAX_SLOTS:
         return None
     play.tag(0, set(layout.readers.get(("startup", None, 0), ())))
     if not play.until(0, begin):
@@ -191,7 +191,7 @@ def _table(play: _Play, begin: int, round_: int, longest: int) -> Schedule | Non
     count = sum(times[first] <= time < times[first] + round_ for time in times)
     used = times[: first + 1 + count]
     gaps = [b - a for a, b in zip([0, *used], used, strict=False)]
-    if len(used) > 2 * MOST or count > MOST or max(gaps) >= longest:
+    if len(used) > 2 * MAX_SLOTS or count > MAX_SLOTS or max(gaps) >= longest:
         return None
     slots = [Slot(gap, tuple(sorted(play.at[t]))) for gap, t in zip(gaps, used, strict=True)]
     return Schedule(slots, first + 1, {delay: play.ring(delay) for delay in play.sent})
@@ -210,4 +210,4 @@ def planned(
     return (layout, None) if made is None else (holding, made)
 
 
-__all__ = ["MOST", "Schedule", "Slot", "known", "planned", "schedule"]
+__all__ = ["MAX_SLOTS", "Schedule", "Slot", "known", "planned", "schedule"]

@@ -53,7 +53,7 @@ KINDS = {  # Named.kind of places.py → the protocol's kinds: of a completion, 
 }
 UNREADABLE, NO_REQUEST, UNKNOWN, NO_SENSE = -32700, -32600, -32601, -32602
 REFUSED = -32803
-MOST_FILES = 5000  # the limit on the files of a project that a rename searches
+MAX_FILES = 5000  # the limit on the files of a project that a rename searches
 DRAW = ["weft.lf.graph", "weft.lf.diagram"]  # the commands that draw a program
 LONGEST = 1 << 28  # in bytes; a text of an editor is shorter
 Message = dict[str, Any]
@@ -426,7 +426,7 @@ class Server:
         root = project(path)[0].resolve()
         made = {"src-gen", "bin", "build", "node_modules"}
         others = (p for p in root.rglob("*.lf") if not made & set(p.relative_to(root).parts))
-        return list(dict.fromkeys([path, *sorted(islice(others, MOST_FILES))]))
+        return list(dict.fromkeys([path, *sorted(islice(others, MAX_FILES))]))
 
     def places_in(self, path: Path, target: renames.Target, opened: dict[Path, str]) -> list[Span]:
         """Returns the places of `target` in a file. Raises Refused for a file with errors that is,

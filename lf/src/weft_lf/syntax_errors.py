@@ -1,7 +1,7 @@
 """Finds the errors in the syntax of a text: one problem for each faulty statement.
 
 lark stops at the first token that does not fit. After each problem the faulty statement is replaced
-by spaces, and the text is parsed again, until nothing is wrong or MOST problems are known.
+by spaces, and the text is parsed again, until nothing is wrong or MAX_PROBLEMS problems are known.
 
 Invariants
 - The first problem is that of the given text. Each further one is the first problem of a text that
@@ -27,7 +27,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 
 from weft_lf.errors import Problem, Span
 
-MOST = 10
+MAX_PROBLEMS = 10
 UNITS = {
     **dict.fromkeys(("ns", "nsec", "nsecs"), 1),
     **dict.fromkeys(("us", "usec", "usecs"), 10**3),
@@ -232,7 +232,7 @@ class _Work:
 def problems(
     error: UnexpectedInput, text: str, file: str, error_in: Callable[[str], UnexpectedInput | None]
 ) -> list[Problem]:
-    """Returns the problems of a text, at most MOST.
+    """Returns the problems of a text, at most MAX_PROBLEMS.
 
     Args:
         error: the text's first syntax error.
@@ -240,7 +240,7 @@ def problems(
     """
     work, found = _Work(text), list[Problem]()
     following: UnexpectedInput | None = error
-    while following is not None and len(found) < MOST:
+    while following is not None and len(found) < MAX_PROBLEMS:
         at = _place(following, work.text)
         plain = _hide_bodies(work.text)
         parts = _parts(plain)

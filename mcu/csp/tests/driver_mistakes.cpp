@@ -4,6 +4,7 @@
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 #include "weft_mcu/drivers/adc.hpp"
+#include "weft_mcu/drivers/flash_store.hpp"
 #include "weft_mcu/drivers/i2c.hpp"
 #include "weft_mcu/drivers/pio.hpp"
 #include "weft_mcu/drivers/pwm.hpp"
@@ -25,9 +26,13 @@ constinit I2c<8> wire{scheduler, 0};
 constinit Spi<8> spi{scheduler, 0};
 constinit AdcStream<1, 8> adc{scheduler};
 constinit Pwm pwm{scheduler, 3};
+constinit FlashStore<8> store{scheduler, {.origin = 0x1f0000, .sectors = 4}};
+constinit FlashStore<8> longer{scheduler, {.origin = 0x1f0000, .sectors = 5}};
+constinit FlashStore<8> crooked{scheduler, {.origin = 0x1f0001, .sectors = 4}};
 constinit Pio<1> pio{scheduler, 0, 0};
 constinit Channel<I2c<8>::Transfer> to_wire, from_wire;
 constinit Channel<Spi<8>::Transfer> to_spi, from_spi;
+constinit Channel<FlashStore<8>::Request> to_store, from_store;
 constinit Channel<AdcBlock<8>> blocks;
 constinit Channel<PwmSetting> settings;
 
@@ -57,6 +62,11 @@ void spi_request(Spi<8>::Transfer request) {
   (void)spi.start(kSpi);
   (void)spi.connect(to_spi.reader(), from_spi.writer());
   (void)scheduler.start(once(scheduler, to_spi.writer(), request));
+}
+void store_request(FlashStore<8>::Request request) {
+  (void)store.start();
+  (void)store.connect(to_store.reader(), from_store.writer());
+  (void)scheduler.start(once(scheduler, to_store.writer(), request));
 }
 void pwm_setting(PwmSetting setting) {
   (void)pwm.start(kPwm, settings.reader());
@@ -96,6 +106,13 @@ void make() {
     case 13: (void)scheduler.start(no_variable(scheduler, settings.writer())); break;
     case 14: pio_program(33); break;
     case 15: pio_program(1), pio_program(1); break;
+    case 16: (void)store.start(), (void)store.start(); break;
+    case 17: (void)crooked.start(); break;
+    case 18: (void)store.start(), (void)longer.start(); break;
+    case 19: (void)store.connect(to_store.reader(), from_store.writer()); break;
+    case 20:
+      store_request({.op = StoreOp::set, .status = {}, .count = 9, .key = "k", .bytes = {}});
+      break;
     default: pwm_setting({.hz = 10, .a = 0, .b = 0});
   }
 }

@@ -419,6 +419,11 @@ for (const [i, words] of [
   'g++ has made a wrong frame for a process',
   'a PIO that is not 0 or 1, a state machine',
   'a state machine of a PIO is started twice',
+  'a FlashStore is started twice',
+  'a place of a FlashStore that does not begin with a sector',
+  'a FlashStore where one with another number of sectors is',
+  'a FlashStore is connected before it is started',
+  'a request to a FlashStore with a key',
   'a PWM frequency below the lowest of start()',
 ].entries()) {
   const { m, text } = load('driver_mistakes-debug');

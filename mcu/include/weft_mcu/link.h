@@ -28,9 +28,9 @@
 extern "C" {
 #endif
 
-enum { WEFT_LINK_MOST = 192, WEFT_LINK_HEAD = 16, WEFT_LINK_WINDOW = 4, WEFT_LINK_GUARDS = 8 };
+enum { WEFT_LINK_MAX = 192, WEFT_LINK_HEAD = 16, WEFT_LINK_WINDOW = 4, WEFT_LINK_GUARDS = 8 };
 /* The largest number of bytes that weft_link_output returns: one packet in COBS. */
-enum { WEFT_LINK_PACKET = WEFT_LINK_HEAD + WEFT_LINK_MOST + 2 };
+enum { WEFT_LINK_PACKET = WEFT_LINK_HEAD + WEFT_LINK_MAX + 2 };
 
 typedef enum weft_link_status {
   WEFT_LINK_PENDING,
@@ -114,7 +114,7 @@ typedef struct weft_link {
   uint16_t whiles;
   bool linked, says, owes, knows_me, greeted, lost, fresh, closing;
   uint16_t largest;
-  uint8_t in[WEFT_LINK_HEAD + WEFT_LINK_MOST];
+  uint8_t in[WEFT_LINK_HEAD + WEFT_LINK_MAX];
   uint16_t in_length;
   uint8_t code, left;
   bool spoilt;

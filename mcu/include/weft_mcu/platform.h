@@ -64,9 +64,10 @@ enum {
   WEFT_E_HORIZON = -2, /* * the release time is WEFT_HORIZON us or more from now */
   WEFT_E_ARENA = -3, /* * the event lies outside the memory that its heap can number, or the heap
                         has no room for more events */
-  WEFT_E_CORE = -4,  /* * there is no core 1, or it runs already */
-  WEFT_E_DRIVER = -5, /* * a driver is started twice or not yet, or with pins or a speed that it
-                         cannot use */
+  WEFT_E_CORE = -4,  /* * core 1 is started twice or from core 1, or a process is started by a
+                        scheduler that did not make it. Without a panic: this chip has no core 1 */
+  WEFT_E_DRIVER = -5, /* * a driver is started twice or not yet, or with pins, a speed or a place
+                         that it cannot use. Without a panic: the flash is damaged */
 };
 
 /* How far ahead an event can be posted: the 2^31 us over which 32-bit times can be compared,

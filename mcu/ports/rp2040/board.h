@@ -1,7 +1,7 @@
-/* board.h: pins and the UART, for firmware without an SDK. The runtime does not need this file. */
+/* board.h: pins and, for firmware without an SDK, the UART. The runtime does not need this file. */
 #ifndef WEFT_RP2040_BOARD_H
 #define WEFT_RP2040_BOARD_H
-#include "weft_mcu/platform.h"
+#include "chip.h"
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -30,10 +30,12 @@ WEFT_INLINE void pin_irq_ack(unsigned pin) {
   WEFT_REG(IO_BANK0_INTR0 + 4 * (pin / 8)) = 12u << 4 * (pin % 8);
 }
 
+#ifndef WEFT_PICO_SDK /* the SDK has functions of these names */
 void uart_init(void); /* UART 0 on pins 0 and 1, 115,200 baud at clk_peri = 125 MHz */
 void uart_put(char c);
 void uart_puts(const char *text);
 void uart_put_u32(uint32_t value); /* in decimal */
+#endif
 #ifdef __cplusplus
 }
 #endif

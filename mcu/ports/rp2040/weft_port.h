@@ -21,6 +21,9 @@
     "weft_mcu's port rp2040 is for the RP2040: the timer and the locks of the RP2350 are at other addresses. Build for PICO_BOARD=pico, or take the port rp2350, for programs of the pico-sdk (mcu/ports/rp2350)"
 #endif
 #include "rp2040_regs.h"
+#ifdef WEFT_PICO_SDK
+#include "sdk_handlers.h"
+#endif
 
 #define WEFT_CORES 2
 #ifndef WEFT_EARLY_US
@@ -33,6 +36,12 @@
 #else
 #define WEFT_HOT __attribute__((section(".weft_hot")))
 #define WEFT_HOT_PART(name) __attribute__((section(".weft_hot." #name)))
+#endif
+
+/* What a core does while it waits (POWER.md). 0: WFE, and every clock of the chip runs. 1: WFE with
+ * SLEEPDEEP; while both cores wait so, only the blocks that weft_sleep_keep has named have clocks. */
+#ifndef WEFT_SLEEP
+#define WEFT_SLEEP 0
 #endif
 
 typedef volatile uint32_t weft_lock_t;
@@ -62,9 +71,18 @@ WEFT_INLINE unsigned weft_core(void) { return WEFT_REG(SIO_CPUID); }
 WEFT_INLINE void weft_wake(void) { __asm volatile("sev" ::: "memory"); }
 WEFT_INLINE void weft_wait(void) { __asm volatile("wfe" ::: "memory"); }
 WEFT_INLINE void weft_wait_init(void) {
-  WEFT_REG(PPB_SCR) = 16; /* set SEVONPEND */
+  WEFT_REG(PPB_SCR) = 16 | (WEFT_SLEEP ? 4 : 0); /* SEVONPEND, SLEEPDEEP */
   WEFT_REG_SET(TIMER_INTE) = 1u << weft_core();
 }
+#if WEFT_SLEEP
+/* Chooses the blocks that have clocks while both cores sleep, as bits of SLEEP_EN0 and SLEEP_EN1
+ * (RP2040 datasheet 2.15.7). The timer and the watchdog, which ticks the timer, always have theirs;
+ * so have the pins, for their interrupts. Without this call every block has its clock. */
+WEFT_INLINE void weft_sleep_keep(uint32_t blocks0, uint32_t blocks1) {
+  WEFT_REG(CLK_SLEEP_EN0) = blocks0 | 1u << 8 | 1u << 11; /* IO, PADS */
+  WEFT_REG(CLK_SLEEP_EN1) = blocks1 | 1u << 5 | 1u << 12; /* TIMER, WATCHDOG */
+}
+#endif
 WEFT_INLINE void weft_arm(uint32_t t) {
   unsigned core = weft_core();
   uint32_t line = 1u << core;

@@ -37,6 +37,7 @@
 #define WEFT_REG_READ(address) WEFT_REG(address)
 #define WEFT_REG_WRITE(address, value) (void)(WEFT_REG(address) = (value))
 #include "../cortex_m/two_cores.h"
+#include "../rp2040/sdk_handlers.h"
 WEFT_INLINE void weft_wait(void) { __asm volatile("wfe" ::: "memory"); }
 #endif
 

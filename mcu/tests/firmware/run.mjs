@@ -360,6 +360,37 @@ for (const [what, uartDelay] of [
     JSON.stringify(a.statistics()) === JSON.stringify(b.statistics()),
   );
 }
+// ---- low power (M10) ----------------------------------------------------------------------------
+{
+  const seen = ['asleep-wait', 'asleep-sleep'].map((name) => {
+    const m = load(name);
+    m.run(1e6 * US);
+    return m;
+  });
+  const [wait, sleep] = seen.map((m) => m.statistics());
+  check('asleep: edges in a second', wait.edges, 998);
+  check(
+    'asleep: SLEEP changes no edge',
+    sleep.edgeHash,
+    wait.edgeHash,
+    sleep.edgeHash === wait.edgeHash,
+  );
+  const share = (n) => ((100 * n) / (1e6 * US)).toFixed(2);
+  check('asleep: % with WFE alone', share(wait.power.wait), '99.79');
+  check('asleep: % in SLEEP', share(sleep.power.sleep), '99.79');
+  check('asleep: each in its state only', wait.power.sleep + sleep.power.wait, 0);
+  check('asleep: warnings', seen.flatMap((m) => m.warnings).length, 0);
+  const [, m] = seen;
+  m.rp.writeUint32(0x400080ac, 1 << 12); // the watchdog has a clock, the timer has none
+  m.runMicros(5000);
+  check(
+    'asleep: a timer without a clock is told',
+    m.warnings.length,
+    1,
+    m.warnings.length === 1 && /the timer of a chip would stand still/.test(m.warnings[0].why),
+  );
+}
+
 // ---- the log (M23) ------------------------------------------------------------------------------
 {
   const m = load('log_cost'),

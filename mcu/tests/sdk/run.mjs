@@ -1,14 +1,15 @@
 /**
- * Runs this folder's pico-sdk program on the emulated chip, started in every possible way, and
- * checks its UART, its pads and its exit status.
+ * Runs this folder's pico-sdk programs on the emulated chip, one of them started in every possible
+ * way, and checks their UARTs, their pads and their exit status.
  *
  * run.mjs FOLDER writes one line per test and, last, `N passed, N failed`. FOLDER holds
- * two_cores.elf and two_cores.uf2.
+ * two_cores.elf, two_cores.uf2, drivers.elf and weather.elf.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Machine } from '../../../emulator/src/index.mjs';
+import { Machine, TemperatureSensor, TextDisplay } from '../../../emulator/src/index.mjs';
+import { LogReader, logTexts } from '../../../emulator/src/log.mjs';
 
 const folder = resolve(process.argv[2]);
 const command = resolve(import.meta.dirname, '../../../emulator/bin/weft-rp2040');
@@ -93,6 +94,55 @@ const cli = spawnSync(
   { encoding: 'utf8' },
 );
 check('the command runs it', cli.status === 0 && cli.stderr === '', cli);
+
+// ---- the drivers (rules M25 to M30) in programs of the SDK ----------------------------------------
+let held;
+for (const start of [1, 2]) {
+  const m = new Machine({ uartDelay: true }).load(readFileSync(`${folder}/drivers.elf`));
+  if (held) m.rp.flash.set(held, 0x1f0000);
+  let text = '';
+  m.onUart((byte) => (text += String.fromCharCode(byte)));
+  m.adc.set(0, 1234);
+  m.drive(17, 1);
+  const rises = [];
+  const falls = [];
+  m.watch(25, (_, level, cycle) => (level ? rises : falls).push(cycle));
+  m.after(400000, () => m.drive(17, 0));
+  const stop = m.run(125e6 * 2);
+  const wanted =
+    `starts 0\r\nstart ${start}: 0\r\nsample 1234\r\nword edcba987\r\n` + 'level 0\r\ndone\r\n';
+  check(`drivers, start ${start}: flash, ADC, PIO, pin`, text === wanted, text);
+  check('drivers: ends well', stop.reason === 'break' && m.failure(stop) === null, stop);
+  const [period, high] = [rises[11] - rises[10], falls[11] - rises[10]];
+  check('drivers: PWM at 1 kHz', period === 125000, period);
+  check('drivers: PWM high for a quarter', high % period === 31250, high);
+  check('drivers: no warnings', m.warnings.length === 0, m.warnings.slice(0, 3));
+  held = m.rp.flash.slice(0x1f0000, 0x200000);
+}
+{
+  const m = new Machine({ uartDelay: true }).load(readFileSync(`${folder}/weather.elf`));
+  const display = new TextDisplay(m, 20);
+  m.i2cs[0].attach(0x48, new TemperatureSensor(21.5));
+  m.spis[0].attach(17, display);
+  const log = [];
+  const texts = logTexts(readFileSync(`${folder}/weather.elf`));
+  const reader = new LogReader(texts, (line) => log.push(line));
+  m.onUart((byte) => reader.push([byte]), 0);
+  let console_ = '';
+  m.onUart((byte) => (console_ += String.fromCharCode(byte)), 1);
+  m.runMicros(500000);
+  check(
+    'weather: on the display, by I2C and SPI',
+    display.lines[0].trim() === '21.5 C',
+    display.lines,
+  );
+  m.feed('t', 1);
+  const stop = m.runMicros(5e6); // five times the watchdog's period
+  check('weather: on the console, by UART', console_ === '21.5 C\r\n', console_);
+  check('weather: the log', log.length === 1 && /the weather station starts$/.test(log[0]), log);
+  check('weather: the watchdog is fed', stop.reason === 'limit', stop);
+  check('weather: no warnings', m.warnings.length === 0, m.warnings.slice(0, 3));
+}
 
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed ? 1 : 0;

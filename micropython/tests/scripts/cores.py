@@ -376,7 +376,7 @@ print(hows(run(impatient())))
 line, more = core1.to_main(1, "line"), core1.Channel("more")
 print(told(BadUse, core1.run(numbers(-line, 3)), core1.run(), total(+line)))
 
-start, _beside.MOST, _beside.TRIES = _beside.start_new_thread, 1, 10
+start, _beside.LIMIT, _beside.TRIES = _beside.start_new_thread, 1, 10
 
 
 def in_use(body, args):
@@ -386,7 +386,7 @@ def in_use(body, args):
 _beside.start_new_thread = in_use
 line = core1.to_main(1, "line")
 print(told(NoRoom, total(+line), core1.run(numbers(-line, 3))))
-_beside.start_new_thread, _beside.MOST = start, 1 << 30
+_beside.start_new_thread, _beside.LIMIT = start, 1 << 30
 
 c = Channel("core 0's")
 print(told(BadUse, core1.run(numbers(-c, 3))))

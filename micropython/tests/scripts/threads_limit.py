@@ -3,7 +3,7 @@
 from weft import _beside
 from weft.threads import Channel, NoRoom, Parallel, Spawn, process, run
 
-_beside.MOST = 1
+_beside.LIMIT = 1
 _beside.TRIES = 10
 start = _beside.start_new_thread
 ran = []

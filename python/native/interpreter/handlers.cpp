@@ -14,8 +14,8 @@
 //  1 The search may run under locks of the runtime, so no Python code runs, whatever the objects
 //    are: no method of a key is called, attributes are read directly from memory, and the collector
 //    is off. References are borrowed, for no object is freed meanwhile.
-//  2 The search ends: after kMost steps a handler counts as one that may act. Functions more than
-//    kCalls calls deep are not searched.
+//  2 The search ends: after kMaxSteps steps a handler counts as one that may act. Functions more
+//    than kCalls calls deep are not searched.
 //  3 Functions of Python's own library and of Weft are not followed: they use only the ends that
 //    the program has handed to them. Weft's objects are searched whole.
 #include "interpreter/handlers.hpp"
@@ -166,10 +166,10 @@ class Search {
 
  private:
   // The largest number of steps, which take at most 0.1 s.
-  static constexpr std::size_t kMost = 600'000;
+  static constexpr std::size_t kMaxSteps = 600'000;
   static constexpr int kCalls = 2;
 
-  bool is_over() const noexcept { return found_ || dicts_.steps > kMost; }
+  bool is_over() const noexcept { return found_ || dicts_.steps > kMaxSteps; }
   // Queues function `f`, which is searched in its own Context. `self` is the object to which it is
   // bound, or null.
   void call(PyObject* f, PyObject* self) {

@@ -8,6 +8,7 @@
 
 #include "choice/descriptors.hpp"
 #include "declare.hpp"
+#include "interpreter/error_types.hpp"
 #include "interpreter/errors.hpp"
 #include "interpreter/returned.hpp"
 #include "interpreter/unawaited.hpp"
@@ -22,23 +23,38 @@
 
 namespace weft::py {
 
+// Returns the message without the names of C++. They come first, or after the path of the process.
+static std::string plain(std::string what) {
+  for (const std::string_view ours : {"weft::io: ", "weft::io::"})
+    if (const std::size_t at = what.find(ours);
+        at == 0 || (at >= 2 && at != what.npos && what.compare(at - 2, 2, ": ") == 0))
+      return what.erase(at, ours.size());
+  return what;
+}
+
+// Returns the class of errors of a look-up, socket.gaierror.
+static PyObject* gaierror() noexcept {
+  const Owned socket(PyImport_ImportModule("socket"));
+  return socket ? PyObject_GetAttrString(socket.get(), "gaierror") : nullptr;
+}
+
 PyObject* raise_from_io() noexcept {
-  const auto plain = [](const char* what) {
-    for (const std::string_view ours : {"weft::io: ", "weft::io::"})
-      if (std::string_view(what).starts_with(ours)) return what + ours.size();
-    return what;
-  };
   try {
     throw;
   } catch (const std::system_error& e) {
     // OSError() makes an object of the class that belongs to the number: ConnectionResetError, …
+    const Owned type(e.code().category() == io::look_up_category() ? gaierror()
+                                                                   : Py_NewRef(PyExc_OSError));
     const Owned error(
-        PyObject_CallFunction(PyExc_OSError, "is", e.code().value(), plain(e.what())));
+        type ? PyObject_CallFunction(type.get(), "is", e.code().value(), plain(e.what()).c_str())
+             : nullptr);
     if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
+  } catch (const BadUse& e) {
+    PyErr_SetString(errors.BadUse, plain(e.what()).c_str());  // it begins with the process's path
   } catch (const std::exception& e) {
-    bad_use("%s", plain(e.what()));
+    bad_use("%s", plain(e.what()).c_str());
   }
   return nullptr;
 }

@@ -19,7 +19,7 @@ class SocketWork : public io::detail::Waiting {
  public:
   using Tried = io::detail::Tried;
   SocketWork(const char* operation, const runtime::OpKind& op_kind, io::detail::Side s, bool hint)
-      : verb(operation), kind(op_kind), side(s), by_hint(hint) {}
+      : verb(operation), kind(op_kind), by_hint(hint), side(s) {}
   SocketWork(const SocketWork&) = delete;
   SocketWork& operator=(const SocketWork&) = delete;
   virtual ~SocketWork() = default;
@@ -33,8 +33,8 @@ class SocketWork : public io::detail::Waiting {
 
   const char* const verb;  // for messages
   const runtime::OpKind& kind;
-  const io::detail::Side side;
   const bool by_hint;
+  io::detail::Side side;  // the side of watched() on which the process waits
 };
 
 // Sets the exception of Python that corresponds to the C++ exception being handled. Returns null.

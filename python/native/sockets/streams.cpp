@@ -14,6 +14,7 @@
 #include "interpreter/errors.hpp"
 #include "interpreter/pending.hpp"
 #include "keywords.hpp"
+#include "sockets/look_up.hpp"
 #include "sockets/socket_operation.hpp"
 
 namespace weft::py {
@@ -146,9 +147,34 @@ class Accepting final : public WorkOf<io::detail::AcceptWork> {
 
 class Connecting final : public WorkOf<io::detail::ConnectWork> {
  public:
-  explicit Connecting(const io::Address& to)
-      : WorkOf("connect", nullptr, io::detail::connecting(to)) {}
+  explicit Connecting(io::detail::ConnectWork to) : WorkOf("connect", nullptr, std::move(to)) {}
   PyObject* outcome() override { return new_stream(work.result()); }
+};
+
+// connect() to a name: the look-up, and then a ConnectWork to the addresses that it has found.
+class ConnectingByName final : public SocketWork {
+ public:
+  ConnectingByName(std::string name, std::string port)
+      : SocketWork("connect", io::detail::kWaits<io::detail::ConnectWork>, io::detail::Side::in,
+                   io::detail::ConnectWork::kByHint),
+        look_up_(std::move(name), std::move(port)) {}
+  io::detail::Watched& watched() override {
+    return connect_ ? connect_->watched() : look_up_.watched();
+  }
+  Tried attempt() override {
+    if (!connect_) {
+      if (!look_up_.is_over()) return Tried::would_block;
+      connect_.emplace(io::detail::connecting(look_up_.result()));
+      side = io::detail::ConnectWork::side;
+    }
+    return connect_->attempt();
+  }
+  std::int64_t pause_ns() const override { return io::detail::ConnectWork::pause_ns(); }
+  PyObject* outcome() override { return new_stream(connect_->result()); }
+
+ private:
+  LookUp look_up_;
+  std::optional<io::detail::ConnectWork> connect_;  // once the look-up is over
 };
 
 // --- addresses -----------------------------------------------------------------------------------
@@ -372,7 +398,10 @@ PyObject* f_connect(PyObject*, PyObject* address) {
   return guarded([address]() -> PyObject* {
     const std::string text = address_text(address, "connect");
     if (text.empty()) return nullptr;
-    return socket_operation(std::make_unique<Connecting>(io::Address(text)));
+    if (auto [name, port] = name_and_port(text); !name.empty())
+      return socket_operation(std::make_unique<ConnectingByName>(std::move(name), std::move(port)));
+    return socket_operation(
+        std::make_unique<Connecting>(io::detail::connecting(io::Address(text))));
   });
 }
 
@@ -382,9 +411,10 @@ PyMethodDef stream_functions[] = {
      "\"unix:/path\" (the file must not exist yet), or a tuple (host, port). With port 0 the "
      "system chooses a port. Raises OSError; BadUse if `address` is not in numbers."},
     {"connect", method(gated<with_keyword<"connect", "address", f_connect>>), kKeywords,
-     "connect(address): connects, and returns a Stream. `address` is as for listen(). Raises "
-     "OSError (ConnectionRefusedError, …), Cancelled, TimeoutError of a limit, BadUse. If it "
-     "raises, the socket is closed."},
+     "connect(address): connects, and returns a Stream. `address` is as for listen(), but the host "
+     "may also be a name (\"example.org:80\"): its addresses are tried one after another. Raises "
+     "OSError (ConnectionRefusedError, …; socket.gaierror if nobody knows the name), Cancelled, "
+     "TimeoutError of a limit, BadUse. If it raises, the socket is closed."},
     {}};
 
 int ready_stream_type(PyObject* m) {

@@ -128,7 +128,7 @@ bool Feed::send_owed() noexcept {
 }
 
 bool Feed::send_now(Direct& by) noexcept {
-  constexpr std::size_t kMost = 16'000;  // bytes: the size of a TLS record
+  constexpr std::size_t kMaxRecord = 16'000;  // bytes: the size of a TLS record
   const Owned mine(PyObject_CallOneArg(by.acquire, Py_False));
   if (mine != Py_True) {  // the loop uses TLS at the moment
     PyErr_Clear();
@@ -136,8 +136,8 @@ bool Feed::send_now(Direct& by) noexcept {
     return false;
   }
   bool raised = false;
-  const bool small = peer_->session.queued() <= kMost;
-  if (const Owned said(small && by.may ? piece(kMost) : nullptr); said) {
+  const bool small = peer_->session.queued() <= kMaxRecord;
+  if (const Owned said(small && by.may ? piece(kMaxRecord) : nullptr); said) {
     const Owned r(called(by.encrypt, said.get()));
     // A signal handler has raised, but the frames have been encrypted.
     raised = !r && !PyErr_ExceptionMatches(PyExc_OSError);

@@ -81,8 +81,8 @@ namespace {
 // The head of an array: the byte 5 (no pickle begins with it), the number of dimensions, the length
 // of the type's text, five zeros; each dimension in 8 bytes; the text, as in numpy.dtype.str.
 constexpr std::byte kArray{5};
-constexpr std::size_t kFixed = 8, kMostDimensions = 32;
-constexpr Py_ssize_t kMostText = 16;
+constexpr std::size_t kFixed = 8, kMaxDimensions = 32;
+constexpr Py_ssize_t kMaxText = 16;
 
 PyObject *name_dtype, *name_str, *name_kind, *name_metadata;  // interned
 
@@ -124,7 +124,7 @@ PyObject* text_of(PyObject* dtype) {
   Owned<> text;
   if (k && *k && std::strchr("biufc", *k) && metadata == Py_None)
     text.reset(PyObject_GetAttr(dtype, name_str));
-  if (!text || !PyUnicode_Check(text.get()) || PyUnicode_GET_LENGTH(text.get()) > kMostText)
+  if (!text || !PyUnicode_Check(text.get()) || PyUnicode_GET_LENGTH(text.get()) > kMaxText)
     return nullptr;
   const std::lock_guard g(lock);
   if (texts.size() < kKept && texts.try_emplace(dtype, text.get()).second)
@@ -157,8 +157,8 @@ PyObject* array_head(PyObject* value, Py_ssize_t least) {
   }
   PyObject* head = nullptr;
   const auto n = static_cast<std::size_t>(b.ndim);
-  const Owned dtype(b.len >= least && n <= kMostDimensions ? PyObject_GetAttr(value, name_dtype)
-                                                           : nullptr);
+  const Owned dtype(b.len >= least && n <= kMaxDimensions ? PyObject_GetAttr(value, name_dtype)
+                                                          : nullptr);
   const Owned text(dtype ? text_of(dtype.get()) : nullptr);
   if (text) {
     Py_ssize_t length = 0;
@@ -189,7 +189,7 @@ bool is_array_head(wire::Bytes head) noexcept { return !head.empty() && head[0] 
 PyObject* array_of(wire::Bytes head, PyObject* buffer) {
   const std::size_t n = head.size() < kFixed ? 0 : static_cast<std::size_t>(head[1]);
   const std::size_t length = head.size() < kFixed ? 0 : static_cast<std::size_t>(head[2]);
-  if (length == 0 || length > static_cast<std::size_t>(kMostText) || n > kMostDimensions ||
+  if (length == 0 || length > static_cast<std::size_t>(kMaxText) || n > kMaxDimensions ||
       head.size() < kFixed + 8 * n + length)
     return bad_use("a malformed value has come: the head of an array does not add up");
   const Owned type(type_of_text(

@@ -8,7 +8,7 @@ Invariants
 - Nothing is imported, sampled or started before prometheus() or opentelemetry() is called (rule
   14.2).
 - The number of time series is bounded: numbers in names are folded (`worker[*]`), and names beyond
-  the first MOST_NAMES share the series OTHER. A name keeps its series.
+  the first MAX_NAMES share the series OTHER. A name keeps its series.
 - A counter never falls.
 """
 
@@ -31,14 +31,14 @@ from weft.errors import BadUse
 
 __all__ = ["Metrics", "opentelemetry", "prometheus"]
 
-MOST_NAMES = 100
+MAX_NAMES = 100
 OTHER = "(other)"
 EVERY = 0.1  # seconds between two samples
 ADDS = 1.0  # seconds within which a new channel becomes known
 SAME = 0.2  # seconds for which a reading is reused, since a client asks for each metric separately
 # the largest number of processes that a sample examines; if there are more, the sample examines a
 # part of them
-MOST = 20_000
+MAX_PROCESSES = 20_000
 
 
 @dataclass
@@ -116,7 +116,7 @@ class Figures:
     def _new(self) -> Reading:
         states = dict.fromkeys(_look.STATES, 0)
         self._look.sample()  # a process is known from its first sample on
-        for state in self._look.now(MOST):
+        for state in self._look.now(MAX_PROCESSES):
             states[state] += 1
         self._add()
         rounds = sys.modules.get("weft._distributed_deadlock.rounds")
@@ -130,7 +130,7 @@ class Figures:
 
     def _of(self, name: str) -> _Channels:
         name = re.sub(r"\d+", "*", name)
-        if name not in self._channels and len(self._channels) >= MOST_NAMES:
+        if name not in self._channels and len(self._channels) >= MAX_NAMES:
             name = OTHER
         return self._channels.setdefault(name, _Channels())
 

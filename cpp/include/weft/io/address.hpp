@@ -29,8 +29,8 @@ class Address {
   std::string text() const;
 
  private:
-  static constexpr std::size_t kMost = 128;  // sizeof(sockaddr_storage)
-  alignas(8) unsigned char bytes_[kMost] = {};
+  static constexpr std::size_t kMaxBytes = 128;  // sizeof(sockaddr_storage)
+  alignas(8) unsigned char bytes_[kMaxBytes] = {};
   unsigned size_ = 0;
 };
 

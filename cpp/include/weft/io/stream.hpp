@@ -202,6 +202,7 @@ struct ConnectWork {
   bool next() noexcept;  // makes the next address `to`; returns false if there is none
 };
 ConnectWork connecting(const Address& to);
+ConnectWork connecting(const std::vector<Address>& to);
 std::vector<Address> looked_up(const char* name, const char* service);
 
 }  // namespace detail

@@ -22,7 +22,7 @@
 namespace weft::inline WEFT_ABI::net::detail {
 
 inline constexpr const char* kBucket = "weft_names";
-inline constexpr std::size_t kMostEntry = 65'536;  // in bytes
+inline constexpr std::size_t kMaxEntry = 65'536;  // in bytes
 inline constexpr std::chrono::seconds kLives{15},
     // How long an entry lives, and how often its home writes the entry again.
     kRenew{5};
@@ -30,7 +30,7 @@ inline constexpr std::chrono::seconds kLives{15},
 inline constexpr std::chrono::seconds kMeeting{30};
 // The maximum number of valid tickets of a name. Beyond that number the oldest tickets become
 // invalid.
-inline constexpr std::size_t kMostOut = 1024;
+inline constexpr std::size_t kMaxOut = 1024;
 inline constexpr std::chrono::seconds kServer{5};  // how long to wait for an answer from the server
 
 // Returns the name. Throws BadUse if it is not a valid name.
@@ -81,7 +81,7 @@ struct Entry {
     return of(size ? std::string_view(data, size) : std::string_view(), kvEntry_Revision(e), name);
   }
   static Entry of(std::string_view packed, std::uint64_t revision, const std::string& name) {
-    Entry made{parsed(packed, kMostEntry), revision};
+    Entry made{parsed(packed, kMaxEntry), revision};
     const Any& j = made.said;
     bool good =
         j.is_object() && j.contains("ticket") && (j["ticket"].is_null() || j["ticket"].is_string());
@@ -217,7 +217,7 @@ class TicketWatch {
     if (natsMsg_GetMetaData(&about, m) != NATS_OK) return;
     const Owned<jsMsgMetaData, jsMsgMetaData_Destroy> owned(about);
     try {
-      static_cast<TicketWatch*>(me)->f_(parsed({size ? natsMsg_GetData(m) : "", size}, kMostEntry),
+      static_cast<TicketWatch*>(me)->f_(parsed({size ? natsMsg_GetData(m) : "", size}, kMaxEntry),
                                         about->Sequence.Stream);
     } catch (const std::exception&) {  // There was no memory: the next renewal tries again.
     }

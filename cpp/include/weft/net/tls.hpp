@@ -53,7 +53,7 @@ using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 // The limit for the hand-shake, and for the first message.
 inline constexpr std::chrono::seconds kGreeting{10};
-inline constexpr std::size_t kMost = 4096;  // the maximum size of the first message in bytes
+inline constexpr std::size_t kMaxFirstMessage = 4096;  // in bytes
 inline constexpr char kMagic[] = "WEFTNET1";
 // The number of bytes before the text of the first message: kMagic, and the length of the text.
 inline constexpr std::size_t kHead = 12;
@@ -63,7 +63,7 @@ inline constexpr std::size_t kHead = 12;
 // Parses JSON that another program has sent. Returns `discarded` if the text is not JSON, is longer
 // than `most`, or nests deeper than anything that Weft sends. (Copying or printing a nested value
 // takes stack for each level.)
-inline Any parsed(std::string_view text, std::size_t most = kMost) {
+inline Any parsed(std::string_view text, std::size_t most = kMaxFirstMessage) {
   static constexpr int kDeepest = 16;
   if (text.size() > most) return Any(Any::value_t::discarded);
   bool deep = false;
@@ -93,7 +93,7 @@ inline std::optional<std::size_t> follow(std::string_view head) {
   std::size_t size = 0;
   for (std::size_t i = 0; i < 4; ++i)
     size |= std::size_t{static_cast<unsigned char>(head[8 + i])} << (8 * i);
-  if (head.compare(0, 8, kMagic) != 0 || size > kMost) return {};
+  if (head.compare(0, 8, kMagic) != 0 || size > kMaxFirstMessage) return {};
   return size;
 }
 // Parses the text of a first message. Returns nullopt if the text does not name its sender.

@@ -25,7 +25,7 @@ struct Job {
 
 class Helpers final : public Part {
  public:
-  static constexpr unsigned kMost = 64;
+  static constexpr unsigned kMaxThreads = 64;
 
   ~Helpers() override;
 

@@ -20,7 +20,7 @@ namespace weft::inline WEFT_ABI::runtime {
 class StealQueue {
  public:
   // The maximum number of processes that a thief takes at a time.
-  static constexpr std::uint32_t kMost = 64;
+  static constexpr std::uint32_t kMaxStolen = 64;
 
   std::uint32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
   OwnersLock& lock() noexcept { return lock_; }
@@ -56,7 +56,7 @@ class StealQueue {
     if (size() == 0 || !lock_.try_visit()) return nullptr;
     const std::uint32_t n = size();  // 0 if the owner took the last process meanwhile
     Raid raid;
-    raid.most = (n + 1) / 2 < kMost ? (n + 1) / 2 : kMost;
+    raid.most = (n + 1) / 2 < kMaxStolen ? (n + 1) / 2 : kMaxStolen;
     for (; raid.seen < n && raid.seen < kSeen; ++raid.seen) raid.waiting[raid.seen] = queue_.pop();
     for (std::uint32_t i = 0; i < raid.seen && raid.taken < raid.most; ++i)
       if (!raid.mine[i] && group_of(raid.waiting[i]) != ran_) raid.take_group(i);
@@ -72,7 +72,7 @@ class StealQueue {
   }
 
  private:
-  static constexpr std::uint32_t kSeen = 2 * kMost;
+  static constexpr std::uint32_t kSeen = 2 * kMaxStolen;
 
   // The part of the queue that a thief sees, and which of these processes it takes.
   struct Raid {

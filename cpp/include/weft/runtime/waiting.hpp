@@ -77,7 +77,7 @@ class GivingWay {
   // yields by itself calls took().
   void took(std::int64_t ns, std::uint16_t attempts = 1) noexcept {
     if (ns > kBrief) {
-      forgone_ = dear_ = std::min(static_cast<std::uint16_t>(dear_ * 2), kMostForgone);
+      forgone_ = dear_ = std::min(static_cast<std::uint16_t>(dear_ * 2), kMaxForgone);
       tries_ = 0;
     } else {
       dear_ = dear_ < kFewest + attempts ? kFewest : static_cast<std::uint16_t>(dear_ - attempts);
@@ -90,7 +90,7 @@ class GivingWay {
   // In ns. An attempt that took more than this counts as a long one.
   static constexpr std::int64_t kBrief = 100'000;
   // The smallest and the largest number of sleeps before which the thread does not yield.
-  static constexpr std::uint16_t kFewest = 64, kMostForgone = 8'192;
+  static constexpr std::uint16_t kFewest = 64, kMaxForgone = 8'192;
 
   template <class F>
   bool yields_until(F&& came) noexcept {

@@ -65,7 +65,7 @@ class Aside {
     const std::lock_guard g(lock_);
     for (;;) {
       const ssize_t n = receive_one(socket);
-      if (n == 0 || come_.size() > kMost) return false;
+      if (n == 0 || come_.size() > kMaxPending) return false;
       if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     }
   }
@@ -79,7 +79,7 @@ class Aside {
   };
   // The maximum number of descriptors that can be pending, since a ring has no more frames than
   // that.
-  static constexpr std::size_t kMost = 2048;
+  static constexpr std::size_t kMaxPending = 2048;
 
   ssize_t receive_one(int socket) noexcept {
     std::byte mark[64];

@@ -87,7 +87,7 @@ class Asking : private Inquirer {
 
  private:
   // The maximum number of bytes of all answers of one round.
-  static constexpr std::size_t kMost = std::size_t{1} << 24;
+  static constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 24;
   static constexpr std::size_t kAskers = 256;
   using Gathering = detail::Gathering;
   virtual void asked_first(std::uint64_t asker, std::uint32_t round) = 0;

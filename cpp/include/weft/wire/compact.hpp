@@ -59,11 +59,11 @@ class Widener {
     if (in.size() < 2) return 0;
     Bytes rest = in.subspan(2);
     std::uint64_t field[5];
-    static constexpr std::uint64_t kMost[] = {0xFFFF'FFFF, 0xFFFF'FFFF, ~std::uint64_t{0},
-                                              ~std::uint64_t{0}, kLargest - kHeader};
+    static constexpr std::uint64_t kMaxOfField[] = {0xFFFF'FFFF, 0xFFFF'FFFF, ~std::uint64_t{0},
+                                                    ~std::uint64_t{0}, kLargest - kHeader};
     for (int i = 0; i < 5; ++i) {
       if (!varint(rest, field[i])) return 0;
-      if (field[i] > kMost[i]) return wrong_ = "a field of a compact frame is too large", 0;
+      if (field[i] > kMaxOfField[i]) return wrong_ = "a field of a compact frame is too large", 0;
     }
     const auto n = static_cast<std::size_t>(field[4]);
     if (rest.size() < n) return 0;

@@ -71,7 +71,7 @@ class Descriptors {
       for (std::size_t i = 0; CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; ++i) {
         int fd;
         std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-        if (arrived_.size() < kMost)
+        if (arrived_.size() < kMaxWaiting)
           arrived_.push_back(fd);
         else
           ::close(fd);  // The peer has sent more descriptors than its frames have asked for.
@@ -88,7 +88,7 @@ class Descriptors {
   };
   // The maximum number of received descriptors that can wait for their frame: two OFFERs with as
   // many guards as are allowed.
-  static constexpr std::size_t kMost = 512;
+  static constexpr std::size_t kMaxWaiting = 512;
   static constexpr std::size_t kAtOnce = 16;  // descriptors in one message
   static constexpr int kHow = MSG_NOSIGNAL | MSG_DONTWAIT;
 

@@ -81,7 +81,7 @@ struct Flag {
 
 inline constexpr std::size_t kHeader = 32;
 // The maximum size of one value in bytes.
-inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
 // The size in bytes of each further guard in an OFFER.
 inline constexpr std::size_t kMore = 16;
 // The smallest `largest` that a peer may announce.
@@ -164,13 +164,13 @@ inline void put(Buffer& out, Bytes b) { out.insert(out.end(), b.begin(), b.end()
 inline void pad(Buffer& out) { out.resize(padded(out.size())); }
 
 // A buffer for values that come in pieces, reused from one value to the next, since growing a
-// megabyte again costs more than sending it. At most kMost bytes are kept.
+// megabyte again costs more than sending it. At most kMaxKeptBytes bytes are kept.
 class Spare {
  public:
-  static constexpr std::size_t kMost = std::size_t{4} << 20;  // in bytes
+  static constexpr std::size_t kMaxKeptBytes = std::size_t{4} << 20;  // in bytes
   Buffer take() noexcept { return std::exchange(kept_, {}); }
   void keep(Buffer&& b) noexcept {
-    if (b.capacity() <= kept_.capacity() || b.capacity() > kMost) return;
+    if (b.capacity() <= kept_.capacity() || b.capacity() > kMaxKeptBytes) return;
     kept_ = std::move(b);
     kept_.clear();
   }

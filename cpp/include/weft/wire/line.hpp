@@ -74,7 +74,7 @@ inline bool uncobs(Bytes in, Buffer& out) {
 class Line {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  static constexpr std::size_t kStart = 40, kMost = 1024, kLargest = 32'768;
+  static constexpr std::size_t kStart = 40, kMaxPayload = 1024, kLargest = 32'768;
 
   // Makes the protocol of one line. `token` is random and not 0. If `again_most_ms` is not 0, the
   // link has only one session (WIRE-LINKS.md 13.3): its peer can hold received bytes back for as
@@ -83,8 +83,8 @@ class Line {
   Line(const LineOptions& o, std::uint32_t token, std::uint32_t again_most_ms = 0)
       : options_(o),
         again_most_(again_most_ms),
-        most_(std::clamp<std::size_t>(o.most, 1, again_most_ms == 0 ? kMost : kLargest)),
-        longest_(cobbed(Resender::kPacketHeader + std::max(most_, kMost))),
+        most_(std::clamp<std::size_t>(o.most, 1, again_most_ms == 0 ? kMaxPayload : kLargest)),
+        longest_(cobbed(Resender::kPacketHeader + std::max(most_, kMaxPayload))),
         mine_(token),
         again_(o.again_ms),
         lease_(o.lease_ms) {}

@@ -146,10 +146,10 @@ class Segment {
 
 // Sends bytes and descriptors over a Unix socket, in one message. Returns whether that succeeded.
 inline bool send_descriptors(int socket, Bytes bytes, std::span<const int> fds) noexcept {
-  constexpr std::size_t kMost = 4;
+  constexpr std::size_t kMaxDescriptors = 4;
   iovec v{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMost * sizeof(int))] = {};
-  if (fds.size() > kMost) return false;
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
+  if (fds.size() > kMaxDescriptors) return false;
   msghdr m{};
   m.msg_iov = &v;
   m.msg_iovlen = 1;

@@ -31,7 +31,7 @@
 
 enum {
   WEFT_RX_RECORD_ROOM = 1 << 16, /* bytes of a block */
-  WEFT_RX_RECORD_MOST = 1024,    /* more bytes than one record and its definition take */
+  WEFT_RX_RECORD_MAX = 1024,    /* more bytes than one record and its definition take */
   WEFT_RX_RECORD_TEXT = 400      /* the longest text of the format */
 };
 enum { WEFT_RX_RECORD_PATIENCE = 100000000 }; /* ns */
@@ -131,7 +131,7 @@ static void weft_rx_record_pass(uint64_t now) {
 }
 /* Make room for a record at the time `now`, and define its process. Return the process's number. */
 static uint64_t weft_rx_record_room(unsigned who, uint64_t now) {
-  if (weft_rx_record.used + WEFT_RX_RECORD_MOST > WEFT_RX_RECORD_ROOM) weft_rx_record_pass(now);
+  if (weft_rx_record.used + WEFT_RX_RECORD_MAX > WEFT_RX_RECORD_ROOM) weft_rx_record_pass(now);
   if (!weft_rx_record.used) {
     weft_rx_record_number(0); /* the lane */
     weft_rx_record_number(weft_rx_record.last);

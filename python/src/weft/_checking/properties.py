@@ -23,7 +23,7 @@ from weft._watching import debug as _debug
 from weft._watching import observers as _observers
 from weft._watching import quiet_ends as _quiet_ends
 
-_MOST_OBJECTS = 5_000  # how many objects are inspected for one process
+_MAX_OBJECTS = 5_000  # how many objects are inspected for one process
 _PLAIN = (
     int,
     float,
@@ -152,7 +152,7 @@ def reachable(process: Any) -> Iterator[Any]:
     """Yields the mutable objects that a process can reach from its arguments and closures."""
     seen: set[int] = {id(process)}
     left: list[Any] = list(gc.get_referents(process))
-    while left and len(seen) < _MOST_OBJECTS:
+    while left and len(seen) < _MAX_OBJECTS:
         it = left.pop()
         if (
             id(it) in seen

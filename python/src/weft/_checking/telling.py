@@ -25,7 +25,7 @@ from weft._watching import observers as _observers
 from weft.errors import Cancelled
 
 _LONGEST = 24  # how many characters of a value are shown
-_MOST = 400  # how many lines of a long schedule are shown; these are the last ones
+_MAX_LINES = 400  # how many lines of a long schedule are shown; these are the last ones
 _FOR_EVER = "waits for ever"
 
 
@@ -113,9 +113,9 @@ class Teller:
         self._count += 1
         line = Line(self._count, key, what, at)
         self.lines.append(line)
-        if len(self.lines) > 2 * _MOST:
-            self.left_out += _MOST
-            del self.lines[:_MOST]
+        if len(self.lines) > 2 * _MAX_LINES:
+            self.left_out += _MAX_LINES
+            del self.lines[:_MAX_LINES]
         return line
 
     def _complete(self, line: Line, outcome: str) -> None:
@@ -142,7 +142,7 @@ class Teller:
 
     def text(self, deadlock: bool = False) -> str:
         """Returns all lines. With `deadlock`, a cancelled operation is shown as waiting forever."""
-        lines = self.lines[-_MOST:]
+        lines = self.lines[-_MAX_LINES:]
         left_out = self.left_out + len(self.lines) - len(lines)
         paths = max((len(line.path) for line in lines), default=0)
         whats = min(40, max((len(line.what) for line in lines), default=0))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("svg", "dot", "mermaid")
 #: the largest number of nodes that are drawn; the drawing says how many are left out
-MOST_NODES = 400
+MAX_NODES = 400
 
 
 @dataclass
@@ -120,9 +120,9 @@ def _drawn(seen: Iterable[str], writes: Ends, reads: Ends, rates: dict[str, floa
     for channel in sorted(writes.keys() | reads.keys()):
         ends = writes.get(channel, {}), reads.get(channel, {})
         _draw_channel(drawn, channel, names, *ends, rates.get(channel))
-    drawn.left_out = max(len(drawn.nodes) - MOST_NODES, 0)
+    drawn.left_out = max(len(drawn.nodes) - MAX_NODES, 0)
     if drawn.left_out:
-        drawn.nodes = drawn.nodes[:MOST_NODES]
+        drawn.nodes = drawn.nodes[:MAX_NODES]
         kept = {*drawn.nodes, *drawn.channels}
         drawn.edges = [e for e in drawn.edges if e[0] in kept and e[1] in kept]
     return drawn

@@ -219,7 +219,7 @@ _AGENT = (
     ),
     click.option(
         "--hosts",
-        type=click.IntRange(min=1, max=_net_entries.MOST_HOSTS),
+        type=click.IntRange(min=1, max=_net_entries.MAX_HOSTS),
         help="How many OS processes (default: one for each CPU).",
     ),
     click.option(

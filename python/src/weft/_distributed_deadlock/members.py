@@ -37,7 +37,7 @@ __all__ = [
 STATE, WHERE, STUCK, MOMENT = b"=", b"w", b"s", b"m"
 FOLLOW, TELL, CALL = WITH_MORE = b"f", b"t", b"c"  #: the letters after which a pickle follows
 QUESTIONS = STATE, WHERE, STUCK, MOMENT, *WITH_MORE
-MOST = 1 << 28  #: the largest number of bytes of an answer
+MAX_ANSWER_BYTES = 1 << 28  #: the largest number of bytes of an answer
 ASKED = 5  #: the bytes of a question: a letter and its number
 
 
@@ -161,7 +161,7 @@ class Member:
             if known and len(self._got) < head:
                 break
             size = struct.unpack("!I", self._got[ASKED:head])[0] if known else 0
-            if not known or size > MOST:
+            if not known or size > MAX_ANSWER_BYTES:
                 self.gone = True
                 return None
             if len(self._got) < head + size:

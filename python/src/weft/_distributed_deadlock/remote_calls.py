@@ -28,7 +28,7 @@ __all__ = [
     "ways_out",
 ]
 
-MOST = 40  #: the largest number of calls to ask agents about, since no more lines are shown
+MAX_CALLS = 40  #: the largest number of calls to ask agents about, since no more lines are shown
 
 
 class FarCall(NamedTuple):
@@ -97,7 +97,7 @@ def asked() -> Asked:
     its answer.
     """
     answers: Asked = []
-    for call in list(_calls)[:MOST]:
+    for call in list(_calls)[:MAX_CALLS]:
         with contextlib.suppress(Exception):  # raised if the network of the call was left already
             answers.append((call, call.ask()))
     return answers

@@ -60,7 +60,7 @@ class _Calls:
         self.count += 1
         if len(self._calls) >= self._most:
             self.put()
-            self._most = min(_feeding.MOST, 2 * self._most)
+            self._most = min(_feeding.MAX_BATCH, 2 * self._most)
         return future
 
     def put(self) -> None:

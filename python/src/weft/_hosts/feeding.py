@@ -41,7 +41,7 @@ __all__ = ["ARGUMENTS", "RESULT", "State", "in_order", "next_size", "send_each"]
 
 BATCH = 0.008  # the time that a batch should take, in seconds
 LONG = 0.002  # the longest time, in seconds, for which a host keeps results back
-MOST = 256  # the largest number of calls in a batch
+MAX_BATCH = 256  # the largest number of calls in a batch
 ARGUMENTS, RESULT = "a call's arguments", "the result"  # these words appear in the text of an error
 
 # What a host sends about each call: its place in the batch, its value, its failure.
@@ -98,7 +98,7 @@ def next_size(size: int, calls: int, seconds: float) -> int:
     calls, which took `seconds` seconds.
     """
     each = seconds / calls
-    return max(1, min(MOST, 2 * size, int(BATCH / max(each, 1e-6))))
+    return max(1, min(MAX_BATCH, 2 * size, int(BATCH / max(each, 1e-6))))
 
 
 def _compute(tasks: Any, results: Any) -> None:

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 # the largest number of exceptions of a chain that are written; the rest is left out
-_MOST = 1000
+_MAX_CHAINED = 1000
 
 # The attributes of an exception that Python's traceback module reads. A class can override them.
 _READ = (
@@ -140,7 +140,7 @@ def _is_ordinary(error: BaseException) -> bool:
         if one is None or id(one) in seen:
             continue
         seen.add(id(one))
-        if len(seen) > _MOST or any(
+        if len(seen) > _MAX_CHAINED or any(
             name in vars(c)
             for c in type(one).__mro__
             if c.__module__ != "builtins"

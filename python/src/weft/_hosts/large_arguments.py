@@ -39,7 +39,7 @@ LEAST = 1 << 20  # bytes; a smaller argument goes with each call
 ALONE = 16 << 20
 # The largest number of copies that an Executor has at one time. Each copy takes a descriptor in
 # each OS process.
-MOST = 64
+MAX_COPIES = 64
 _PATIENCE = 5.0  # how many seconds a feeder waits while another feeder makes a copy
 _PIECE = 256 << 10  # bytes that are compared at one time; they fit into a CPU's cache
 
@@ -163,7 +163,7 @@ class Table:
             if all(one is not large for one in call.large):
                 large.again |= not is_new
                 call.large.append(large)
-            copy = large.copy(raw, call.together or call.lot, len(self._copied) < MOST)
+            copy = large.copy(raw, call.together or call.lot, len(self._copied) < MAX_COPIES)
             if copy is None:
                 return buffer
             self._copied.add(large)

@@ -50,7 +50,7 @@ from weft.errors import BadUse, ProcessDied
 __all__ = ["Agent"]
 
 KEPT = 1000  # the number of calls whose futures are kept
-MOST_ALLOWED = 60_000  # bytes; an entry has at most 65,536
+MAX_ALLOWED = 60_000  # bytes; an entry has at most 65,536
 ROOM = 3000  # the largest number of bytes of a fate, and of the lines that say where a call is
 ASKS = 0.5  # seconds within which an OS process must report where a call is
 # Seconds within which it must be known how the OS process of a call ended. The caller waits longer:
@@ -136,9 +136,9 @@ class Agent:
             )
         self.allow = sorted(set(allow))
         self._own = [run for run in self.allow if run != _net_parcels.SOURCE]
-        if len(json.dumps(self.allow)) > MOST_ALLOWED:
+        if len(json.dumps(self.allow)) > MAX_ALLOWED:
             raise BadUse(
-                f"the list of what host {self.name} runs has more than {MOST_ALLOWED} bytes: allow fewer functions"
+                f"the list of what host {self.name} runs has more than {MAX_ALLOWED} bytes: allow fewer functions"
             )
         network._meeting.check(_net_named.HOST + self.name)
         self._network = network

@@ -11,13 +11,13 @@ from weft._net import foreign_json as _foreign_json
 from weft._net import name_rules as _net_named
 from weft.errors import BadUse
 
-__all__ = ["BUCKET", "MOST", "MOST_HOSTS", "host_of", "named_of", "of", "where"]
+__all__ = ["BUCKET", "MAX_BYTES", "MAX_HOSTS", "host_of", "named_of", "of", "where"]
 
 BUCKET = "weft_names"
-MOST = 65_536  # the largest number of bytes of an entry
+MAX_BYTES = 65_536  # the largest number of bytes of an entry
 # the largest number of characters that are shown of an address, and of a program's name
 SHOWN = 260
-MOST_HOSTS = 10_000  # the largest number of OS processes that the agent of one machine may offer
+MAX_HOSTS = 10_000  # the largest number of OS processes that the agent of one machine may offer
 
 Entry = dict[str, Any]
 
@@ -29,7 +29,7 @@ def of(packed: bytes, name: str) -> Entry:
         BadUse: the bytes are not an entry of Weft.
     """
     with contextlib.suppress(ValueError):
-        entry = _foreign_json.parsed(packed, MOST)
+        entry = _foreign_json.parsed(packed, MAX_BYTES)
         texts = ("address", "fingerprint", "home", "host")
         if (
             isinstance(entry, dict)
@@ -62,7 +62,7 @@ def named_of(name: str, e: Entry) -> _net_named.Named:
 def host_of(name: str, e: Entry) -> _net_named.Host | None:
     """Returns the host of this entry, or None if it is not the entry of a host."""
     allow, hosts = e.get("allow"), e.get("hosts")
-    if not isinstance(allow, list) or not isinstance(hosts, int) or not 0 < hosts <= MOST_HOSTS:
+    if not isinstance(allow, list) or not isinstance(hosts, int) or not 0 < hosts <= MAX_HOSTS:
         return None
     runs = [_foreign_json.shown(str(run), SHOWN) for run in allow]
     trust, called = e.get("trust") is True, name.removeprefix(_net_named.HOST)

@@ -43,7 +43,7 @@ def refusal(error: Refused) -> bytes:
     why = _foreign_json.shown(str(error), TOLD)
     while True:
         message = packed({"host": "", "refused": why, "again": error.again})
-        if len(message) <= _foreign_json.MOST:
+        if len(message) <= _foreign_json.MAX_BYTES:
             return message
         why = why[: len(why) // 2]
 
@@ -56,7 +56,7 @@ async def read(reader: asyncio.StreamReader) -> Fields:
     """
     try:
         magic, size = struct.unpack("<8sI", await reader.readexactly(12))
-        if magic != MAGIC or size > _foreign_json.MOST:
+        if magic != MAGIC or size > _foreign_json.MAX_BYTES:
             raise Refused("the peer is not a Weft program, or has another version of Weft")
         message = _foreign_json.parsed(await reader.readexactly(size))
     except ValueError as error:

@@ -14,9 +14,9 @@ import json
 import re
 from typing import Any
 
-__all__ = ["MOST", "parsed", "shown"]
+__all__ = ["MAX_BYTES", "parsed", "shown"]
 
-MOST = 4096  # the largest number of bytes of a first message
+MAX_BYTES = 4096  # the largest number of bytes of a first message
 DEEPEST = 16
 
 _MARKS = re.compile(rb'\\.|["\[\]{}]', re.DOTALL)
@@ -45,7 +45,7 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) < 20 else float(digits)
 
 
-def parsed(packed: bytes, most: int = MOST) -> Any:
+def parsed(packed: bytes, most: int = MAX_BYTES) -> Any:
     """Returns the values of a JSON text.
 
     Raises:

@@ -45,12 +45,12 @@ from weft._net.tls import OnConnection, Streams
 from weft.errors import BadUse, PeerDied
 
 __all__ = [
-    "Again",
     "Closed",
     "NameNotGranted",
     "OnConnection",
     "Refused",
     "Session",
+    "StaleTicket",
     "Streams",
     "Welcome",
     "asked",
@@ -84,7 +84,7 @@ _asking: set[Any] = set()
 os.register_at_fork(after_in_child=_asking.clear)
 
 
-class Again(BadUse):
+class StaleTicket(BadUse):
     """The other side has refused a request, but would accept it with another ticket."""
 
 
@@ -586,7 +586,7 @@ async def _greeted(
         if "refused" in answer:
             again = answer.get("again") is True
             because = _foreign_json.shown(str(answer["refused"]), _first.TOLD)
-            raise (Again if again else BadUse)(f"{where} refuses: {because}")
+            raise (StaleTicket if again else BadUse)(f"{where} refuses: {because}")
         return answer
     except BaseException:
         writer.transport.abort()

@@ -8,7 +8,7 @@ programs meet by such a name (WIRE-NETWORKS.md 17.3, 17.4, 17.8).
 Invariants
 - All fields of a Network belong to the loop's thread, except the length of `_sessions`.
 - A ticket is added to `Offer.tickets` before it is written to the entry, and stays there until it
-  is shown, or until MEETING after it was replaced. Only the latest MOST_OUT are kept.
+  is shown, or until MEETING after it was replaced. Only the latest MAX_OUT are kept.
 - A program that took a ticket may never show it. So the next ticket is written when one is taken
   (`_wrote`). The home learns this from a consumer of the bucket's stream, which reports the entries
   that were written, and not each attempt to write. So nothing is written for programs that come too
@@ -311,7 +311,7 @@ class Meeting:
         """Handles a message which says that some program has written the entry."""
         # A message that does not come from the bucket is ignored.
         with contextlib.suppress(ValueError, nats.errors.Error):
-            fields = _foreign_json.parsed(message.data, _net_entries.MOST)
+            fields = _foreign_json.parsed(message.data, _net_entries.MAX_BYTES)
             if (
                 isinstance(fields, dict)
                 and fields.get("home") == self.home
@@ -528,7 +528,7 @@ class Meeting:
         request = {**request, "host": self.host, "trust": self.trust, "name": HOST + name}
         if name in self._passes:
             entry, known = self._passes[name]
-            with contextlib.suppress(OSError, _net_link.Again):
+            with contextlib.suppress(OSError, _net_link.StaleTicket):
                 return await self._reach_host(name, entry, {**request, "pass": known}, parcel)
             self._passes.pop(name, None)  # another agent might hold the name now
         entry = await self._ticket_for(HOST + name, "host", patience, soon)
@@ -570,7 +570,7 @@ class Meeting:
         found = await self._asked_of(name, "where", call)
         if not isinstance(found, list):
             return None
-        return [_foreign_json.shown(str(line), _foreign_json.MOST) for line in found]
+        return [_foreign_json.shown(str(line), _foreign_json.MAX_BYTES) for line in found]
 
     async def _asked_of(self, name: str, what: str, call: str) -> Any:
         """Returns the answer of that host's agent to a question about a call, or None."""

@@ -12,11 +12,11 @@ import asyncio
 import secrets
 from typing import Any
 
-__all__ = ["MEETING", "MOST_OUT", "SIDES", "Offer"]
+__all__ = ["MAX_OUT", "MEETING", "SIDES", "Offer"]
 
 MEETING = 30.0  # seconds for which a ticket is good after it has been taken or replaced
 # the largest number of tickets of a name that are out; any further ticket makes the oldest void
-MOST_OUT = 1024
+MAX_OUT = 1024
 SIDES = ("reader", "writer")
 
 
@@ -50,7 +50,7 @@ class Offer:
             for t, until in self.tickets.items()
             if until is None or until > now
         }
-        for oldest in list(self.tickets)[:-MOST_OUT]:
+        for oldest in list(self.tickets)[:-MAX_OUT]:
             del self.tickets[oldest]
         ticket = secrets.token_hex(16)
         self.tickets[ticket] = None

@@ -30,8 +30,8 @@ from weft._net import foreign_json as _foreign_json
 from weft.errors import BadUse
 
 __all__ = [
-    "MOST",
-    "MOST_FILES",
+    "MAX_BYTES",
+    "MAX_FILES",
     "SOURCE",
     "Changed",
     "Parcel",
@@ -47,10 +47,10 @@ __all__ = [
 ]
 
 SOURCE = "source"  # --allow of an agent that accepts the source of callers
-MOST = 64 << 20  # the largest number of bytes of all files of a parcel
-MOST_FILES = 10_000
+MAX_BYTES = 64 << 20  # the largest number of bytes of all files of a parcel
+MAX_FILES = 10_000
 _HEAD = struct.Struct("<I")  # the length of the JSON before the bytes of the files
-_MOST_HEAD = 4 << 20  # the largest length of that JSON, in bytes
+_MAX_HEAD = 4 << 20  # the largest length of that JSON, in bytes
 _LONGEST = 1000  # the longest path, in characters
 _LEFT_OUT = "__pycache__"
 _VIRTUAL = "pyvenv.cfg"  # a folder with this file is a virtual environment
@@ -95,7 +95,7 @@ def is_digest(text: Any) -> bool:
 
 def most_packed() -> int:
     """Returns the largest number of bytes that packed() returns."""
-    return _HEAD.size + _MOST_HEAD + MOST
+    return _HEAD.size + _MAX_HEAD + MAX_BYTES
 
 
 # --- the caller -----------------------------------------------------------------------------------
@@ -157,10 +157,10 @@ def of_folder(folder: Any, module: str, file: Path) -> Parcel:
         files[within] = Path(path)
         total += size
         largest = max(largest, (size, within))
-        if len(files) > MOST_FILES or total > MOST:
+        if len(files) > MAX_FILES or total > MAX_BYTES:
             raise BadUse(
-                f"working_dir={str(folder)!r} is too large to go along with a call: at most {MOST_FILES:,} files "
-                f"with {MOST >> 20} MiB go, and it has more (the largest that was seen is {largest[1]!r}, with "
+                f"working_dir={str(folder)!r} is too large to go along with a call: at most {MAX_FILES:,} files "
+                f"with {MAX_BYTES >> 20} MiB go, and it has more (the largest that was seen is {largest[1]!r}, with "
                 f"{largest[0]:,} bytes). Name a folder that has the program alone"
             )
     found = {within: _sources.Source(its, _digest_of(its)) for within, its in files.items()}
@@ -239,15 +239,15 @@ def packed(parcel: Parcel) -> bytes:
                 f"{source.path} has changed while it was sent with a call: make the call again once nothing writes to that file"
             )
         total += len(data)
-        if total > MOST:
+        if total > MAX_BYTES:
             raise BadUse(
-                f"the modules that go along with a call have more than {MOST >> 20} MiB ({path} is the last that was read): "
+                f"the modules that go along with a call have more than {MAX_BYTES >> 20} MiB ({path} is the last that was read): "
                 "bring them to the host, and name the function by --allow there"
             )
         parts.append(data)
         listed.append([path, len(data)])
     head = json.dumps([parcel.root, parcel.folder, listed]).encode()
-    if len(head) > _MOST_HEAD:
+    if len(head) > _MAX_HEAD:
         raise BadUse("the names of the files that go along with a call are too long")
     return b"".join([_HEAD.pack(len(head)), head, *parts])
 
@@ -279,11 +279,11 @@ def unpacked(data: bytes | bytearray, digest: str, folder: Path) -> Unpacked:
     view = memoryview(data)
     (size,) = _HEAD.unpack_from(view) if len(view) >= _HEAD.size else (0,)
     at = _HEAD.size + size
-    fields = _foreign_json.parsed(bytes(view[_HEAD.size : at]), _MOST_HEAD)
+    fields = _foreign_json.parsed(bytes(view[_HEAD.size : at]), _MAX_HEAD)
     if not isinstance(fields, list) or len(fields) != 3:
         raise ValueError("it does not begin with the list of its files")
     root, whole, listed = fields
-    if not isinstance(whole, bool) or not isinstance(listed, list) or len(listed) > MOST_FILES:
+    if not isinstance(whole, bool) or not isinstance(listed, list) or len(listed) > MAX_FILES:
         raise ValueError("the list of its files is not valid")
     if root != "" and not _is_path(root):
         raise ValueError(f"{root!r:.100} is not a folder of it")

@@ -42,7 +42,7 @@ RELAY = "weft.relay"  # all subjects begin with this
 # PACKET: the largest number of bytes of a session in a packet. WINDOW: the largest number of
 # packets under way.
 PACKET, WINDOW = 16_384, 32
-AGAIN, AGAIN_MOST = 200, 2_000  # ms until packets are sent again: the first value, and the largest
+RESEND, MAX_RESEND = 200, 2_000  # ms until packets are sent again: the first value, and the largest
 LEASE = 20_000  # ms without a sign of life after which the connection is over
 TELL = 0.005  # seconds for which an acknowledgement waits, so that it can travel with data
 # Bytes that wait to be queued: above HIGH, the writer waits until there are fewer than LOW.
@@ -55,7 +55,8 @@ BACK = 3.0
 LAST = 3.0  # seconds for the last messages to be sent
 # If more bytes than this wait in the client, the client can make the sender wait.
 MUCH = 1 << 20
-MOST = 256  # how many hand-shakes that other programs have asked for may be under way at one time
+# How many hand-shakes that other programs have asked for may be under way at one time.
+MAX_HANDSHAKES = 256
 
 # The exceptions that the client raises if the server fails or is absent. (The client can write to a
 # connection that it has lost.)
@@ -169,7 +170,7 @@ class Relay:
         except (ValueError, KeyError, TypeError):
             answer = {"refused": "the request does not say its session and where it comes from"}
         else:
-            if session not in self._ways and self._shaking >= MOST:
+            if session not in self._ways and self._shaking >= MAX_HANDSHAKES:
                 answer = {"refused": "too many ask at once: try again"}
             elif session not in self._ways:
                 way = self._ways[session] = Way(self, session, place, self._tls, server=True)
@@ -281,7 +282,7 @@ class Way(Tls):
         self.there = f"{RELAY}.{place}.{session}"
         self._relay, self._session = relay, session
         token = secrets.randbits(32) or 1
-        self._line = _native._Line(token, WINDOW, PACKET, AGAIN, LEASE, AGAIN_MOST)
+        self._line = _native._Line(token, WINDOW, PACKET, RESEND, LEASE, MAX_RESEND)
         self._out = bytearray()  # bytes that are not queued yet
         self._sending = 0  # bytes that the relay still has to send
         self._waits = False  # whether the connection waits until these bytes are sent
@@ -378,7 +379,7 @@ class Way(Tls):
         if self._line.owes:
             at = min(at, now + TELL)
         if self._waits:  # sent() will continue with the packets, so only the lease is checked here
-            at = max(at, now + AGAIN / 1000)
+            at = max(at, now + RESEND / 1000)
         if self._timer is not None:
             if self._timer.when() <= at:
                 return

@@ -38,7 +38,7 @@ BEAT = 5.0  # seconds between two signs of life that an agent receives
 LEASE = 30.0  # seconds without a sign of life after which an agent ends
 GRACE = 15.0  # seconds for an agent to end its calls, and itself
 # the largest number of bytes of an agent's report about itself, which lists its pids
-MOST = 1 << 20
+MAX_LINE_BYTES = 1 << 20
 LINES = 20  # how many of an agent's last lines are kept
 SSH = (
     "ssh",
@@ -143,7 +143,7 @@ class Started:
 
 def _json(line: str) -> Any:
     try:
-        return _foreign_json.parsed(line.encode(), MOST)
+        return _foreign_json.parsed(line.encode(), MAX_LINE_BYTES)
     except ValueError:
         return None
 

@@ -304,13 +304,13 @@ class Tls(asyncio.Transport, abc.ABC):
 
 class Coming:
     """The connections of a listener over which no first message has come yet (WIRE-NETWORKS.md
-    17.2). Each costs a descriptor and some 50 to 150 KB. If there are more than ENOUGH, those that
-    are SOON seconds old are closed, the oldest first; if there are more than MOST, the oldest are
-    closed at once.
+    17.2). Each costs a descriptor and some 50 to 150 KB. If there are more than MANY, those that
+    are at least FRESH seconds old are closed, the oldest first. If there are more than TOO_MANY,
+    the oldest are closed at once.
     """
 
-    ENOUGH, MOST = 256, 1024
-    SOON = 2.0  # seconds; a hand-shake takes some milliseconds
+    MANY, TOO_MANY = 256, 1024
+    FRESH = 2.0  # seconds; a hand-shake takes some milliseconds
 
     def __init__(self) -> None:
         # connection → the time at which it was made, oldest first
@@ -320,10 +320,10 @@ class Coming:
     def add(self, way: Tls) -> None:
         now = asyncio.get_running_loop().time()
         self._since[way] = now
-        self._many = self._many or len(self._since) > self.ENOUGH
+        self._many = self._many or len(self._since) > self.MANY
         for oldest, since in list(self._since.items()):
             waiting = len(self._since)
-            if waiting <= self.ENOUGH or (waiting <= self.MOST and now - since < self.SOON):
+            if waiting <= self.MANY or (waiting <= self.TOO_MANY and now - since < self.FRESH):
                 return
             del self._since[oldest]
             oldest.abort()
@@ -332,7 +332,7 @@ class Coming:
         self._since.pop(way, None)
         if self._many and not self._since:
             self._many = False
-            asyncio.get_running_loop().call_later(self.SOON, _give_back)
+            asyncio.get_running_loop().call_later(self.FRESH, _give_back)
 
 
 def _give_back() -> None:

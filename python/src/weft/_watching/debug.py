@@ -19,8 +19,8 @@ Invariants
 - The last `_KEPT` objects that each process sent are watched for (3), and are kept alive for that.
   When a process receives anything mutable, or its children end, its list is cleared, since an
   object may have come back.
-- At most `_MOST` objects are watched while they are under way by reference. The oldest are dropped,
-  so that values that a buffer has dropped are not kept forever. A value that is copied (for another
+- At most `_MAX_OBJECTS` objects are watched while they are under way by reference. The oldest are
+  dropped, so that values that a buffer has dropped are not kept forever. A value that is copied (for another
   OS process, or a component) is never under way here, since no receiver would report its arrival.
 - Processes, channels, ends, functions, classes and modules inside an object are compared by
   identity.
@@ -46,7 +46,7 @@ from weft._watching import quiet_ends as _quiet_ends
 from weft.errors import WeftWarning
 
 _KEPT = 16  # how many objects that a process sent are watched
-_MOST = 4096  # how many objects under way are watched at a time
+_MAX_OBJECTS = 4096  # how many objects under way are watched at a time
 
 _ATOMS = (
     int,
@@ -255,7 +255,7 @@ class Debug:
         where = id(sent.channel), id(sent.value)
         dropped = []  # these objects are freed after the lock is released
         with self._lock:
-            while len(self._under_way) >= _MOST:
+            while len(self._under_way) >= _MAX_OBJECTS:
                 dropped.append(self._under_way.pop(next(iter(self._under_way))))
             queue = self._under_way.setdefault(where, deque())
             queue.append(sent)

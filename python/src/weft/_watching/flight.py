@@ -27,7 +27,7 @@ from weft._watching import observers as _observers
 from weft.errors import BadUse
 
 USUAL = 16 << 20  #: bytes of a ring, if no size is given
-LEAST, MOST = 1 << 18, 1 << 36
+MIN_BYTES, MAX_BYTES = 1 << 18, 1 << 36
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 _lock = threading.RLock()
@@ -49,7 +49,7 @@ def size_of(text: str) -> int:
     if unit not in _UNITS or not number.isdecimal():
         raise BadUse(f"a flight recorder of {text!r} bytes: write 16M, 512K or 1G")
     size = int(number) * _UNITS[unit]
-    if not LEAST <= size <= MOST:
+    if not MIN_BYTES <= size <= MAX_BYTES:
         raise BadUse(f"a flight recorder of {text!r} bytes: it has from 256K to 64G")
     return size
 
@@ -150,8 +150,8 @@ def flight(path: str | os.PathLike[str], size: int = 16 << 20) -> Iterator[None]
     Raises:
         BadUse: the file cannot be written, or the size is out of range.
     """
-    if not LEAST <= size <= MOST:
-        raise BadUse(f"flight: size={size} is not from {LEAST} to {MOST} bytes")
+    if not MIN_BYTES <= size <= MAX_BYTES:
+        raise BadUse(f"flight: size={size} is not from {MIN_BYTES} to {MAX_BYTES} bytes")
     if not os.access(Path(path).absolute().parent, os.W_OK):
         raise BadUse(
             f"flight: cannot write {os.fspath(path)}: its directory does not exist, or may not be written to"

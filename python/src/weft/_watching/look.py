@@ -26,7 +26,7 @@ from weft.errors import BadUse
 STATES = ("runs", "due", "reads", "writes", "either", "time", "barrier", "waits", "io")
 SAMPLES = 20  #: how many samples an interval has
 LONGEST = 60.0  #: the longest interval, in seconds
-MOST = 2_000  #: the largest number of processes in an answer, if the request does not set it
+MAX_PROCESSES = 2_000  #: in an answer, if the request sets no other limit
 _PIECE = 400  #: how many rows are made at a time; other threads can run between two pieces
 _PATIENCE = 3600.0  #: seconds of silence after which a visitor is disconnected
 
@@ -58,7 +58,7 @@ def _answer(look: Look, request: dict[str, Any]) -> dict[str, Any]:
         case "who":
             return who()
         case "look":
-            interval, most = request.get("interval", 0.1), request.get("most", MOST)
+            interval, most = request.get("interval", 0.1), request.get("most", MAX_PROCESSES)
             if not _is_number(interval) or not 0 <= interval <= LONGEST:
                 return {"error": f"the interval must be from 0 to {LONGEST:g} s"}
             if type(most) is not int or most < 0:
@@ -107,7 +107,7 @@ class Look:
     def __init__(self) -> None:
         self._native = _native._look_new()
 
-    def over(self, interval: float, most: int = MOST) -> dict[str, Any]:
+    def over(self, interval: float, most: int = MAX_PROCESSES) -> dict[str, Any]:
         """Returns what every process did in this interval, according to samples, and where it is
         now."""
         start = time.perf_counter()

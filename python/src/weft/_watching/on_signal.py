@@ -15,7 +15,7 @@ import sys
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-_MOST = 40  # the largest number of processes that are printed
+_MAX_LINES = 40  # the largest number of processes that are printed
 
 
 def on_signal(number: int = getattr(signal, "SIGUSR1", 10)) -> None:
@@ -47,8 +47,8 @@ def say() -> None:
     here = [f"{path}: {does}" for _, path, does in rows]
     lines = here if rounds is None else rounds._everywhere(rows)
     message = "weft: the processes are:" if lines else "weft: no network runs"
-    more = [f"  … and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
-    text = "\n".join([message, *(f"  {line}" for line in lines[:_MOST]), *more]) + "\n"
+    more = [f"  … and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES else []
+    text = "\n".join([message, *(f"  {line}" for line in lines[:_MAX_LINES]), *more]) + "\n"
     if sys.stderr is not None:
         sys.stderr.write(text)
         sys.stderr.flush()

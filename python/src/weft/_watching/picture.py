@@ -23,8 +23,8 @@ from xml.sax.saxutils import escape
 
 from weft._watching.trace import label
 
-MOST_EVENTS = 400  # only this many events are shown, from the beginning
-MOST_PROCESSES = 40
+MAX_EVENTS = 400  # only this many events are shown, from the beginning
+MAX_PROCESSES = 40
 
 _STEP, _LANE, _TOP, _RIGHT = 18, 34, 30, 24
 _LETTER = 7.2  # the width of a letter, at the font size below
@@ -80,14 +80,14 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
     shown: list[dict[str, Any]] = []
     left_out = 0
     for event in _with_a_lane(list(events)):
-        if len(shown) < MOST_EVENTS:
+        if len(shown) < MAX_EVENTS:
             shown.append(event)
         else:
             left_out += 1
     lanes, open_at = _lanes(shown)
     met = list(_meetings(lanes))  # computed from all lanes, including those that are not shown
-    hidden = max(len(lanes) - MOST_PROCESSES, 0)
-    lanes = lanes[:MOST_PROCESSES]
+    hidden = max(len(lanes) - MAX_PROCESSES, 0)
+    lanes = lanes[:MAX_PROCESSES]
     margin = 16 + int(_LETTER * max((len(lane.name) for lane in lanes), default=0))
     width = margin + (len(shown) + 1) * _STEP + _RIGHT
     height = _TOP + len(lanes) * _LANE + 18

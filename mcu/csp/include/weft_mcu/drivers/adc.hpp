@@ -61,7 +61,7 @@ class AdcStream {
     started_ = true;
     dma_ = line.dma;
     port_.connect(std::move(out));
-    leave_reset(1u << 0 | 1u << 2);  // the ADC, the DMA
+    chip_leave_reset(1u << CHIP_RESET_ADC | 1u << CHIP_RESET_DMA);
     clock();
     unsigned first = 0;
     while (!(line.inputs >> first & 1)) ++first;
@@ -81,7 +81,7 @@ class AdcStream {
     for (unsigned half = 0; half < 2; ++half) set_up(half);
     WEFT_REG(DMA_INTS0) = 3u << dma_;
     WEFT_REG_SET(DMA_INTE0) = 3u << dma_;
-    WEFT_REG(PPB_NVIC_ISER) = 1u << kIrq;
+    chip_interrupt_on(CHIP_IRQ_DMA);
     WEFT_REG(channel(0) + kTrigger) = dma_control(0);
     WEFT_REG(ADC_CS) = control | kMany;
     return WEFT_OK;
@@ -124,7 +124,7 @@ class AdcStream {
 
  private:
   static constexpr std::uint32_t
-    kIrq = 11, kMargin = Samples / 16 + 2,
+    kMargin = Samples / 16 + 2,
     kWrite = 0x04, kCount = 0x08, kTrigger = 0x0c, kControl = 0x10,  // of a DMA channel
     kEnable = 1 << 0, kSensor = 1 << 1, kMany = 1 << 3, kReady = 1 << 8,  // of the ADC's CS
     kDreq = 1 << 3, kOver = 1 << 11;                                      // of the ADC's FCS
@@ -136,12 +136,13 @@ class AdcStream {
     return DMA_CH0_READ_ADDR + 0x40 * (dma_ + half);
   }
   // The control word of a DMA channel. The channel is on. It moves 16 bits at each request of the
-  // ADC (36), from one address to rising addresses that wrap at the end of the buffer. When it has
+  // ADC, from one address to rising addresses that wrap at the end of the buffer. When it has
   // filled the buffer, it starts the other channel.
   std::uint32_t dma_control(unsigned half) const noexcept {
     std::uint32_t bits = 0;
     while (2 * Samples >> bits != 1) ++bits;
-    return 36u << 15 | (dma_ + (half ^ 1)) << 11 | 1u << 10 | bits << 6 | 1u << 5 | 1u << 2 | 1;
+    return CHIP_DMA_ADC << CHIP_DMA_REQUEST | (dma_ + (half ^ 1)) << CHIP_DMA_NEXT |
+           CHIP_DMA_RING_WRITES | bits << CHIP_DMA_RING | CHIP_DMA_RISING_WRITES | 1u << 2 | 1;
   }
   void set_up(unsigned half) noexcept {
     WEFT_REG(channel(half)) = ADC_FIFO;
@@ -150,13 +151,9 @@ class AdcStream {
     WEFT_REG(channel(half) + kCount) = Samples;
     WEFT_REG(channel(half) + kControl) = dma_control(half);
   }
-  static void leave_reset(std::uint32_t blocks) noexcept {
-    WEFT_REG_CLR(RESETS_RESET) = blocks;
-    while (blocks & ~WEFT_REG(RESETS_RESET_DONE)) {}
-  }
   // clk_adc runs from the USB PLL: 48 MHz = 12 MHz * 100 / 5 / 5.
   static void clock() noexcept {
-    leave_reset(1u << 13);
+    chip_leave_reset(1u << CHIP_RESET_PLL_USB);
     if (WEFT_REG(PLL_USB_PWR) & 0x29) {
       WEFT_REG(PLL_USB_CS) = 1;
       WEFT_REG(PLL_USB_FBDIV_INT) = 100;

@@ -42,10 +42,10 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
  public:
   using Transfer = I2cTransfer<Bytes>;
   constexpr I2c(Scheduler& s, unsigned index) noexcept
-      : Base(s), base_(I2C0_IC_CON + 0x4000 * index), index_(index) {}
+      : Base(s), base_(I2C0_IC_CON + CHIP_BLOCK * index), index_(index) {}
 
   // Sets the bus up. Called once, from main, on the core that serves the scheduler; clk_sys must be
-  // 125 MHz. Returns WEFT_OK, or WEFT_E_DRIVER if the pins are not the controller's, the speed is
+  // CHIP_HZ. Returns WEFT_OK, or WEFT_E_DRIVER if the pins are not the controller's, the speed is
   // out of range, or the driver has been started already.
   int start(const I2cLine& line) noexcept {
     if (!mine(line.sda, 0) || !mine(line.scl, 1))
@@ -57,9 +57,9 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
     set_up();
     for (const unsigned pin : {line.sda, line.scl}) {
       WEFT_REG(PADS_BANK0_GPIO0 + 4 * pin) = 0x5a;  // input, Schmitt trigger, pull-up, 4 mA
-      WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * pin) = 3;
+      chip_pin(pin, 3);
     }
-    WEFT_REG(PPB_NVIC_ISER) = 1u << (kIrq + index_);
+    chip_interrupt_on(CHIP_IRQ_I2C + index_);
     return WEFT_OK;
   }
 
@@ -81,7 +81,7 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
  private:
   friend Base;
   static constexpr std::uint32_t
-    kIrq = 23, kDepth = 16, kBurst = 8,
+    kDepth = 16, kBurst = 8,
     // Offsets of registers.
     kCon = 0x00, kTar = 0x04, kData = 0x10, kHigh = 0x1c, kLow = 0x20, kStat = 0x2c, kMask = 0x30,
     kRxLevel = 0x38, kTxLevel = 0x3c, kClear = 0x40, kClearAbort = 0x54, kClearStop = 0x60,
@@ -90,7 +90,7 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
     kFull = 1 << 2, kEmpty = 1 << 4, kAbort = 1 << 6, kStop = 1 << 9,
     kRead = 1 << 8, kWithStop = 1 << 9, kRestart = 1 << 10,
     kNoData = 1 << 3, kLost = 1 << 12;
-  volatile std::uint32_t& reg(std::uint32_t offset) const noexcept {
+  decltype(WEFT_REG(0)) reg(std::uint32_t offset) const noexcept {
     return WEFT_REG(base_ + offset);
   }
   // Clears a register by reading it.
@@ -105,16 +105,15 @@ class I2c : public Transactions<I2c<Bytes>, I2cTransfer<Bytes>> {
   // Resets the controller and sets it up: master, fast mode, repeated START allowed. The low phase
   // is three fifths of a bit; data is held for 300 ns (120 ns above 400 kHz).
   void set_up() noexcept {
-    WEFT_REG_SET(RESETS_RESET) = 1u << (3 + index_);
-    WEFT_REG_CLR(RESETS_RESET) = 1u << (3 + index_);
-    while (!(WEFT_REG(RESETS_RESET_DONE) & 1u << (3 + index_))) {}
-    const std::uint32_t bit = (125000000u + hz_ / 2) / hz_, low = bit * 3 / 5;
+    WEFT_REG_SET(RESETS_RESET) = 1u << (CHIP_RESET_I2C + index_);
+    chip_leave_reset(1u << (CHIP_RESET_I2C + index_));
+    const std::uint32_t bit = (std::uint32_t{CHIP_HZ} + hz_ / 2) / hz_, low = bit * 3 / 5;
     reg(kEnable) = 0;
     reg(kCon) = 1 | 2 << 1 | 1 << 5 | 1 << 6;
     reg(kLow) = low;
     reg(kHigh) = bit - low;
     reg(kSpike) = low < 16 ? 1 : low / 16;
-    reg(kHold) = hz_ <= 400000 ? 38 : 16;
+    reg(kHold) = hz_ <= 400000 ? CHIP_HZ / 3300000 + 1 : CHIP_HZ / 8000000 + 1;
     reg(kRxLevel) = kBurst - 1;       // an interrupt at kBurst bytes received
     reg(kTxLevel) = kDepth - kBurst;  // and when there is room for kBurst commands
     reg(kMask) = 0;

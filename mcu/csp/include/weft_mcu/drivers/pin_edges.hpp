@@ -46,11 +46,11 @@ class PinEdges {
   // this core gets the interrupts. The level at the time of the call counts as no change.
   void connect(Writer<PinEdge> out) noexcept {
     port_.connect(std::move(out));
-    enable_ = IO_BANK0_PROC0_INTE0 + 0x30 * weft_core() + 4 * (pin_ / 8);
+    enable_ = IO_BANK0_PROC0_INTE0 + CHIP_PINS_CORE * weft_core() + 4 * (pin_ / 8);
     clear();
     level_ = pin_read(pin_);
     WEFT_REG_SET(enable_) = edges();
-    WEFT_REG(PPB_NVIC_ISER) = 1u << kIrq;
+    chip_interrupt_on(CHIP_IRQ_PINS);
   }
 
   // Handles the pin's interrupt; weft_isr_io_bank0 calls this for each of its pins. Does nothing if
@@ -79,8 +79,8 @@ class PinEdges {
   std::uint32_t glitches() const noexcept { return WEFT_PEEK(glitches_); }
 
  private:
-  // INTS is 0x20 above INTE. A pin has four bits in both and in INTR; the upper two are the edges.
-  static constexpr std::uint32_t kIrq = 13, kStatus = 0x20;
+  // A pin has four bits in INTE, INTS and INTR; the upper two are the edges.
+  static constexpr std::uint32_t kStatus = CHIP_PINS_STATUS;
   struct Event : weft_event {
     PinEdges* pin;
   };

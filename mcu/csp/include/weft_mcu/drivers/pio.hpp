@@ -51,8 +51,7 @@ class Pio {
                           "that does not fit into 32 words from its origin on, or a pin above 29");
     if (started_) return WEFT_MISTAKE(WEFT_E_DRIVER, "a state machine of a PIO is started twice");
     started_ = true;
-    WEFT_REG_CLR(RESETS_RESET) = 1u << (10 + index_);
-    while (!(WEFT_REG(RESETS_RESET_DONE) & 1u << (10 + index_))) {}
+    chip_leave_reset(1u << (CHIP_RESET_PIO + index_));
     set_up(setup);
     if (to_send) {
       room_port_.connect(room_.writer());
@@ -66,7 +65,7 @@ class Pio {
       port_.connect(std::move(received));
       WEFT_REG_SET(base() + kEnable) = not_empty();
     }
-    WEFT_REG(PPB_NVIC_ISER) = 1u << (7 + 2 * index_);
+    chip_interrupt_on(CHIP_IRQ_PIO + 2 * index_);
     WEFT_REG_SET(base()) = 1u << machine_;
     return WEFT_OK;
   }
@@ -111,11 +110,11 @@ class Pio {
  private:
   static constexpr std::uint32_t
     kBurst = 4, kStatus = 0x04, kDebug = 0x08, kSend = 0x10, kReceive = 0x20, kMemory = 0x48,
-    kMachine = 0xc8, kEnable = 0x12c, kRaised = 0x134,  // offsets of registers
+    kMachine = 0xc8, kEnable = CHIP_PIO_INTE, kRaised = kEnable + 8,  // offsets of registers
     // Offsets of a machine's registers from its first one.
     kExec = 0x04, kShift = 0x08, kInstruction = 0x10, kPins = 0x14;
   std::uint32_t base() const noexcept { return PIO0_CTRL + 0x100000 * index_; }
-  volatile std::uint32_t& reg(std::uint32_t offset) const noexcept {
+  decltype(WEFT_REG(0)) reg(std::uint32_t offset) const noexcept {
     return WEFT_REG(base() + offset);
   }
   std::uint32_t not_empty() const noexcept { return 1u << machine_; }
@@ -137,7 +136,7 @@ class Pio {
     WEFT_REG_SET(base()) = 0x110u << machine_;  // restart the machine and its clock
     reg(own + kInstruction) = origin;           // jump to the first word
     for (unsigned pin = 0; pin < 30; ++pin)
-      if (setup.pins >> pin & 1) WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * pin) = 6 + index_;
+      if (setup.pins >> pin & 1) chip_pin(pin, 6 + index_);
   }
 
   static Process send(Scheduler&, Pio* p, Reader<std::uint32_t> in,

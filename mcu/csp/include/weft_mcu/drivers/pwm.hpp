@@ -45,7 +45,7 @@ class Pwm {
 
   // Begins to read settings. The pins are low until the first one, and low again when the settings
   // have retired. Called once, from main or a process, on the core that serves the scheduler;
-  // clk_sys must be 125 MHz. Returns WEFT_OK; WEFT_E_ARENA if the process that reads finds no room
+  // clk_sys must be CHIP_HZ. Returns WEFT_OK; WEFT_E_ARENA if the process that reads finds no room
   // in the arena (then the end is dropped); or WEFT_E_DRIVER if the slice, its pins or the
   // frequency are not usable, or if it was called before.
   int start(const PwmLine& line, Reader<PwmSetting> in) noexcept {
@@ -60,8 +60,7 @@ class Pwm {
     started_ = true;
     pins_ = line.pins;
     lowest_ = line.lowest;
-    WEFT_REG_CLR(RESETS_RESET) = 1u << 14;
-    while (!(WEFT_REG(RESETS_RESET_DONE) & 1u << 14)) {}
+    chip_leave_reset(1u << CHIP_RESET_PWM);
     // A period has at most kPeriod ticks, so that a level above the period also fits in 16 bits.
     tick_ = (kClock / kPeriod + line.lowest) / line.lowest;
     low();
@@ -88,9 +87,9 @@ class Pwm {
 
  private:
   static constexpr std::uint32_t
-    kClock = 125000000, kPeriod = 65535, kHighest = 250000, kLate = 80,  // cycles
+    kClock = CHIP_HZ, kPeriod = 65535, kHighest = 250000, kLate = 80,  // cycles
     kDivider = 0x04, kCounter = 0x08, kLevels = 0x0c, kTop = 0x10;       // of a slice
-  volatile std::uint32_t& reg(std::uint32_t offset) const noexcept {
+  decltype(WEFT_REG(0)) reg(std::uint32_t offset) const noexcept {
     return WEFT_REG(PWM_CH0_CSR + 0x14 * slice_ + offset);
   }
   // Makes the pins low outputs, and turns the slice off.
@@ -111,7 +110,7 @@ class Pwm {
     reg(kTop) = top_;
     reg(kLevels) = 0;
     for (unsigned pin = 0; pin < 30; ++pin)
-      if (pins_ >> pin & 1) WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * pin) = 4;
+      if (pins_ >> pin & 1) chip_pin(pin, 4);
     reg(kLevels) = levels_;
     reg(0) = 1;
   }
@@ -142,7 +141,7 @@ class Pwm {
       } else {
         WEFT_REG(PWM_INTR) = 1u << p->slice_;
         WEFT_REG_SET(PWM_INTE) = 1u << p->slice_;
-        WEFT_REG(PPB_NVIC_ISER) = 1u << 4;
+        chip_interrupt_on(CHIP_IRQ_PWM);
         if (co_await taken.read(token) != Status::ok) break;
       }
     }

@@ -41,10 +41,10 @@ class Spi : public Transactions<Spi<Bytes>, SpiTransfer<Bytes>> {
  public:
   using Transfer = SpiTransfer<Bytes>;
   constexpr Spi(Scheduler& s, unsigned index) noexcept
-      : Base(s), base_(SPI0_SSPCR0 + 0x4000 * index), index_(index) {}
+      : Base(s), base_(SPI0_SSPCR0 + CHIP_BLOCK * index), index_(index) {}
 
   // Sets the bus up. Called once, from main, on the core that serves the scheduler; clk_peri must
-  // be 125 MHz. Returns WEFT_OK, or WEFT_E_DRIVER if the pins are not the controller's, if there is
+  // be CHIP_HZ. Returns WEFT_OK, or WEFT_E_DRIVER if the pins are not the controller's, if there is
   // no chip select, or if the driver has been started already.
   int start(const SpiLine& line) noexcept {
     if (!mine(line.sck, 2) || !mine(line.tx, 3) || (line.rx != kNone && !mine(line.rx, 0)))
@@ -64,8 +64,8 @@ class Spi : public Transactions<Spi<Bytes>, SpiTransfer<Bytes>> {
         pin_out(pin);
       }
     for (const unsigned pin : {line.sck, line.tx, line.rx})
-      if (pin != kNone) WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * pin) = 1;
-    WEFT_REG(PPB_NVIC_ISER) = 1u << (kIrq + index_);
+      if (pin != kNone) chip_pin(pin, 1);
+    chip_interrupt_on(CHIP_IRQ_SPI + index_);
     return WEFT_OK;
   }
 
@@ -94,12 +94,12 @@ class Spi : public Transactions<Spi<Bytes>, SpiTransfer<Bytes>> {
   friend Base;
   static constexpr unsigned kNone = 30;
   static constexpr std::uint32_t
-    kIrq = 18, kDepth = 8,
+    kDepth = 8,
     kControl0 = 0x00, kControl1 = 0x04, kData = 0x08, kStatus = 0x0c, kPrescale = 0x10,
     kMask = 0x14, kRaised = 0x1c, kClear = 0x20,        // offsets of registers
     kTimeout = 1 << 1, kHalf = 1 << 2, kRoom = 1 << 3,  // of the interrupts
     kNotEmpty = 1 << 2, kOn = 1 << 1;               // of the status and of control 1
-  volatile std::uint32_t& reg(std::uint32_t offset) const noexcept {
+  decltype(WEFT_REG(0)) reg(std::uint32_t offset) const noexcept {
     return WEFT_REG(base_ + offset);
   }
   // Of each four pins the first is RX, the second the controller's own chip select, the third SCK,
@@ -109,15 +109,14 @@ class Spi : public Transactions<Spi<Bytes>, SpiTransfer<Bytes>> {
   }
 
   void set_up() noexcept {
-    WEFT_REG_SET(RESETS_RESET) = 1u << (16 + index_);
-    WEFT_REG_CLR(RESETS_RESET) = 1u << (16 + index_);
-    while (!(WEFT_REG(RESETS_RESET_DONE) & 1u << (16 + index_))) {}
+    WEFT_REG_SET(RESETS_RESET) = 1u << (CHIP_RESET_SPI + index_);
+    chip_leave_reset(1u << (CHIP_RESET_SPI + index_));
     hz_ = 0;
   }
-  // Sets the clock to 125 MHz ÷ (an even prescaler × a divider of 1 to 256). The smallest prescaler
+  // Sets the clock to CHIP_HZ ÷ (an even prescaler × a divider of 1 to 256). The smallest prescaler
   // with which the divider fits gives the finest steps.
   void set_clock(std::uint32_t hz) noexcept {
-    const std::uint32_t ratio = (125000000u + hz - 1) / hz;
+    const std::uint32_t ratio = (std::uint32_t{CHIP_HZ} + hz - 1) / hz;
     std::uint32_t prescale = 2;
     while (prescale * 256 < ratio) prescale += 2;
     divider_ = (ratio + prescale - 1) / prescale;

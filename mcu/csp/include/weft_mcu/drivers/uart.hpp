@@ -42,25 +42,24 @@ class Uart {
 
  public:
   constexpr Uart(Scheduler& s, unsigned index) noexcept
-      : port_(s), room_port_(s), scheduler_(&s), base_(UART0_DR + 0x4000 * index), index_(index) {}
+      : port_(s), room_port_(s), scheduler_(&s), base_(UART0_DR + CHIP_BLOCK * index), index_(index) {}
   Uart(const Uart&) = delete;
   Uart& operator=(const Uart&) = delete;
 
   // Sets the line up, and begins to write what it receives and to send what it reads. For an empty
   // end, that direction is not used. Called once, from main or a process, on the core that serves
-  // the scheduler; clk_peri must be 125 MHz. Returns WEFT_OK, or WEFT_E_ARENA if the process that
+  // the scheduler; clk_peri must be CHIP_HZ. Returns WEFT_OK, or WEFT_E_ARENA if the process that
   // sends finds no room in the arena; then both ends are dropped.
   int start(const UartLine& line, Writer<T> received, Reader<T> to_send) noexcept {
-    WEFT_REG_CLR(RESETS_RESET) = 1u << (22 + index_);
-    while (!(WEFT_REG(RESETS_RESET_DONE) & 1u << (22 + index_))) {}
-    const std::uint32_t divider = (500000000u + line.baud / 2) / line.baud;  // in 64ths
+    chip_leave_reset(1u << (CHIP_RESET_UART + index_));
+    const std::uint32_t divider = (4u * CHIP_HZ + line.baud / 2) / line.baud;  // in 64ths
     reg(kIbrd) = divider >> 6;
     reg(kFbrd) = divider & 63;
     reg(kLcr) = 0x70;  // 8 bits, FIFOs on
     reg(kIfls) = 1 << 3 | 1;  // interrupts at 8 bytes received, and at 8 bytes left to send
     reg(kCr) = 0x301;
-    WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * line.tx) = 2;
-    WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * line.rx) = 2;
+    chip_pin(line.tx, 2);
+    chip_pin(line.rx, 2);
     if (to_send) {
       room_port_.connect(room_.writer());
       const int e =
@@ -74,7 +73,7 @@ class Uart {
       port_.connect(std::move(received));
       WEFT_REG_SET(base_ + kImsc) = kReceive;
     }
-    WEFT_REG(PPB_NVIC_ISER) = 1u << (20 + index_);
+    chip_interrupt_on(CHIP_IRQ_UART + index_);
     return WEFT_OK;
   }
 
@@ -140,7 +139,7 @@ class Uart {
     kFraming = 1 << 8, kBreak = 1 << 10,                 // of DR
     kReceive = 1 << 4 | 1 << 6, kTransmit = 1 << 5, kOverrun = 1 << 10,  // of the interrupts
   };
-  volatile std::uint32_t& reg(std::uint32_t offset) const noexcept {
+  decltype(WEFT_REG(0)) reg(std::uint32_t offset) const noexcept {
     return WEFT_REG(base_ + offset);
   }
 

@@ -41,7 +41,7 @@ class Watchdog {
     WEFT_REG(kScratch) = kMagic;
     WEFT_REG(kScratch + 4) = N;
     WEFT_REG_CLR(kCtrl) = kEnable;
-    WEFT_REG(kWdsel) = 0x1fffc;  // a reset of everything but the two oscillators
+    WEFT_REG(CHIP_PSM_WDSEL) = CHIP_WDSEL_ALL;  // a reset of everything but the two oscillators
     feed();
     WEFT_REG_SET(kCtrl) = kEnable;
     (void)weft_post(scheduler_->queue(), &event_, now + period_);
@@ -72,8 +72,8 @@ class Watchdog {
 
  private:
   enum : std::uint32_t {
-    kCtrl = 0x40058000, kLoad = 0x40058004, kReason = 0x40058008, kScratch = 0x4005800c,
-    kWdsel = 0x40010008, kEnable = 1u << 30, kMagic = 0x57454654,
+    kCtrl = CHIP_WATCHDOG, kLoad = kCtrl + 4, kReason = kCtrl + 8, kScratch = kCtrl + 12,
+    kEnable = 1u << 30, kMagic = 0x57454654,
   };
   struct Event : weft_event {
     Watchdog* dog;
@@ -83,8 +83,8 @@ class Watchdog {
     std::uint32_t last;
     bool watched;
   };
-  // The counter goes down by two a microsecond (erratum RP2040-E1), so this value is two periods.
-  void feed() const noexcept { WEFT_REG(kLoad) = 4 * period_; }
+  // The watchdog's counter is set to two periods.
+  void feed() const noexcept { WEFT_REG(kLoad) = 2 * CHIP_WATCHDOG_STEPS * period_; }
 
   static std::uint32_t look(weft_event* e, std::uint32_t) noexcept {
     Watchdog* d = static_cast<Event*>(e)->dog;

@@ -1,0 +1,29 @@
+/* sdk_handlers.h: the names of the handlers of interrupts, in a program of the pico-sdk, for the RP2040 and the RP2350. A handler
+ * that a program defines as weft_isr_NAME is then the SDK's handler of that interrupt, so one source
+ * of a driver's user is for both. A program that calls irq_set_exclusive_handler for an interrupt
+ * must not define its handler here. */
+#ifndef WEFT_RP2040_SDK_HANDLERS_H
+#define WEFT_RP2040_SDK_HANDLERS_H
+#if __has_include("hardware/regs/intctrl.h")
+#include "hardware/regs/intctrl.h"
+#endif
+#if defined(PICO_RP2350) && PICO_RP2350
+#define weft_isr_pwm isr_pwm_wrap_0
+#else
+#define weft_isr_pwm isr_pwm_wrap
+#endif
+#define weft_isr_pio0_0 isr_pio0_0
+#define weft_isr_pio0_1 isr_pio0_1
+#define weft_isr_pio1_0 isr_pio1_0
+#define weft_isr_pio1_1 isr_pio1_1
+#define weft_isr_dma0 isr_dma_0
+#define weft_isr_dma1 isr_dma_1
+#define weft_isr_io_bank0 isr_io_bank0
+#define weft_isr_spi0 isr_spi0
+#define weft_isr_spi1 isr_spi1
+#define weft_isr_uart0 isr_uart0
+#define weft_isr_uart1 isr_uart1
+#define weft_isr_adc isr_adc_fifo
+#define weft_isr_i2c0 isr_i2c0
+#define weft_isr_i2c1 isr_i2c1
+#endif
