@@ -36,8 +36,14 @@ _BOTH = "-Wall -DWEFT_DEBUG=1"
 _PORT = "mcu/ports/rp2040"
 _INCLUDE = ("mcu/include", _PORT, "mcu/csp/include", "cpp/include")
 _WEFT = ("mcu/src", "mcu/ports/freestanding", "mcu/ports/cortex_m", "mcu/csp/board", *_INCLUDE)
-# Weft's own sources; a firmware for flash needs boot2.S to begin.
-_SOURCES = ("mcu/src/*.c", f"{_PORT}/*.[cS]", "mcu/ports/freestanding/*.c", "mcu/csp/board/*.cpp")
+# Weft's own sources: those of mcu/Makefile, the board's program, and the link's UART.
+_OF_PORT = ("port.c", "start.c", "board.c", "link_uart.c", "vectors.S", "boot2.S")
+_SOURCES = (
+    "mcu/src/*.c",
+    *(f"{_PORT}/{name}" for name in _OF_PORT),
+    "mcu/ports/freestanding/*.c",
+    "mcu/csp/board/*.cpp",
+)
 
 
 class Compiled(NamedTuple):
