@@ -1,8 +1,8 @@
-// The program of a board whose processes a Python program starts (rule 21.10; weft_mcu/csp_board.hpp).
-// It has a table of the processes of its sources, weft_board_entries, which the PC writes when it
+// The program of a board whose processes a Python program starts (rule 21.10;
+// weft_mcu/csp_board.hpp). It has a table of the processes of its sources, weft_board_entries, which the PC writes when it
 // builds the firmware (python/src/weft/_boards/firmware.py).
 //
-//   an order of the PC, at the end "do"               what comes back, at the end "news<k>" of the call
+//   an order of the PC, at the end "do"               what comes back, at the end "news<k>"
 //   ["start", n, entry, k, channels, parameters]      one message, when the process has ended
 //   ["cancel", n]
 //   ["drop", ends]
