@@ -97,6 +97,7 @@ NO_SCENARIO = {
         for n in range(1, 5)
     },
     **{f"21.{n}": "of boards; micropython/tests/test_boards.py has it" for n in range(1, 10)},
+    **{f"21.{n}": "of boards; micropython/tests/test_boards_bare.py has it" for n in range(10, 14)},
     **{f"17.{n}": "checking; python/tests/test_checking*.py have it" for n in range(1, 14)},
 }
 

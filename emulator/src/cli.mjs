@@ -32,6 +32,7 @@ when to stop
   --max-cycles N       after N cycles of clk_sys (default 125e6, one second)
   --max-us N           after N microseconds
   --until-uart TEXT    when TEXT has appeared on UART 0; not appearing is a failure
+  --until-stdin        when standard input ends, so that the run ends with the program that has started it
   --until PLACE        when this function (or 0x address) is reached; not reaching it is a failure
   A bkpt instruction also ends the run: 'bkpt 0' is success, any other number a failure.
 
@@ -171,6 +172,7 @@ export async function main(argv) {
         'max-us': { type: 'string' },
         'until-uart': { type: 'string' },
         until: { type: 'string' },
+        'until-stdin': { type: 'boolean' },
         trace: { type: 'string' },
         pins: { type: 'string' },
         uart: { type: 'string' },
@@ -376,6 +378,7 @@ const NOT_FOR_GDB = [
   'max-us',
   'until-uart',
   'until',
+  'until-stdin',
   'profile',
   'json',
   'uart-socket',
@@ -449,6 +452,11 @@ async function run(path, image, values, texts) {
   };
   process.once('SIGINT', interrupt);
   process.once('SIGTERM', interrupt);
+  let input = true;
+  const ended = () => {
+    input = false;
+  };
+  if (values['until-stdin']) process.stdin.once('end', ended).once('error', ended).resume();
   const began = process.hrtime.bigint();
   /** @type {import('./machine.mjs').Stop} */
   let stop = { reason: 'limit', cycle: 0 };
@@ -460,9 +468,10 @@ async function run(path, image, values, texts) {
       stop = pace ? await pace.slice(limit) : machine.run(Math.min(limit, machine.cycle + 2e6));
       if (stop.reason !== 'limit' || machine.cycle >= limit) break;
       if (!pace) await new Promise((resolve) => setImmediate(resolve));
-      if (interrupted) break;
+      if (interrupted || !input) break;
     }
   } finally {
+    process.stdin.pause();
     for (const cable of cables) cable.close();
     vcd?.close(machine.cycle);
     process.removeListener('SIGINT', interrupt);

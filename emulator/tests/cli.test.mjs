@@ -164,6 +164,21 @@ test('--uart-socket: cores that sleep until somebody writes do not end the run',
   assert.equal(r.status, 0, r.stderr);
 });
 
+test('--until-stdin: the run ends when standard input ends', async () => {
+  const path = join(directory, 'until.sock');
+  const child = spawn(
+    process.execPath,
+    [command, 'run', asleep, '--uart-socket', path, '--until-stdin', '--quiet'],
+    { stdio: ['pipe', 'inherit', 'inherit'] },
+  );
+  const ended = new Promise((resolve) => child.on('exit', resolve));
+  while (!existsSync(path)) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(child.exitCode, null);
+  child.stdin.end();
+  assert.equal(await ended, 0);
+  assert.equal(existsSync(path), false);
+});
+
 test('a socket that cannot be made is status 2', () => {
   const r = weft('run', echo, '--uart-socket', '/no/such/dir/uart.sock');
   assert.equal(r.status, 2);

@@ -88,7 +88,7 @@ def test_what_a_place_lacks_is_named(tmp_path: Path) -> None:
     for arguments, changed, message in [
         (["board"], {"WEFT_CHECKOUT": nothing}, "the emulator is in a checkout of Weft"),
         (["host"], {"WEFT_NATS_SERVER": nothing}, "weft net up: "),
-        (["board", "--language", "cpp"], {"PATH": nothing}, "needs make: `./run setup mcu`"),
+        (["board", "--language", "cpp"], {"PATH": nothing}, "there is no C++ compiler"),
         (["attic"], {}, "'attic' is not one of 'here', 'process', 'host', 'board'"),
         (["here", "--blocks", "1"], {}, "1 is not in the range"),
     ]:

@@ -62,12 +62,11 @@ def monitored(place, language, blocks, limit):
     """
     with PLACES[language, place]() as at:
         samples, powers, alarms = Channel("samples"), Channel("powers"), Channel("alarms")
-        placed = at.filter(samples.reader(), powers.writer())
         (seen, times), lines, *_ = run(
             threshold(powers.reader(), alarms.writer(), limit),
             display(alarms.reader()),
             at.sensor(samples.writer(), blocks),
-            *([] if placed is None else [placed]),
+            at.filter(samples.reader(), powers.writer()),
         )
     if len(seen) != blocks:
         raise BadUse(f"{place}, {language}: the filter gave {len(seen)} powers for {blocks} blocks")

@@ -13,11 +13,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,18 +25,16 @@ from accelerometer import accelerometer
 from goertzel import goertzel
 
 import weft.native
-from weft import boards, net, serial
-from weft.coroutines import Channel, process
+from weft import boards, net
 from weft.errors import BadUse
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-ELF = ROOT / ".build/mcu/rp2040/vibration.elf"
 SERVER = ROOT / ".build/net/bin/nats-server"  # from `./run setup net`
 
 
 class Place(NamedTuple):
-    filter: Callable[..., Any]  #: takes two ends; returns a process, or None: no process here
+    filter: Callable[..., Any]  #: takes two ends; returns a process
     sensor: Callable[..., Any] = accelerometer
 
 
@@ -96,43 +92,17 @@ def cpp_host():
         yield Place(cellar.goertzel.on(network.host("cellar")))
 
 
-@process
-async def ask(blocks, n):
-    await blocks.write(n)
-
-
-def given(board, blocks):
-    """Gives the board the reader of `blocks`. Returns the writer of `blocks`, and a function that
-    gives the board the two ends of the filter. From then on the board holds these ends.
-    """
-    asking = blocks.writer()
-    board.give("blocks", blocks.reader())
-
-    def filter_there(samples, powers):
-        board.give("samples", samples)
-        board.give("powers", powers)
-
-    return asking, filter_there
-
-
 @contextlib.contextmanager
 def cpp_board():
-    with bare_board() as board:
-        asking, filter_there = given(board, Channel("blocks"))
-        asking.retire()  # so the board does not wait for its own accelerometer
-        yield Place(filter_there)
+    with boards.bare() as board:
+        yield Place(component().on(board))
 
 
 @contextlib.contextmanager
 def cpp_device():
-    with bare_board() as board:
-        asking, filter_there = given(board, Channel("blocks"))
-
-        def sensor_there(samples, blocks):
-            samples.retire()  # so the board does not wait for samples from here
-            return ask(asking, blocks)
-
-        yield Place(filter_there, sensor_there)
+    sensor = weft.native.load(HERE / "accelerometer.cpp").accelerometer
+    with boards.bare() as board:
+        yield Place(component().on(board), sensor.on(board))
 
 
 PLACES = {
@@ -181,48 +151,3 @@ def service(keys, *command):
             yield json.loads(line)
         finally:
             it.terminate()
-
-
-def firmware():
-    """Builds the board's program if its sources have changed. Returns the path of the program."""
-    make = ["make", "-s", "-C", ROOT / "mcu", "-f", HERE / "board.mk", "vibration"]
-    try:
-        done = subprocess.run(make, capture_output=True, text=True, check=False)
-    except FileNotFoundError as error:
-        raise BadUse("the board's program needs make: `./run setup mcu`") from error
-    if done.returncode:
-        raise BadUse(
-            f"the board's program does not build; `./run setup mcu` has what it needs:\n{done.stderr}"
-        )
-    return ELF
-
-
-@contextlib.contextmanager
-def bare_board():
-    """Connects to an emulated board that runs board.cpp. Yields the board."""
-    with emulated(firmware()) as line, serial.connect(line, baud=19200, lease=20.0) as board:
-        yield board
-
-
-@contextlib.contextmanager
-def emulated(elf):
-    """Starts the emulator with the board's program. Yields the serial line of the board."""
-    with tempfile.TemporaryDirectory() as folder:
-        at = Path(folder) / "board.sock"
-        command = [ROOT / "emulator/bin/weft-rp2040", "run", elf, "--uart-socket", at]
-        with subprocess.Popen(
-            [*command, "--uart-delay", "--no-uart"],
-            text=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        ) as it:
-            try:
-                while not at.is_socket():
-                    if it.poll() is not None:
-                        raise BadUse(f"the emulator has not started: {it.stderr.read().strip()}")
-                    time.sleep(0.01)  # no event reports that the emulator has made its socket
-                with socket.socket(socket.AF_UNIX) as line:
-                    line.connect(os.fspath(at))
-                    yield line
-            finally:
-                it.terminate()

@@ -12,17 +12,21 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from weft import serial
+from weft._boards import bare as _bare
 from weft._boards import emulators as _emulators
+from weft._boards import flashing as _flashing
 from weft._boards import install as _install
 from weft._boards import lines as _lines
 from weft._boards import placing as _placing
 from weft._boards import prompt as _prompt
 from weft.errors import BadUse
 
-__all__ = ["Board", "connect", "emulated"]
+__all__ = ["BareBoard", "Board", "bare", "connect", "emulated"]
 
 
 class Board(_placing.Placing):
@@ -122,6 +126,96 @@ def emulated(
         if isinstance(error, BadUse) and printed:
             raise BadUse(f"{error}; the emulator said: {printed}") from error
         raise
+
+
+class BareBoard(_bare.Placing):
+    """A board without MicroPython, on which processes in C++ run: `component.process.on(board)`.
+    `bare` returns one. At the end of its `with` block the board is stopped.
+
+    Attributes:
+        free: the number of bytes that the board has for the frames of processes.
+    """
+
+    def __enter__(self) -> BareBoard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<bare board at {self._where}>"
+
+
+def bare(
+    port: str | os.PathLike[str] = "emulated",
+    *,
+    baud: int = 115200,
+    lease: float | None = None,
+    patience: float = 60.0,
+) -> BareBoard:
+    """Returns a board for processes of placeable sources in C++ (weft.native.load). When the first
+    process begins, the firmware of all sources whose processes were placed is built, unless the
+    cache has it, and started.
+
+    Args:
+        port: "emulated": an emulator of the RP2040. Otherwise the path of a serial port that leads
+            to UART 0 of a board with an RP2040 in BOOTSEL mode, which is programmed by picotool
+            over USB. (No board was tried.)
+        baud: the speed in bits a second, for a port that has one. The firmware has 115200.
+        lease: the seconds without a sign of life after which the board counts as dead; None: 3, for
+            the emulator 20.
+        patience: the seconds that the emulator may take to start.
+
+    Raises:
+        BadUse: there is no such port or no picotool; an argument is out of range.
+    """
+    where = os.fspath(port)
+    emulated = where == "emulated"
+    lease = (20.0 if emulated else 3.0) if lease is None else lease
+    _checked("lease", lease)
+    _checked("patience", patience)
+    if not emulated:
+        _flashing.picotool()
+
+    def start(image: Path) -> tuple[tuple[serial.Board, Any], Callable[[], str]]:
+        if not emulated:
+            _flashing.flash(image, where)
+            line, _ = _lines.opened(where, baud)
+            return _session(line, where, baud, lease, lambda: None), str
+        machine = _emulators.start_bare(image)
+        try:
+            line = machine.link(patience)
+        except BaseException as error:
+            printed = machine.printed()
+            machine.close()
+            if isinstance(error, BadUse) and printed:
+                raise BadUse(f"{error}; the emulator said: {printed}") from error
+            raise
+        return _session(line, name, 19200, lease, machine.close), machine.ended
+
+    name = "the emulated rp2040" if emulated else where
+    return BareBoard(name, start, not emulated)
+
+
+def _session(
+    line: int, where: str, baud: int, lease: float, stop: Callable[[], None]
+) -> tuple[serial.Board, Any]:
+    """Begins a session over a line. Returns the session, and a function that ends the session and
+    calls `stop`.
+    """
+    try:
+        session = serial.Board(os.dup(line), where, baud, lease)
+    except BaseException:
+        os.close(line)
+        stop()
+        raise
+
+    def end() -> None:
+        session.close()
+        os.close(line)
+        stop()
+
+    return session, end
 
 
 def _checked(what: str, seconds: float) -> None:

@@ -42,7 +42,7 @@ _SOURCES = (".cpp", ".cc", ".cxx", ".C")
 _LIBRARIES = (".so", ".dylib", ".dll")
 _VALUE, _READER, _WRITER, _BARRIER = 0, 1, 2, 3  # weft_role of component_abi.h
 # the attributes of a Component, which are no names for processes
-_TAKEN = {"path", "compiler", "processes", "_capsule"}
+_TAKEN = {"path", "compiler", "processes", "_capsule", "_source"}
 _THREADS, _POOL = 1, 4  # the values of Kind::thread and Kind::pooled in process.hpp
 
 
@@ -77,6 +77,7 @@ class Component(ModuleType):
     """A loaded component: a module with a process function for each of its processes."""
 
     _capsule: Any
+    _source: tuple[Path, tuple[str, ...]] | None  # the source, if it was built from one, and flags
     path: str  #: the path of the library
     compiler: str  #: the compiler that built it, and its version
     processes: tuple[str, ...]  #: the names of the processes
@@ -149,7 +150,9 @@ def load(
         )
     if file.is_dir():
         raise BadUse(f"load: {file} is a directory; give a component's library, or its source")
+    source = None
     if file.suffix in _SOURCES:
+        source = file, tuple(flags)
         file = build(file, debug=debug, flags=flags)
     elif flags or debug:
         raise BadUse(f"load: flags and debug are for the compiler, and {file} is built already")
@@ -159,6 +162,7 @@ def load(
     aggregates = _aggregates(name, declared, types)
     made = Component(name, doc)
     made._capsule = capsule
+    made._source = source
     made.path = library
     made.compiler = compiler
     made.processes = tuple(entry[0] for entry in declared)
@@ -168,7 +172,7 @@ def load(
     for class_ in aggregates:
         setattr(made, class_.__name__, class_)
     for number, entry in enumerate(declared):
-        setattr(made, entry[0], _factory(capsule, library, name, number, entry))
+        setattr(made, entry[0], _factory(made, library, number, entry))
     return made
 
 
@@ -305,9 +309,8 @@ def _made(name: str, on: Any, capsule: Any, number: int, given: tuple[Any, ...],
     return _native._component_call(capsule, number, given, cpu)
 
 
-def _factory(
-    capsule: Any, library: str, component: str, number: int, entry: Any
-) -> Callable[..., Any]:
+def _factory(made: Component, library: str, number: int, entry: Any) -> Callable[..., Any]:
+    capsule, component = made._capsule, made.__name__
     name, doc, file, line, parameters, coroutine = entry
     signature = _signature(capsule, number, parameters, "pool" if coroutine else "thread")
 
@@ -318,6 +321,8 @@ def _factory(
             raise TypeError(f"{name}() of component {component}: {error}") from None
         bound.apply_defaults()
         *values, on, cpu = bound.arguments.values()
+        if getattr(on, "_way", "") == "board":
+            return on.placed_component(made, name, signature, parameters)(*values)
         if isinstance(on, str) and on not in ("thread", "pool", "process", "processes"):
             raise BadUse(
                 f"{name}(on={on!r}): a native process runs on='thread', on='pool', on='process' (an OS process of its own), "
@@ -342,7 +347,12 @@ def _factory(
             call = away_to(call, "processes" if on == "process" else on)
         return _native.ProcessFunction(call, name, _THREADS)(*ends)
 
-    factory.on = lambda where: functools.partial(factory, on=where)  # type: ignore[attr-defined]
+    def on(where: Any) -> Any:
+        if getattr(where, "_way", "") == "board":  # the source is compiled for the board now
+            return where.placed_component(made, name, signature, parameters)
+        return functools.partial(factory, on=where)
+
+    factory.on = on  # type: ignore[attr-defined]
     factory.__name__ = factory.__qualname__ = name
     factory.__module__ = component
     factory.__doc__ = _doc(doc, f"{file}:{line}", parameters)

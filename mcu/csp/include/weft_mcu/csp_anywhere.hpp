@@ -29,4 +29,8 @@ constexpr bool fits_board(R (*)(A...)) noexcept {
 }  // namespace placing
 }  // namespace weft::inline WEFT_ABI
 
+#if WEFT_PLACED_BOARD
+#include "weft_mcu/csp_board.hpp"
+#else
 #define WEFT_PLACING_DECLARE(F) static_assert(::weft::placing::fits_board(&F));
+#endif

@@ -319,6 +319,9 @@ class Channel : public ChannelEngine<T> {
     connect();
     return Writer<T>{this->first_writer() ? this : nullptr};
   }
+  // Return an end of a count that End::release() has passed to the caller.
+  Reader<T> held_reader() noexcept { return Reader<T>{this}; }
+  Writer<T> held_writer() noexcept { return Writer<T>{this}; }
   // Returns the number of values that the full buffer has dropped.
   core::Tally dropped() const noexcept
     requires(N > 0)

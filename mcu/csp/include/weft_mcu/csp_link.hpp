@@ -9,6 +9,7 @@
 // Invariant: only actions of the scheduler's actor use the link. A process that becomes runnable in
 // a turn of the link runs after that turn.
 #pragma once
+#include <bit>
 #include <concepts>
 #include <limits>
 
@@ -57,6 +58,30 @@ struct FarValue<float> {
   static float get(weft_cbor& r) noexcept { return weft_cbor_read_float(&r); }
 };
 
+template <>
+struct FarValue<double> {
+  static constexpr std::uint16_t room = 9;
+  static void put(weft_cbor& w, double v) noexcept {
+    std::uint8_t bytes[room] = {0xfb};  // a float of 64 bits (RFC 8949, 3.3)
+    const auto bits = std::bit_cast<std::uint64_t>(v);
+    for (unsigned i = 0; i < 8; ++i) bytes[i + 1] = static_cast<std::uint8_t>(bits >> (56 - 8 * i));
+    w.bad |= w.end - w.at < room;
+    if (!w.bad)
+      for (const std::uint8_t b : bytes) *w.at++ = b;
+  }
+  static double get(weft_cbor& r) noexcept {
+    const std::uint8_t* const from = r.at;
+    const weft_cbor_item i = weft_cbor_next(&r);
+    if (i.kind == WEFT_CBOR_UINT) return static_cast<double>(i.n);
+    if (i.kind == WEFT_CBOR_NEGATIVE) return -1.0 - static_cast<double>(i.n);
+    r.bad |= i.kind != WEFT_CBOR_FLOAT;
+    if (r.bad || *from != 0xfb) return i.f;
+    std::uint64_t bits = 0;
+    for (unsigned k = 1; k < room; ++k) bits = bits << 8 | from[k];
+    return std::bit_cast<double>(bits);
+  }
+};
+
 // Makes a link with these ends; bytes to be sent wait in `room`.
 template <std::size_t Ends, std::size_t Bytes>
 constexpr weft_link make_link(weft_link_end (&ends)[Ends], std::uint8_t (&room)[Bytes],
@@ -101,6 +126,8 @@ class Pc : weft_link_uart {
     weft_link_poison(link, &e, strength);
     weft_link_uart_kick(this);
   }
+  // Makes the line send what a call for the link, made outside `over` and `news`, has left to send.
+  void kick() noexcept { weft_link_uart_kick(this); }
   // Ends the session. The next session begins automatically.
   void close(const char* why) noexcept {
     weft_link_close(link, why);

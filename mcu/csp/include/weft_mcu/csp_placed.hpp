@@ -25,6 +25,7 @@
 //    because the call takes the frame's storage.
 #pragma once
 #include "weft_mcu/csp.hpp"
+#include "weft_mcu/csp_board_hooks.hpp"
 
 // These headers must come after the header above, which names the platform's primitives.
 #include <chrono>
@@ -102,6 +103,8 @@ class [[nodiscard]] Process {
   Process(Process&& other) noexcept : promise_(other.release()) {}
   Process& operator=(Process&&) = delete;
   inline ~Process();
+  // Returns false if the arena had no room for the frame.
+  explicit operator bool() const noexcept { return promise_ != nullptr; }
 
   static constexpr bool await_ready() noexcept { return false; }
   inline void await_suspend(std::coroutine_handle<detail::PlacedPromise> caller) noexcept;
@@ -118,7 +121,7 @@ class [[nodiscard]] Process {
 
 namespace detail {
 
-class PlacedPromise : public mcu::Process::promise_type {
+class PlacedPromise : public mcu::Process::promise_type, public board::Watched {
   using Base = mcu::Process::promise_type;
   // The beginning of a coroutine's frame, the same with every known compiler.
   struct Frame {
@@ -131,10 +134,14 @@ class PlacedPromise : public mcu::Process::promise_type {
 
   WEFT_RARE PlacedPromise() noexcept : Base(*on_this_core().making) {
     flags = core::NodeFlags::framed;
+#if WEFT_PLACED_BOARD
+    call = board::making();
+#endif
   }
   PlacedPromise(const PlacedPromise&) = delete;
   PlacedPromise& operator=(const PlacedPromise&) = delete;
   WEFT_RARE ~PlacedPromise() {
+    board::over(*this);
     if (awaited_by) scheduler().push(awaited_by);
   }
 
@@ -154,6 +161,8 @@ class PlacedPromise : public mcu::Process::promise_type {
     return s.start(p ? p->Base::get_return_object()
                      : Base::get_return_object_on_allocation_failure());
   }
+  static int starts(mcu::Scheduler& s, Process&& p) noexcept { return starts(s, p.release()); }
+  static PlacedPromise* of(const Process& p) noexcept { return p.promise_; }
   static Process get_return_object_on_allocation_failure() noexcept { return Process(nullptr); }
   Process get_return_object() noexcept { return Process(this); }
 
@@ -171,6 +180,14 @@ class PlacedPromise : public mcu::Process::promise_type {
     if (s == Status::pending) return true;
     status = s;
     if (!unasked(s)) return gives_way();
+    end();
+    scheduler().push(this);
+    return true;
+  }
+  // Called by an operation of a process that was asked to end.
+  WEFT_RARE bool cancelled() noexcept {
+    asks = Asks::nothing;
+    status = Status::cancelled;
     end();
     scheduler().push(this);
     return true;
@@ -194,6 +211,7 @@ class PlacedPromise : public mcu::Process::promise_type {
     const Handle h = Handle::from_address(frame);
     PlacedPromise& p = h.promise();
     std::uint8_t& dying = on_this_core().dying;
+    board::dies(p);
     if (p.status == Status::poisoned)
       dying = static_cast<core::ChannelBase<mcu::OneCore>*>(
                   static_cast<core::SyncObject*>(p.place))
@@ -217,15 +235,18 @@ template <class T, core::Side S>
 #endif
 inline bool begin(PlacedPromise& p, mcu::ChannelEngine<T>* c, void* value) noexcept {
   if (!c) return p.closed();
+  if (p.asked) return p.cancelled();
   using Fast = typename mcu::ChannelEngine<T>::FastResult;
   const Fast fast = c->template begin_fast<S>(p, value);
-  if (fast == Fast::waits) return true;
+  if (fast == Fast::waits) return board::waits(p, c), true;
   if (fast == Fast::met) {
     p.status = Status::ok;
     return false;
   }
   p.slot = value;
-  return p.begun(c->template begin_slow<S>(p));
+  const Status s = c->template begin_slow<S>(p);
+  if (s == Status::pending) board::waits(p, c);
+  return p.begun(s);
 }
 // All reads of a type share this function. Writes are inlined, except under -Os. If reads were
 // inlined too, a communication would take 15 cycles less on the RP2040, and the program would have
@@ -244,13 +265,16 @@ struct PlacedOp {
   union {
     T value;
   };
-  explicit PlacedOp(mcu::ChannelEngine<T>* c) noexcept : channel(c) {}
-  PlacedOp(mcu::ChannelEngine<T>* c, const T& v) noexcept : channel(c), value(v) {}
+  [[no_unique_address]] board::At at;
+  PlacedOp(mcu::ChannelEngine<T>* c, board::At a) noexcept : channel(c), at(a) {}
+  PlacedOp(mcu::ChannelEngine<T>* c, const T& v, board::At a) noexcept
+      : channel(c), value(v), at(a) {}
 
   static constexpr bool await_ready() noexcept { return false; }
   bool await_suspend(PlacedPromise::Handle h) noexcept {
     PlacedPromise& p = h.promise();
     mcu::ChannelEngine<T>* const c = channel;
+    p.begins(at);
     if constexpr (A != Asks::nothing) {
       me = &p;
       p.asks = A;
@@ -349,18 +373,37 @@ struct PlacedTimer : mcu::detail::Deadline {
 
 struct PlacedSleep {
   std::int64_t us;
+  [[no_unique_address]] board::At at = {};
   PlacedTimer timer{};
   core::Choice choice{};
   static constexpr bool await_ready() noexcept { return false; }
   bool await_suspend(PlacedPromise::Handle h) noexcept {
     PlacedPromise& p = h.promise();
+    p.begins(at);
+    if (p.asked) return p.cancelled();
     if (us <= 0) return p.gives_way();
+#if WEFT_PLACED_BOARD
+    p.sleep = this;
+#endif
     choice.waker = &p;
     choice.arm();
     timer.begin(p.scheduler(), choice, later(us));
     return true;
   }
+#if WEFT_PLACED_BOARD
+  void await_resume() const noexcept {
+    if (choice.waker) static_cast<PlacedPromise*>(choice.waker)->sleep = nullptr;
+  }
+  // Ends the sleep and its process. Returns false if the time has come.
+  bool cancel(PlacedPromise& p) noexcept {
+    if (!choice.finish_as(core::CANCELLED)) return false;
+    timer.end(p.scheduler());
+    p.cancelled();
+    return true;
+  }
+#else
   static void await_resume() noexcept {}
+#endif
 };
 
 }  // namespace detail
@@ -398,20 +441,30 @@ class Reader : mcu::Reader<T> {
   Reader(Base&& end) noexcept : Base(static_cast<Base&&>(end)) {}
   Reader(Reader&&) noexcept = default;
   Reader& operator=(Reader&&) noexcept = default;
-  WEFT_RARE ~Reader() { detail::spread(this->core_); }
+  WEFT_RARE ~Reader() {
+    detail::spread(this->core_);
+    if constexpr (board::kServed) retire();  // Otherwise the base class closes the end.
+  }
 
   // Reads the next value; co_await the result. If the channel has ended, the process ends.
-  [[nodiscard]] detail::PlacedRead<T> read() const noexcept {
-    return detail::PlacedRead<T>(this->core_);
+  [[nodiscard]] detail::PlacedRead<T> read(board::At at = board::At::here()) const noexcept {
+    return detail::PlacedRead<T>(this->core_, at);
   }
   // Reads the next value; co_await the result, which is empty if the channel has retired. If the
   // channel has ended otherwise, the process ends.
-  [[nodiscard]] detail::PlacedNext<T> next() const noexcept {
-    return detail::PlacedNext<T>(this->core_);
+  [[nodiscard]] detail::PlacedNext<T> next(board::At at = board::At::here()) const noexcept {
+    return detail::PlacedNext<T>(this->core_, at);
   }
-  void retire() noexcept { this->drop(); }
+  void retire() noexcept {
+    mcu::ChannelEngine<T>* const c = this->core_;
+    this->drop();
+    board::changed(c);
+  }
+  void poison(std::uint8_t strength = 1) noexcept {
+    Base::poison(strength);
+    board::changed(this->core_);
+  }
   using Base::core;
-  using Base::poison;
 };
 
 template <class T>
@@ -424,22 +477,34 @@ class Writer : mcu::Writer<T> {
   Writer(Base&& end) noexcept : Base(static_cast<Base&&>(end)) {}
   Writer(Writer&&) noexcept = default;
   Writer& operator=(Writer&&) noexcept = default;
-  WEFT_RARE ~Writer() { detail::spread(this->core_); }
+  WEFT_RARE ~Writer() {
+    detail::spread(this->core_);
+    if constexpr (board::kServed) retire();  // Otherwise the base class closes the end.
+  }
 
   // Writes a value; co_await the result. If the channel has ended, the process ends.
-  [[nodiscard]] detail::PlacedWrite<T> write(const T& v) const noexcept {
-    return detail::PlacedWrite<T>(this->core_, v);
+  [[nodiscard]] detail::PlacedWrite<T> write(const T& v,
+                                             board::At at = board::At::here()) const noexcept {
+    return detail::PlacedWrite<T>(this->core_, v, at);
   }
-  void retire() noexcept { this->drop(); }
+  void retire() noexcept {
+    mcu::ChannelEngine<T>* const c = this->core_;
+    this->drop();
+    board::changed(c);
+  }
+  void poison(std::uint8_t strength = 1) noexcept {
+    Base::poison(strength);
+    board::changed(this->core_);
+  }
   using Base::core;
-  using Base::poison;
 };
 
 // Does what write_or_end() of anywhere_hosted.hpp does.
 template <class T>
 [[nodiscard]] detail::PlacedWriteOrEnd<T> write_or_end(const Writer<T>& w,
-                                                  const std::type_identity_t<T>& v) noexcept {
-  return detail::PlacedWriteOrEnd<T>(w.core(), v);
+                                                  const std::type_identity_t<T>& v,
+                                                  board::At at = board::At::here()) noexcept {
+  return detail::PlacedWriteOrEnd<T>(w.core(), v, at);
 }
 
 // A reference to a barrier of the board's program (mcu::Barrier).
@@ -476,8 +541,9 @@ class Barrier {
 inline std::int64_t now() noexcept { return detail::board_now() * 1000; }
 // Sleeps for at least that span; co_await the result.
 template <class Rep, class Period>
-[[nodiscard]] detail::PlacedSleep sleep(std::chrono::duration<Rep, Period> span) noexcept {
-  return {detail::micros(span)};
+[[nodiscard]] detail::PlacedSleep sleep(std::chrono::duration<Rep, Period> span,
+                                        board::At at = board::At::here()) noexcept {
+  return {detail::micros(span), at};
 }
 
 // --- starting ------------------------------------------------------------------------------------

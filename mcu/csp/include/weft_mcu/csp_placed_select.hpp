@@ -95,6 +95,22 @@ struct Held<Barrier> {
 
 // The part of a select that does not depend on the types of its guards.
 class PlacedChoice {
+#if WEFT_PLACED_BOARD
+ public:
+  // Ends the select that waits, and its process. Returns false if a guard has committed.
+  bool cancel(PlacedPromise& p) noexcept {
+    if (!engine_.choice.finish_as(core::CANCELLED)) return false;
+    p.scheduler().push(&p);
+    return true;
+  }
+  // Calls `f` for each guard that is on.
+  template <class F>
+  void each(F&& f) noexcept {
+    for (std::uint32_t i = 0; i < engine_.size(); ++i)
+      if (engine_.guards()[i].enabled) f(engine_.guards()[i]);
+  }
+#endif
+
  protected:
   PlacedChoice() noexcept = default;
   PlacedChoice(const PlacedChoice&) = delete;
@@ -107,6 +123,7 @@ class PlacedChoice {
       weft_panic("weft: a select without a guard that is on, with both ends of a channel, or with "
                  "one barrier twice (rule 5.5)");
 #endif
+    if (p.asked) return p.cancelled();
     std::uint32_t key = n;
     for (std::uint32_t i = 0; i < n; ++i) {
       if (g[i].enabled && g[i].kind <= core::Kind::output && !g[i].where) return p.closed();
@@ -121,6 +138,12 @@ class PlacedChoice {
     timer_.begin(p.scheduler(), engine_.choice, engine_.deadline());
     go_on_ = p.frame().resume;
     p.frame().resume = &woken;
+#if WEFT_PLACED_BOARD
+    p.selects = true;
+    for (std::uint32_t i = 0; i < n; ++i)
+      if (g[i].enabled && g[i].kind <= core::Kind::output)
+        board::waits(p, static_cast<core::SyncObject*>(g[i].where));
+#endif
     return true;
   }
   int chosen() const noexcept { return chosen_; }
@@ -133,7 +156,12 @@ class PlacedChoice {
     p.frame().resume = go_on;
     c.timer_.end(p.scheduler());
     c.chosen_ = c.engine_.woken(&board_now, false);
-    const Status s = c.outcome(p);
+    Status s = c.outcome(p);
+#if WEFT_PLACED_BOARD
+    p.selects = false;
+    if (p.asked && c.engine_.choice.word() == core::CANCELLED) s = Status::cancelled;
+    if (s == Status::cancelled) return p.status = s, PlacedPromise::end_here(frame);
+#endif
     if (!p.unasked(s)) return go_on(frame);
     p.status = s;
     PlacedPromise::end_here(frame);

@@ -1,4 +1,5 @@
-"""Starts an emulated board: the RP2040 of emulator/ with MicroPython's firmware, in Node.
+"""Starts an emulated board: the RP2040 of emulator/ in Node, with MicroPython's firmware or with
+firmware of one program.
 
 Invariant: the emulator ends when the program closes it, and when the program dies, since its
 standard input ends then.
@@ -6,6 +7,7 @@ standard input ends then.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -18,22 +20,25 @@ from typing import Any
 
 from weft.errors import BadUse
 
-__all__ = ["Machine", "start"]
+__all__ = ["Machine", "checkout", "start", "start_bare"]
 
 _SCRIPT = "micropython/rp2040/board.mjs"
 _FIRMWARE = ".build/micropython/rp2040.elf"
 
 
 class Machine:
-    """An emulator that runs. The board's two lines are sockets in a folder of the emulator's own."""
+    """An emulator that runs. The board's lines are sockets in a folder of the emulator's own: the
+    link, and the prompt if the board has one. In the command LINK and PROMPT stand for their paths.
+    """
 
     def __init__(self, command: list[str]) -> None:
         self._folder = tempfile.TemporaryDirectory()
         at = Path(self._folder.name)
         self._prompt, self._link, self._log = at / "prompt", at / "link", at / "log"
+        lines = {"LINK": str(self._link), "PROMPT": str(self._prompt)}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [*command, str(self._link), str(self._prompt)],
+                [lines.get(word, word) for word in command],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -53,6 +58,14 @@ class Machine:
         except BaseException:
             os.close(first)
             raise
+
+    def link(self, patience: float) -> int:
+        """Returns a descriptor of the line of a board that has no prompt.
+
+        Raises:
+            BadUse: as lines() does.
+        """
+        return self._opened(self._link, time.monotonic() + patience)
 
     def _opened(self, path: Path, until: float) -> int:
         while True:
@@ -74,6 +87,14 @@ class Machine:
         except OSError:
             return ""
 
+    def ended(self) -> str:
+        """Returns what the emulator has printed, when it has ended; "" if it goes on for a second
+        more."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+            return self.printed()
+        return ""
+
     def close(self) -> None:
         self._process.kill()
         self._process.wait()
@@ -91,29 +112,45 @@ def start(chip: str, firmware: str | os.PathLike[str] | None) -> Machine:
     """
     if chip != "rp2040":
         raise BadUse(f'emulated: expected the chip "rp2040", got {chip!r}')
-    checkout = _checkout()
-    if checkout is None:
+    root, node = _found("emulated")
+    path = Path(firmware) if firmware is not None else root / _FIRMWARE
+    if not path.is_file():
         raise BadUse(
-            "emulated: the emulator is in a checkout of Weft: run the program in one, or set "
+            f"emulated: there is no firmware {path}: `./run setup micropython` in {root} builds "
+            "it, or firmware= names another"
+        )
+    return Machine([node, str(root / _SCRIPT), str(path), "-", "LINK", "PROMPT"])
+
+
+def start_bare(firmware: Path) -> Machine:
+    """Starts the emulator of the RP2040 with the firmware of one program, whose link is on UART 0.
+
+    Raises:
+        BadUse: there is no emulator or no node.
+    """
+    root, node = _found("bare")
+    command = [node, str(root / "emulator/bin/weft-rp2040"), "run", str(firmware)]
+    options = ["--uart-socket", "LINK", "--uart-delay", "--no-uart", "--quiet", "--until-stdin"]
+    return Machine([*command, *options])
+
+
+def _found(what: str) -> tuple[Path, str]:
+    """Returns the checkout and the path of node. `what` is the function's name for messages."""
+    root = checkout()
+    if root is None:
+        raise BadUse(
+            f"{what}: the emulator is in a checkout of Weft: run the program in one, or set "
             "WEFT_CHECKOUT to its path"
         )
     node = shutil.which("node")
     if node is None:
-        raise BadUse("emulated: the emulator needs node: apt-get install nodejs")
-    if not (checkout / "emulator" / "node_modules").is_dir():
-        raise BadUse(
-            f"emulated: the emulator's packages are missing: npm ci in {checkout}/emulator"
-        )
-    path = Path(firmware) if firmware is not None else checkout / _FIRMWARE
-    if not path.is_file():
-        raise BadUse(
-            f"emulated: there is no firmware {path}: `./run setup micropython` in {checkout} builds "
-            "it, or firmware= names another"
-        )
-    return Machine([node, str(checkout / _SCRIPT), str(path), "-"])
+        raise BadUse(f"{what}: the emulator needs node: apt-get install nodejs")
+    if not (root / "emulator" / "node_modules").is_dir():
+        raise BadUse(f"{what}: the emulator's packages are missing: npm ci in {root}/emulator")
+    return root, node
 
 
-def _checkout() -> Path | None:
+def checkout() -> Path | None:
     """Returns the checkout of Weft: $WEFT_CHECKOUT, or the one around the working directory or
     around the program's file.
     """

@@ -9,8 +9,8 @@ Invariants
 - A call has a number. `_ordering` is held while a source is sent and the start of the call that
   needs the source is ordered. So only one of two calls with the same new source sends it. `kept`
   changes only while `_ordering` is held.
-- `_lock` protects `_calls`, `_own`, `_number` and the fields of Call and Own. No operation that
-  waits is made while `_lock` is held. (`begun` is also read without the lock, when the call's
+- `_lock` protects `_calls`, `_own`, `_number`, `_owns` and the fields of Call and Own. No operation
+  that waits is made while `_lock` is held. (`begun` is also read without the lock, when the call's
   channel `alive` has retired: `begun` does not change any more then.)
 - A channel is the board's own if all its open ends are held by calls of this board when the first
   of these calls begins. At that time its ends in this program are retired, and the channel is made
@@ -67,8 +67,9 @@ class Call:
     has ended on the board.
     """
 
-    def __init__(self, source: _sources.Source, name: str, ends: list[Any]) -> None:
-        self.source, self.name, self.ends = source, name, ends
+    def __init__(self, source: Any, name: str, ends: list[Any]) -> None:
+        self.source: Any = source  #: a Source of sources.py or of bare.py
+        self.name, self.ends = name, ends
         # The channel's writer is an argument of the process in this program. So the channel retires
         # when that process ends, or when it is dropped and will never start.
         self.alive = threads.Channel(f"{name} is there")
@@ -96,10 +97,12 @@ class Placed:
     starts the process.
     """
 
-    def __init__(self, placing: Placing, function: Any) -> None:
+    def __init__(
+        self, placing: Placing, function: Any, source: Any, signature: inspect.Signature
+    ) -> None:
         self._placing = placing
-        self._source = _sources.taken(function)
-        self._signature = inspect.signature(function)
+        self._source = source
+        self._signature = signature
         self._function = function
 
         def stand_in(call: Call, alive: Any, args: Any, keywords: Any) -> Any:
@@ -111,7 +114,8 @@ class Placed:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         name = self._function.__name__
-        self._signature.bind(*args, **keywords)  # may raise TypeError, as a plain call does
+        bound = self._signature.bind(*args, **keywords)  # raises TypeError, as a plain call does
+        args, keywords = self._placing.given(bound)
         _arguments.take(f"{name}.on(board)", args, keywords)
         call = Call(self._source, name, _arguments.ends_in([*args, *keywords.values()]))
         alive = call.alive.writer()
@@ -138,13 +142,21 @@ class Placing(_hosts.Elsewhere):
 
     _way = "board"
 
-    def __init__(self, session: serial.Board, where: str, free: int, kept: list[str]) -> None:
-        self._session, self._where = session, where
+    def __init__(
+        self, session: serial.Board | None, where: str, free: int, kept: list[str]
+    ) -> None:
+        self._where = where
         self.free, self.kept = free, set(kept)
         self._lock, self._ordering = threading.Lock(), threading.Lock()
         self._calls: list[Call] = []
         self._own: dict[int, Own] = {}
-        self._number = 0
+        self._number = self._owns = 0  # the numbers of the latest call and channel of the board
+        if session is not None:
+            self._open(session)
+
+    def _open(self, session: serial.Board) -> None:
+        """Begins a session with the board."""
+        self._session = session
         orders = threads.Channel("do")
         session.give("do", orders.reader())
         self._orders = orders.writer()
@@ -155,7 +167,11 @@ class Placing(_hosts.Elsewhere):
         Raises:
             BadUse: the function, or something that it uses, cannot go to a board.
         """
-        return Placed(self, function)
+        return Placed(self, function, _sources.taken(function), inspect.signature(function))
+
+    def given(self, bound: inspect.BoundArguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Returns the arguments that go to the board for these arguments of a call."""
+        return bound.args, bound.kwargs
 
     def made(self, call: Call) -> None:
         """Notes the call of a process that was made, if the process holds ends."""
@@ -190,7 +206,7 @@ class Placing(_hosts.Elsewhere):
             number = self._number
             known = [self._of_board(end) for end in call.ends]
         events = threads.Channel(f"{call.name} on {self._where}")
-        running = _Running(self, call, number, events)
+        running = self._running(call, number, events)
         try:
             return running.result(args, keywords, known)
         except PeerDied as error:
@@ -202,6 +218,9 @@ class Placing(_hosts.Elsewhere):
             with self._lock:
                 if call in self._calls:
                     self._calls.remove(call)
+
+    def _running(self, call: Call, number: int, events: Any) -> _Running:
+        return _Running(self, call, number, events)
 
     def _dead(self, name: str) -> PeerDied:
         try:
@@ -231,7 +250,8 @@ class Placing(_hosts.Elsewhere):
             return None
         if has.readers + has.writers != len(members):
             return None
-        own = Own(id(channel), channel, members)
+        self._owns += 1
+        own = Own(self._owns, channel, members)
         self._own[id(channel)] = own
         for member, _ in members:
             member.retire()
@@ -295,15 +315,13 @@ class _Running:
 
     def result(self, args: Any, keywords: Any, known: list[Own | None]) -> Any:
         placing, call = self._placing, self._call
-        placing._session.give(f"e{self._number}", self._writer)
+        self._give_writer(self._writer)
         taken = _arguments.take(call.name, args, keywords)
         ends: list[Any] = []
         try:
             for (end, paths), own in zip(taken.ends, known, strict=True):
                 writes = isinstance(end, _native.Writer)
-                key: Any = f"{self._number}.{len(ends)}"
-                if own is None:
-                    placing._session.give(key, end)
+                key = self._give(end, len(ends)) if own is None else None
                 ends.append([paths, own is not None, own.number if own else key, writes])
         except BaseException:
             self._drop_ends(ends)
@@ -312,6 +330,16 @@ class _Running:
         placing.forget(call)
         self._watch()
         return self._await_end()
+
+    def _give_writer(self, events: Any) -> None:
+        """Gives the board the writer of the call's channel."""
+        self._placing._session.give(f"e{self._number}", events)
+
+    def _give(self, end: Any, i: int) -> Any:
+        """Gives the board an end among the arguments. Returns what stands for the end in orders."""
+        key = f"{self._number}.{i}"
+        self._placing._session.give(key, end)
+        return key
 
     # The start.
 

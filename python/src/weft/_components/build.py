@@ -21,7 +21,7 @@ from pathlib import Path
 
 from weft.errors import BadUse
 
-__all__ = ["build", "cache_dir", "cmake_dir", "include_dir"]
+__all__ = ["build", "cache_dir", "cmake_dir", "include_dir", "run_compiler"]
 
 FLAGS = ("-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-DWEFT_PLACE_COMPONENT")
 OPTIMISED = ("-O2", "-DNDEBUG")
@@ -71,7 +71,12 @@ def compiler() -> list[str]:
     )
 
 
-def _run(command: Sequence[str], source: Path, warns: bool = False) -> bytes:
+def run_compiler(command: Sequence[str], source: Path, warns: bool = False) -> bytes:
+    """Runs a command that builds `source`, and returns what the command prints.
+
+    Raises:
+        BadUse: the command fails. The message contains the compiler's message.
+    """
     done = subprocess.run(command, capture_output=True, check=False)
     errors = done.stderr.decode(errors="replace").rstrip()
     if done.returncode == 0:
@@ -109,8 +114,8 @@ def build(
         raise BadUse(f"build: flags must be a list of options, as [{flags!r}]")
     kind = _DEBUG if debug else OPTIMISED
     front = [*compiler(), *FLAGS, *kind, *flags, f"-I{include_dir()}"]
-    version = _run([*compiler(), "--version"], path)
-    seen = _run([*front, "-E", str(path)], path)
+    version = run_compiler([*compiler(), "--version"], path)
+    seen = run_compiler([*front, "-E", str(path)], path)
     content = hashlib.sha256(b"\0".join([version, " ".join(front).encode(), seen])).hexdigest()
     kept = cache_dir() / f"{path.stem}-{content[:20]}.so"
     try:
@@ -118,7 +123,7 @@ def build(
             kept.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=kept.parent) as beside:
                 made = Path(beside) / "made.so"
-                _run([*front, str(path), "-o", str(made)], path, warns=True)
+                run_compiler([*front, str(path), "-o", str(made)], path, warns=True)
                 made.replace(kept)
     except OSError as error:
         raise BadUse(

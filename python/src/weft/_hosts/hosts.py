@@ -52,6 +52,16 @@ class Elsewhere:
         """Returns the process function for this place, which is a board (weft.boards)."""
         raise NotImplementedError
 
+    def placed_component(
+        self, component: Any, name: str, signature: Any, parameters: list[Any]
+    ) -> Any:
+        """Returns the process function for this place, which is a board, of a component's
+        process."""
+        raise BadUse(
+            f"{name}.on({self!r}): this board runs MicroPython, and no process in C++: a board without "
+            "MicroPython does (weft.boards.bare)"
+        )
+
 
 # Returns the host of that name if the program has joined a network (weft.net), otherwise None.
 named: Callable[[str], Elsewhere | None] = lambda name: None  # noqa: E731
