@@ -29,11 +29,11 @@ def model_of(path: Path, given: argparse.Namespace | None = None) -> Model:
     """Returns the model of a program. Options of the command line override properties of its target
     block.
     """
-    from weft_lf import kept
     from weft_lf.elaborate import elaborate
     from weft_lf.load import load
+    from weft_lf.parser import parse_kept
 
-    program = load(path, parse=kept.parse)
+    program = load(path, parse=parse_kept)
     program.warnings += lfc.configure(program.config, given)
     return elaborate(program)
 

@@ -55,6 +55,13 @@ class CMake:
     arguments: list[str]
 
 
+def write_changed(path: Path, text: str) -> None:
+    """Writes the file unless it has this text: make and CMake compile what is newer than before."""
+    content = text.encode()
+    if not path.exists() or path.read_bytes() != content:
+        path.write_bytes(content)
+
+
 def _codes(model: Model) -> Iterator[str]:
     for loaded in model.program.files:
         yield from (one.code.text for one in loaded.tree.preambles)
@@ -162,9 +169,7 @@ class Image:
         return self.flags[len(host) :]
 
     def write(self, name: str, lines: list[str]) -> None:
-        path, text = self.place / name, "\n".join(lines) + "\n"
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+        write_changed(self.place / name, "\n".join(lines) + "\n")
 
     def keep(self, made: Path) -> Path:
         for kind in ("elf", "uf2", "bin"):
@@ -256,4 +261,13 @@ def _shell(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-__all__ = ["CMake", "Image", "quoted", "sdk_folder", "sdk_libraries", "uses_sdk", "why_sdk"]
+__all__ = [
+    "CMake",
+    "Image",
+    "quoted",
+    "sdk_folder",
+    "sdk_libraries",
+    "uses_sdk",
+    "why_sdk",
+    "write_changed",
+]
