@@ -247,14 +247,14 @@ class Oracle:
         kept = self.frozen.pop(mode, Frozen())
         if how == "history" and mode in self.begun:
             shift = self.now[0] - kept.left[0]
-            for event in kept.events:
+            for event in sorted(kept.events, key=lambda e: e.tag):
                 time = event.tag[0] + shift
                 event.tag = (
                     (time, 0)
                     if time > self.now[0]
                     else (time, max(self.now[1], event.tag[1] - kept.left[1] + self.now[1]))
                 )
-                self.queue.append(event)
+                self.put(event)
             for inner in self.model.instances:
                 if self.instance_inside(inner, mode) and inner.modes:
                     within = self.active[inner]
