@@ -76,9 +76,7 @@ def test_the_second_time_comes_from_the_cache(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_folder_that_cannot_be_used(
-    root: Path, result: Callable[[str], str], kind: str
-) -> None:
+def test_a_folder_that_cannot_be_used(root: Path, result: Callable[[str], str], kind: str) -> None:
     """There may be a file in the place of the folder, or others may write to the folder."""
     root.mkdir(parents=True)
     (root / kind).write_text("a file")

@@ -159,12 +159,7 @@ def build(model: Model, wanted: Wanted) -> Built:
     if wanted.clean and place.exists():
         shutil.rmtree(place)
     place.mkdir(parents=True, exist_ok=True)
-    for name, span in config.files:
-        source = find(name, span, root)
-        if source.is_dir():
-            shutil.copytree(source, place / source.name, dirs_exist_ok=True)
-        else:
-            shutil.copy(source, place / source.name)
+    _copy_files(model, root, place)
     header = f"include/{program.name}/{program.name}.h"
     sdk = target == "rp2040" and uses_sdk(model)
 
@@ -199,6 +194,16 @@ def build(model: Model, wanted: Wanted) -> Built:
     if not wanted.quiet:
         warnings += diagnostics.problems(model, "\n".join(messages))
     return Built(source, made, warnings)
+
+
+def _copy_files(model: Model, root: Path, place: Path) -> None:
+    """Copies the files and folders that the target block names beside the generated C."""
+    for name, span in model.program.config.files:
+        source = find(name, span, root)
+        if source.is_dir():
+            shutil.copytree(source, place / source.name, dirs_exist_ok=True)
+        else:
+            shutil.copy(source, place / source.name)
 
 
 def _write_headers(model: Model, header: Path, places: list[Path]) -> None:
