@@ -144,7 +144,7 @@ def test_a_board_of_the_pico_sdk(
     assert "-DCMAKE_BUILD_TYPE=Debug" in commands[0]
     (sdk / "lib" / "tinyusb" / "src" / "tusb.h").unlink()
     if usb and not uart:
-        with pytest.raises(LfError, match="needs TinyUSB, which .* does not have"):
+        with pytest.raises(LfError, match=r"needs TinyUSB, which .* does not have"):
             built(path, "")
     else:
         built(path, "")
