@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from conftest import Write, model, run
 
-from weft_lf import build as building
 from weft_lf import cli
 from weft_lf.build import Wanted, build, check_bodies
 from weft_lf.errors import LfError, Problem
@@ -39,7 +38,7 @@ def places(problems: list[Problem]) -> list[tuple[int, int, int, str]]:
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "cache", lambda kind, key: tmp_path / "cache" / kind / key)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def test_a_value_of_another_type_is_told(write: Write, tmp_path: Path) -> None:
@@ -52,10 +51,9 @@ def test_a_value_of_another_type_is_told(write: Write, tmp_path: Path) -> None:
     assert set(places(built)) == {(5, 31, 6, "warning")}
     # There is one problem for each type that T stands for.
     assert len(built) == len(set(built)) == 2
-    (tmp_path / "cache" / "lf-bodies").mkdir(parents=True)
     checked = check_bodies(model(path), "")
     assert checked == built
-    assert len(list((tmp_path / "cache" / "lf-bodies").iterdir())) == 1
+    assert len(list((tmp_path / "cache" / "weft" / "lf-bodies").iterdir())) == 1
     assert check_bodies(model(path), "") == built  # The result comes from the cache.
 
 

@@ -118,12 +118,36 @@ def test_cmake_code(write: Write, commands: list[list[str]], target: str) -> Non
     assert "-DKEY=val" in commands[0]
 
 
-def test_a_board_of_the_pico_sdk(write: Write, commands: list[list[str]]) -> None:
-    text = built(
-        program(write, 'platform: { name: rp2040, board: "pico_w:usb" }, build-type: Debug'), ""
-    )
-    assert "set(PICO_BOARD pico_w)" in text and "pico_enable_stdio_usb(Main 1)" in text
+@pytest.mark.parametrize(
+    ("board", "usb", "uart"), [("pico_w", 1, 1), ("pico_w:uart", 0, 1), ("pico_w:usb", 1, 0)]
+)
+def test_a_board_of_the_pico_sdk(
+    write: Write,
+    commands: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    board: str,
+    usb: int,
+    uart: int,
+) -> None:
+    """A board without a word about stdio has both kinds, as upstream: some boards have no UART."""
+    sdk = tmp_path / "sdk"
+    (sdk / "lib" / "tinyusb" / "src").mkdir(parents=True)
+    for file in (sdk / "pico_sdk_init.cmake", sdk / "lib" / "tinyusb" / "src" / "tusb.h"):
+        file.write_text("")
+    monkeypatch.setenv("PICO_SDK_PATH", str(sdk))
+    path = program(write, f'platform: {{ name: rp2040, board: "{board}" }}, build-type: Debug')
+    text = built(path, "")
+    assert "set(PICO_BOARD pico_w)" in text and "pico_add_hex_output(Main)" in text
+    assert f"pico_enable_stdio_usb(Main {usb})" in text
+    assert f"pico_enable_stdio_uart(Main {uart})" in text
     assert "-DCMAKE_BUILD_TYPE=Debug" in commands[0]
+    (sdk / "lib" / "tinyusb" / "src" / "tusb.h").unlink()
+    if usb and not uart:
+        with pytest.raises(LfError, match=r"needs TinyUSB, which .* does not have"):
+            built(path, "")
+    else:
+        built(path, "")
 
 
 @pytest.mark.parametrize(

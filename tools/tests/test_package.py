@@ -142,6 +142,7 @@ def test_the_source_distribution_has_what_a_build_needs_and_no_more(sdist: Path)
     assert needed | {"cpp/cmake/weft-config.cmake.in", "python/native/native.cpp"} <= names
     assert {PURE, "micropython/weft/_plain.py", "micropython/weft/threads.py"} <= names
     assert {PAGE, "mcu/include/weft_mcu/lf.h", "mcu/src/actors.c", "mcu/program.mk"} <= names
+    assert "mcu/CMakeLists.txt" in names  # Programs on the pico-sdk are built by it.
     apart = (
         "micropython/native",
         "micropython/tests",
@@ -186,6 +187,7 @@ def test_the_wheel_has_the_package_the_extension_and_the_command(wheel: Path) ->
         "ports/posix/port.c",
         "ports/rp2040/sram.ld",
         "program.mk",
+        "CMakeLists.txt",
     } <= {name.removeprefix("weft_lf/mcu/") for name in runtime}
     for name in runtime:  # unchanged files of the checkout that `weft lf` needs
         assert (ROOT / name.removeprefix("weft_lf/")).is_file()

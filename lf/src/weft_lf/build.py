@@ -12,7 +12,8 @@ Invariants
 
 from __future__ import annotations
 
-import hashlib
+import itertools
+import json
 import os
 import re
 import shlex
@@ -23,12 +24,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from weft_lf import diagnostics, protobufs
+from weft_lf import diagnostics, kept, protobufs
 from weft_lf.braces import unmatched
-from weft_lf.device import QUIET, CMake, Image, quoted, uses_sdk
+from weft_lf.device import QUIET, CMake, Image, quoted, uses_sdk, write_changed
 from weft_lf.emit import Options, emit
 from weft_lf.errors import NOWHERE, LfError, Problem, Span, fail
-from weft_lf.kept import cache, keep
 from weft_lf.model import Model
 from weft_lf.target import BUILD_TYPES
 from weft_lf.ticks import check, tick_of
@@ -40,6 +40,7 @@ DEVICES = {  # device → the compiler that checks the bodies without a build
     "rp2040": "arm-none-eabi-gcc -mcpu=cortex-m0plus -mthumb",
     "an521": "arm-none-eabi-gcc -mcpu=cortex-m33 -mthumb -ffreestanding",
 }
+IN_RULE = re.compile(r"(?:\\[^\n]|[^\s\\])+")  # a file name in a rule for make
 Run = Callable[[list[str], Path], None]
 
 
@@ -158,12 +159,7 @@ def build(model: Model, wanted: Wanted) -> Built:
     if wanted.clean and place.exists():
         shutil.rmtree(place)
     place.mkdir(parents=True, exist_ok=True)
-    for name, span in config.files:
-        source = find(name, span, root)
-        if source.is_dir():
-            shutil.copytree(source, place / source.name, dirs_exist_ok=True)
-        else:
-            shutil.copy(source, place / source.name)
+    _copy_files(model, root, place)
     header = f"include/{program.name}/{program.name}.h"
     sdk = target == "rp2040" and uses_sdk(model)
 
@@ -177,10 +173,10 @@ def build(model: Model, wanted: Wanted) -> Built:
     text, shared = emit(model, options, header)
     warnings += program.warnings[warned:]
     source = place / f"{program.name}.c"
-    _write(source, text)
+    write_changed(source, text)
     if shared:
         (place / header).parent.mkdir(parents=True, exist_ok=True)
-        _write(place / header, shared)
+        write_changed(place / header, shared)
         _write_headers(model, place / header, [place, out])
     if not wanted.compile or config.no_compile:
         return Built(source, None, warnings)
@@ -200,6 +196,16 @@ def build(model: Model, wanted: Wanted) -> Built:
     return Built(source, made, warnings)
 
 
+def _copy_files(model: Model, root: Path, place: Path) -> None:
+    """Copies the files and folders that the target block names beside the generated C."""
+    for name, span in model.program.config.files:
+        source = find(name, span, root)
+        if source.is_dir():
+            shutil.copytree(source, place / source.name, dirs_exist_ok=True)
+        else:
+            shutil.copy(source, place / source.name)
+
+
 def _write_headers(model: Model, header: Path, places: list[Path]) -> None:
     """Writes a header include/FILE/REACTOR.h for each reactor of FILE.lf, as upstream's compiler
     does. The header goes to the program's folder, and to the project, where C files look for it by
@@ -212,7 +218,7 @@ def _write_headers(model: Model, header: Path, places: list[Path]) -> None:
                 if own == header:
                     continue
                 own.parent.mkdir(parents=True, exist_ok=True)
-                _write(own, f'#include "{os.path.relpath(header, own.parent)}"\n')
+                write_changed(own, f'#include "{os.path.relpath(header, own.parent)}"\n')
 
 
 def _error_in_bodies(model: Model, error: Refused) -> LfError:
@@ -256,11 +262,6 @@ def _first_lines(problem: Problem) -> Problem:
     return replace(problem, message="\n".join([*lines[:8], *rest]))
 
 
-def _write(path: Path, text: str) -> None:
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
-
-
 def flags(model: Model, place: Path) -> list[str]:
     """Returns the compiler options that the program asks for; `place` is where its C and its files
     are.
@@ -285,14 +286,17 @@ def includes(place: Path) -> list[str]:
 
 
 def run_tool(command: list[str], cwd: Path) -> str:
-    """Runs a tool, and returns its output.
+    """Runs a tool, and returns its output. The output is English, because diagnostics.py reads it.
 
     Raises:
         LfError: the tool is not installed.
         Refused: the tool ended with an error.
     """
+    env = {**os.environ, "LC_ALL": "C.UTF-8"}
     try:
-        ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, errors="replace")
+        ran = subprocess.run(
+            command, cwd=cwd, capture_output=True, encoding="utf-8", errors="replace", env=env
+        )
     except FileNotFoundError:
         raise LfError(
             Problem(
@@ -337,29 +341,46 @@ def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
     command += ["-std=gnu11", "-fsyntax-only", *given, *rest, *(f"-I{f}" for f in folders)]
     if shutil.which(command[0]) is None:
         return None
-    read = (p for one in others for p in ([one] if one.is_file() else sorted(one.rglob("*"))))
-    stamps = [(str(p), p.stat().st_mtime_ns) for p in (*read, *sorted(mcu.rglob("*.h")))]
-    key = hashlib.sha256(repr((texts, command, stamps)).encode()).hexdigest()
-    kept = cache("lf-bodies", key)
-    if kept is not None and kept.exists():
-        output = kept.read_text(encoding="utf-8")
-    else:
-        output = _check_syntax(command, *texts)
-        if kept is not None:
-            keep(kept, output.encode())
-    return diagnostics.problems(model, output)
+    return diagnostics.problems(model, _said_of_bodies(command, *texts))
 
 
-def _check_syntax(command: list[str], text: str, shared: str) -> str:
-    """Returns the compiler's messages about a program, without generating code."""
+def _said_of_bodies(command: list[str], text: str, shared: str) -> str:
+    """Returns the compiler's messages about a program. They come from the user's cache if the
+    compiler and all headers that it has read are the same files as then.
+    """
+    tools = itertools.takewhile(lambda word: not word.startswith("-"), command)
+    key = (text, shared, command, kept.stamps(filter(None, map(shutil.which, tools))))
+    content = kept.read("lf-bodies", key)
+    if content is not None:
+        found = json.loads(content)
+        if found["headers"] == kept.stamps(found["headers"]):
+            return str(found["said"])
+    said, headers = _check_syntax(command, text, shared)
+    stamps = kept.stamps(headers)
+    if headers and len(stamps) == len(headers):
+        made = json.dumps({"headers": stamps, "said": said})
+        kept.keep("lf-bodies", key, made.encode())
+    return said
+
+
+def _check_syntax(command: list[str], text: str, shared: str) -> tuple[str, set[str]]:
+    """Returns the compiler's messages about a program, without generating code, and the headers
+    that the compiler has read. There are no headers if the compiler does not name them: it has not
+    found one of them, for example.
+    """
     with tempfile.TemporaryDirectory(prefix="weft-lf-") as folder:
         place = Path(folder)
-        _write(place / "program.c", text)
-        _write(place / "shared.h", shared)
+        write_changed(place / "program.c", text)
+        write_changed(place / "shared.h", shared)
+        rule = place / "headers.d"
+        asked = ["-MD", "-MF", str(rule), f"-I{place}", str(place / "program.c")]
         try:
-            return run_tool([*command, f"-I{place}", str(place / "program.c")], place)
+            said = run_tool([*command, *asked], place)
         except Refused as error:
-            return error.output
+            said = error.output
+        named = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.exists() else ""
+        names = (re.sub(r"\\(.)", r"\1", n) for n in IN_RULE.findall(named.partition(":")[2]))
+        return said, {n.replace("$$", "$") for n in names if not n.startswith(folder)}
 
 
 def libraries(model: Model) -> list[str]:
@@ -416,7 +437,7 @@ def _by_cmake(model: Model, sources: list[Path], bin_folder: Path, cmake: CMake,
         f"set_target_properties(${{LF_MAIN_TARGET}} PROPERTIES RUNTIME_OUTPUT_DIRECTORY {bin_folder})",
     ]
     lines += cmake.after
-    _write(place / "CMakeLists.txt", "\n".join(lines) + "\n")
+    write_changed(place / "CMakeLists.txt", "\n".join(lines) + "\n")
     run(["cmake", "-S", str(place), "-B", str(place / "build"), *cmake.arguments], place)
     run(["cmake", "--build", str(place / "build"), "-j2"], place)
     return bin_folder / name

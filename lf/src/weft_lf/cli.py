@@ -29,11 +29,11 @@ def model_of(path: Path, given: argparse.Namespace | None = None) -> Model:
     """Returns the model of a program. Options of the command line override properties of its target
     block.
     """
-    from weft_lf import kept
     from weft_lf.elaborate import elaborate
     from weft_lf.load import load
+    from weft_lf.parser import parse_kept
 
-    program = load(path, parse=kept.parse)
+    program = load(path, parse=parse_kept)
     program.warnings += lfc.configure(program.config, given)
     return elaborate(program)
 
@@ -60,17 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("serve", help="serve an editor, by the Language Server Protocol")
     lfc.add_sources(build)
-    layout = commands.add_parser("format", help="lay .lf files out: indentation and spaces")
-    layout.add_argument(
-        "files",
-        type=Path,
-        nargs="+",
-        metavar="FILE.lf",
-        help="files, or folders with .lf files; - reads stdin and writes stdout",
-    )
-    layout.add_argument(
-        "--check", action="store_true", help="write nothing; status 1 if a file would change"
-    )
+    _add_format(commands.add_parser("format", help="lay .lf files out: indentation and spaces"))
     for command in (run, check, graph, oracle):
         command.add_argument("file", type=Path, metavar="FILE.lf")
     for command in (build, run):
@@ -107,6 +97,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "arguments", nargs=argparse.REMAINDER, help="-o 5 sec, -f true, -k true, -w 2, …"
     )
+    _add_check(check)
+    _add_graph(graph)
+    _add_test(test)
+    return parser
+
+
+def _add_check(check: argparse.ArgumentParser) -> None:
     check.add_argument(
         "--json", action="store_true", help="problems as JSON on stdout, for editors"
     )
@@ -116,6 +113,9 @@ def _parser() -> argparse.ArgumentParser:
         action="store_false",
         help="do not check the C of the bodies (quicker)",
     )
+
+
+def _add_graph(graph: argparse.ArgumentParser) -> None:
     graph.add_argument(
         "-o", "--output", type=Path, help="the file to write, .svg or .dot (default: FILE.svg)"
     )
@@ -124,6 +124,22 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="a page for a browser (default: FILE.html): reactors fold, a click shows the source",
     )
+
+
+def _add_format(layout: argparse.ArgumentParser) -> None:
+    layout.add_argument(
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE.lf",
+        help="files, or folders with .lf files; - reads stdin and writes stdout",
+    )
+    layout.add_argument(
+        "--check", action="store_true", help="write nothing; status 1 if a file would change"
+    )
+
+
+def _add_test(test: argparse.ArgumentParser) -> None:
     test.add_argument("folder", type=Path)
     test.add_argument(
         "words",
@@ -140,7 +156,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     test.add_argument("-j", "--jobs", type=int, default=2, help="how many at a time (default: 2)")
     test.add_argument("--list", type=Path, help="a file that lists the tests to run")
-    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -206,14 +221,39 @@ def _replace_process(program: Path, arguments: Sequence[str]) -> int:
     os.execv(program, [str(program), *arguments])
 
 
+def _test(given: argparse.Namespace) -> int:
+    from weft_lf.conform import LIMIT, Way, conform
+
+    folders = [given.folder, *(Path(w) for w in given.words if Path(w).is_dir())]
+    words = [w for w in given.words if not Path(w).is_dir()]
+    way = Way(given.limit or LIMIT, given.limit is not None, given.build, given.jobs)
+    return conform(folders, words, given.list, way)
+
+
+def _check(model: Model, given: argparse.Namespace) -> int:
+    from weft_lf.build import check_bodies, target_of
+    from weft_lf.ticks import check, tick_of
+
+    tick = tick_of(model.program.config, target_of(model, given.target))
+    model.program.config.check_for(target_of(model, given.target))
+    warnings = [*model.program.warnings, *check(model, tick)]
+    bodies = check_bodies(model, given.target) if given.bodies else []
+    if bodies is None and not given.json:
+        text = "the bodies were not looked at: that takes a build"
+        print(f"weft lf: {given.file}: {text}", file=sys.stderr)
+    warnings += bodies or []
+    if any(p.severity == "error" for p in warnings):
+        raise LfError(warnings)
+    if given.json:
+        print(as_json(warnings))
+    else:
+        _print_problems(warnings)
+    return 0
+
+
 def _do(given: argparse.Namespace) -> int:
     if given.command == "test":
-        from weft_lf.conform import LIMIT, Way, conform
-
-        folders = [given.folder, *(Path(w) for w in given.words if Path(w).is_dir())]
-        words = [w for w in given.words if not Path(w).is_dir()]
-        way = Way(given.limit or LIMIT, given.limit is not None, given.build, given.jobs)
-        return conform(folders, words, given.list, way)
+        return _test(given)
     if given.command == "serve":
         from weft_lf.server import serve
 
@@ -224,24 +264,7 @@ def _do(given: argparse.Namespace) -> int:
         return _page(given.file, given.output)
     model = model_of(given.file, given)
     if given.command == "check":
-        from weft_lf.build import check_bodies, target_of
-        from weft_lf.ticks import check, tick_of
-
-        tick = tick_of(model.program.config, target_of(model, given.target))
-        model.program.config.check_for(target_of(model, given.target))
-        warnings = [*model.program.warnings, *check(model, tick)]
-        bodies = check_bodies(model, given.target) if given.bodies else []
-        if bodies is None and not given.json:
-            text = "the bodies were not looked at: that takes a build"
-            print(f"weft lf: {given.file}: {text}", file=sys.stderr)
-        warnings += bodies or []
-        if any(p.severity == "error" for p in warnings):
-            raise LfError(warnings)
-        if given.json:
-            print(as_json(warnings))
-        else:
-            _print_problems(warnings)
-        return 0
+        return _check(model, given)
     _print_problems(model.program.warnings)
     if given.command == "graph":
         from weft_lf.graph import draw

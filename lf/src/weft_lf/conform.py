@@ -102,7 +102,8 @@ def tier_of(text: str) -> str:
 
 def tests_in(folder: Path, words: Sequence[str], names: Path | None) -> list[Path]:
     if names is not None:
-        found = [folder / line.strip() for line in names.read_text().splitlines() if line.strip()]
+        lines = names.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        found = [folder / line.strip() for line in lines if line.strip()]
         return [p for p in found if not words or any(w in str(p) for w in words)]
     found = [
         p for p in sorted(folder.rglob("*.lf")) if not words or any(w in str(p) for w in words)
@@ -212,7 +213,7 @@ def executed(
         return Fate(reach.STATUS, ": ".join([status, *tail[-1:]])), "\n".join([status, *tail])
     reference = path.with_suffix(".out")
     wrong = ""
-    if reference.exists() and reference.read_text() != output:
+    if reference.exists() and reference.read_bytes() != ran.stdout:
         wrong = "another output than the reference's"
     elif expected:
         got = traced.read_text().splitlines() if traced.exists() else []

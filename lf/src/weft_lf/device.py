@@ -8,7 +8,7 @@ Invariants
   libraries of these headers.
 - Every property of the target block is obeyed in each form, or refused by Config.check_for.
 - The build takes place in the program's folder of src-gen/. NAME.elf, and for an RP2040 also
-  NAME.uf2 and NAME.bin, go to bin/.
+  NAME.uf2 and NAME.bin, go to bin/. With the pico-sdk NAME.hex does too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weft_lf import tree
-from weft_lf.errors import NOWHERE, LfError, Problem, Span
+from weft_lf.errors import NOWHERE, LfError, Problem, Span, fail
 from weft_lf.model import Model
 from weft_lf.target import BUILD_TYPES
 
@@ -53,6 +53,13 @@ class CMake:
     before: list[str]
     after: list[str]
     arguments: list[str]
+
+
+def write_changed(path: Path, text: str) -> None:
+    """Writes the file unless it has this text: make and CMake compile what is newer than before."""
+    content = text.encode()
+    if not path.exists() or path.read_bytes() != content:
+        path.write_bytes(content)
 
 
 def _codes(model: Model) -> Iterator[str]:
@@ -162,13 +169,12 @@ class Image:
         return self.flags[len(host) :]
 
     def write(self, name: str, lines: list[str]) -> None:
-        path, text = self.place / name, "\n".join(lines) + "\n"
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+        write_changed(self.place / name, "\n".join(lines) + "\n")
 
     def keep(self, made: Path) -> Path:
-        for kind in ("elf", "uf2", "bin"):
-            shutil.copy(made / f"{self.name}.{kind}", self.bin / f"{self.name}.{kind}")
+        for kind in ("elf", "uf2", "bin", "hex"):
+            if kind != "hex" or (made / f"{self.name}.hex").exists():
+                shutil.copy(made / f"{self.name}.{kind}", self.bin / f"{self.name}.{kind}")
         return self.bin / f"{self.name}.elf"
 
     def bare(self, flash: bool) -> Path:
@@ -184,11 +190,18 @@ class Image:
         return self.keep(self.place / "build" / ("rp2040-flash" if flash else "rp2040"))
 
     def with_sdk(self) -> Path:
-        """Builds for an RP2040 with the pico-sdk, in flash. Output goes to the SDK's stdio on
-        UART 0."""
+        """Builds for an RP2040 with the pico-sdk, in flash. Output goes to the SDK's stdio: to
+        UART 0, or to what the board says."""
         name, config = self.name, self.model.program.config
         libraries = " ".join(sdk_libraries(self.model))
-        board, _, stdio = config.board.partition(":")
+        board, _, asked = config.board.partition(":")
+        sdk = sdk_folder(why_sdk(self.model), self.root)
+        # As upstream, a board has both unless the program asks for one: a robot may lack a UART.
+        stdio = {"usb": asked == "usb" or bool(board and not asked), "uart": asked != "usb"}
+        if asked == "usb" and not (sdk / "lib" / "tinyusb" / "src" / "tusb.h").exists():
+            text = f"board {config.board!r} needs TinyUSB, which {sdk} does not have"
+            hint = f"git -C {sdk} submodule update --init lib/tinyusb fetches it"
+            raise fail(config.given["board"], text, hint)
         boards = " ".join(quoted(str(p)) for p in (self.model.program.path.parent, self.root))
         lines = [
             "cmake_minimum_required(VERSION 3.13)",
@@ -198,7 +211,7 @@ class Image:
                 if board
                 else []
             ),
-            f"include({sdk_folder(why_sdk(self.model), self.root)}/pico_sdk_init.cmake)",
+            f"include({sdk}/pico_sdk_init.cmake)",
             f"project({name} C CXX ASM)",
             "set(CMAKE_C_STANDARD 11)",
             "pico_sdk_init()",
@@ -214,7 +227,8 @@ class Image:
             f"    target_link_libraries({name} PUBLIC ${{one}})",
             "  endif()",
             "endforeach()",
-            f"pico_enable_stdio_{'usb' if stdio == 'usb' else 'uart'}({name} 1)",
+            *(f"pico_enable_stdio_{kind}({name} {int(on)})" for kind, on in stdio.items()),
+            f"pico_add_hex_output({name})",
             *self.cmake.after,
         ]
         self.write("CMakeLists.txt", lines)
@@ -256,4 +270,13 @@ def _shell(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-__all__ = ["CMake", "Image", "quoted", "sdk_folder", "sdk_libraries", "uses_sdk", "why_sdk"]
+__all__ = [
+    "CMake",
+    "Image",
+    "quoted",
+    "sdk_folder",
+    "sdk_libraries",
+    "uses_sdk",
+    "why_sdk",
+    "write_changed",
+]

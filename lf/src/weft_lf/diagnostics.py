@@ -31,7 +31,7 @@ LINKED = re.compile(
     r"^(?:.*: )?(?P<file>[^:\n]+\.lf):(?P<line>\d+): undefined reference to `(?P<name>\w+)'", re.M
 )
 UNKNOWN_TYPE = re.compile(r"^unknown type name\b")
-UNKNOWN = re.compile(r"‘(\w+)’ undeclared|undeclared identifier '(\w+)'")
+UNKNOWN = re.compile(r"[‘'](\w+)[’'] undeclared|undeclared identifier '(\w+)'")
 
 
 @dataclass

@@ -193,32 +193,42 @@ class Emission:
                     f"    const {base} values[] = {text}; memcpy({target}, values, sizeof values); }}"
                 )
         else:
-            span = value.expr.span
-            file = span.file.replace("\\", "\\\\").replace('"', '\\"')
-            # The code can be an initialiser, or a macro for one: C accepts an initialiser only in a
-            # declaration.
-            own = kind is not None and (kind.array is not None or kind.stars)
-            if text.startswith("{") and own and cls_param(made, name):
-                assert kind is not None
-                base = base_of(kind, made.cls)
-                base = base if kind.array is not None else base[:-1]
-                given = (
-                    f"const {base} values[] = {text};"
-                    f" static {base} list[sizeof values / sizeof *values];"
-                    f" memcpy(list, values, sizeof values); {target} = list;"
-                )
-            elif text.startswith("{") and own:
-                given = (
-                    f"__typeof__({target}) value = {text}; memcpy(&{target}, &value, sizeof value);"
-                )
-            else:
-                given = f"__typeof__({target}) value = {text}; {target} = value;"
-            lines += [
-                f'#line {span.line} "{file}"' if span.line else "",
-                f"    {given} }}",
-                HERE,
-            ]
+            lines += self.given_by_code(target, name, kind, value, text, made)
         self.start += lines
+
+    def given_by_code(
+        self,
+        target: str,
+        name: str,
+        kind: tree.Type | None,
+        value: Value,
+        text: str,
+        made: Instance,
+    ) -> list[str]:
+        """Returns the lines that give `target` the value of the code `text`, and end the block."""
+        span = value.expr.span
+        file = span.file.replace("\\", "\\\\").replace('"', '\\"')
+        # The code can be an initialiser, or a macro for one: C accepts an initialiser only in a
+        # declaration.
+        own = kind is not None and (kind.array is not None or kind.stars)
+        if text.startswith("{") and own and cls_param(made, name):
+            assert kind is not None
+            base = base_of(kind, made.cls)
+            base = base if kind.array is not None else base[:-1]
+            given = (
+                f"const {base} values[] = {text};"
+                f" static {base} list[sizeof values / sizeof *values];"
+                f" memcpy(list, values, sizeof values); {target} = list;"
+            )
+        elif text.startswith("{") and own:
+            given = f"__typeof__({target}) value = {text}; memcpy(&{target}, &value, sizeof value);"
+        else:
+            given = f"__typeof__({target}) value = {text}; {target} = value;"
+        return [
+            f'#line {span.line} "{file}"' if span.line else "",
+            f"    {given} }}",
+            HERE,
+        ]
 
     def around_code(self, value: Value, made: Instance) -> list[str]:
         """Returns C declarations for the code in `value`: `self` and the parameters that the code

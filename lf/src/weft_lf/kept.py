@@ -1,12 +1,13 @@
-"""Keeps results in the user's cache: messages of the C compiler, and the syntax trees of files.
+"""Keeps results in the user's cache: a folder for each kind of result, a file for each result.
 
 Invariants
-- A file of the cache is written whole or not at all. A damaged syntax tree counts as not there.
-- The key of a result contains the text, and what Weft and the program bring: sources, headers,
-  flags. The versions of lark and of the C compiler, and the system's headers, are not in it.
-- Any file may be removed. If there can be no cache, everything takes longer, and nothing else
-  changes.
-- The folder belongs to the user, and nobody else may write there: trees are read by pickle.
+- A file of the cache has a checksum and a content, and is written whole or not at all. A file whose
+  content does not fit its checksum counts as not there.
+- The key of a result contains what decides the result. A result that also depends on files, such as
+  headers, has their stamps in its content, and its reader compares them.
+- Any file may be removed, and several processes may use the cache at once. If there can be no
+  cache, everything takes longer, and nothing else changes.
+- The folder belongs to the user, and nobody else may write there: some contents are read by pickle.
 """
 
 from __future__ import annotations
@@ -14,64 +15,86 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import pickle
-import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
-from weft_lf import parser, tree
-
 FILES = 200  # how many files of one kind the cache keeps
-# The modules and the grammar that decide what a syntax tree looks like.
-SOURCES = ("parser.py", "tree.py", "errors.py", "grammar.lark", "kept.py")
+Stamp = list[int]
 
 
-def cache(kind: str, key: str) -> Path | None:
-    """Returns a file of the user's cache; None if there can be none. Of each kind, the FILES newest
-    files stay.
+def _path(kind: str, key: object) -> Path | None:
+    """Returns the file of a result; None if there can be no cache. Keys with the same repr() are
+    one key.
     """
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft" / kind
     try:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft" / kind
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         found = root.stat()
-        if found.st_uid != os.getuid() or found.st_mode & 0o022:
-            return None
+    except (OSError, RuntimeError):  # RuntimeError: nobody knows the user's home folder.
+        return None
+    if found.st_uid != os.getuid() or found.st_mode & 0o022:
+        return None
+    return root / hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _signed(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest() + content
+
+
+def read(kind: str, key: object) -> bytes | None:
+    """Returns the content that keep() has written for this kind and key; None if there is none."""
+    path = _path(kind, key)
+    if path is None:
+        return None
+    try:
+        whole = path.read_bytes()
     except OSError:
         return None
-    return root / key
+    content = whole[hashlib.sha256().digest_size :]
+    return content if whole == _signed(content) else None
 
 
-def keep(path: Path, content: bytes) -> None:
-    """Writes a file of the cache, and removes the oldest files beyond FILES."""
+def keep(kind: str, key: object, content: bytes) -> None:
+    """Writes a file of the cache. Of each kind, the FILES newest files stay."""
+    path = _path(kind, key)
+    if path is None:
+        return
     with contextlib.suppress(OSError):
-        with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
-            file.write(content)
-        Path(file.name).replace(path)
-        kept = sorted(path.parent.iterdir(), key=lambda p: p.stat().st_mtime_ns)
-        for old in kept[:-FILES]:
-            old.unlink()
+        made = tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False)  # noqa: SIM115
+        try:
+            with made:
+                made.write(_signed(content))
+            Path(made.name).replace(path)
+        except OSError:
+            Path(made.name).unlink(missing_ok=True)
+            raise
+        for old in _by_age(path.parent)[:-FILES]:
+            with contextlib.suppress(OSError):
+                old.unlink()
 
 
-def parse(text: str, file: str) -> tree.File:
-    """Returns the syntax tree of `text`, the contents of `file`, as parser.parse() does.
-
-    Raises:
-        LfError: the text is not Lingua Franca.
+def _by_age(folder: Path) -> list[Path]:
+    """Returns the files of the folder, the oldest first. Another process may remove files
+    meanwhile.
     """
-    here = Path(__file__).parent
-    stamps = [((here / name).stat().st_mtime_ns, (here / name).stat().st_size) for name in SOURCES]
-    key = repr((text, file, stamps, sys.version)).encode("utf-8", "surrogatepass")
-    kept = cache("lf-trees", hashlib.sha256(key).hexdigest())
-    if kept is not None and kept.exists():
-        with contextlib.suppress(Exception):  # A damaged file may raise anything.
-            found = pickle.loads(kept.read_bytes())
-            if isinstance(found, tree.File):
-                return found
-    made = parser.parse(text, file)
-    if kept is not None:
-        with contextlib.suppress(RecursionError):
-            keep(kept, pickle.dumps(made, pickle.HIGHEST_PROTOCOL))
-    return made
+    found = []
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):
+            found.append((path.stat().st_mtime_ns, path))
+    return [path for _, path in sorted(found)]
 
 
-__all__ = ["FILES", "cache", "keep", "parse"]
+def stamps(paths: Iterable[str]) -> dict[str, Stamp]:
+    """Returns the time of the last change and the size of each file. Files that are not there are
+    left out.
+    """
+    found: dict[str, Stamp] = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            one = Path(path).stat()
+            found[path] = [one.st_mtime_ns, one.st_size]
+    return found
+
+
+__all__ = ["FILES", "keep", "read", "stamps"]

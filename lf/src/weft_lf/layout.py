@@ -258,8 +258,7 @@ class Layout:
                 if isinstance(trigger, Channel):
                     key = self.holder(trigger)
                 elif isinstance(trigger, TimerOf):
-                    mode = self.around(trigger)
-                    key = (trigger.offset, trigger.period, mode, self.enclave(one.instance))
+                    key = self.timer_key(trigger)
                     self.timers[key] = None
                 elif isinstance(trigger, str):
                     key = (trigger, self.around(one), self.enclave(one.instance))
@@ -274,6 +273,21 @@ class Layout:
             source = self.holder(delay.source)
             self.readers.setdefault(source, []).append(self.number[delay])
             self.read(source)
+        if not any(period > 0 and mode is None for _, period, mode, _ in self.timers):
+            self.place_idle_timers()
+
+    def timer_key(self, timer: TimerOf) -> tuple[int, int, ModeOf | None, int]:
+        home = self.enclave(timer.instance)
+        return (timer.offset, timer.period, self.around(timer), home)
+
+    def place_idle_timers(self) -> None:
+        """Places the timers that trigger nothing: the program waits for them too, if nothing else
+        keeps it running (R12)."""
+        for made in self.model.instances:
+            for timer in made.timers.values():
+                key = self.timer_key(timer)
+                self.timers[key] = None
+                self.readers.setdefault(key, [])
 
     def holder(self, channel: Channel) -> Channel | Delay:
         """Returns the channel or delay that holds the value that `channel` shows. A channel holds

@@ -136,7 +136,10 @@ def completed(
         if not given.files:
             parser.error("--stdin: no file is named there")
     if not (given.json is None and given.json_file is None):
-        text = given.json if given.json is not None else given.json_file.read_text("utf-8")
+        try:
+            text = given.json if given.json is not None else given.json_file.read_text("utf-8")
+        except UnicodeDecodeError:
+            parser.error(f"{given.json_file} is not text in UTF-8; save it as UTF-8")
         more = _from_json(parser, text)
         # The options of the JSON come last, and so they override those of the command line.
         given = parser.parse_args([*arguments, *more])

@@ -198,7 +198,7 @@ def load(
         path: the main file.
         text: the contents of the main file, if they are not to be read from `path`.
         opened: the contents of files that are not to be read, by their resolved paths.
-        parse: parses a file; kept.parse() does so more quickly if the file has not changed.
+        parse: parses a file; parse_kept() does so more quickly if the file has not changed.
 
     Raises:
         LfError: the program has errors; the exception lists those of all files.

@@ -101,8 +101,10 @@ class Oracle:
         self.delayed: dict[Channel, list[Delay]] = {}
         self.active: dict[Instance, ModeOf] = {}
         self.entered: set[ModeOf] = set()
+        self.begun: set[ModeOf] = set()  # modes whose timers have begun, since the last reset
         self.frozen: dict[ModeOf, Frozen] = {}
         self.changes: dict[Instance, tuple[ModeOf, str]] = {}
+        self.due: dict[ModeOf, str] = {}  # modes to enter when the mode around is active again
         self.bodies: dict[int, minic.Node] = {}
         self.handling = False  # whether the handler of a watchdog runs
         self.set_up()
@@ -201,12 +203,16 @@ class Oracle:
         that these changes trigger by startup and reset."""
         triggered: list[ReactionOf] = []
         changes, self.changes = self.changes, {}
+        renewed: list[ModeOf] = []  # the modes that this tag enters by reset
         for made in self.model.instances:
-            if made not in changes:
-                continue
+            if made not in changes or any(self.instance_inside(made, m) for m in renewed):
+                continue  # After a reset, the modes inside are as at the start.
             mode, how = changes[made]
             old = self.active[made]
-            if not self.is_active(old):  # The mode around the reactor has just been left or reset.
+            if how == "reset":
+                renewed.append(mode)
+            if not self.is_active(old):  # The mode around the reactor has just been left.
+                self.change_inactive(made, mode, how)
                 continue
             kept = Frozen(left=self.now)
             for event in [
@@ -221,27 +227,51 @@ class Oracle:
             triggered += self.enter(mode, how)
         return triggered
 
+    def change_inactive(self, made: Instance, mode: ModeOf, how: str) -> None:
+        """Changes the mode of a reactor that is inside a mode which this tag has left. The new mode
+        is entered when the mode around is active again (R16)."""
+        around = made.within()
+        while around is not None and around not in self.frozen:
+            around = around.instance.within()
+        assert around is not None, "no mode around was left"
+        store, old = self.frozen[around], self.active[made]
+        inside = [e for e in store.events if self.inside(e.what, old)]
+        store.events = [e for e in store.events if e not in inside]
+        self.frozen[old] = Frozen(inside, store.left)
+        self.active[made] = mode
+        self.due[mode] = how
+
     def enter(self, mode: ModeOf, how: str) -> list[ReactionOf]:
         triggered: list[ReactionOf] = []
+        self.due.pop(mode, None)
         kept = self.frozen.pop(mode, Frozen())
-        if how == "history" and mode in self.entered:
+        if how == "history" and mode in self.begun:
             shift = self.now[0] - kept.left[0]
-            for event in kept.events:
+            for event in sorted(kept.events, key=lambda e: e.tag):
                 time = event.tag[0] + shift
                 event.tag = (
                     (time, 0)
                     if time > self.now[0]
                     else (time, max(self.now[1], event.tag[1] - kept.left[1] + self.now[1]))
                 )
-                self.queue.append(event)
+                self.put(event)
+            for inner in self.model.instances:
+                if self.instance_inside(inner, mode) and inner.modes:
+                    within = self.active[inner]
+                    if within in self.due and self.is_active(within):
+                        triggered += self.enter(within, self.due[within])
         else:
             for inner in self.model.instances:
                 if inner is not mode.instance and self.instance_inside(inner, mode) and inner.modes:
                     for within in inner.modes.values():
                         self.frozen.pop(within, None)
+                        self.due.pop(within, None)
+                        self.begun.discard(within)
                         if within.decl.initial:
                             self.active[inner] = within
             self.start_timers(mode)
+            inside = (m for m in self.active.values() if self.instance_inside(m.instance, mode))
+            self.begun.update({mode}, (m for m in inside if self.is_active(m)))
         if how == "reset":
             self.reset_states(mode)
             for one in self.model.reactions:
@@ -317,6 +347,7 @@ class Oracle:
         for mode in list(self.active.values()):
             if self.is_active(mode):
                 self.start_timers(mode)
+                self.begun.add(mode)
         self.tag(first)
         for _ in range(tags):
             if self.now >= self.stop:

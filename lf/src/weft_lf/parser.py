@@ -2,48 +2,60 @@
 
 Invariants
 - For every text the outcome is a `tree.File`, or an `LfError` that names a line and a column.
-- lark keeps the tables of the parser in the user's cache directory, with a hash of the grammar. If
-  the cache cannot be read or written, parsing takes longer; nothing else changes.
+- The tables of the parser, and the trees that parse_kept() returns, are kept in the user's cache
+  (kept.py). Their keys have the versions of Python and lark.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import os
+import io
+import pickle
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import lark
 from lark import Lark, Token, Transformer, Tree
 from lark.exceptions import UnexpectedInput, VisitError
 
-from weft_lf import tree
+from weft_lf import kept, tree
 from weft_lf.errors import LfError, Span, fail
 from weft_lf.syntax_errors import UNITS, problems, short
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 FOREVER = 2**63 - 1
 NEVER = -(2**63)
+GRAMMAR_OPTIONS: dict[str, Any] = {
+    "parser": "lalr",
+    "lexer": "contextual",
+    "propagate_positions": True,
+    "maybe_placeholders": False,
+}
 DIGITS = 40  # the limit on digits: 64 bits need fewer, and Python limits int() too
+
+
+# The modules and the grammar that decide what a syntax tree looks like.
+SOURCES = ("parser.py", "tree.py", "errors.py", "syntax_errors.py", "grammar.lark")
+VERSIONS = (sys.version, lark.__version__)
 
 
 @functools.cache
 def _lark() -> Lark:
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft"
-    try:
-        root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        cache: str | bool = str(root / "lf-grammar")
-    except (OSError, RuntimeError):
-        cache = False
-    return Lark(
-        GRAMMAR.read_text(encoding="utf-8"),
-        parser="lalr",
-        lexer="contextual",
-        propagate_positions=True,
-        maybe_placeholders=False,
-        cache=cache,
-    )
+    grammar = GRAMMAR.read_text(encoding="utf-8")
+    key = (grammar, GRAMMAR_OPTIONS, VERSIONS)
+    content = kept.read("lf-tables", key)
+    if content is not None:
+        with contextlib.suppress(Exception):  # Tables that lark cannot read may raise anything.
+            return Lark.load(io.BytesIO(content))
+    made = Lark(grammar, **GRAMMAR_OPTIONS)
+    tables = io.BytesIO()
+    made.save(tables)
+    kept.keep("lf-tables", key, tables.getvalue())
+    return made
 
 
 def _tokens(children: list[Any], *kinds: str) -> list[Token]:
@@ -469,6 +481,26 @@ def parse(text: str, file: str) -> tree.File:
         raise fail(Span(file, 1, 1), "brackets nested too deeply", "nest them less") from None
     assert isinstance(built, tree.File)
     return built
+
+
+def parse_kept(text: str, file: str) -> tree.File:
+    """Returns what parse() returns. The tree comes from the user's cache if it is there.
+
+    Raises:
+        LfError: the text is not Lingua Franca.
+    """
+    here = Path(__file__).parent
+    key = (text, file, kept.stamps(str(here / name) for name in SOURCES), VERSIONS)
+    content = kept.read("lf-trees", key)
+    if content is not None:
+        with contextlib.suppress(Exception):  # A pickle that does not load may raise anything.
+            found = pickle.loads(content)
+            if isinstance(found, tree.File):
+                return found
+    made = parse(text, file)
+    with contextlib.suppress(RecursionError):
+        kept.keep("lf-trees", key, pickle.dumps(made, pickle.HIGHEST_PROTOCOL))
+    return made
 
 
 def _error_in(text: str) -> UnexpectedInput | None:

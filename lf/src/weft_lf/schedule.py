@@ -3,7 +3,8 @@ a table of the times at which reactions may run.
 
 A program has such a schedule if it is for one worker, has no modes, and is triggered only by
 startup, shutdown, timers and connections with a fixed delay. The program must have no actions, no
-watchdogs, no physical connections, no `after 0` and no delayed tokens. Then its tags are a
+watchdogs, no physical connections, no `after 0`, no delayed tokens, and no timer that it only waits
+for. Then its tags are a
 beginning and a round that repeats, and the program needs no queue. A delayed connection keeps its
 values in a ring until they are due. At every tag at which a value may arrive, the table triggers a
 reaction that checks the ring.
@@ -54,6 +55,8 @@ def known(model: Model, layout: Layout) -> bool:
     if layout.enclaves.count > 1 or layout.modes or model.program.config.threads > 1:
         return False
     if any(made.actions or made.watchdogs for made in model.instances):
+        return False
+    if not all(layout.readers[key] for key in layout.timers):
         return False
     return not any(
         delay.physical or delay.interval == 0 or layout.port_type(delay.sinks[0]).token

@@ -81,6 +81,28 @@ def shown(ns: int) -> str:
     return "0"
 
 
+def _problem(ns: int, tick: Tick, span: Span, what: str, kept: bool) -> Problem | None:
+    """Returns the problem of a time that is beyond the horizon or no whole number of ticks. `kept`
+    says whether the fraction of a tick is kept, as in the period of a timer."""
+    if not tick.wide and in_ticks(ns, tick) >= HORIZON:
+        text = f"the {what}, {shown(ns)}, is beyond the horizon of this target, {shown(HORIZON * tick.ns)}"
+        hint = "compile-definitions: { WEFT_TICK_NS: 1000000 } makes a tick of 1 ms, { WEFT_RX_TIME64: 1 } removes the limit"
+        return Problem(span, text, hint)
+    if ns % tick.ns == 0:
+        return None
+    if kept and ns > tick.ns:
+        text = f"the {what}, {shown(ns)}, is not a whole number of ticks of {shown(tick.ns)}"
+        less = ns // tick.ns * tick.ns
+        gaps = f"gaps of {shown(less)} and {shown(less + tick.ns)}, no drift"
+        hint = f"the timer fires on the tick before each multiple: {gaps}"
+    else:
+        text = f"the {what}, {shown(ns)}, is {shown(in_ticks(ns, tick) * tick.ns)} here: a tick is {shown(tick.ns)}"
+        hint = "write a multiple of the tick"
+        if tick.ns > 1000:
+            hint += ", or choose another: compile-definitions: { WEFT_TICK_NS: 1000 }"
+    return Problem(span, text, hint, "warning")
+
+
 def check(model: Model, tick: Tick) -> list[Problem]:
     """Returns warnings about the program's times that are not a whole number of ticks, one for each
     place.
@@ -92,26 +114,9 @@ def check(model: Model, tick: Tick) -> list[Problem]:
     found: dict[Span, Problem] = {}
 
     def look(ns: int | None, span: Span, what: str, kept: bool = False) -> None:
-        if not ns:
-            return
-        if not tick.wide and in_ticks(ns, tick) >= HORIZON:
-            text = f"the {what}, {shown(ns)}, is beyond the horizon of this target, {shown(HORIZON * tick.ns)}"
-            hint = "compile-definitions: { WEFT_TICK_NS: 1000000 } makes a tick of 1 ms, { WEFT_RX_TIME64: 1 } removes the limit"
-            found[span] = Problem(span, text, hint)
-        elif ns % tick.ns and span not in found:
-            if kept and ns > tick.ns:
-                text = (
-                    f"the {what}, {shown(ns)}, is not a whole number of ticks of {shown(tick.ns)}"
-                )
-                less = ns // tick.ns * tick.ns
-                gaps = f"gaps of {shown(less)} and {shown(less + tick.ns)}, no drift"
-                hint = f"the timer fires on the tick before each multiple: {gaps}"
-            else:
-                text = f"the {what}, {shown(ns)}, is {shown(in_ticks(ns, tick) * tick.ns)} here: a tick is {shown(tick.ns)}"
-                hint = "write a multiple of the tick"
-                if tick.ns > 1000:
-                    hint += ", or choose another: compile-definitions: { WEFT_TICK_NS: 1000 }"
-            found[span] = Problem(span, text, hint, "warning")
+        problem = _problem(ns, tick, span, what, kept) if ns else None
+        if problem is not None and (problem.severity == "error" or span not in found):
+            found[span] = problem
 
     def place(expr: tree.Expr | None, otherwise: Span) -> Span:
         return getattr(expr, "span", otherwise) if expr is not None else otherwise

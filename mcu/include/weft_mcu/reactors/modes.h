@@ -5,7 +5,9 @@
  *     event of an inactive mode waits in `suspended`; its time is the time that remained when its
  *     mode was left.
  *  2. A mode is `started` while its timers and onces are in the queue or suspended.
- *  3. weft_rx_modals lists outer reactors before inner ones, so one pass can find the modes around
+ *  3. A mode is `renewed` from its reset until it is active: the mode around it may be left at the
+ *     same tag. Then its states and its reset triggers wait too.
+ *  4. weft_rx_modals lists outer reactors before inner ones, so one pass can find the modes around
  *     a mode.
  */
 #ifndef WEFT_RX_MODES_H
@@ -114,6 +116,11 @@ static void weft_rx_enter_active(weft_rx_env *env, uint32_t step) {
     for (unsigned i = 0; i < (*m)->count; i++) {
       weft_rx_mode *mode = &(*m)->modes[i];
       if (!mode->active) continue;
+      if (mode->renewed) {
+        mode->renewed = false;
+        if (mode->reset_state) mode->reset_state(mode->self);
+        weft_rx_trigger(env, mode->reset);
+      }
       if (!mode->started) weft_rx_start_mode(env, mode, step);
       if (!mode->entered) weft_rx_trigger(env, mode->startup);
       mode->entered = true;
@@ -123,8 +130,10 @@ static void weft_rx_begin_modes(weft_rx_env *env) {
   for (weft_rx_modal *WEFT_RX_TABLE *m = weft_rx_modals; *m; m++) {
     (*m)->current = (*m)->initial;
     (*m)->change = 0;
-    for (unsigned i = 0; i < (*m)->count; i++)
-      (*m)->modes[i].entered = (*m)->modes[i].started = (*m)->modes[i].wiped = false;
+    for (unsigned i = 0; i < (*m)->count; i++) {
+      weft_rx_mode *mode = &(*m)->modes[i];
+      mode->entered = mode->started = mode->wiped = mode->renewed = false;
+    }
   }
   weft_rx_activate();
   weft_rx_enter_active(env, env->step);
@@ -210,9 +219,7 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
       weft_rx_mode *mode = &(*m)->modes[i];
       if (!mode->wiped) continue;
       mode->started = false;
-      if (!mode->active) continue;
-      if (mode->reset_state) mode->reset_state(mode->self);
-      weft_rx_trigger(env, mode->reset);
+      mode->renewed = mode == (*m)->current;
     }
   weft_rx_enter_active(env, env->step + 1);
   for (weft_rx_modal *WEFT_RX_TABLE *m = weft_rx_modals; *m; m++)

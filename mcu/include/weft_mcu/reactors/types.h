@@ -257,7 +257,7 @@ typedef struct weft_rx_mode {
   struct weft_rx_once *onces;
   bool entered; /* whether the mode was active at some tag so far */
   bool active;  /* whether the mode is active, with the mode around it */
-  bool started, wiped; /* see reactors/modes.h */
+  bool started, wiped, renewed; /* see reactors/modes.h */
 } weft_rx_mode;
 typedef struct weft_rx_modal {
   weft_rx_mode *modes, *initial, *outer;
