@@ -63,6 +63,7 @@
 #include <memory>
 #include "deque.hpp"
 #include "parking.hpp"
+#include "trial.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
@@ -275,9 +276,9 @@ class Crew {
   static constexpr std::int64_t kSoonest = 200'000;
   // The maximum time in ns between two rounds of the keeper.
   static constexpr std::int64_t kLatest = 6'400'000;
-  // The number of pauses between two looks of a worker that seeks: 0.1 to 0.5 us, depending on the
+  // The number of pauses between two looks of a worker that seeks: 0.1 to 0.3 us, depending on the
   // machine. A look costs the worker that is looked at a cache miss.
-  static constexpr int kBetweenLooks = 24;
+  static constexpr int kBetweenLooks = 6;
   // The number of steps after which a theft was worth it.
   static constexpr std::uint32_t kWorthwhile = 256;
   // A bit of keeper_: the keeper wakes to search for waiting processes, not only for timers.
@@ -400,6 +401,7 @@ class Crew {
   // is longer than a theft takes. Returns true if there is something to do.
   [[gnu::noinline]] bool seek(Worker& w) noexcept {
     measure(w);
+    if (!trial_.seeks(w.since_, [this] { return all_steps(); })) return false;
     const std::int64_t began = w.since_, until = began + w.spin_.now();
     note_steps(w);
     bool found = false;
@@ -425,6 +427,11 @@ class Crew {
       if (core::Waker* const list = v.queue.steal()) return take_over(w, list);
     }
     return false;
+  }
+  std::uint32_t all_steps() const noexcept {
+    std::uint32_t all = 0;
+    for (unsigned i = 0; i < n_; ++i) all += workers_[i].steps();
+    return all;
   }
   void note_steps(Worker& w) noexcept {
     for (unsigned i = 0; i < n_; ++i)
@@ -497,14 +504,15 @@ class Crew {
     if (on_the_way_.load(std::memory_order_relaxed) != 0)
       on_the_way_.store(0, std::memory_order_release);
     idle_.fetch_or(bit(w), std::memory_order_seq_cst);
-    for (unsigned i = 0; i < n_; ++i)
-      if (i != w.index) workers_[i].queue.lock().notify(OwnersLock::kIdle);
     if (inbox_.load(std::memory_order_seq_cst) || pending_.load(std::memory_order_seq_cst) != 0) {
       idle_.fetch_and(~bit(w), std::memory_order_seq_cst);
       w.queue.lock().notify(OwnersLock::kLook);
       return;
     }
     begin_keeping(w);
+    // The others must not see this worker idle before it keeps time: they would wake it at once.
+    for (unsigned i = 0; i < n_; ++i)
+      if (i != w.index) workers_[i].queue.lock().notify(OwnersLock::kIdle);
     host().asleep(w);
     const std::uint32_t s = w.parking_.sleep();
     host().awake(w);
@@ -522,7 +530,7 @@ class Crew {
     note_steps(w);
     time_lock_.lock();
     if (keeper_.load(std::memory_order_relaxed) == 0 || host().earliest() < keeper_until_) {
-      keeper_.store(w.index + 1, std::memory_order_relaxed);
+      keeper_.store((w.index + 1) | watching(), std::memory_order_relaxed);
       keeper_until_ = prim::forever;
     }
     time_lock_.unlock();
@@ -537,14 +545,19 @@ class Crew {
     time_lock_.unlock();
     return kept;
   }
+  // Returns kWatching if some worker is busy, so that the keeper must look at it.
+  std::uint32_t watching() const noexcept {
+    return idle_.load(std::memory_order_seq_cst) != all_bits() ? kWatching : 0;
+  }
   // Returns the time, in ns, at which this worker's sleep, which is beginning, must end.
   std::int64_t wake_time(Worker& w) noexcept {
     std::int64_t until = prim::forever;
     time_lock_.lock();
     if (is_keeper(w)) {
       until = host().earliest();
-      if (idle_.load(std::memory_order_seq_cst) != all_bits()) {
-        keeper_.store((w.index + 1) | kWatching, std::memory_order_relaxed);
+      const std::uint32_t watches = watching();
+      keeper_.store((w.index + 1) | watches, std::memory_order_relaxed);
+      if (watches != 0) {
         const std::int64_t look = host().clock() + period_.load(std::memory_order_relaxed);
         if (look < until) until = look;
       }
@@ -569,6 +582,7 @@ class Crew {
   prim::atomic<std::uint8_t> serving_{0};
   // whether a worker that was woken to search is still searching
   prim::atomic<std::uint8_t> on_the_way_{0};
+  Trial trial_;
   prim::atomic<std::int64_t> period_{kSoonest};  // ns between two rounds of the keeper
   alignas(64) prim::atomic<core::Waker*> inbox_{nullptr};
 };
