@@ -113,7 +113,6 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   std::int64_t earliest() noexcept { return alarm.load(); }
   std::int64_t clock() const noexcept { return 0; }
   void heed() noexcept {}
-  bool may_spin() const noexcept { return false; }
   void asleep(Worker&) noexcept {}
   void awake(Worker&) noexcept {}
 

@@ -7,21 +7,23 @@
 //   visitor: visitors' lock; visitor := 1; heavy fence, or none; wait until inside == 0 ──► in
 //            in ──depart()──► visitor := 0
 //
-//   fences_: owners_fence() of a visitor ──► renewed ──own_fence()──► counting ──the prim::own_fences-th own_fence()──► light
-//                ▲ from light, with a heavy fence                        │ owners_fence(): no fence
+//   The fence that state_ names (bits kFence): announce_renewing() of a visitor ──► renewed ──own_fence()──► counting ──the prim::own_fences-th own_fence()──► light
+//                ▲ from light, with a heavy fence                        │ the same: no fence
 //                └───────────────────────────────────────────────────────┘
 //
 // Invariant: when an owner and a visitor come at once, at least one of them sees the other, because
 // there is a fence between the owner's two steps (the owner's own fence, or the visitor's heavy
 // fence, which replaces it). (Dekker's entry protocol with an asymmetric fence: Dice, Huang, Yang,
-// "Asymmetric Dekker synchronization", 2001.) fences_ says which of the two fences is in use, and
-// only the owner makes fences_ light again:
-// - A visitor that finds fences_ light makes it renewed and then passes a heavy fence. If the owner
-//   has read `light` all the same, it read that before the heavy fence. The owner's inside := 1
-//   came earlier still, so this visitor and all later ones see it.
-// - A visitor that finds fences_ not light does an atomic operation on fences_. If the owner makes
-//   fences_ light later, also by an atomic operation, the owner's next check sees this visitor's
-//   visitor := 1; and a later visitor finds fences_ light.
+// "Asymmetric Dekker synchronization", 2001.) state_ says in one word whether there is a visitor,
+// which of the two fences is in use, and what notices there are; it is 0 in the usual case. Only the
+// owner makes the fence light again:
+// - A visitor that finds the fence light makes it renewed, announces itself by the same atomic
+//   operation, and then passes a heavy fence. If the owner has read 0 all the same, it read that
+//   before the heavy fence. The owner's inside := 1 came earlier still, so this visitor and all later
+//   ones see it.
+// - A visitor that finds the fence not light announces itself by an atomic operation on state_. If
+//   the owner makes the fence light later, also by an atomic operation on state_, the owner's next
+//   check sees the visitor; and a later visitor finds the fence light.
 // Where the system has no heavy fence, the owner always passes a full fence.
 //
 // A heavy fence interrupts other CPUs. That takes microseconds, about ten on a virtual machine,

@@ -30,11 +30,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   // `cpus` lists the CPUs to which the threads are bound, one for each thread; if it is empty, they
   // are not bound. `host` is the thread process whose thread is worker 0, or null.
   Cores(Run& run, unsigned workers, std::vector<int> cpus, ProcessBase* host = nullptr)
-      : Base(workers, &run),
-        run_(run),
-        cpus_(std::move(cpus)),
-        may_spin_(workers > 1 && has_cpus(workers)),
-        host_(host) {}
+      : Base(workers, &run), run_(run), cpus_(std::move(cpus)), host_(host) {}
   ~Cores() override {
     stop();
     for (const Homed* h = homed_.load(std::memory_order_relaxed); h;)
@@ -235,14 +231,6 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     }
     if (c.running) p->runs_on.store(0, std::memory_order_release);
   }
-  // A worker spins only if each worker can have a CPU to itself.
-  bool has_cpus(unsigned workers) const noexcept {
-    for (std::size_t i = 0; i < cpus_.size(); ++i)
-      for (std::size_t k = 0; k < i; ++k)
-        if (cpus_[i] == cpus_[k]) return false;
-    return !cpus_.empty() || static_cast<std::int32_t>(workers) <= usable_cpus();
-  }
-  bool may_spin() const noexcept { return may_spin_; }
   // Checks whether there is an observer; if so, the next steps pay attention to it.
   void heed() noexcept {
     if (watched()) [[unlikely]]
@@ -291,7 +279,6 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   Run& run_;
   core::SpinLock polling_;  // held while the poller is made
   const std::vector<int> cpus_;
-  const bool may_spin_;
   ProcessBase* const host_;
   prim::atomic<const Homed*> homed_{nullptr};
   prim::atomic<std::uint8_t> released_{0};

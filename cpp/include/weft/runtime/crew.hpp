@@ -2,7 +2,7 @@
 // and wake. This file has no threads, no clock and no run, so that the protocol can be explored by
 // itself; the Host (cores.hpp) supplies them.
 //
-//   A worker (work()), again and again:
+//   A worker (work()), again and again (the first arrow only after a notice, asymmetric.hpp):
 //
 //     signals, cancellations ──► take() from its queue ──► Host::step() ──► let go: runs_on := 0
 //                                   │ queue empty
@@ -31,7 +31,6 @@
 //   withdraw_cancelled(w)     calls withdraw() for each cancelled process, while all are held
 //   clock()                   the time in ns
 //   fire_due()                fires the timers that are due; returns whether there were any
-//   may_spin()                whether a worker may seek for a while before it sleeps
 //   heed()                    is called now and then by a worker that is at work
 //   timers_armed()            whether there is any timer
 //   earliest()                when the first timer is due; prim::forever if there is none
@@ -63,7 +62,6 @@
 #include <memory>
 #include "deque.hpp"
 #include "parking.hpp"
-#include "trial.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
@@ -104,7 +102,6 @@ class Crew {
     std::int64_t since_ = 0;
     std::uint32_t since_steps_ = 0;
     std::int64_t busy_ = 0;
-    SpinTime spin_;  // how long it seeks before it sleeps
     // The steps() of all workers at the time when this worker went to sleep.
     std::unique_ptr<std::uint32_t[]> noted_;
   };
@@ -162,7 +159,6 @@ class Crew {
       }
       w.round_ = 0;
       if (take_inbox(w) || host().fire_due() || steal(w, false)) continue;
-      if (host().may_spin() && seek(w)) continue;
       idle(w);
     }
   }
@@ -276,9 +272,6 @@ class Crew {
   static constexpr std::int64_t kSoonest = 200'000;
   // The maximum time in ns between two rounds of the keeper.
   static constexpr std::int64_t kLatest = 6'400'000;
-  // The number of pauses between two looks of a worker that seeks: 0.1 to 0.3 us, depending on the
-  // machine. A look costs the worker that is looked at a cache miss.
-  static constexpr int kBetweenLooks = 6;
   // The number of steps after which a theft was worth it.
   static constexpr std::uint32_t kWorthwhile = 256;
   // A bit of keeper_: the keeper wakes to search for waiting processes, not only for timers.
@@ -395,43 +388,6 @@ class Crew {
       }
     }
     return false;
-  }
-  // Looks for work for a while, since a wake-up takes longer than that. A process that waits behind
-  // a step of another worker is stolen if that worker has taken nothing between two looks: its step
-  // is longer than a theft takes. Returns true if there is something to do.
-  [[gnu::noinline]] bool seek(Worker& w) noexcept {
-    measure(w);
-    if (!trial_.seeks(w.since_, [this] { return all_steps(); })) return false;
-    const std::int64_t began = w.since_, until = began + w.spin_.now();
-    note_steps(w);
-    bool found = false;
-    do {
-      for (int i = 0; i < kBetweenLooks; ++i) prim::pause(0);
-      w.since_ = host().clock();
-      if (w.queue.lock().notified(OwnersLock::kLook)) return true;
-      found = take_inbox(w) || host().fire_due() || steal_behind_steps(w);
-    } while (!found && w.since_ < until);
-    if (found)
-      w.spin_.came(w.since_ - began);
-    else
-      w.spin_.in_vain();
-    return found;
-  }
-  // Steals from a worker that has taken nothing since w noted its steps, and notes them again.
-  bool steal_behind_steps(Worker& w) noexcept {
-    for (unsigned i = 0; i < n_; ++i) {
-      Worker& v = workers_[i];
-      if (i == w.index || v.queue.size() == 0) continue;
-      const std::uint32_t was = std::exchange(w.noted_[i], v.steps());
-      if (was != w.noted_[i]) continue;
-      if (core::Waker* const list = v.queue.steal()) return take_over(w, list);
-    }
-    return false;
-  }
-  std::uint32_t all_steps() const noexcept {
-    std::uint32_t all = 0;
-    for (unsigned i = 0; i < n_; ++i) all += workers_[i].steps();
-    return all;
   }
   void note_steps(Worker& w) noexcept {
     for (unsigned i = 0; i < n_; ++i)
@@ -582,7 +538,6 @@ class Crew {
   prim::atomic<std::uint8_t> serving_{0};
   // whether a worker that was woken to search is still searching
   prim::atomic<std::uint8_t> on_the_way_{0};
-  Trial trial_;
   prim::atomic<std::int64_t> period_{kSoonest};  // ns between two rounds of the keeper
   alignas(64) prim::atomic<core::Waker*> inbox_{nullptr};
 };
