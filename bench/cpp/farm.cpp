@@ -52,8 +52,7 @@ std::uint64_t farm(unsigned workers, long steps, long slots, long jobs) {
   weft::Channel<long> c{{.capacity = slots}};
   weft::Channel<std::uint64_t> results;
   std::vector<weft::Process> all;
-  for (unsigned i = 0; i < workers; ++i)
-    all.push_back(worker(c.reader(), results.writer(), steps));
+  for (unsigned i = 0; i < workers; ++i) all.push_back(worker(c.reader(), results.writer(), steps));
   const auto [sum, nothing, none] =
       weft::run({.cores = 2}, add(results.reader()), source(c.writer(), jobs),
                 bench::together(std::move(all)));

@@ -336,8 +336,8 @@ TEXT = [
         "T",
         "hosted: a process is let go before it is suspended",
         "runtime/cores.hpp",
-        "    c.running = p;\n    if (c.attention)",
-        "    c.running = p;\n    p->runs_on.store(0, std::memory_order_release);\n    if (c.attention)",
+        "    c.running = p;\n    if (p->is(",
+        "    c.running = p;\n    p->runs_on.store(0, std::memory_order_release);\n    if (p->is(",
         "hosted: a write meets a read",
     ),
     Text(

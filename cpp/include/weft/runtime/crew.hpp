@@ -390,8 +390,7 @@ class Crew {
     return false;
   }
   void note_steps(Worker& w) noexcept {
-    for (unsigned i = 0; i < n_; ++i)
-      w.noted_[i] = workers_[i].steps();
+    for (unsigned i = 0; i < n_; ++i) w.noted_[i] = workers_[i].steps();
   }
 
   [[gnu::noinline]] void look_around(Worker& w) noexcept {
@@ -451,8 +450,8 @@ class Crew {
     measure(w);
     if (w.stole_) {  // Whether the theft was worth it is known now.
       w.stole_ = false;
-      const bool was = w.steps() - w.stolen_at_ >= kWorthwhile ||
-                       w.long_steps_.load(std::memory_order_relaxed);
+      const bool was =
+          w.steps() - w.stolen_at_ >= kWorthwhile || w.long_steps_.load(std::memory_order_relaxed);
       std::int64_t p = period_.load(std::memory_order_relaxed);
       p = was ? kSoonest : p * 2 < kLatest ? p * 2 : kLatest;
       period_.store(p, std::memory_order_relaxed);
