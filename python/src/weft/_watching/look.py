@@ -28,6 +28,7 @@ SAMPLES = 20  #: how many samples an interval has
 LONGEST = 60.0  #: the longest interval, in seconds
 MOST = 2_000  #: the largest number of processes in an answer, if the request does not set it
 _PIECE = 400  #: how many rows are made at a time; other threads can run between two pieces
+_PAUSE = 0.0001  #: seconds between two pieces in which other threads can run
 _PATIENCE = 3600.0  #: seconds of silence after which a visitor is disconnected
 
 
@@ -106,12 +107,13 @@ class Look:
 
     def __init__(self) -> None:
         self._native = _native._look_new()
+        self._parts = 1  # in how many parts the interval begins and ends
 
     def over(self, interval: float, most: int = MOST) -> dict[str, Any]:
         """Returns what every process did in this interval, according to samples, and where it is
         now."""
-        start = time.perf_counter()
         self.begin()
+        start = time.perf_counter()
         self._samples(start, interval)
         rows = self._rows(most)
         channels, samples, seconds = self.channels(start)
@@ -129,15 +131,25 @@ class Look:
             "away": away,
         }
 
-    def begin(self) -> None:
-        """Begins an interval: earlier values and samples do not count."""
-        _native._look_base(self._native)
+    def begin(self, anew: bool = True) -> None:
+        """Begins an interval: earlier samples do not count, nor do earlier values. If `anew` is
+        False, the values since the end of the last interval count.
+        """
+        self._parts = _native._look_parts(self._native)
+        for part in range(self._parts):
+            if part:
+                time.sleep(_PAUSE)
+            _native._look_base(self._native, part, anew)
 
     def channels(self, start: float) -> tuple[dict[str, Any], int, float]:
         """Returns the channels by their keys, the number of samples, and the seconds since `start`,
         when the interval began. The interval ends with this call.
         """
-        by_key, samples = _native._look_channels(self._native)
+        by_key, samples = _native._look_channels(self._native, 0)
+        for part in range(1, self._parts):
+            time.sleep(_PAUSE)
+            more, samples = _native._look_channels(self._native, part)
+            by_key |= more
         seconds = max(time.perf_counter() - start, 1e-9)
         channels = {
             str(key): _channel(row, seconds, samples)
@@ -168,7 +180,7 @@ class Look:
             rows += piece
             if len(piece) < _PIECE or len(rows) >= most:
                 break
-            time.sleep(0.0001)  # other threads can run meanwhile
+            time.sleep(_PAUSE)
         return rows
 
 
