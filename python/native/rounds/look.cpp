@@ -162,16 +162,27 @@ struct Look {
 
 // The approximate largest numbers of processes that a sample, and a part of a round, examine. The
 // limits keep each of them short, since other threads wait for the GIL meanwhile.
-constexpr std::size_t kInASample = 20'000, kInAPart = 10'000;
+constexpr std::size_t kInASample = 10'000, kInAPart = 10'000;
 
 constexpr const char* kLook = "weft look";
 Look* look_in(PyObject* o) { return static_cast<Look*>(PyCapsule_GetPointer(o, kLook)); }
 
-std::vector<ProcessBase*> everybody() {
-  std::vector<ProcessBase*> all;
-  for (PyRun* run : every_run()) run->run.each_process([&](ProcessBase& p) { all.push_back(&p); });
-  return all;  // the processes in the list stay alive as long as the GIL is held
+// Returns the processes whose number leaves this remainder when it is divided by `divisor`, and
+// how many processes there are. The processes stay alive as long as the GIL is held.
+struct Some {
+  std::vector<ProcessBase*> list;
+  std::size_t of = 0;
+};
+Some some(std::uint64_t divisor, std::uint64_t remainder) {
+  Some s;
+  for (PyRun* run : every_run())
+    run->run.each_process([&](ProcessBase& p) {
+      ++s.of;
+      if (divisor == 1 || std::uint32_t(p.id) % divisor == remainder) s.list.push_back(&p);
+    });
+  return s;
 }
+std::vector<ProcessBase*> everybody() { return some(1, 0).list; }
 
 const Engine& engine(const core::SyncObject* place) noexcept {
   return static_cast<const Engine&>(*place);
@@ -208,10 +219,9 @@ PyObject* f_look(PyObject*, PyObject* o) {
   ++look->samples;
   ++look->in_round;
   Sides sides;
-  const auto all = everybody();
-  look->stride = all.size() / kInASample + 1;
-  for (ProcessBase* p : all) {
-    if ((std::uint32_t(p->id) + look->samples) % look->stride != 0) continue;
+  const Some sampled = some(look->stride, look->samples % look->stride);
+  look->stride = sampled.of / kInASample + 1;
+  for (ProcessBase* p : sampled.list) {
     const Now now = state_of(*p, sides);
     auto [it, fresh] = look->seen.try_emplace(std::uint32_t(p->id));
     Seen& s = it->second;
@@ -236,7 +246,7 @@ PyObject* f_look(PyObject*, PyObject* o) {
       if (f.line[writing]++ == 0) ++f.waits[writing];
     }
   }
-  return PyLong_FromSize_t(all.size());
+  return PyLong_FromSize_t(sampled.of);
 }
 
 // Calls f(channel, whether the end is a writer) for each open end that a process was given or has
@@ -270,10 +280,11 @@ std::int64_t cpu_of(const ProcessObject* o) noexcept {
 PyObject* f_parts(PyObject*, PyObject* o) {
   Look* const look = look_in(o);
   if (!look) return nullptr;
-  const std::size_t count = everybody().size();
+  const std::size_t count = some(2, 2).of;
   ++look->samples;
   look->in_round = 0;
   look->weighty.reset();
+  look->stride = count / kInASample + 1;
   look->parts = static_cast<std::uint32_t>(count / kInAPart + 1);
   look->seen.reserve(count + count / 4);  // the table would otherwise grow within one part
   return PyLong_FromUnsignedLong(look->parts);
@@ -283,9 +294,6 @@ Look* look_and_part(PyObject* args, unsigned& part, int& more) {
   PyObject* o;
   if (!PyArg_ParseTuple(args, "OI|p", &o, &part, &more)) return nullptr;
   return look_in(o);
-}
-bool in_part(const Look& look, const ProcessBase& p, unsigned part) noexcept {
-  return std::uint32_t(p.id) % look.parts == part;
 }
 // _look_base(look, part, anew): begins the round for the processes of a part. The next rows and
 // channels describe what has happened since then. If `anew` is false, the values of the channels
@@ -298,8 +306,7 @@ PyObject* f_base(PyObject*, PyObject* args) {
   const OneMoment moment;
   const std::int64_t at = prim::now();
   Sides sides;
-  for (ProcessBase* p : everybody()) {
-    if (!in_part(*look, *p, part)) continue;
+  for (ProcessBase* p : some(look->parts, part).list) {
     auto [it, fresh] = look->seen.try_emplace(std::uint32_t(p->id));
     Seen& s = it->second;
     if (fresh) {
@@ -461,8 +468,7 @@ PyObject* f_channels(PyObject*, PyObject* args) {
     failed = !key || PyDict_SetItem(by_key.get(), key.get(), row.get()) < 0;
   };
   Sides sides;
-  for (ProcessBase* p : everybody()) {
-    if (!in_part(*look, *p, part)) continue;
+  for (ProcessBase* p : some(look->parts, part).list) {
     each_end(*p, [&](const core::SyncObject* place, bool) { tell(place); });
     state_of(*p, sides);
     for (const auto& [place, writing] : sides.at) tell(place);
