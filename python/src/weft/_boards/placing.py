@@ -145,6 +145,8 @@ class Placing(_hosts.Elsewhere):
         self._calls: list[Call] = []
         self._own: dict[int, Own] = {}
         self._number = 0
+        self._running: dict[int, _Running] = {}  # guarded by _lock
+        session._looked_at.parts = self._who_holds
         orders = threads.Channel("do")
         session.give("do", orders.reader())
         self._orders = orders.writer()
@@ -191,6 +193,8 @@ class Placing(_hosts.Elsewhere):
             known = [self._of_board(end) for end in call.ends]
         events = threads.Channel(f"{call.name} on {self._where}")
         running = _Running(self, call, number, events)
+        with self._lock:
+            self._running[number] = running
         try:
             return running.result(args, keywords, known)
         except PeerDied as error:
@@ -200,8 +204,22 @@ class Placing(_hosts.Elsewhere):
         finally:
             running.events.retire()
             with self._lock:
+                del self._running[number]
                 if call in self._calls:
                     self._calls.remove(call)
+
+    def _who_holds(self, given: dict[int, str]) -> tuple[list[_Running], dict[int, Any]]:
+        """Returns the processes on the board, and who holds which end, by the numbers in `given`,
+        for looks (rule 14.20).
+        """
+        with self._lock:
+            running = dict(self._running)
+        holders: dict[int, Any] = {}
+        for number, name in given.items():
+            call, dot, _ = name.partition(".")
+            if dot and call.isdecimal() and int(call) in running:
+                holders[number] = running[int(call)]
+        return list(running.values()), holders
 
     def _dead(self, name: str) -> PeerDied:
         try:
@@ -290,7 +308,9 @@ class _Running:
         self.told = False  # whether the board has told how the process ended
         self._line = ""  # what the process has printed since its last newline
         process = _native.current_process()
-        self._path = process.path if process is not None else call.name
+        self.path = process.path if process is not None else call.name
+        self.stands_in = process.id if process is not None else None
+        self.told_by = f"{call.name} on {placing._where}"
         self._watched: list[tuple[Any, Call]] = []
 
     def result(self, args: Any, keywords: Any, known: list[Own | None]) -> Any:
@@ -336,7 +356,7 @@ class _Running:
                 self._drop_ends(ends)
                 raise
             own = placing.make(owns)
-            self._begin = [*what, taken.args, taken.keywords, ends, own, self._path]
+            self._begin = [*what, taken.args, taken.keywords, ends, own, self.path]
             self._order(*self._begin)
         self._started = True
         if self._asked is not None:
@@ -442,7 +462,7 @@ class _Running:
     def _print(self, text: str) -> None:
         *lines, self._line = (self._line + text).split("\n")
         for line in lines:
-            sys.stdout.write(f"{self._path} on {self._placing._where}: {line}\n")
+            sys.stdout.write(f"{self.path} on {self._placing._where}: {line}\n")
 
     def _error(self, what: str, rest: list[Any]) -> BaseException:
         """Returns the exception that this process raises for the one that the process on the board

@@ -18,6 +18,7 @@ from typing import Any
 
 from weft._extension import native as _native
 from weft._watching import deadlocks as _deadlocks
+from weft._watching import look_boards as _look_boards
 from weft._watching import observers as _observers
 from weft._watching.look_frames import REQUEST, BadMessage, Reader, message
 from weft.errors import BadUse
@@ -108,11 +109,13 @@ class Look:
     def __init__(self) -> None:
         self._native = _native._look_new()
         self._parts = 1  # in how many parts the interval begins and ends
+        self._boards = _look_boards.Boards()
 
     def over(self, interval: float, most: int = MOST) -> dict[str, Any]:
         """Returns what every process did in this interval, according to samples, and where it is
         now."""
         self.begin()
+        self._boards.begin()
         start = time.perf_counter()
         self._samples(start, interval)
         rows = self._rows(most)
@@ -120,6 +123,7 @@ class Look:
         count = _native._look(self._native) if len(rows) >= most else len(rows)
         calls, away = _elsewhere(rows)
         processes = [_process(row) for row in rows]
+        self._boards.add_to(processes, channels)
         _operations(processes, channels)
         return {
             "seconds": seconds,
@@ -169,6 +173,7 @@ class Look:
     def _samples(self, start: float, interval: float) -> None:
         for n in range(1, SAMPLES + 1):
             self.sample()
+            self._boards.sample()
             now = time.perf_counter() - start
             if now >= interval:
                 break

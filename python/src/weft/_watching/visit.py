@@ -344,7 +344,7 @@ class Row:
     writes_to: list[str]
     holds: list[tuple[str, bool]]  #: the ends that it holds: Pipe.id, and whether the end writes
     waits: list[tuple[str, bool]]  #: the ends at which it waits
-    host: str = ""  #: the host of a network on which it runs
+    host: str = ""  #: the host of a network, or the board, on which it runs
 
     def part(self, *states: str) -> float:
         return sum(self.share.get(state, 0.0) for state in states)
@@ -561,6 +561,8 @@ def _together(
             if one["id"] in away[pid] or one["id"] not in moved[pid]:
                 continue
             path = moved[pid][one["id"]]
+            if board := one.get("board", ""):
+                path = f"{board}:{path}"
             row, node = _row(one, path, pid, names[pid], ids, answer["seconds"])
             rows.append(row)
             nodes.append(node)
@@ -637,6 +639,7 @@ def _row(
         [names[key] for key in writes_to],
         [(ids[key], writes) for key, writes in one["holds"] if key in ids],
         [(ids[key], writes) for key, writes in one["waits"] if key in ids],
+        one.get("board", ""),
     )
     both = share.get("either", 0.0) / 2
     busy = share.get("runs", 0.0)

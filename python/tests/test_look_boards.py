@@ -1,0 +1,130 @@
+"""What a look tells of boards (rule 14.20). The links are stand-ins;
+micropython/tests/test_boards_seen.py has links to a MicroPython."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from weft._watching import look_boards, visit
+from weft._watching.look import who
+from weft.errors import BadUse
+
+pytestmark = pytest.mark.skipif(sys.implementation.name != "cpython", reason="CPython's extension")
+
+
+class Link:
+    """A link whose peer holds these ends: (number, channel, writes, waits)."""
+
+    def __init__(self, *ends: tuple[int, int, bool, bool]) -> None:
+        self.held: list[tuple[int, int, bool, bool]] | None = list(ends)
+
+    def ends(self) -> list[tuple[int, int, bool, bool]]:
+        if self.held is None:
+            raise BadUse("ends: the session is over")
+        return self.held
+
+
+def channel(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "passed": 0,
+        "rate": 0.0,
+        "dropped": 0,
+        "depth": 0,
+        "capacity": 0,
+        "reading": 0.0,
+        "writing": 0.25,
+        "readers": 0,
+        "writers": 0,
+    }
+
+
+def answer(boards: look_boards.Boards, *processes: dict[str, Any]) -> dict[str, Any]:
+    rows, channels = list(processes), {"7": channel("a"), "8": channel("b")}
+    boards.add_to(rows, channels)
+    for row in rows:
+        row.setdefault("rate", None)
+    more = {"seconds": 1.0, "samples": 4, "left_out": 0, "calls": {}, "away": {}}
+    return who() | more | {"processes": rows, "channels": channels}
+
+
+def test_a_board_s_states_are_counted_from_its_open_operations() -> None:
+    """rule 14.20"""
+    link = Link((0, 7, False, True), (1, 8, True, False), (2, 9, False, True))
+    board = look_boards.Board("/dev/ttyUSB0", link)
+    board.given = {0: "a", 1: "b", 2: "weft.flight.ask"}  # the last is Weft's own
+    boards = look_boards.Boards()
+    for ends in (
+        [(0, 7, False, True), (1, 8, True, False)],
+        [(0, 7, False, True), (1, 8, True, True)],
+        [(0, 7, False, False), (1, 8, True, False)],
+        [(0, 7, False, False), (1, 8, True, True)],
+    ):
+        link.held = ends
+        boards.sample()
+    told = answer(boards)
+    (row,) = told["processes"]
+    assert row["share"] == {"reads": 0.25, "either": 0.25, "io": 0.25, "writes": 0.25}
+    assert row["does"] == "write 'b' on the board at /dev/ttyUSB0"
+    assert not row["before"]
+    assert told["channels"]["8"]["writing"] == 0.25
+    network = visit.together(1, {1: told}, [], {})
+    assert [(r.path, r.host, r.now) for r in network.rows] == [
+        ("ttyUSB0:program", "ttyUSB0", "writes")
+    ]
+    assert {p.name: (p.readers, p.writers) for p in network.pipes} == {
+        "a": (["ttyUSB0:program"], []),
+        "b": ([], ["ttyUSB0:program"]),
+    }
+    boards.begin()
+    assert answer(boards)["processes"][0]["share"] == {}
+    link.held = None
+    boards.sample()
+    assert answer(boards)["processes"] == []
+
+
+def test_a_channel_that_no_process_here_uses_has_no_name() -> None:
+    """rule 14.20"""
+    board = look_boards.Board("/dev/ttyUSB0", Link((0, 70, False, True)))
+    board.given = {0: "x"}
+    boards = look_boards.Boards()
+    boards.sample()
+    told = answer(boards)
+    assert told["processes"][0]["does"] == "read a channel on the board at /dev/ttyUSB0"
+    assert visit.together(1, {1: told}, [], {}).rows[0].waits == []
+
+
+def test_names_of_boards_are_unique_while_they_live() -> None:
+    """rule 14.20"""
+    first = look_boards.Board("/dev/ttyACM0", Link())
+    second = look_boards.Board("/dev/ttyACM0", Link())
+    third = look_boards.Board("<socket.socket fd=3>", Link())
+    assert (first.name, second.name) == ("ttyACM0", "ttyACM0-2")
+    assert third.name == "board"
+    del first
+    assert look_boards.Board("/dev/ttyACM0", Link()).name == "ttyACM0"
+
+
+def test_a_process_that_stands_for_one_on_a_board_is_shown_once() -> None:
+    """rules 14.20, 21.1"""
+
+    class Running:
+        path, stands_in, told_by = "main/smooth", 5, "b"
+
+    board = look_boards.Board("socket://h:1", Link((0, 7, False, True)))
+    running = Running()
+    board.parts = lambda given: ([running], dict.fromkeys(given, running))
+    board.given = {0: "1.0"}
+    boards = look_boards.Boards()
+    boards.sample()
+    here = {"id": 5, "parent": 0, "path": "main/smooth", "kind": "thread", "cpu": 0.5, "holds": []}
+    told = answer(boards, here)
+    (row,) = told["processes"]
+    assert (row["kind"], row["cpu"], row["now"]) == ("board", None, "reads")
+    assert list(told["channels"]) == ["7"]  # Weft's own channel to the board is left out
+    assert told["channels"]["7"]["reading"] == 1.0
+    (shown,) = visit.together(1, {1: told}, [], {}).rows
+    assert shown.path == "h1:main/smooth"
