@@ -152,6 +152,9 @@ def test_os_processes_are_in_one_table(home: Path, tmp_path: Path) -> None:
     assert len(family) == len(network.os_processes) == 3
     assert len({rows[f"main/{name}"].pid for name in ("numbers", "slow", "shows")}) == 3
     assert network.verdict.names == ("main/slow",), (network.verdict, network.nodes)
+    # The values of both channels are counted in this program, where the channels were made.
+    assert rows["main/numbers"].rate == next(p.rate for p in network.pipes if p.name == "a")
+    assert rows["main/slow"].rate
 
 
 def test_threads_have_the_names_of_their_processes(home: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ micropython/tests/test_boards_seen.py has links to a MicroPython."""
 from __future__ import annotations
 
 import sys
+import weakref
 from typing import Any
 
 import pytest
@@ -15,16 +16,22 @@ from weft.errors import BadUse
 pytestmark = pytest.mark.skipif(sys.implementation.name != "cpython", reason="CPython's extension")
 
 
+@pytest.fixture(autouse=True)
+def no_other_board(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look_boards, "_boards", weakref.WeakSet())
+
+
 class Link:
     """A link whose peer holds these ends: (number, channel, writes, waits)."""
 
     def __init__(self, *ends: tuple[int, int, bool, bool]) -> None:
         self.held: list[tuple[int, int, bool, bool]] | None = list(ends)
+        self.passed = 5
 
-    def ends(self) -> list[tuple[int, int, bool, bool]]:
+    def ends(self) -> list[tuple[Any, ...]]:
         if self.held is None:
             raise BadUse("ends: the session is over")
-        return self.held
+        return [(*end, f"'c{end[1]}'", self.passed, 1, 2, 3) for end in self.held]
 
 
 def channel(name: str) -> dict[str, Any]:
@@ -44,7 +51,7 @@ def channel(name: str) -> dict[str, Any]:
 
 def answer(boards: look_boards.Boards, *processes: dict[str, Any]) -> dict[str, Any]:
     rows, channels = list(processes), {"7": channel("a"), "8": channel("b")}
-    boards.add_to(rows, channels)
+    boards.add_to(rows, channels, 2.0)
     for row in rows:
         row.setdefault("rate", None)
     more = {"seconds": 1.0, "samples": 4, "left_out": 0, "calls": {}, "away": {}}
@@ -86,15 +93,23 @@ def test_a_board_s_states_are_counted_from_its_open_operations() -> None:
     assert answer(boards)["processes"] == []
 
 
-def test_a_channel_that_no_process_here_uses_has_no_name() -> None:
+def test_a_channel_of_which_no_process_here_has_an_end() -> None:
     """rule 14.20"""
-    board = look_boards.Board("/dev/ttyUSB0", Link((0, 70, False, True)))
+    link = Link((0, 70, False, True))
+    board = look_boards.Board("/dev/ttyUSB0", link)
     board.given = {0: "x"}
     boards = look_boards.Boards()
     boards.sample()
+    link.passed = 11
+    boards.sample()
     told = answer(boards)
-    assert told["processes"][0]["does"] == "read a channel on the board at /dev/ttyUSB0"
-    assert visit.together(1, {1: told}, [], {}).rows[0].waits == []
+    assert told["processes"][0]["does"] == "read 'c70' on the board at /dev/ttyUSB0"
+    network = visit.together(1, {1: told}, [], {})
+    (pipe,) = [pipe for pipe in network.pipes if pipe.name == "c70"]
+    assert (pipe.rate, pipe.depth, pipe.capacity, pipe.reading) == (3.0, 2, 3, 1.0)
+    assert pipe.readers == ["ttyUSB0:program"]
+    boards.begin()
+    assert "70" not in answer(boards)["channels"]
 
 
 def test_names_of_boards_are_unique_while_they_live() -> None:
@@ -112,7 +127,7 @@ def test_a_process_that_stands_for_one_on_a_board_is_shown_once() -> None:
     """rules 14.20, 21.1"""
 
     class Running:
-        path, stands_in, told_by = "main/smooth", 5, "b"
+        path, stands_in = "main/smooth", 5
 
     board = look_boards.Board("socket://h:1", Link((0, 7, False, True)))
     running = Running()
@@ -120,7 +135,8 @@ def test_a_process_that_stands_for_one_on_a_board_is_shown_once() -> None:
     board.given = {0: "1.0"}
     boards = look_boards.Boards()
     boards.sample()
-    here = {"id": 5, "parent": 0, "path": "main/smooth", "kind": "thread", "cpu": 0.5, "holds": []}
+    here = {"id": 5, "parent": 0, "path": "main/smooth", "kind": "thread", "cpu": 0.5}
+    here |= {"holds": [], "waits": [["8", False]]}
     told = answer(boards, here)
     (row,) = told["processes"]
     assert (row["kind"], row["cpu"], row["now"]) == ("board", None, "reads")

@@ -30,6 +30,7 @@
 #include "interpreter/pending.hpp"
 #include "processes/process.hpp"
 #include "rounds/rounds.hpp"
+#include "weft/runtime/names.hpp"
 #include "weft/wire/lookout.hpp"
 #include "weft/wire/serial.hpp"
 #include "weft/wire/stream.hpp"
@@ -518,7 +519,8 @@ PyObject* wire_feed(PyObject* o, PyObject*) {
   return new_feed(std::shared_ptr<Feed>(link, &fed->link));
 }
 // ends(): returns [(number, the channel's place, writes, whether an operation of the peer waits
-// there)] for the ends of this program's channels that the peer holds.
+// there, the channel's name, values passed, values dropped, values in the buffer, capacity)] for the
+// ends of this program's channels that the peer holds.
 PyObject* wire_ends(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -527,10 +529,16 @@ PyObject* wire_ends(PyObject* o, PyObject*) {
   if (link->peer()->session.is_over()) return bad_use("ends: the session is over");
   link->peer()->home.each_wait([&](std::uint32_t number, const wire::Port& port, bool waits) {
     if (!list || port.barrier()) return;
-    const core::SyncObject* const place = static_cast<const Engine*>(port.channel());
+    const Engine& core = *static_cast<const Engine*>(port.channel());
+    const core::SyncObject* const place = &core;
     append(list, Py_BuildValue(
-                     "INOO", number, PyLong_FromVoidPtr(const_cast<core::SyncObject*>(place)),
-                     port.writes() ? Py_True : Py_False, waits ? Py_True : Py_False));
+                     "INOONKKKK", number, PyLong_FromVoidPtr(const_cast<core::SyncObject*>(place)),
+                     port.writes() ? Py_True : Py_False, waits ? Py_True : Py_False,
+                     to_str(runtime::name_of(core)),
+                     static_cast<unsigned long long>(core.transfers()),
+                     static_cast<unsigned long long>(core.dropped()),
+                     static_cast<unsigned long long>(core.depth()),
+                     static_cast<unsigned long long>(core.capacity())));
   });
   return list.release();
 }

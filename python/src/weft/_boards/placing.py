@@ -310,7 +310,6 @@ class _Running:
         process = _native.current_process()
         self.path = process.path if process is not None else call.name
         self.stands_in = process.id if process is not None else None
-        self.told_by = f"{call.name} on {placing._where}"
         self._watched: list[tuple[Any, Call]] = []
 
     def result(self, args: Any, keywords: Any, known: list[Own | None]) -> Any:

@@ -20,6 +20,7 @@ from weft._extension import native as _native
 from weft._watching import deadlocks as _deadlocks
 from weft._watching import look_boards as _look_boards
 from weft._watching import observers as _observers
+from weft._watching import supervision as _supervision
 from weft._watching.look_frames import REQUEST, BadMessage, Reader, message
 from weft.errors import BadUse
 
@@ -123,7 +124,7 @@ class Look:
         count = _native._look(self._native) if len(rows) >= most else len(rows)
         calls, away = _elsewhere(rows)
         processes = [_process(row) for row in rows]
-        self._boards.add_to(processes, channels)
+        self._boards.add_to(processes, channels, seconds)
         _operations(processes, channels)
         return {
             "seconds": seconds,
@@ -133,6 +134,8 @@ class Look:
             "channels": channels,
             "calls": calls,
             "away": away,
+            # the processes that supervisors have started, by their paths
+            "lives": _supervision.lives(),
         }
 
     def begin(self, anew: bool = True) -> None:

@@ -17,7 +17,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from weft.errors import BadUse
 
@@ -28,8 +28,6 @@ class Process(Protocol):
     path: str
     #: the number of the process that stands for it in this program; None: no process does
     stands_in: int | None
-    #: the name of the channel over which Weft itself hears of the process
-    told_by: str
 
 
 @dataclass
@@ -38,7 +36,6 @@ class _Whole:
 
     path: str
     stands_in: int | None = None
-    told_by: str = ""
 
 
 class Board:
@@ -91,16 +88,33 @@ class _Seen:
     waits: list[tuple[str, bool]] = field(default_factory=list)
 
 
+class _End(NamedTuple):
+    """An end that a board holds, and the figures of its channel."""
+
+    number: int
+    key: int
+    writes: bool
+    waits: bool
+    name: str
+    passed: int
+    dropped: int
+    depth: int
+    capacity: int
+
+
 class Boards:
     """The looks of one visitor at the boards of this program."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str], tuple[Process, Board, _Seen]] = {}
+        #: the channels of the interval: as they were at its first sample, and as they are now
+        self._channels: dict[str, tuple[_End, _End]] = {}
 
     def begin(self) -> None:
         """Begins an interval: earlier samples do not count."""
         for _, _, seen in self._seen.values():
             seen.found = {}
+        self._channels = {}
 
     def sample(self) -> None:
         """Takes one sample."""
@@ -110,31 +124,51 @@ class Boards:
         for board in list(_boards):
             try:
                 processes, holders = board.who_holds()
-                ends = board.link.ends()
+                ends = [_End(*end) for end in board.link.ends()]
             except BadUse:  # the session is over, or the link is closed
                 continue
             held: dict[int, list[tuple[str, bool, bool]]] = {}
-            for number, key, writes, waits in ends:
-                if number in holders:
-                    held.setdefault(id(holders[number]), []).append((str(key), writes, waits))
+            for end in ends:
+                if end.number in holders:
+                    key = str(end.key)
+                    self._channels[key] = self._channels.get(key, (end, end))[0], end
+                    held.setdefault(id(holders[end.number]), []).append((key, end.writes, end.waits))
             for process in processes:
                 _, _, seen = self._seen.get((board.name, process.path), (None, None, _Seen()))
                 _count(seen, held.get(id(process), []))
                 met[board.name, process.path] = process, board, seen
         self._seen = met
 
-    def add_to(self, processes: list[dict[str, Any]], channels: dict[str, Any]) -> None:
-        """Adds the processes of boards to the rows of an answer. The row of a process that stands
-        for a process on a board becomes the row of that process.
+    def add_to(
+        self, processes: list[dict[str, Any]], channels: dict[str, Any], seconds: float
+    ) -> None:
+        """Adds the processes of boards, and their channels, to the rows of an answer about an
+        interval of so many seconds. The row of a process that stands for a process on a board
+        becomes the row of that process.
         """
+        for key, (first, end) in self._channels.items():
+            if key not in channels:  # no process of this program holds an end
+                passed = max(end.passed - first.passed, 0)
+                channels[key] = {
+                    "name": end.name.strip("'"),
+                    "passed": passed,
+                    "rate": passed / seconds,
+                    "dropped": max(end.dropped - first.dropped, 0),
+                    "depth": end.depth,
+                    "capacity": end.capacity,
+                    "reading": 0.0,
+                    "writing": 0.0,
+                    "readers": 0,
+                    "writers": 0,
+                }
         rows = {row["id"]: row for row in processes}
+        own: list[str] = []  # channels by which Weft itself hears of the board's processes
         for i, (process, board, seen) in enumerate(self._seen.values(), 1):
             row = rows.get(process.stands_in or 0)
             if row is None:
                 row = {"id": -i, "parent": 0, "path": process.path}
                 processes.append(row)
-            for key in [k for k, c in channels.items() if process.told_by == c["name"]]:
-                del channels[key]
+            own += [key for key, _ in (*row.get("holds", ()), *row.get("waits", ()))]
             samples = sum(seen.found.values()) or 1
             row |= {
                 "board": board.name,
@@ -153,6 +187,10 @@ class Boards:
                     if key in channels and writes == (side == "writing"):
                         share = row["share"].get(state, 0.0)
                         channels[key][side] = max(channels[key][side], share)
+        held = {key for row in processes for key, _ in row["holds"]}
+        for key in own:
+            if key not in held:
+                channels.pop(key, None)
 
 
 def _count(seen: _Seen, ends: list[tuple[str, bool, bool]]) -> None:
@@ -168,10 +206,8 @@ def _count(seen: _Seen, ends: list[tuple[str, bool, bool]]) -> None:
 
 def _does(seen: _Seen, where: str, channels: dict[str, Any]) -> str:
     at = f"on the board at {where}"
-    if not seen.waits:
+    names = ", ".join(f"'{channels[key]['name']}'" for key, _ in seen.waits if key in channels)
+    if not names:
         return at
-    names = ", ".join(
-        f"'{channels[key]['name']}'" if key in channels else "a channel" for key, _ in seen.waits
-    )
     verb = {"reads": "read", "writes": "write"}.get(seen.now, "select")
     return f"{verb} {names} {at}"

@@ -548,6 +548,7 @@ def _together(
                     paths[there, call] = moved[pid][int(number)]
     names = {pid: {k: c["name"] for k, c in a["channels"].items()} for pid, a in answers.items()}
     many = _far_ends.in_many(answers)
+    lives = {path: life for a in answers.values() for path, life in a.get("lives", {}).items()}
     rows: list[Row] = []
     nodes: list[_verdict.Node] = []
     pipes: dict[str, Pipe] = {}
@@ -564,15 +565,16 @@ def _together(
             if board := one.get("board", ""):
                 path = f"{board}:{path}"
             row, node = _row(one, path, pid, names[pid], ids, answer["seconds"])
+            row.where = _in_life(row.where, *lives.get(path, (1, "began")))
             rows.append(row)
             nodes.append(node)
             for key, writes in one["holds"]:
                 if key in ids:
                     pipe = pipes[ids[key]]
                     (pipe.writers if writes else pipe.readers).append(path)
-    seconds = max((a["seconds"] for a in answers.values()), default=0.0)
+    _far_ends.add_rates(rows, pipes, many)
     return Network(
-        seconds,
+        max((a["seconds"] for a in answers.values()), default=0.0),
         rows,
         sorted(pipes.values(), key=lambda p: (-(p.reading + p.writing), p.name)),
         [_os_process(pid, a, before.get(pid)) for pid, a in answers.items()],
@@ -580,6 +582,13 @@ def _together(
         silent,
         sum(a["left_out"] for a in answers.values()),
     )
+
+
+def _in_life(where: str, life: int, event: str) -> str:
+    """Returns what a process does that a supervisor has started `life` times."""
+    if event != "began":
+        return f"its supervisor starts it again (life {life + 1})"
+    return where if life == 1 else f"{where} (life {life})"
 
 
 def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) -> dict[int, str]:
