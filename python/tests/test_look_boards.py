@@ -118,6 +118,7 @@ def test_names_of_boards_are_unique_while_they_live() -> None:
     second = look_boards.Board("/dev/ttyACM0", Link())
     third = look_boards.Board("<socket.socket fd=3>", Link())
     assert (first.name, second.name) == ("ttyACM0", "ttyACM0-2")
+    assert look_boards.Board("/dev/pts/1", Link()).name == "pts1"
     assert third.name == "board"
     del first
     assert look_boards.Board("/dev/ttyACM0", Link()).name == "ttyACM0"

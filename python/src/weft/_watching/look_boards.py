@@ -47,7 +47,9 @@ class Board:
     """
 
     def __init__(self, where: str, link: Any) -> None:
-        base = re.sub(r"[^\w.-]", "", where.rsplit("/", 1)[-1]) if "/" in where else ""
+        *_, above, last = "", "", *where.split("/")
+        device = above + last if last.isdigit() else last  # "pts1" for /dev/pts/1
+        base = re.sub(r"[^\w.-]", "", device) if "/" in where else "board"
         base = base or "board"
         taken = {board.name for board in _boards}
         names = (base, *(f"{base}-{i}" for i in range(2, len(taken) + 3)))
