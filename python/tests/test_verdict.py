@@ -113,7 +113,7 @@ def test_one_of_many_that_does_something_else() -> None:
     found = verdict([*workers, source])
     assert found.names == ("main/worker[0..29]",)
     assert found.text.startswith("`main/worker[0..29]` are the bottleneck: busy 93 %")
-    for i in range(4, 30):  # three are much lighter: too few to count as one, as are the four others
+    for i in range(4, 30):  # those that are much lighter are three, too few to count as one
         workers[i].busy = 0.5 if i < 27 else 0.05
     assert verdict([*workers, source]).names == ("main/worker[0..3]",)
 

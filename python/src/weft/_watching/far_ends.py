@@ -36,6 +36,8 @@ def add_rates(rows: list[Any], pipes: dict[str, Any], many: set[str]) -> None:
     """
     for row in rows:
         if any(at in many for at, _ in row.holds):
-            holders = (pipes[at].writers if writes else pipes[at].readers for at, writes in row.holds)
+            holders = (
+                pipes[at].writers if writes else pipes[at].readers for at, writes in row.holds
+            )
             alone = all(len(each) == 1 for each in holders)
             row.rate = sum(pipes[at].rate for at, _ in row.holds) if alone else None

@@ -51,10 +51,10 @@ class Board:
         device = above + last if last.isdigit() else last  # "pts1" for /dev/pts/1
         base = re.sub(r"[^\w.-]", "", device) if "/" in where else "board"
         base = base or "board"
-        taken = {board.name for board in _boards}
+        taken: set[str] = {board.name for board in _boards}
         names = (base, *(f"{base}-{i}" for i in range(2, len(taken) + 3)))
         #: a name that no other board of this program has
-        self.name = next(name for name in names if name not in taken)
+        self.name: str = next(name for name in names if name not in taken)
         self.where, self.link = where, link
         self.given: dict[int, str] = {}  #: the names of the ends, by the link's numbers
         #: Returns the processes on the board, and who holds which end, from `given`. None: the
@@ -134,7 +134,9 @@ class Boards:
                 if end.number in holders:
                     key = str(end.key)
                     self._channels[key] = self._channels.get(key, (end, end))[0], end
-                    held.setdefault(id(holders[end.number]), []).append((key, end.writes, end.waits))
+                    held.setdefault(id(holders[end.number]), []).append(
+                        (key, end.writes, end.waits)
+                    )
             for process in processes:
                 _, _, seen = self._seen.get((board.name, process.path), (None, None, _Seen()))
                 _count(seen, held.get(id(process), []))
