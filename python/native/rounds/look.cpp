@@ -135,8 +135,8 @@ struct Seen {
 };
 struct Flow {
   std::uint64_t sample = 0;
-  std::uint64_t round = 0;  // the round to which `waits` and `line` belong
-  std::uint64_t told = 0;   // the last round that told the channel's figures
+  std::uint64_t round = 0;                        // the round to which `waits` and `line` belong
+  std::uint64_t told = 0;                         // the last round that told the channel's figures
   unsigned long long transfers = 0, dropped = 0;  // the counts at the time of the last rows
   // In how many samples a process waited to read, and in how many to write.
   std::array<std::uint32_t, 2> waits{};
@@ -200,9 +200,7 @@ Flow& Look::flow(const core::SyncObject* place) {
   }
   return f;
 }
-std::size_t bit_of(const ProcessBase& p) noexcept {
-  return std::uint32_t(p.id) % Look::kBits;
-}
+std::size_t bit_of(const ProcessBase& p) noexcept { return std::uint32_t(p.id) % Look::kBits; }
 
 PyObject* f_new(PyObject*, PyObject*) {
   return PyCapsule_New(new Look, kLook, [](PyObject* o) {
@@ -378,7 +376,8 @@ PyObject* f_rows(PyObject*, PyObject* args) {
   const std::int64_t at = prim::now();
   Owned list(PyList_New(0));
   Sides sides;
-  for (ProcessBase* p : without_row(*look, static_cast<std::size_t>(std::max<Py_ssize_t>(most, 0)))) {
+  for (ProcessBase* p :
+       without_row(*look, static_cast<std::size_t>(std::max<Py_ssize_t>(most, 0)))) {
     Seen& s = look->seen.find(std::uint32_t(p->id))->second;
     const ProcessObject* const obj = process_object(p);
     Owned held(PyList_New(0)), waits(held ? PyList_New(0) : nullptr);
@@ -428,10 +427,10 @@ PyObject* row_of(Look& look, const core::SyncObject* place, Flow& f) {
   // A sample that examines only some of the processes finds only some of those that wait.
   const auto now = f.sample == look.samples ? f.line : std::array<std::uint32_t, 2>{};
   ChannelObject* const channel = channel_of_core(c);
-  PyObject* const row = Py_BuildValue(
-      "NKKKIIIIIK", to_str(channel_name(channel)), transfers - f.transfers, dropped - f.dropped,
-      buffered, c.ring ? c.ring->capacity : 0u, f.waits[0], f.waits[1], now[0], now[1],
-      reinterpret_cast<std::uintptr_t>(channel));
+  PyObject* const row =
+      Py_BuildValue("NKKKIIIIIK", to_str(channel_name(channel)), transfers - f.transfers,
+                    dropped - f.dropped, buffered, c.ring ? c.ring->capacity : 0u, f.waits[0],
+                    f.waits[1], now[0], now[1], reinterpret_cast<std::uintptr_t>(channel));
   f.transfers = transfers;
   f.dropped = dropped;
   return row;

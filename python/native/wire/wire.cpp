@@ -531,14 +531,14 @@ PyObject* wire_ends(PyObject* o, PyObject*) {
     if (!list || port.barrier()) return;
     const Engine& core = *static_cast<const Engine*>(port.channel());
     const core::SyncObject* const place = &core;
-    append(list, Py_BuildValue(
-                     "INOONKKKK", number, PyLong_FromVoidPtr(const_cast<core::SyncObject*>(place)),
-                     port.writes() ? Py_True : Py_False, waits ? Py_True : Py_False,
-                     to_str(runtime::name_of(core)),
-                     static_cast<unsigned long long>(core.transfers()),
-                     static_cast<unsigned long long>(core.dropped()),
-                     static_cast<unsigned long long>(core.depth()),
-                     static_cast<unsigned long long>(core.capacity())));
+    append(list, Py_BuildValue("INOONKKKK", number,
+                               PyLong_FromVoidPtr(const_cast<core::SyncObject*>(place)),
+                               port.writes() ? Py_True : Py_False, waits ? Py_True : Py_False,
+                               to_str(runtime::name_of(core)),
+                               static_cast<unsigned long long>(core.transfers()),
+                               static_cast<unsigned long long>(core.dropped()),
+                               static_cast<unsigned long long>(core.depth()),
+                               static_cast<unsigned long long>(core.capacity())));
   });
   return list.release();
 }
