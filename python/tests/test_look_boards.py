@@ -120,7 +120,10 @@ def test_names_of_boards_are_unique_while_they_live() -> None:
     assert (first.name, second.name) == ("ttyACM0", "ttyACM0-2")
     assert look_boards.Board("/dev/pts/1", Link()).name == "pts1"
     assert third.name == "board"
-    del first
+    first.close()
+    again = look_boards.Board("/dev/ttyACM0", Link())
+    assert again.name == "ttyACM0"
+    del again
     assert look_boards.Board("/dev/ttyACM0", Link()).name == "ttyACM0"
 
 

@@ -113,6 +113,7 @@ class Board:
         second call does nothing.
         """
         _open.discard(self)
+        self._looked_at.close()
         self._link.close("the program on the PC has closed the link")
 
     def __enter__(self) -> Board:

@@ -39,7 +39,7 @@ class _Whole:
 
 
 class Board:
-    """A board that is shown in looks, as long as somebody refers to this object.
+    """A board that is shown in looks, until close() is called, or nobody refers to this object.
 
     Args:
         where: the board's name for messages.
@@ -63,6 +63,9 @@ class Board:
         self.parts = None
         self._whole = _Whole("program")
         _boards.add(self)
+
+    def close(self) -> None:
+        _boards.discard(self)
 
     def who_holds(self) -> tuple[Sequence[Process], dict[int, Process]]:
         """Returns the processes on the board, and who holds which end, by the end's number. An end
