@@ -240,7 +240,6 @@ class Running(_placing._Running):
     def __init__(self, placing: Placing, call: Any, number: int, events: Any) -> None:
         super().__init__(placing, call, number, events)
         self._slots: list[tuple[str, int]] = []
-        self.path = self._path
 
     def result(self, args: Any, keywords: Any, known: Any) -> Any:
         try:
