@@ -399,7 +399,8 @@ class Crew {
     host().heed();
     measure(w);
   }
-  // Measures the mean length of the worker's steps, over at least kLookEvery of them, without its sleep.
+  // Measures the mean length of the worker's steps, over at least kLookEvery of them, without its
+  // sleep.
   void measure(Worker& w) noexcept {
     const std::int64_t now = host().clock();
     w.busy_ += now - w.since_;
@@ -508,6 +509,10 @@ class Crew {
   std::int64_t wake_time(Worker& w) noexcept {
     std::int64_t until = prim::forever;
     time_lock_.lock();
+    // The keeper may have gone to work since begin_keeping(), and before this worker left its notice
+    // that it is idle. A keeper that goes to work later finds that notice, and appoints this worker.
+    if (keeper_.load(std::memory_order_relaxed) == 0)
+      keeper_.store(w.index + 1, std::memory_order_relaxed);
     if (is_keeper(w)) {
       until = host().earliest();
       const std::uint32_t watches = watching();
