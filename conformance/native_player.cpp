@@ -186,7 +186,7 @@ class Player {
 
 using R = Reader<std::string>;
 using W = Writer<std::string>;
-constexpr std::size_t kMaxEnds = 4;  // the greatest number of ends
+constexpr std::size_t kMaxEnds = 4;  // the greatest number of ends of a process
 
 template <class... E>
 struct With {

@@ -31,7 +31,7 @@ weft::Process delta(Reader in, Writer a, Writer b) {
   }
 }
 
-// Ends after n numbers and closes its end; so the others end, one after another.
+// Ends after n numbers and closes its end, so that the other processes end one after another.
 weft::Process consume(Reader in, int n) {
   for (int i = 0; i < n; ++i) {
     const int v = co_await in.read();

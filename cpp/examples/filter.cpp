@@ -1,5 +1,5 @@
-// A filter in another program, which is killed and started again: numbers go to it, squares come
-// back.
+// A filter in another program, which is killed and started again: it is sent numbers, and returns
+// their squares.
 //
 //   filter N K     N numbers, and the filter is killed after every K squares
 //
@@ -25,7 +25,7 @@ int filter(int socket) {
       const long n = numbers();
       squares(n * n);
     }
-  } catch (const weft::ChannelEnd&) {  // there is nothing left to do, or the other has ended
+  } catch (const weft::ChannelEnd&) {  // no number is left, or the other program has ended
     return 0;
   }
 }

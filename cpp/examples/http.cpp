@@ -135,7 +135,7 @@ Answer answer(const Request& r) {
 }
 
 // Reads the next request. Returns 200, the status of a refusal, or 0 if the client has ended the
-// connection. `came` holds the bytes that have come and belong to no request yet.
+// connection. `came` holds the bytes that have arrived and belong to no request yet.
 weft::ProcessOf<int> receive(io::Stream client, std::string& came, Request& r,
                              weft::Span patience) {
   char bytes[4096];

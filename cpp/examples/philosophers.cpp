@@ -17,8 +17,8 @@ using Writer = weft::Writer<int>;
 
 constexpr int kSeats = 5;
 
-// A fork is taken by one philosopher, and put down by the same. When one of the two has left for
-// good, the fork serves the other one; it ends when both have left.
+// A fork is taken by one philosopher, and put down by the same philosopher. When one of its two
+// philosophers has left for good, the fork serves the other; it ends when both have left.
 weft::Process fork(Reader left, Reader right) {
   for (;;) {
     auto taken = co_await weft::select(left, right);
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < kSeats; ++i) {
     ps.push_back(philosopher(static_cast<int>(i), meals, left[i].writer(), right[i].writer(),
                              sit.writer(), rise.writer()));
-    // Fork i lies to the left of philosopher i and to the right of the one before.
+    // Fork i lies to the left of philosopher i and to the right of the philosopher before.
     ps.push_back(fork(left[i].reader(), right[(i + kSeats - 1) % kSeats].reader()));
   }
   ps.push_back(butler(sit.reader(), rise.reader(), !deadlock));

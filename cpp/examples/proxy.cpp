@@ -13,10 +13,10 @@
 //   random lengths, and cuts each connection at a random byte (see Trouble).
 //
 // If one side ends its stream (half-close), the proxy ends its stream to the other side, and the
-// other direction goes on. If a connection ends in any other way, the proxy resets both of its
-// sides, so that nobody takes a part of the data for the whole. On SIGTERM or Ctrl-C the proxy
-// takes no more connections, serves the present ones to their end, and ends. On a second signal it
-// resets them.
+// other direction continues. If a connection ends in any other way, the proxy resets both of its
+// sides, so that neither side takes a part of the data for the whole. On SIGTERM or Ctrl-C the
+// proxy takes no more connections, serves the present ones to their end, and ends. On a second
+// signal it resets them.
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -142,7 +142,7 @@ weft::Process connection(io::Stream client, Settings by, weft::Writer<Total> lef
     } catch (const std::exception&) {
       // TARGET does not answer; or a side has failed or stalled, and par has ended both directions.
     }
-  }  // the descriptors are closed before others can have this connection's place
+  }  // the descriptors are closed before another connection can have this one's place
   co_await left.write(all);
 }
 

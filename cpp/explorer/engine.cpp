@@ -101,8 +101,8 @@ bool Engine::enabled(const Fiber& f) const noexcept {
   }
 }
 
-// Decides which fiber runs next. Called before an operation, and by fibers that cannot go on.
-// Returns when the caller is to go on.
+// Decides which fiber runs next. Called before an operation, and by fibers that cannot continue.
+// Returns when the caller is to continue.
 void Engine::schedule() {
   std::uint8_t options[8] = {};
   unsigned n = 0, early = 0;

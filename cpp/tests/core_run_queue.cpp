@@ -246,8 +246,8 @@ TEST_CASE(
   CHECK(seen == std::vector<Waker*>{&ws[0], &ws[1], &ws[2], &ws[3]});
   seen.clear();
   look(end);
-  CHECK(seen.empty());             // Nobody was pushed since.
-  q.take_at(&ws[0].next, &ws[1]);  // one in the midst
+  CHECK(seen.empty());             // No waker was pushed meanwhile.
+  q.take_at(&ws[0].next, &ws[1]);  // one in the middle
   q.take_at(q.begin(), &ws[0]);    // the first
   q.take_at(&ws[2].next, &ws[3]);  // the last: the next waker comes behind ws[2]
   end = q.end();

@@ -1,7 +1,7 @@
 // Exploration of the wire: the code of the home and of the far end, over a link that the explorer
 // schedules. The next event is one frame on one session, a withdrawal, a cut, or the moment at
-// which one side learns of the cut: every order of these is run. The mutants are those of the
-// models (conformance/models/MUTANTS.md) and two of the code itself.
+// which one side learns of the cut: every order of these events is run. The mutants are those of
+// the models (conformance/models/MUTANTS.md) and two of the code itself.
 #include <algorithm>
 
 #include "engine.hpp"

@@ -77,7 +77,7 @@ void merge_poisoned() {
 void chosen() {
   weft::Channel<Int> numbers, log;
   weft::Channel<bool> flags;
-  const auto open = numbers.writer();  // so that the time limit decides (rule 5.6)
+  const auto open = numbers.writer();  // keeps the channel open, so the limit decides (rule 5.6)
   run("chosen", log.reader(), feeds(numbers.writer(), flags.writer()),
       chooses(numbers.reader(), flags.reader(), log.writer()));
 }

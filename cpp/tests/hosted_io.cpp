@@ -437,7 +437,7 @@ TEST_CASE("rule 18.6: accept waits while no descriptor is left") {
           for (const int fd : fds) close(fd);
         }(taken, limit));
   };
-  // An engine exists before all descriptors are used up.
+  // This run makes the engine before all descriptors are used up.
   weft::run([](Stream s) -> Process {
     weft::Timeout limit(1ms);
     char c[1];
@@ -613,8 +613,8 @@ TEST_CASE("rule 18.6: addresses that are none") {
   CHECK_THROWS_AS(io::Address("unix:" + std::string(108, 'x')), weft::BadUse);
 }
 
-// A proxy that passes bytes on in pieces of any size, waits at any place, and cuts the connection
-// there.
+// A proxy passes the bytes on in pieces of random sizes, waits at a random place, and cuts the
+// connection at that place.
 TEST_CASE("rules 18.1, 18.5, 18.6: whatever a peer does, what arrives is how the stream begins") {
   const auto seed =
       static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());

@@ -29,8 +29,7 @@ void tells(const std::function<void()>& f, const std::string& part) {
 
 }  // namespace
 
-// Each check stands on the line that it expects.
-// clang-format off
+// Each check must be on the line that it expects.
 
 TEST_CASE("rule 10.2: a thread waits at the line of its operation") {
   weft::Channel<int> a{weft::named("a")};

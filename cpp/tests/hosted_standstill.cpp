@@ -13,7 +13,7 @@ using namespace test;
 
 namespace {
 
-// Collects reports of standstills. While this object lives, a standstill is reported as soon as no
+// Collects reports of standstills. While this object exists, a standstill is reported as soon as no
 // process runs.
 class StandstillReports {
  public:

@@ -1,5 +1,5 @@
-// A party without a thread: it counts its wake-ups, and the test decides when it goes on. So a test
-// can state every order of events.
+// A party without a thread: it counts its wake-ups, and the test decides when the party continues.
+// So a test can state every order of events.
 #pragma once
 #include <doctest/doctest.h>
 

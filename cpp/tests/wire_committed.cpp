@@ -1,4 +1,4 @@
-// Tests choices over several homes that have committed but are not over yet, because an extended
+// Tests choices over several homes that have committed but have not ended yet, because an extended
 // read holds the choice, or the choice still makes its value. No other choice waits for such a
 // choice (WIRE.md 5.4).
 #include <doctest/doctest.h>

@@ -163,7 +163,7 @@ TEST_CASE(
                   w::Value<int>::type(), "end", 0);
       p.session.input(bytes);
     }
-    // The writes can go on: more than half of the buffer is free again.
+    // The writes can continue: more than half of the buffer is free again.
     for (std::uint32_t v = 1; v <= writes; ++v) CHECK(r() == static_cast<int>(v));
     const w::Space::Step step(*home);
     std::uint32_t done = 0, lending = 0;
@@ -532,7 +532,7 @@ TEST_CASE(
     struct Written {
       Op* op;
       int v;
-      int begun, over = 1000;  // the steps at which the write began and was over
+      int begun, over = 1000;  // the steps at which the write began and ended
     };
     std::vector<Written> mine;
     std::vector<int> read;
@@ -587,7 +587,8 @@ TEST_CASE(
       REQUIRE(x.op->times == 1);
       REQUIRE(std::count(read.begin(), read.end(), x.v) == (x.op->ok() ? 1 : 0));
     }
-    // A write that was begun after another write was over is read after that other write.
+    // A value whose write began after another write had ended is read after the other write's
+    // value.
     std::vector<Written> in_order;
     for (const int v : read)
       if (v < 1'000'000) in_order.push_back(mine[static_cast<std::size_t>(v - 1)]);

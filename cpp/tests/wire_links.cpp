@@ -335,7 +335,7 @@ TEST_CASE("wire 7.1: ends that are given when the session is over have died") {
   link.give(out.writer(), "out");
   CHECK_THROWS_AS(to(1), PeerDied);
   CHECK_THROWS_AS(from(), PeerDied);
-  // Operations of the home's own program go on.
+  // Operations of the home's own program continue to work.
   Writer<int> writer = both.writer();
   Reader<int> ours = both.reader();
   link.give(both.reader(), "both");

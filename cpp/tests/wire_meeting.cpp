@@ -266,7 +266,7 @@ TEST_CASE(
           std::string::npos);
     ::close(s);
   }
-  // Now the other way round: a program connects to a peer with the versions 2 to 4.
+  // In the opposite direction, a program connects to a peer with the versions 2 to 4.
   std::thread other([&] {
     const int listening = ::socket(AF_UNIX, SOCK_STREAM, 0);
     const sockaddr_un address = w::detail::address_of(d.path + "/new");

@@ -415,8 +415,8 @@ TEST_CASE("wire 6.6, 14.2: frames that do not fit") {
   }
 }
 
-// Reads, writes, withdrawals and frames happen in any order. Each write that is over was read once,
-// no write that was withdrawn was read, and the values come in their order.
+// Reads, writes, withdrawals and frames happen in any order. The value of each write that has ended
+// was read once, no value of a withdrawn write was read, and the values arrive in their order.
 TEST_CASE("wire 6.6: random schedules") {
   const auto seed = std::random_device{}();
   CAPTURE(seed);

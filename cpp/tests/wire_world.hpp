@@ -54,7 +54,7 @@ class OpOf final : public w::FarOp {
     return *this;
   }
   OpOf& arrive(std::uint32_t barrier) { return add(barrier, false, std::make_unique<w::NoRoom>()); }
-  // Makes this a message about the barrier's parties.
+  // Makes this operation a message about the barrier's parties.
   OpOf& say(std::uint32_t barrier, w::FarGuard::Parties what) {
     add(barrier, false, std::make_unique<w::PartiesRoom>());
     g_[0].parties = what;

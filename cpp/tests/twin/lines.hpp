@@ -54,7 +54,7 @@ class Accidents {
   int inner() const noexcept { return inner_; }
 
  private:
-  static constexpr int kPatience = 5;  // ms for which a packet is held back if no other follows it
+  static constexpr int kPatience = 5;  // in ms: how long a packet waits for another to overtake it
 
   void serve() {
     w::Buffer room(4096);
