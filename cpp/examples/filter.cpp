@@ -3,8 +3,8 @@
 //
 //   filter N K     N numbers, and the filter is killed after every K squares
 //
-// Exceptions report what a kill has cost: a write that was under way may be in doubt (WIRE.md 8). A
-// square is the same however often it is made, so this program simply sends the number again.
+// Exceptions report what a kill has cost: a write that was under way may be in doubt (WIRE.md 8).
+// This program simply sends such a number again, because its square is always the same.
 #include <cstdio>
 #include <cstdlib>
 #include <optional>

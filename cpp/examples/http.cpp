@@ -168,7 +168,7 @@ weft::ProcessOf<int> receive(io::Stream client, std::string& came, Request& r,
 }
 
 // Waits until a request begins. Returns false if the server ends or the time limit expires before a
-// request begins. A request that has come is answered even if the server ends.
+// request begins. A request that has arrived is answered even if the server ends.
 weft::ProcessOf<bool> begins(io::Stream client, weft::Reader<int> open, weft::Span patience) {
   try {
     co_return (co_await weft::select(weft::Mode::priority, io::readable(client),

@@ -70,7 +70,7 @@ class Trouble {
 // The two sides of a connection. Both are reset at the end, unless `whole`.
 struct Sides {
   io::Stream client, server;
-  std::int64_t last = weft::now();  // when a byte last went through, in ns
+  std::int64_t last = weft::now();  // when a byte was last passed on, in ns
   bool whole = false;
 
   explicit Sides(io::Stream c) : client(std::move(c)) {}

@@ -118,7 +118,7 @@ void Engine::schedule() {
       const Fiber& f = fibers_[i];
       if ((can && static_cast<int>(i) == current_) || !enabled(f)) continue;
       if (f.state == State::parked)
-        // A fiber whose time limit expires comes after all other fibers.
+        // A fiber whose time limit expires is placed behind all other fibers.
         late[m++] = static_cast<std::uint8_t>(i);
       else
         options[n++] = static_cast<std::uint8_t>(i);

@@ -1,5 +1,5 @@
-// A foreign party (rule 6.6) for the tests: a thread or fiber that plays the task of another event
-// loop.
+// A foreign party (rule 6.6) for the tests: a thread or fiber that takes the part of a task of
+// another event loop.
 //
 // A foreign party is notified that it should try again, any number of times (Node::told counts
 // these calls), and is woken once if another party commits its operation. If no other object keeps

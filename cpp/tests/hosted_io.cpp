@@ -189,7 +189,7 @@ TEST_CASE("rule 18.2: a wait for a descriptor is outside: no deadlock until it i
     const Later later(b.fd(), "x", 5ms);
     CHECK_THROWS_AS(weft::run(waits(a), reads(c.reader())), weft::Deadlock);
   }
-  // A guard of a select is served in the same way.
+  // A select that has a stream as a guard is served too.
   weft::Channel<int> d;
   auto keeps = d.writer();
   const auto selects = [](Stream s, weft::Reader<int> r) -> Process {
@@ -227,7 +227,7 @@ TEST_CASE("rule 18.3: a select of a descriptor, a channel and a time; who loses 
     weft::Channel<int> c(weft::buffer(1));
     weft::run({.cores = cores}, selects(x, y, c.reader(), c.writer()));
   }
-  // An alternative and a thread process wait for a stream in the same way.
+  // An alternative and a thread process can wait for a stream too.
   weft::Channel<int> d(weft::buffer(1));
   weft::run(weft::thread([&, r = d.reader(), w = d.writer()] {
     for (int i = 0; i < 3; ++i) {

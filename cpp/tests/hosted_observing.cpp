@@ -23,8 +23,8 @@ template <class P>
 Process relay(weft::Reader<int, P> r, weft::Writer<int, P> w) {
   for (;;) co_await w.write(co_await r.read());
 }
-// Lets the other processes come to rest, stores the result of deadlocks() in `found`, and poisons
-// `ends` so that the processes resume.
+// Lets the other processes park, stores the result of deadlocks() in `found`, and poisons `ends` so
+// that the processes resume.
 template <class P, class... C>
 Process look(weft::PartialDeadlock& found, C... ends) {
   for (int i = 0; i < 5; ++i) co_await weft::yield();
@@ -325,7 +325,7 @@ TEST_CASE("rules 10.5, 15.6: on several cores, while others go on there and else
     weft::Channel<int> a, b, round, back, kept, away;
     weft::PartialDeadlock d;
     auto looks = [](weft::PartialDeadlock& found, auto... channels) -> Process {
-      for (int i = 0; i < 1'000'000 && !found; ++i) {  // until both processes have come to rest
+      for (int i = 0; i < 1'000'000 && !found; ++i) {  // until both processes have parked
         co_await weft::yield();
         found = weft::deadlocks();
       }
@@ -412,7 +412,7 @@ TEST_CASE("rule 14.1: a process that keeps its scheduler is named, once, while i
                 std::vector<weft::Hog>& list) -> Process {
     co_await r.read();
     std::unique_lock g(mutex);
-    told.wait(g, [&] { return !list.empty(); });  // This wait stands for a long computation.
+    told.wait(g, [&] { return !list.empty(); });  // stands for a long computation
   };
   const auto run = [&](weft::RunOptions o) {
     hogs.clear();

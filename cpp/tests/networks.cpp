@@ -8,11 +8,11 @@
 // A network has sources, layers of workers, and sinks. Between two layers there are some channels,
 // each with writers before and readers behind it, some of them buffered. A worker reads from its
 // inputs (plainly, or by choice in one of the modes, or by a standing alternative) and writes to
-// its outputs (in turn, or by a choice of outputs). A network is of one kind: local coroutines,
-// shared coroutines on one core or on two or three, or shared coroutines with threads among the
-// workers. The sum of a hash of all values sent must equal the sum for all values received (the sum
-// does not depend on order), and so must the count. A message counts once for every channel that it
-// passes. The seed of a network that fails is printed, and repeats its shape.
+// its outputs (in turn, or by a choice of outputs). All workers of a network are local coroutines,
+// or shared coroutines on one core or on two or three, or shared coroutines and threads. The sum of
+// a hash of all values sent must equal the sum for all values received (the sum does not depend on
+// order), and so must the count. A message counts once for every channel that it passes. The seed
+// of a network that fails is printed; with the same seed, a network has the same shape.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

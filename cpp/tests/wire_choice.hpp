@@ -78,7 +78,7 @@ class Spanning final : public w::FarOp {
     const w::Space::Step step(*space_);
     span_->withdraw();
   }
-  // Does what a place does when the time of the choice's timer has come.
+  // Does what a place does when the choice's timer expires.
   void look_once() {
     const w::Space::Step step(*space_);
     span_->look_once();

@@ -62,7 +62,7 @@ TEST_CASE(
     CHECK(t.r() == v);
     frames += t.a.can_down();
   }
-  // One CREDIT comes, when half of the eight slots are free. (The values so far are -1, 0, 1, 2.)
+  // One CREDIT arrives, when half of the eight slots are free. (The values so far are -1, 0, 1, 2.)
   CHECK(frames == 1);
 }
 
@@ -109,7 +109,7 @@ TEST_CASE(
   t.pump();
   REQUIRE(read.ok());
   CHECK(read.value() == 7);
-  CHECK(t.write(9).ok());  // The slot of value 7 has come back.
+  CHECK(t.write(9).ok());  // The slot of value 7 was returned.
   t.pump();
   CHECK(t.r() == 8);
   CHECK(t.r() == 9);
@@ -214,7 +214,7 @@ TEST_CASE(
       first_read.read(reading).begin(t.b.at_party);
       t.pump();
     }
-    CHECK(t.write(1).ok());  // The value is still under way.
+    CHECK(t.write(1).ok());  // The value has not arrived yet.
     Op second;
     second.write(other, 2).begin(t.b.at_party);
     while (t.b.up()) {
@@ -318,7 +318,7 @@ TEST_CASE("wire 6.3: a CREDIT that crosses the RECALLED is passed over") {
   CHECK(t.write(1).ok());
   CHECK(t.write(2).ok());
   t.pump();
-  CHECK(t.r() == 1);  // A CREDIT is now under way.
+  CHECK(t.r() == 1);  // A CREDIT has now been sent.
   CHECK(t.a.can_down());
   Op choice;
   choice.write(t.end, 3).write(t.a.give(Channel<int>().writer()), 9);

@@ -271,8 +271,8 @@ TEST_CASE_TEMPLATE(
   Pair<L> p;
   Channel<int> c;
   p.h->give(c.reader(), "some");
-  // Waits until the hand-shake is over, since a line that is not linked cannot send the reason for
-  // its end.
+  // Waits until the hand-shake has ended, since a line that is not linked cannot send the reason
+  // for its end.
   (void)p.f->template reader<int>("some");
   std::thread ends([&] { p.h.reset(); });
   CHECK_THROWS_AS((void)p.f->template reader<int>("none"), PeerDied);

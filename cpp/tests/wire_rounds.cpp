@@ -462,7 +462,7 @@ void a_signal() {
   p.link().give(back.writer(), "out");
   bool early = false;
   std::thread raises([&, token = Outside(Outside::link)] {
-    for (;;) {  // until the other program waits, and this program's run has come to rest
+    for (;;) {  // until the other program waits, and no process of this run can run
       const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
       bool rests = false, waits = false;
       for (const w::InProgram& x : e.programs) {

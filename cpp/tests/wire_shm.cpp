@@ -550,7 +550,7 @@ TEST_CASE(
         });
         from[t] = come[t].reader();
         to[t] = go[t].writer();
-        // The thread has begun, and goes to sleep about now; at most one thread serves the links.
+        // The thread has begun, and is about to sleep; at most one thread serves the links.
         CHECK(from[t]() == 1);
       }
     }

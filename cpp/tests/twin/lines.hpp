@@ -20,7 +20,7 @@ namespace twin {
 
 namespace w = weft::wire;
 
-// There is no lease: the end of the line shows that a peer has ended, however busy the machine is.
+// There is no lease: when a peer has ended, the line closes, however busy the machine is.
 inline constexpr w::LineOptions kLine{.window = 8, .most = 512, .again_ms = 10, .lease_ms = 0};
 
 class OverLine {

@@ -130,7 +130,7 @@ class Play {
     if (!net_.handles) return made;
     return held(this, p.id, handles_.at(p.id).of(std::move(made)));
   }
-  // A process that can be cancelled and awaited. It ends in the way in which `inner` ends.
+  // A process that can be cancelled and awaited. It ends as `inner` ends.
   static Process held(Play* me, int pid, weft::Process inner) {
     try {
       co_await std::move(inner);
