@@ -1,7 +1,7 @@
-// A ring of N processes over local or shared channels, each with a body of two lines; a token goes
-// round. With `exit` the program ends immediately. Otherwise every process learns by an exception
-// that its channel has retired, one process after another, which takes some microseconds for each
-// process.
+// A ring of N processes over local or shared channels, each with a body of two lines; a token is
+// passed round the ring. With `exit` the program ends immediately. Otherwise every process learns
+// by an exception that its channel has retired, one process after another, which takes some
+// microseconds for each process.
 #include <cstdlib>
 #include <string_view>
 #include <vector>

@@ -1,8 +1,8 @@
-"""Runs C++ processes that compute: ns for each thousand rounds of each. WHICH: 1 one process, 2 two
-processes in a program, 3 two programs with one process each.
+"""Runs C++ processes that compute. The figure is ns for each thousand rounds of each process.
+WHICH: 1 one process, 2 two processes in a program, 3 two programs with one process each.
 
-Each C++ process is on a CPU of its own, and every result is compared. By on.py; a sample is PER
-thousand rounds of each worker.
+Each C++ process is on a CPU of its own, and every result is checked. Run this file by on.py; a
+sample is PER thousand rounds of each worker.
 """
 
 import subprocess

@@ -1,5 +1,6 @@
-"""Contains the workloads of the thesis on compiled components, in Python, and its main thread's way
-of counting (theses/COMPONENTS.md)."""
+"""Contains the workloads of the thesis on compiled components, in Python, and the method by which
+the thesis's main thread counts (theses/COMPONENTS.md).
+"""
 
 import math
 import os
@@ -36,8 +37,8 @@ WORK = {
 
 
 def expected(workload, messages):
-    """Returns the sum of a worker's results for the numbers 1 to `messages`, modulo 2 to the 64th;
-    without the recursion, which would take long.
+    """Returns the sum of a worker's results for the numbers 1 to `messages`, modulo 2 to the 64th.
+    The sum is computed without the worker's recursion, which would take long.
     """
     work = fibonacci if workload == "recursive" else WORK[workload]
     return sum(work(n) for n in range(1, messages + 1)) & MASK

@@ -416,7 +416,7 @@ class Ours(unittest.TestCase):
 
     def test_peers_are_like_ours(self):
         """Coroutines are compared with peers that run many processes in one thread, and threads
-        with threads; all use channels that threads can share.
+        with threads; all of them use channels that threads can share.
         """
         threads = {"threads", "crossbeam", "JCSP"}
         peers = self.targets.benches["cpp-peers"]
@@ -641,8 +641,8 @@ class Refused(Folder):
 
 
 class OneEach(Folder):
-    """An entry whose n is a list stands for one entry for each number; kind and source of a bench
-    hold for its candidates.
+    """An entry whose n is a list stands for one entry for each number; `kind` and `source` of a
+    bench apply to its candidates.
     """
 
     PROGRAM = 'name = "ready {n}"\nargs = ["{samples}", "{n}"]\nabout = "{n} channels"\n'
