@@ -93,7 +93,7 @@ SCENARIO(
   REQUIRE_THAT(n.sessions_are_good());
   REQUIRE_THAT(begun == 2 && n.ops[1].ok() && n.ops[2].ok() && theirs.ok());
   n.all_are_read();
-  REQUIRE_THAT(n.readers[1].value() == 1);  // The far space's read began after this one.
+  REQUIRE_THAT(n.readers[1].value() == 1);  // The far space's read began after this read.
 }
 
 SCENARIO(

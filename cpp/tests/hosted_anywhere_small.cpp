@@ -1,5 +1,5 @@
 // The processes of anywhere_small.cpp as coroutines of a C++ program (rules 19.1 to 19.4). A board
-// and a component print the same (mcu/csp/tests/placed.cpp,
+// and a component print the same output (mcu/csp/tests/placed.cpp,
 // python/tests/test_native_anywhere_small.py).
 #include <weft/anywhere.hpp>
 
