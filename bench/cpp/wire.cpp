@@ -11,7 +11,7 @@
 //                                            another; ns a communication
 //   wire copy|place SAMPLES PER              a megabyte one way, from the writer's array to the
 //                                            reader's, or filled and summed in place; ns
-//   wire alone SAMPLES PER                   the second of these within one program
+//   wire alone SAMPLES PER                   the same as `place`, within one program; ns
 //   wire idle SECONDS                        two programs that wait; ns of CPU of both
 //
 // Every value is checked by its reader.

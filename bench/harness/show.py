@@ -85,7 +85,7 @@ def verdict(result: Result) -> str:
 
 
 def table(bench: Bench, result: Result) -> None:
-    """Prints a bench on stdout."""
+    """Prints the candidates and the targets of a bench on stdout."""
     parts = [candidate_rows(bench, result), target_rows(bench, result)]
     if RICH:
         console = rich.console.Console(highlight=False)

@@ -40,7 +40,8 @@ async def main(go, done):
 
 @process
 async def served(go, done):
-    """Runs one of two programs; the other side of the pipe gives the signal to begin."""
+    """Runs one of two programs. Each line on stdin is a number of rounds, and the signal to begin.
+    """
     for line in sys.stdin:
         await go.write(int(line))
         print(await done.read(), flush=True)

@@ -39,7 +39,7 @@ weft::Process philosopher(int i, int meals, Writer left, Writer right, Writer si
   for (int n = 0; n < meals; ++n) {
     co_await sit.write(i);
     co_await left.write(i);
-    co_await weft::yield();  // leaves enough time for all to take their left fork
+    co_await weft::yield();  // so that every philosopher has taken the left fork first
     co_await right.write(i);
     co_await left.write(i);
     co_await right.write(i);

@@ -67,7 +67,8 @@ class Trouble {
   std::size_t left_;
 };
 
-// The two sides of a connection. Both are reset at the end, unless `whole`.
+// The two sides of a connection. When the object is destroyed, both sides are reset, unless
+// `whole`.
 struct Sides {
   io::Stream client, server;
   std::int64_t last = weft::now();  // when a byte was last passed on, in ns
@@ -175,7 +176,7 @@ weft::Process serve(io::Listener door, weft::Reader<int> stop, Settings by) {
       if (by.seed) ++*by.seed;
     }
   }
-  connections.cancel();  // those that are left, after a second signal
+  connections.cancel();  // ends those that are left, after a second signal
   co_await connections.wait();
   std::printf("%ld connections, %ld cut, %llu bytes up, %llu bytes down\n", sum.connections + now,
               sum.cut + now, static_cast<unsigned long long>(sum.up),

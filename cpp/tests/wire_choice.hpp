@@ -32,7 +32,8 @@ class Spanning final : public w::FarOp {
     guards_.back().off = true;
     return *this;
   }
-  // For the guard that was added last, the value will be made by make() after the commit.
+  // Makes the process make the value by make(), after the commit, for the guard that was added
+  // last.
   Spanning& later() {
     guards_.back().later = true;
     return *this;

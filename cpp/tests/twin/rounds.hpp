@@ -110,7 +110,7 @@ void answer_all(Standing& s, int socket, Abandon abandon) {
   }
 }
 
-// The rounds of program 0.
+// The rounds, which program 0 begins.
 class Rounds {
  public:
   Rounds(Standing& s, std::vector<int> sockets) : mine_(s), sockets_(std::move(sockets)) {}
