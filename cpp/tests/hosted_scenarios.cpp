@@ -283,7 +283,8 @@ TEST_CASE("scenario to_move_on_raises_nothing") {  // in C++ the block is a proc
 TEST_CASE("scenario a_deadline_is_a_time_of_the_clock") {
   auto p = []() -> Process {
     co_await weft::sleep(1s);
-    for (const std::int64_t at : {3 * kSecond, 2 * kSecond}) {  // 2 s have passed by then.
+    // The second limit begins at 3 s, when its time has already passed.
+    for (const std::int64_t at : {3 * kSecond, 2 * kSecond}) {
       const weft::Timeout limit = weft::Timeout::until(at);
       CHECK_THROWS_AS(co_await weft::sleep(50s), weft::TimedOut);
       CHECK(weft::now() == 3 * kSecond);

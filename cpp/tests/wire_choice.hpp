@@ -32,8 +32,7 @@ class Spanning final : public w::FarOp {
     guards_.back().off = true;
     return *this;
   }
-  // Makes the process make the value by make(), after the commit, for the guard that was added
-  // last.
+  // Defers the value of the guard that was added last: make() sets the value after the commit.
   Spanning& later() {
     guards_.back().later = true;
     return *this;
