@@ -102,8 +102,8 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
 
 
 def tokens_of(n: int) -> list[int]:
-    """Returns counts of tokens from 1 to n − 1: all of them for a small ring; for a large one some
-    of them, with both ends.
+    """Returns counts of tokens from 1 to n − 1: all of them for a small ring; for a large ring some
+    of them, with the smallest and the largest.
     """
     return sorted({1, 2, *range(n // 8, n, n // 8), n - 2, n - 1})
 

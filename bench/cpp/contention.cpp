@@ -14,7 +14,7 @@
 
 namespace {
 
-// a writer that has not been served for this long counts as never served
+// A writer that has not been served for this long counts as never served.
 constexpr std::chrono::seconds kPatience{20};
 
 weft::Process reader(weft::Reader<int> in, int n, long samples, long per) {

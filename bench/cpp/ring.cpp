@@ -40,7 +40,7 @@ void ring(int n, long samples, long per, bool leave) {
   all.reserve(static_cast<std::size_t>(n));
   weft::Channel<int, P> first;
   weft::Reader<int, P> in = first.reader();
-  for (int i = 1; i < n; ++i) {  // process n of the ring is the one that makes the token
+  for (int i = 1; i < n; ++i) {  // process n is the process that makes the token
     weft::Channel<int, P> next;
     all.push_back(bench::successor<P>(std::move(in), next.writer()));
     in = next.reader();

@@ -40,7 +40,7 @@ async def main(go, done):
 
 @process
 async def served(go, done):
-    """Runs one of two programs. Each line on stdin is a number of rounds, and the signal to begin.
+    """Runs one of two programs; each line on stdin begins that number of rounds.
     """
     for line in sys.stdin:
         await go.write(int(line))

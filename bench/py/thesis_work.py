@@ -46,7 +46,7 @@ def expected(workload, messages):
 
 def figures(workload, messages, samples, once):
     """Runs `once()`, which returns each worker's sum, once to warm up and then `samples` times;
-    prints ns a pair of messages.
+    prints the ns for a pair of messages.
 
     With THESIS_FIRST in the environment it also prints the first run, which warms up: `first NS`;
     and the CPU time that this program has used in each of the other runs, for all its threads

@@ -453,7 +453,7 @@ class Ours(unittest.TestCase):
                     if c.source == "py/on.py":
                         program = BENCH / f"py/{c.args[1]}.py"
                         self.assertTrue(program.exists(), program)
-                        # the folder of a program comes first on its path
+                        # the folder of a program is the first on the program's path
                         self.assertNotIn(program.stem, sys.stdlib_module_names)
 
     def test_the_two_sides_of_a_ratio_stand_on_the_same_number_of_cpus(self):

@@ -1,4 +1,4 @@
-// A chat server: all other clients get a line that one client writes.
+// A chat server: each line that a client writes is sent to all other clients.
 //
 //   member ──► lines ──► room ──► outbox ──► member      a process for each client, and the room
 //

@@ -10,7 +10,7 @@
 
 #include <weft/weft.hpp>
 
-// all processes are on one scheduler, so no atomic operation is needed
+// All processes are on one scheduler, so no atomic operation is needed.
 using Channel = weft::Channel<int, weft::Local>;
 using Reader = weft::Reader<int, weft::Local>;
 using Writer = weft::Writer<int, weft::Local>;

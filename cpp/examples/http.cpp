@@ -104,7 +104,7 @@ int parse(std::string_view head, Request& r) {
     if (std::any_of(line.begin(), line.end(), odd) || line.find(':') == std::string_view::npos)
       return 400;
     const std::string_view name = take(line, ":");
-    if (!is_token(name)) return 400;  // also if the line continues the line before it
+    if (!is_token(name)) return 400;  // refuses also a line that continues the line before it
     if (!r.fields.emplace(small(name), trimmed(line)).second &&
         (small(name) == "content-length" || small(name) == "host"))
       return 400;

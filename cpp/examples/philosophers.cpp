@@ -26,7 +26,8 @@ weft::Process fork(Reader left, Reader right) {
   }
 }
 
-// A philosopher who wants to sit is let in while there is room; one who rises is always let out.
+// A philosopher who wants to sit is let in while there is room; a philosopher who rises is always
+// let out.
 weft::Process butler(Reader sit, Reader rise, bool strict) {
   int seated = 0;
   for (;;) {

@@ -1,4 +1,5 @@
-// A proxy for TCP: each client that connects is connected with TARGET, and gets its bytes.
+// A proxy for TCP: for each client a connection to TARGET is made, and bytes pass in both
+// directions.
 //
 //   client ──► passes up ──► server        two processes for each connection; each has one buffer,
 //   client ◄── passes down ◄── server      and reads no more until the other side has taken it

@@ -319,7 +319,7 @@ Events some(unsigned orders, unsigned steps) { return Events(orders, 3 * engine(
 
 // --- two programs --------------------------------------------------------------------------------
 
-// The manners in which a network ends.
+// How a network ends.
 enum class Ends : std::uint32_t { at_once, later, well };
 
 // `a` is the home of a question and of an answer; `b` asks, if `asks` is set.

@@ -12,7 +12,7 @@ namespace pnp = weft::plugnplay;
 
 namespace {
 
-// Returns the stream that a process with one input makes of a stream.
+// Returns the stream that a process with one input makes of the stream `input`.
 template <class Form, class U = int, class Make>
 std::vector<U> through(Random& random, const Ints& input, Make make) {
   using P = typename Form::P;

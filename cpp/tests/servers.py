@@ -209,7 +209,7 @@ def http_in_pieces(folder: pathlib.Path) -> None:
 
 def http_refuses(folder: pathlib.Path) -> None:
     """If the bytes are not a request, or are too many, the server sends the right status and ends
-    the connection. It goes on serving all other clients."""
+    the connection. It continues to serve all other clients."""
     host = b"Host: x\r\n"
     with server(folder / "http") as (_, at):
         for status, bad in (
@@ -327,7 +327,7 @@ def last_words(process: subprocess.Popen[str]) -> list[str]:
 
 
 def proxy_passes_both_ends(folder: pathlib.Path) -> None:
-    """Each side's half-close arrives at the other side, and the other direction goes on. The proxy
+    """Each side's half-close arrives at the other side, and the other direction continues. The proxy
     counts connections and bytes."""
     with proxy_to_socket(folder, told=True) as (process, entry, door):
         client, far = connected(entry, door)
@@ -555,7 +555,8 @@ def chat_is_cut(folder: pathlib.Path) -> None:
         all_answers(at, b"\n".join(lines) + b"\n")
         speaker = enter(inner, 3 * i + 3)
         speaker.sendall(b"end\n")
-        # Lines of the client that was cut may still come after this one: the server reads on.
+        # Lines of the client whose connection was cut may still arrive after this line, because the
+        # server continues to read.
         end = b"%d: end\n" % (3 * i + 3)
         got = b""
         while end not in got:

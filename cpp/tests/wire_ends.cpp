@@ -117,7 +117,7 @@ struct Third : Moving {
     write.write(to, take_far_end(ab.at_party));
   }
   std::size_t ends() { return c.core()->writer_ends(); }
-  // Sends the end to the reader of `out`. Afterwards the home has not yet heard of the move.
+  // Sends the end to the reader of `out`. Afterwards the home has not yet learned of the move.
   void send() {
     write.begin(cb.at_party);
     cb.pump();

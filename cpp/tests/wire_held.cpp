@@ -382,7 +382,7 @@ TEST_CASE(
     auto other = p.f->reader<std::string>("more");
     auto x = other.extended()();
     CHECK(*x == "c");
-    other.retire();  // In its block: the channel learns of the end only now.
+    other.retire();  // Only now, in the block, does the channel learn of the end.
     CHECK_THROWS_AS(more("d"), Retired);
   }
   to.retire();

@@ -164,7 +164,7 @@ class OverTcp {
       checked(::connect(tcp, address, size));
     }
     ::close(socket);
-    const int on = 1;  // without TCP_NODELAY a frame waits until the last one is acknowledged
+    const int on = 1;  // without TCP_NODELAY a frame waits until the last frame is acknowledged
     checked(::setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
     return tcp;
   }
