@@ -40,8 +40,7 @@ async def main(go, done):
 
 @process
 async def served(go, done):
-    """Runs one of two programs; each line on stdin begins that number of rounds.
-    """
+    """Runs one of two programs; each line on stdin begins that number of rounds."""
     for line in sys.stdin:
         await go.write(int(line))
         print(await done.read(), flush=True)

@@ -327,8 +327,8 @@ def last_words(process: subprocess.Popen[str]) -> list[str]:
 
 
 def proxy_passes_both_ends(folder: pathlib.Path) -> None:
-    """Each side's half-close arrives at the other side, and the other direction continues. The proxy
-    counts connections and bytes."""
+    """Each side's half-close arrives at the other side, and the other direction continues. The
+    proxy counts connections and bytes."""
     with proxy_to_socket(folder, told=True) as (process, entry, door):
         client, far = connected(entry, door)
         client.sendall(b"question")
