@@ -30,6 +30,7 @@ void tells(const std::function<void()>& f, const std::string& part) {
 }  // namespace
 
 // Each check must be on the line that it expects.
+// clang-format off
 
 TEST_CASE("rule 10.2: a thread waits at the line of its operation") {
   weft::Channel<int> a{weft::named("a")};
