@@ -1,5 +1,5 @@
 // Rules 14.9 to 14.11: the contents of a look from outside, and the answers to messages at the door
-// (weft/inspect.hpp).
+// (runtime/door.hpp).
 #include <atomic>
 #include <map>
 #include <random>

@@ -1,9 +1,9 @@
-// Determines whether all programs of a network are at a standstill (WIRE.md 10.2, 10.3). The twin
-// itself asks the programs, and declares the deadlock. A round asks each program whether at one
-// moment no process of it can run and nothing but its links can wake one; and how many frames the
-// program has queued and taken in, session by session. If in two rounds all programs wait, with the
-// same counters, and each session has taken what was queued, no process will ever run again. The
-// questions are not sent over the sessions, so they change no counter.
+// Determines whether no process of a network can run any more, in any program (WIRE.md 10.2, 10.3).
+// The twin itself asks the programs, and declares the deadlock. A round asks each program whether
+// at one moment no process of it can run and nothing but its links can wake one; and how many
+// frames the program has queued and taken in, session by session. If in two rounds all programs
+// wait, with the same counters, and each session has taken what was queued, no process will ever
+// run again. The questions are not sent over the sessions, so they change no counter.
 #pragma once
 #include <sys/socket.h>
 #include <unistd.h>
