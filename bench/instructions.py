@@ -8,8 +8,9 @@ divided by the difference in operations, is the count of one operation: start an
 count does not depend on the load of the machine. It repeats to a tenth of a per cent; with threads
 to some per cent, because chance decides which of them sleeps.
 
-Prints one line of a table for every case as soon as it is counted. Needs valgrind and g++. Exit
-status: 0; 1 when a case is worse than before by more than 3 %, or does not run; 2 for bad usage.
+Prints one line of a table for each case as soon as the case is counted. Needs valgrind and g++.
+Exit status: 0; 1 when a case is worse than before by more than 3 %, or does not run; 2 for bad
+usage.
 
 Callgrind runs one thread at a time and has no membarrier, so that biased locks fall back to plain
 ones: shared channels cost more here than in reality.

@@ -94,8 +94,7 @@ def say(text: str) -> None:
 def prepare(
     bench: targets.Bench, builder: Builder, available: Sequence[int]
 ) -> tuple[dict[str, Program], dict[str, list[int]], dict[str, str], dict[str, str]]:
-    """Returns the programs, their CPUs, and the reasons why candidates are skipped and why
-    candidates are broken."""
+    """Returns the programs, their CPUs, and the reasons why candidates are skipped or broken."""
     programs: dict[str, Program] = {}
     cpus: dict[str, list[int]] = {}
     skipped: dict[str, str] = {}

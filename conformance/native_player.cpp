@@ -272,7 +272,7 @@ tasks::Task<> play_in_coroutine(Orders o) {
 
 using R = Reader<std::string>;
 using W = Writer<std::string>;
-constexpr std::size_t kMaxEnds = 4;  // the greatest number of ends
+constexpr std::size_t kMaxEnds = 4;  // the greatest number of ends of a process
 
 // An end of a process on a thread, as an end of a coroutine.
 template <class E>

@@ -1,5 +1,5 @@
-"""./run thesis pycsp: the experiments of the paper on PyCSP's three kinds of processes, on Weft's four
-kinds.
+"""./run thesis pycsp: the experiments of the paper on PyCSP's three types of processes, on Weft's four
+types.
 
     ./run thesis pycsp              rings to 4,096 processes, four token rings, 200 primes, jobs for 1 to 4 workers
     ./run thesis pycsp --full       rings up to each limit, 1,000 primes, ten workers, larger jobs
@@ -10,7 +10,7 @@ kinds.
 The paper compares three implementations of PyCSP's processes (threads, OS processes, greenlets) in
 section 5 and table 1. Each program is one text, which runs on coroutines, greenlets, threads and OS
 processes. Each point is the least of its samples in a few interleaved rounds; a curve ends at the
-limit of its kind of process. The command writes out/pycsp/NAME.svg, NAME.json and tables.md; with
+limit of its type of process. The command writes out/pycsp/NAME.svg, NAME.json and tables.md; with
 --write also the tables between the marks of theses/PYCSP.md, each with its machine and commit. Exit
 status: 1 if a program failed below its limit, 130 after Ctrl-C, 143 after SIGTERM (finished results
 are kept).
@@ -102,8 +102,8 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
 
 
 def tokens_of(n: int) -> list[int]:
-    """Returns counts of tokens from 1 to n − 1: all of them for a small ring; for a large one some
-    of them, with both ends.
+    """Returns counts of tokens from 1 to n − 1: all of them for a small ring; for a large ring some
+    of them, with the smallest and the largest.
     """
     return sorted({1, 2, *range(n // 8, n, n // 8), n - 2, n - 1})
 

@@ -1,5 +1,4 @@
-// Two fibres over an unbuffered channel: the program with which the bench cpp-compile compares
-// Weft.
+// Two fibres over an unbuffered channel: the bench cpp-compile compares Weft with this program.
 #include <boost/fiber/all.hpp>
 #include <cstdio>
 

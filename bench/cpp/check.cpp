@@ -1,4 +1,4 @@
-// Checks a chain of five processes with 20 communications. The figures are ns a schedule.
+// Checks a chain of five processes with 20 communications. The figures are ns for each schedule.
 //
 // walk:     schedules at random.
 // analysed: the run that represents all schedules, with the analysis of its races, repeatedly.

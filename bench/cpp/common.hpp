@@ -20,7 +20,7 @@ weft::Process writer(weft::Writer<int, P> out, int mark) {
   for (;;) co_await out.write(mark);
 }
 
-// The process of the ring; its body has two lines.
+// The process `successor` of the ring; its body has two lines.
 template <class P>
 weft::Process successor(weft::Reader<int, P> in, weft::Writer<int, P> out) {
   for (;;) {

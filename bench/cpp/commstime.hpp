@@ -23,7 +23,7 @@ weft::Process delta(weft::Reader<int, P> in, weft::Writer<int, P> left,
   }
 }
 
-// Measures the ring, of which this process is the last. When this process ends, `held` ends too.
+// Measures the ring, in which this process is the last. When this process ends, `held` ends too.
 template <class P, class... Held>
 weft::Process consumer(weft::Reader<int, P> in, long samples, long per, Held... /*held*/) {
   bench::Sampler s(samples);

@@ -5,7 +5,7 @@
 //
 // Only the steady state of the network is measured: the reader warms up until every writer has been
 // served, and for one more stretch. A thread takes a while to start: without the warm-up, a run
-// with few samples would be over before the second scheduler takes part.
+// with few samples would end before the second scheduler takes part.
 #include <string_view>
 #include <thread>
 
@@ -14,7 +14,7 @@
 
 namespace {
 
-// a writer that has not been served for this long counts as never served
+// A writer that has not been served for this long counts as never served.
 constexpr std::chrono::seconds kPatience{20};
 
 weft::Process reader(weft::Reader<int> in, int n, long samples, long per) {

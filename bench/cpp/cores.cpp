@@ -49,7 +49,7 @@ std::vector<weft::Process> rings(long n, long per) {
 }
 
 // Does some arithmetic that no compiler computes in advance or moves past the join of a thread that
-// does the same arithmetic; the result of the arithmetic is checked.
+// does the same arithmetic; the caller checks the result.
 [[gnu::noinline]] double work(long n) {
   asm volatile("" ::: "memory");
   double x = 1;

@@ -1,8 +1,9 @@
 // Measures the cost of a process, which is made, scheduled, run to its end and destroyed. Its body
 // adds one to a counter.
 //
-// par: PER processes in one parallel; each: one after another, each awaited; threads: PER parallels
-// of one weft::thread; std::thread: like `threads`, but with bare threads (the bound).
+// par: PER processes in one parallel; each: PER processes one after another, each awaited; threads:
+// PER parallels of one weft::thread; std::thread: like `threads`, but with bare threads (the
+// bound).
 #include <atomic>
 #include <string_view>
 #include <thread>

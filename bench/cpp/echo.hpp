@@ -1,10 +1,10 @@
 // The clients of an echo server, and the two OS processes of a bench: N connections over the
-// loopback, on each of which 64 bytes go and come back, again and again. The server runs on one
-// CPU, and the clients, in an OS process of their own, on another.
+// loopback, on each of which 64 bytes are sent and returned, again and again. The server runs on
+// one CPU, and the clients, in an OS process of their own, on another.
 //
 // The clients measure the CPU time that the server's OS process takes for each request, by the CPU
-// clock of that process. They keep all connections busy, so the server never waits for long. (Where
-// there is one CPU only, both share it; the figure is still the server's CPU time.)
+// clock of that process. They keep all connections busy, so the server never waits for long. (If
+// there is only one CPU, server and clients share it; the figure is still the server's CPU time.)
 #pragma once
 
 #include <netinet/in.h>

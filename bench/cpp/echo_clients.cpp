@@ -1,5 +1,6 @@
-// The clients of an echo server in another language: the server starts this program when it listens,
-// and gives it the id of its own OS process, and its port. What the clients measure is in echo.hpp.
+// The clients of an echo server in another language: the server starts this program when it
+// listens, and passes it the id of its own OS process, and its port. echo.hpp describes the
+// figures.
 //
 //   echo_clients SAMPLES PER CONNECTIONS SERVER PORT
 #include "common.hpp"

@@ -2,7 +2,7 @@
 // commstime.cpp, alternately without a recorder and with one.
 //
 // In each communication one of the two parties has waited, and the recorder of C++ records only the
-// operations that waited. So a communication is one event.
+// operations that waited. So the recorder records one event for each communication.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -38,9 +38,9 @@ void commstime(long per, std::vector<double>& ns) {
       bench::successor<Local>(b.reader(), c.writer()), consumer(d.reader(), 10, per, &ns)));
 }
 
-// Prints the ns for a communication, with the recorder ("on") and without it ("off"). "event" prints
-// one figure for a run: the minimum with the recorder less the minimum without it. On a machine
-// that changes its clock rate, the difference of single samples means nothing.
+// Prints the ns for a communication, with the recorder ("on") and without it ("off"). "event"
+// prints one figure for a run: the minimum with the recorder minus the minimum without it. On a
+// machine that changes its clock rate, the difference of single samples means nothing.
 void recorded(std::string_view what, long samples, long per) {
   const char* const folder = std::getenv("TMPDIR");
   const std::string path =
@@ -58,7 +58,8 @@ void recorded(std::string_view what, long samples, long per) {
   std::printf("\n");
 }
 
-// Prints the ns for the recorder's clock alone, read once for each event that there would be.
+// Prints the ns that one reading of the recorder's clock takes; the recorder reads it for each
+// event.
 void clock_alone(long samples, long per) {
   bench::Sampler s(samples);
   std::uint64_t sum = 0;

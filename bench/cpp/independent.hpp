@@ -1,6 +1,6 @@
 // The reference for a speed-up: the same work in N processes of the system that do not communicate.
-// The processes are released together. The time runs from the release until the last of the
-// processes has finished its work, so the time includes neither their start nor their end.
+// The processes are released together. The time is measured from the release until the last of the
+// processes has finished its work, so it includes neither their start nor their end.
 #pragma once
 
 #include <sched.h>

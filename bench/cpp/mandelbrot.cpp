@@ -1,6 +1,6 @@
 // Mandelbrot as in the C++CSP paper: a producer hands out the indices of lines, N workers compute
 // them, and a consumer puts them in order. Lines are 64-bit floating point values and are sent by
-// copy, by move, or as a mobile (a unique_ptr). Figures are ns a pixel: the time of a whole
+// copy, by move, or as a mobile (a unique_ptr). Figures are ns for a pixel: the time of a whole
 // picture, including the starting and joining of the threads, ÷ the number of pixels. The workers
 // are OS threads, as in the paper, or coroutines on a multi-core executor with as many threads,
 // which also runs the producer and the consumer. Channels are rendezvous, as in the paper, or have

@@ -1,8 +1,7 @@
 // Measures how the cost of a hand-over depends on the size of the message: one hand-over between
 // two coroutines, with messages of N bytes sent by copy, by move, as a mobile (a unique_ptr to a
 // vector), and as a flat object (an array in the message itself, whose move is a copy). The
-// received object goes back to the sender in the cheapest way, so that only a copy allocates
-// memory.
+// receiver sends the object back by the cheapest means, so that only a copy allocates memory.
 //
 // memcpy: the reference, N bytes copied from one place to another, repeatedly.
 #include <array>
@@ -89,7 +88,7 @@ bool flat(std::size_t size, long samples, long per) {
 
 void yardstick(std::size_t size, long samples, long per) {
   // The two blocks begin half a page apart, modulo the page: if both began at the same offset in a
-  // page, every load would wait for a store whose address only seems the same.
+  // page, every load would wait for an earlier store to an address with the same lower bits.
   Bytes memory(2 * size + 8192, 1);
   unsigned char* const from = memory.data();
   unsigned char* const to = from + (size + 4095) / 4096 * 4096 + 2048;

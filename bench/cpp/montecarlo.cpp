@@ -1,6 +1,6 @@
 // Monte Carlo π as in the C++CSP paper: N workers (OS threads) draw points and send the share that
-// fell inside the circle to one process that averages the shares. Figures are ns an iteration: the
-// time of a whole network, including the starting and joining of the threads, ÷ the number of
+// fell inside the circle to one process that averages the shares. Figures are ns for an iteration:
+// the time of a whole network, including the starting and joining of the threads, ÷ the number of
 // iterations.
 //
 // independent: the reference, N processes of the system with the same loop and no channel.

@@ -1,5 +1,6 @@
 // Two programs and a channel between them over TCP on loopback, the transport of a network's links,
-// without TLS (py/net_values.py measures it with TLS). Each is a process of its own on its own CPU.
+// without TLS (py/net_values.py measures it with TLS). Each program is an OS process on its own
+// CPU.
 //
 //   net int SAMPLES PER      ns a rendezvous: a write to a channel whose reader is the other
 //                            program

@@ -1,5 +1,5 @@
-// Measures how long after a SIGKILL a program learns that another one, which has MB megabytes in
-// use, is dead. The program waits in a read of a channel whose home is the other program.
+// Measures how long after a SIGKILL a program learns that another program, which has MB megabytes
+// in use, is dead. The first program waits in a read of a channel whose home is the other program.
 //
 //   notice MB SAMPLES       ns from kill() to PeerDied, a figure for each kill
 #include <sys/wait.h>

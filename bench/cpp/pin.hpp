@@ -10,7 +10,7 @@
 namespace bench {
 
 // The CPUs that this process had when the object was made. If there is one CPU, every thread runs
-// on it; if there are two, each thread has its own.
+// on it; if there are two CPUs, each thread has its own.
 class Placement {
  public:
   Placement() {

@@ -1,7 +1,7 @@
-// A ring of N processes over local or shared channels, each with a body of two lines; a token goes
-// round. With `exit` the program ends immediately. Otherwise every process learns by an exception
-// that its channel has retired, one process after another, which takes some microseconds for each
-// process.
+// A ring of N processes over local or shared channels, each with a body of two lines; a token is
+// passed round the ring. With `exit` the program ends immediately. Otherwise every process learns
+// by an exception that its channel has retired, one process after another, which takes some
+// microseconds for each process.
 #include <cstdlib>
 #include <string_view>
 #include <vector>
@@ -40,7 +40,7 @@ void ring(int n, long samples, long per, bool leave) {
   all.reserve(static_cast<std::size_t>(n));
   weft::Channel<int, P> first;
   weft::Reader<int, P> in = first.reader();
-  for (int i = 1; i < n; ++i) {  // process n of the ring is the one that makes the token
+  for (int i = 1; i < n; ++i) {  // process n is the process that makes the token
     weft::Channel<int, P> next;
     all.push_back(bench::successor<P>(std::move(in), next.writer()));
     in = next.reader();

@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   weft::run(weft::par(
       bench::prefix(c.reader(), a.writer()), bench::delta(a.reader(), b.writer(), d.writer()),
       bench::successor<Local>(b.reader(), c.writer()),
-      // The writer is the only one of the channel at which the other processes wait.
+      // This writer is the only writer of the channel at which the other processes wait.
       bench::consumer(d.reader(), samples, per, e.writer()), bench::together(std::move(waiting))));
   if (looker > 0) {
     kill(looker, SIGKILL);

@@ -1,9 +1,9 @@
 // Choice over N channels, local or shared.
 //
 // one-shot: as `standing`, with an alternative that enrols again for each select.
-// mixed:    an ad hoc select over N readers of channels without a waiting writer and, in their
-//           midst, one output that is always ready: the cost of checking and scanning guards of
-//           both directions.
+// mixed:    an ad hoc select over N readers of channels without a waiting writer and, among them,
+//           one output that is always ready: the cost of checking and scanning guards of both
+//           directions.
 // ready:    a fair select, with two writers waiting at every channel.
 // standing: a standing alternative; one writer writes to a pseudo-random channel, but only when the
 //           alternative has blocked again. The writer makes sure of that by yielding: the woken

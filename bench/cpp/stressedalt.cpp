@@ -1,5 +1,5 @@
-// StressedAlt as in the C++CSP paper: one reader selects fairly over N channels, and at each of
-// them one writer writes for ever.
+// StressedAlt as in the C++CSP paper: one reader selects fairly over N channels, and for each
+// channel there is one writer that writes for ever.
 //
 // local, shared: coroutines and an Alternative; standing: coroutines on local channels and a
 // StandingAlternative; threads: every writer is an OS thread, and so is the reader.

@@ -45,7 +45,7 @@ weft::Process par_delta(In<P> in, Out<P> left, Out<P> right) {
   }
 }
 // The channel into the delta is poisoned at the end. The writers of a parallel delta end quietly,
-// so without the poison the delta would go on without a reader.
+// so without the poison the delta would continue without a reader.
 template <class P>
 weft::Process consumer(In<P> in, weft::Channel<int, P> into_delta, long samples, long per) {
   bench::Sampler s(samples);

@@ -1,6 +1,6 @@
 // The work that a worker of the thesis on compiled components does for each message, in unsigned
-// 64-bit integers, which wrap around. Weft's program and the thesis's design share this file;
-// thesis_work.py does the same work in Python.
+// 64-bit integers, which wrap around. Weft's program and the thesis's design both include this
+// file; thesis_work.py does the same work in Python.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Measures, in isolation, each way in which a thread may wait before it sleeps
+// Measures, in isolation, each method by which a thread may wait before it sleeps
 // (runtime/waiting.hpp): two threads hand a word back and forth, or a byte over a pair of sockets.
 //
 //   waiting WAY WORK BESIDE SAMPLES PER
@@ -43,7 +43,7 @@ struct Word {
   }
 };
 
-// The ways of waiting. Each has wait(Word&), which returns when the word has been set.
+// The methods of waiting. Each has wait(Word&), which returns when the word has been set.
 struct Sleep {
   void wait(Word& w) { w.sleep(); }
 };

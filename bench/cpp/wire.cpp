@@ -1,5 +1,5 @@
-// Two or three programs, and channels between them over shared memory. Each is a process of its
-// own, with one thread that works and the threads of the wire.
+// Two or three programs, and channels between them over shared memory. Each program is an OS
+// process, with one thread that works and the threads of the wire.
 //
 //   wire int MICROSECONDS SAMPLES PER        the other program answers after this much work; ns a
 //                                            round trip beyond that work
@@ -11,7 +11,7 @@
 //                                            another; ns a communication
 //   wire copy|place SAMPLES PER              a megabyte one way, from the writer's array to the
 //                                            reader's, or filled and summed in place; ns
-//   wire alone SAMPLES PER                   the second of these within one program
+//   wire alone SAMPLES PER                   the same as `place`, within one program; ns
 //   wire idle SECONDS                        two programs that wait; ns of CPU of both
 //
 // Every value is checked by its reader.
@@ -274,8 +274,8 @@ double cpu_ns(int who) {
   return 1e9 * static_cast<double>(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
          1e3 * static_cast<double>(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
-// Both programs wait in a read. The CPU time of starting them is measured by a run of zero length,
-// and subtracted.
+// Both programs wait in a read. A run of zero length measures the CPU time of starting the
+// programs, which is subtracted.
 void idle(const bench::Placement& place, long seconds) {
   const auto [here, there] = pair();
   int go[2];

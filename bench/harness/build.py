@@ -1,5 +1,5 @@
-"""Makes each candidate runnable: checks that everything it needs is installed, and builds its
-program.
+"""Makes each candidate runnable: checks that everything that the candidate needs is installed, and
+builds its program.
 
 Invariants: only requested candidates are built. A peer that is not installed on this machine is
 Missing (it is skipped); a program that does not build is Broken (an error). Programs are built in

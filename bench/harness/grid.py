@@ -21,8 +21,8 @@ from html import escape
 from . import runner
 from .build import Program
 
-# Bytes of memory; with less, the system would kill some program, perhaps not the one that uses the
-# memory.
+# Bytes of memory; with less, the system would kill some program, perhaps not the program that uses
+# the memory.
 SPARE = 2 << 30
 COLOURS = ("#1b6ca8", "#d1495b", "#2a9d5c", "#8a5fbf", "#e08e0b", "#444444")
 

@@ -1,4 +1,4 @@
-"""From samples to figures: minima, percentiles, ratios, and whether the reach is met.
+"""Computes figures from samples: minima, percentiles, ratios, and whether the reach is met.
 
 The p99 is the median of the p99 of each run, so that one bad moment of the machine affects only one
 run.

@@ -6,7 +6,7 @@ Invariants
 - One program runs at a time, in a process group of its own, pinned from its first instruction.
   However the run ends (normally, by the time-out, by Ctrl-C, for lack of memory), no process of
   that group remains.
-- A candidate that has failed once is not run again; the other candidates go on.
+- A candidate that has failed once is not run again; the other candidates are.
 
 The output of a program has lines "ns V V …", "bytes V V …" and "create V V …". Anything else on
 stdout is an error; stderr is for messages.
@@ -76,7 +76,7 @@ class Terminated(KeyboardInterrupt):
 def stopped_by(main: Callable[[], int], name: str, kept: str) -> int:
     """Runs a command and returns the exit status: that of main(); 1 after a RunError, which is
     printed; 130 after Ctrl-C and 143 after SIGTERM. Either signal ends the program that runs, and a
-    message with the text `kept` tells which results were kept.
+    message with the text `kept` says which results were kept.
     """
 
     def terminated(*_: object) -> None:

@@ -85,7 +85,7 @@ def verdict(result: Result) -> str:
 
 
 def table(bench: Bench, result: Result) -> None:
-    """Prints a bench on stdout."""
+    """Prints the candidates and the targets of a bench on stdout."""
     parts = [candidate_rows(bench, result), target_rows(bench, result)]
     if RICH:
         console = rich.console.Console(highlight=False)
@@ -174,8 +174,8 @@ def listing(targets: Targets) -> str:
 
 def report(targets: Targets, results: Mapping[str, Result]) -> str:
     """Returns RESULTS.md, from the result of each bench that was measured: the picture and the
-    figures that most readers want, then each bench. What is asked of the benches is for those who
-    work on Weft, and has a page of its own (`asked`).
+    figures that most readers want, then each bench. The targets of the benches are on a page of
+    their own (`asked`), for developers of Weft.
     """
     commits = sorted({result["commit"] for result in results.values()})
     out = [WRITTEN, "# Results", "", *_headline_lines(targets, results)]

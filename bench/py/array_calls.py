@@ -1,5 +1,5 @@
 """Four calls of a function that adds up one array of MB megabytes, over WORKERS processes of
-weft.processes.Executor: ns for the four. Each sample uses another array.
+weft.processes.Executor. The figure is ns for the four calls. Each sample uses another array.
 """
 
 import numpy

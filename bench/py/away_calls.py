@@ -1,5 +1,5 @@
 """PER calls of a function that takes 100 µs of CPU, over WORKERS processes of
-weft.processes.Executor: ns a call.
+weft.processes.Executor. The figure is ns for a call.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """The parts that the programs between two OS processes share, Weft's and the peers': CPUs, the
 clock, and the values that are sent.
 
-dict: 1,000 items, names to numbers; array: 1 MB of float64; bytes: 1 MB.
+KIND is dict (1,000 items, names to numbers), array (1 MB of float64) or bytes (1 MB).
 """
 
 import os

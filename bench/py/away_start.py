@@ -1,6 +1,6 @@
-"""Starts N hosts, runs one call on each and closes them: ns a host, the whole time ÷ N. Each host
-is a fresh interpreter, or, with a third argument, a fork of a server that has imported this
-program.
+"""Starts N hosts, runs one call on each and closes them. The figure is ns for a host: the whole
+time ÷ N. Each host is a fresh interpreter, or, with a third argument, a fork of a server that has
+imported this program.
 
 usage: away_start.py N SAMPLES [1]
 """

@@ -1,11 +1,12 @@
 """Sends a value there and back, or one way, between two OS processes over channels of
-weft.processes. KIND: see away_shared.
+weft.processes. away_shared.py lists the values of KIND.
 
-int: ns a round trip. Others: ns one way, from before the write to after the read; the clock is the
-same for the whole system. read: an array, until its sum has been computed; here: like read, but
-from thread to thread in one process; shared: like read, a weft.processes.Shared. fill, fill-here:
-like read and here, but from before the array is made and filled; in place (weft.processes.empty).
-give: like fill, but numpy makes the array, and the write gives it away.
+int: the figure is ns for a round trip. Other values: ns from before the write to after the read, by
+a clock that is the same for the whole system. read: ns until the sum of an array has been computed;
+here: like read, but from thread to thread in one process; shared: like read, with a
+weft.processes.Shared. fill, fill-here: like read and here, but from before the array is made and
+filled, in place (weft.processes.empty). give: like fill, but numpy makes the array, and the write
+gives it away.
 """
 
 import sys

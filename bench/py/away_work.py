@@ -1,5 +1,5 @@
-"""KIND of away_tasks by WORKERS processes on hosts that are warm; the workers take tasks from one
-channel. ns a whole run.
+"""The work KIND of away_tasks.py by WORKERS processes on hosts that are warm; the workers take
+tasks from one channel. The figure is ns for a whole run.
 """
 
 import sys

@@ -1,5 +1,5 @@
 """Reads PER gzip files and counts their words, with a call for each file, over WORKERS processes of
-weft.processes.Executor, with its progress bar: ns a file.
+weft.processes.Executor, with its progress bar. The figure is ns for a file.
 """
 
 import gzip

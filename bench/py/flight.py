@@ -1,7 +1,7 @@
 """The flight recorder's cost (rule 14.14; ../../python/docs/flight.md): flight.py WHAT SAMPLES PER
 
 event     ns for an event of CommsTime of coroutines, one figure: the least time with the recorder
-          less the least time without it. The two are measured alternately. A communication is two
+          minus the least time without it. The two are measured alternately. A communication is two
           events
 on, off   ns for a communication, with the recorder and without it
 size      bytes for an event, definitions included: the mean of CommsTime and a farm of 64 workers

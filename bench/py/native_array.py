@@ -1,8 +1,8 @@
-"""Sends an array of 8 MB to a C++ process, which sums it in place, and back: ns a thousand items.
-WHICH: 1 there and back, 2 the sum alone.
+"""Sends an array of 8 MB to a C++ process, which sums it in place, and back. The figure is ns for a
+thousand items. WHICH: 1 there and back, 2 the sum alone.
 
-The sum alone is the same loop of the same library, over an array that the component has made
-itself. By on.py.
+The sum alone is the same loop of the same library, over an array that the component itself has
+made. Run this file by on.py.
 """
 
 import array

@@ -1,6 +1,5 @@
-"""Sends integers from a C++ process to a Python one, in blocks of SIZE: ns an item. By on.py; a
-sample is
-PER items, rounded up to whole blocks.
+"""Sends integers from a C++ process to a Python one, in blocks of SIZE. The figure is ns for an
+item. Run this file by on.py; a sample is PER items, rounded up to whole blocks.
 """
 
 from pathlib import Path

@@ -30,7 +30,7 @@ void summing(Reader<Array<double>> in, Writer<double> sums, Writer<Array<double>
     back.write(std::move(a));
   }
 }
-// Measures `samples` sums, and writes the ns that each takes.
+// Measures `samples` sums, and writes the ns for each sum.
 void sums_alone(Writer<double> ns, std::size_t samples, std::size_t size) {
   Array<double> a(size);
   for (std::size_t i = 0; i < size; ++i) a[i] = static_cast<double>(i);
@@ -45,7 +45,7 @@ void sums_alone(Writer<double> ns, std::size_t samples, std::size_t size) {
   }
 }
 
-// For each number that is read, runs that many rounds of a xorshift, each of which depends on the
+// For each number that is read, runs that many rounds of a xorshift. Each round depends on the
 // previous one.
 void burn(Reader<std::int64_t> rounds, Writer<std::int64_t> results) {
   for (const std::int64_t n : rounds) {

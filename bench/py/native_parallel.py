@@ -1,8 +1,8 @@
-"""Runs C++ processes that compute: ns for each thousand rounds of each. WHICH: 1 one process, 2 two
-processes in a program, 3 two programs with one process each.
+"""Runs C++ processes that compute. The figure is ns for each thousand rounds of each process.
+WHICH: 1 one process, 2 two processes in a program, 3 two programs with one process each.
 
-Each C++ process is on a CPU of its own, and every result is compared. By on.py; a sample is PER
-thousand rounds of each worker.
+Each C++ process is on a CPU of its own, and every result is checked. Run this file by on.py; a
+sample is PER thousand rounds of each worker.
 """
 
 import subprocess
@@ -40,7 +40,7 @@ async def main(go, done):
 
 @process
 async def served(go, done):
-    """Runs one of two programs; the other side of the pipe gives the signal to begin."""
+    """Runs one of two programs; each line on stdin begins that number of rounds."""
     for line in sys.stdin:
         await go.write(int(line))
         print(await done.read(), flush=True)

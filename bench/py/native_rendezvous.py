@@ -1,4 +1,6 @@
-"""A Python process and a C++ one hand an integer there and back: ns a rendezvous. By on.py."""
+"""A Python process and a C++ one hand an integer there and back. The figure is ns for a rendezvous.
+Run this file by on.py.
+"""
 
 from pathlib import Path
 

@@ -10,7 +10,7 @@ using Signed = std::int64_t;  // the type that a channel carries; its bits are t
 
 namespace {
 
-// The worker writes first, and ends when there are no more numbers.
+// The worker writes first, and ends when its channel of numbers retires.
 void worker(Reader<Signed> numbers, Writer<Signed> values, std::string workload) {
   const thesis::Work work = thesis::work_of(workload);
   values.write(0);

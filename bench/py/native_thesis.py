@@ -1,5 +1,5 @@
 """The workloads of the thesis on compiled components: one Python process and two C++ ones on
-channels. ns a pair of messages. By on.py.
+channels. The figure is ns for a pair of messages. Run this file by on.py.
 
 native_thesis WORKLOAD MESSAGES SAMPLES BLOCK [pinned]
 """

@@ -1,6 +1,6 @@
 """The Mandelbrot set of away_work.py by two workers. WHERE: network, two hosts of a network, each
-an agent on this machine with one OS process; local, two OS processes of this program. ns a whole
-run, on hosts that are warm.
+an agent on this machine with one OS process; local, two OS processes of this program. The figure is
+ns for a whole run, on hosts that are warm.
 """
 
 import contextlib

@@ -2,8 +2,8 @@
 relay; direct, by TLS; request, the bare request and reply of the same client, nats-py, with as many
 bytes as an int takes on the wire.
 
-rendezvous, direct: ns a write to a channel of the other program, which reads it: an offer and its
-answer.
+rendezvous, direct: ns for a write to a channel of the other program, which reads it: an offer and
+its answer.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ def measure(samples, per, one):
 
 
 def home(url, keys, relay):
-    """Reads 0, 1, 2, … PER times, again and again, until the channel ends."""
+    """Reads until the channel ends. The values must count from 0 on, and may begin again at 0."""
     with net.join(url, keys=keys, relay=relay) as network:
         c = Channel("numbers")
         reader = c.reader()

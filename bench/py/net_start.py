@@ -1,5 +1,5 @@
-"""Joins a network and has a warm agent start a worker: ns until the worker has answered. The time
-for leaving the network is not counted.
+"""Joins a network and has a warm agent start a worker. The figure is the ns until the worker has
+answered; the time for leaving the network is not counted.
 """
 
 from net_there import agents

@@ -1,9 +1,9 @@
 """Values between two programs over a session of weft.net, by TLS on loopback. KIND:
 
-read, choice, spanning: ns a rendezvous, a read of an int from a channel of the other program:
-by a plain read, by a choice of two channels of that program, or by a choice of one of its channels
-and one of this program. array: ns one way of a numpy array of 1 MB, from before the write to after
-the read; the reader requests each. The clock is the same for the whole system.
+read, choice, spanning: ns for a rendezvous. The first program reads an int from a channel of the
+other program: by a plain read, by a choice of two channels of that program, or by a choice of one
+of its channels and one of its own. array: ns for a numpy array of 1 MB one way, from before the
+write to after the read; the reader requests each array. The clock is the same for the whole system.
 """
 
 import os

@@ -1,5 +1,5 @@
-"""A ring of N processes, each with a body of two lines; a token goes round. By on.py, or by `weft
-run --on BACKEND`.
+"""A ring of N processes, each with a body of two lines; a token is passed round the ring. Run this
+file by on.py, or by `weft run --on BACKEND`.
 """
 
 import time

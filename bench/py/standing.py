@@ -1,5 +1,5 @@
 """A standing alternative over N channels that blocks each time: a writer writes to a pseudo-random
-channel only when the alternative has blocked. By on.py.
+channel only when the alternative has blocked. Run this file by on.py.
 """
 
 from sampler import Sampler, fail, numbers

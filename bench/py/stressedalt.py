@@ -1,4 +1,4 @@
-"""A fair select over N channels, with two writers waiting at each; by on.py."""
+"""A fair select over N channels, with two writers waiting at each. Run this file by on.py."""
 
 from sampler import Sampler, fail, numbers
 

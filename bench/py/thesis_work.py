@@ -1,5 +1,6 @@
-"""Contains the workloads of the thesis on compiled components, in Python, and its main thread's way
-of counting (theses/COMPONENTS.md)."""
+"""Contains the workloads of the thesis on compiled components, in Python, and the method by which
+the thesis's main thread counts (theses/COMPONENTS.md).
+"""
 
 import math
 import os
@@ -36,8 +37,8 @@ WORK = {
 
 
 def expected(workload, messages):
-    """Returns the sum of a worker's results for the numbers 1 to `messages`, modulo 2 to the 64th;
-    without the recursion, which would take long.
+    """Returns the sum of a worker's results for the numbers 1 to `messages`, modulo 2 to the 64th.
+    The sum is computed without the worker's recursion, which would take long.
     """
     work = fibonacci if workload == "recursive" else WORK[workload]
     return sum(work(n) for n in range(1, messages + 1)) & MASK
@@ -45,7 +46,7 @@ def expected(workload, messages):
 
 def figures(workload, messages, samples, once):
     """Runs `once()`, which returns each worker's sum, once to warm up and then `samples` times;
-    prints ns a pair of messages.
+    prints the ns for a pair of messages.
 
     With THESIS_FIRST in the environment it also prints the first run, which warms up: `first NS`;
     and the CPU time that this program has used in each of the other runs, for all its threads

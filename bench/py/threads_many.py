@@ -1,5 +1,5 @@
 """N thread processes start, each meets one partner once and waits again, and then all are poisoned.
-By on.py.
+Run this file by on.py.
 """
 
 from sampler import Sampler, fail, numbers

@@ -1,5 +1,4 @@
-"""Provides fakes for the tests of the harness: definitions and programs that a test makes
-itself."""
+"""Fakes for the tests of the harness: definitions and programs that a test makes itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the way from samples to figures: minima, percentiles, ratios, reach, and the JSON
+"""Tests how figures are computed from samples: minima, percentiles, ratios, reach, and the JSON
 object.
 """
 

@@ -423,7 +423,7 @@ class Ours(unittest.TestCase):
 
     def test_peers_are_like_ours(self):
         """Coroutines are compared with peers that run many processes in one thread, and threads
-        with threads; all use channels that threads can share.
+        with threads; all of them use channels that threads can share.
         """
         threads = {"threads", "crossbeam", "JCSP"}
         peers = self.targets.benches["cpp-peers"]
@@ -460,7 +460,7 @@ class Ours(unittest.TestCase):
                     if c.source == "py/on.py":
                         program = BENCH / f"py/{c.args[1]}.py"
                         self.assertTrue(program.exists(), program)
-                        # the folder of a program comes first on its path
+                        # the folder of a program is the first on the program's path
                         self.assertNotIn(program.stem, sys.stdlib_module_names)
 
     def test_the_two_sides_of_a_ratio_stand_on_the_same_number_of_cpus(self):
@@ -648,8 +648,8 @@ class Refused(Folder):
 
 
 class OneEach(Folder):
-    """An entry whose n is a list stands for one entry for each number; kind and source of a bench
-    hold for its candidates.
+    """An entry whose n is a list stands for one entry for each number; `kind` and `source` of a
+    bench apply to its candidates.
     """
 
     PROGRAM = 'name = "ready {n}"\nargs = ["{samples}", "{n}"]\nabout = "{n} channels"\n'

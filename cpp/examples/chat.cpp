@@ -1,10 +1,11 @@
-// A chat server: all other clients get a line that one client writes.
+// A chat server: each line that a client writes is sent to all other clients.
 //
 //   member ──► lines ──► room ──► outbox ──► member      a process for each client, and the room
 //
 // The room never waits for a client: an outbox is a buffer of 64 lines, which drops the oldest. So
-// a slow client misses lines, and holds up nobody. A client that does not take a line within ten
-// seconds is disconnected. On SIGTERM or Ctrl-C the server cancels its members, and ends.
+// a slow client misses lines, and holds up no other client. A client that does not take a line
+// within ten seconds is disconnected. On SIGTERM or Ctrl-C the server cancels its members, and
+// ends.
 //
 //   chat [ADDRESS]       (default 127.0.0.1:7778; port 0: the system chooses one)
 #include <chrono>

@@ -10,7 +10,7 @@
 
 #include <weft/weft.hpp>
 
-// all processes are on one scheduler, so no atomic operation is needed
+// All processes are on one scheduler, so no atomic operation is needed.
 using Channel = weft::Channel<int, weft::Local>;
 using Reader = weft::Reader<int, weft::Local>;
 using Writer = weft::Writer<int, weft::Local>;
@@ -31,7 +31,7 @@ weft::Process delta(Reader in, Writer a, Writer b) {
   }
 }
 
-// Ends after n numbers and closes its end; so the others end, one after another.
+// Ends after n numbers and closes its end, so that the other processes end one after another.
 weft::Process consume(Reader in, int n) {
   for (int i = 0; i < n; ++i) {
     const int v = co_await in.read();

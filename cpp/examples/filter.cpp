@@ -1,10 +1,10 @@
-// A filter in another program, which is killed and started again: numbers go to it, squares come
-// back.
+// A filter in another program, which is killed and started again: it is sent numbers, and returns
+// their squares.
 //
 //   filter N K     N numbers, and the filter is killed after every K squares
 //
-// Exceptions report what a kill has cost: a write that was under way may be in doubt (WIRE.md 8). A
-// square is the same however often it is made, so this program simply sends the number again.
+// Exceptions report what a kill has cost: a write that was under way may be in doubt (WIRE.md 8).
+// This program simply sends such a number again, because its square is always the same.
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -25,7 +25,7 @@ int filter(int socket) {
       const long n = numbers();
       squares(n * n);
     }
-  } catch (const weft::ChannelEnd&) {  // there is nothing left to do, or the other has ended
+  } catch (const weft::ChannelEnd&) {  // no number is left, or the other program has ended
     return 0;
   }
 }

@@ -104,7 +104,7 @@ int parse(std::string_view head, Request& r) {
     if (std::any_of(line.begin(), line.end(), odd) || line.find(':') == std::string_view::npos)
       return 400;
     const std::string_view name = take(line, ":");
-    if (!is_token(name)) return 400;  // also if the line continues the line before it
+    if (!is_token(name)) return 400;  // refuses also a line that continues the line before it
     if (!r.fields.emplace(small(name), trimmed(line)).second &&
         (small(name) == "content-length" || small(name) == "host"))
       return 400;
@@ -135,7 +135,7 @@ Answer answer(const Request& r) {
 }
 
 // Reads the next request. Returns 200, the status of a refusal, or 0 if the client has ended the
-// connection. `came` holds the bytes that have come and belong to no request yet.
+// connection. `came` holds the bytes that have arrived and belong to no request yet.
 weft::ProcessOf<int> receive(io::Stream client, std::string& came, Request& r,
                              weft::Span patience) {
   char bytes[4096];
@@ -168,7 +168,7 @@ weft::ProcessOf<int> receive(io::Stream client, std::string& came, Request& r,
 }
 
 // Waits until a request begins. Returns false if the server ends or the time limit expires before a
-// request begins. A request that has come is answered even if the server ends.
+// request begins. A request that has arrived is answered even if the server ends.
 weft::ProcessOf<bool> begins(io::Stream client, weft::Reader<int> open, weft::Span patience) {
   try {
     co_return (co_await weft::select(weft::Mode::priority, io::readable(client),

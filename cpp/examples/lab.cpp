@@ -1,7 +1,7 @@
 // Accesses a channel by name between machines (cpp/docs/net.md): temperatures go to the program
 // that keeps them.
 //
-//   lab keeps [SERVER]            makes the channel, and prints the mean of all values that come
+//   lab keeps [SERVER]            makes the channel, and prints the mean of all values that arrive
 //   lab measures N [SERVER]       sends N temperatures. Any number of programs may do so, on any
 //                                 machine, in C++ or in Python:
 //       with weft.net.join() as network: network.writer("lab/temperatures").write(21.5)

@@ -17,8 +17,8 @@ using Writer = weft::Writer<int>;
 
 constexpr int kSeats = 5;
 
-// A fork is taken by one philosopher, and put down by the same. When one of the two has left for
-// good, the fork serves the other one; it ends when both have left.
+// A fork is taken by one philosopher, and put down by the same philosopher. When one of its two
+// philosophers has left for good, the fork serves the other; it ends when both have left.
 weft::Process fork(Reader left, Reader right) {
   for (;;) {
     auto taken = co_await weft::select(left, right);
@@ -26,7 +26,8 @@ weft::Process fork(Reader left, Reader right) {
   }
 }
 
-// A philosopher who wants to sit is let in while there is room; one who rises is always let out.
+// A philosopher who wants to sit is let in while there is room; a philosopher who rises is always
+// let out.
 weft::Process butler(Reader sit, Reader rise, bool strict) {
   int seated = 0;
   for (;;) {
@@ -39,7 +40,7 @@ weft::Process philosopher(int i, int meals, Writer left, Writer right, Writer si
   for (int n = 0; n < meals; ++n) {
     co_await sit.write(i);
     co_await left.write(i);
-    co_await weft::yield();  // leaves enough time for all to take their left fork
+    co_await weft::yield();  // so that every philosopher has taken the left fork first
     co_await right.write(i);
     co_await left.write(i);
     co_await right.write(i);
@@ -66,7 +67,7 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < kSeats; ++i) {
     ps.push_back(philosopher(static_cast<int>(i), meals, left[i].writer(), right[i].writer(),
                              sit.writer(), rise.writer()));
-    // Fork i lies to the left of philosopher i and to the right of the one before.
+    // Fork i lies to the left of philosopher i and to the right of the philosopher before.
     ps.push_back(fork(left[i].reader(), right[(i + kSeats - 1) % kSeats].reader()));
   }
   ps.push_back(butler(sit.reader(), rise.reader(), !deadlock));

@@ -1,4 +1,5 @@
-// A proxy for TCP: each client that connects is connected with TARGET, and gets its bytes.
+// A proxy for TCP: for each client a connection to TARGET is made, and bytes pass in both
+// directions.
 //
 //   client ──► passes up ──► server        two processes for each connection; each has one buffer,
 //   client ◄── passes down ◄── server      and reads no more until the other side has taken it
@@ -13,10 +14,10 @@
 //   random lengths, and cuts each connection at a random byte (see Trouble).
 //
 // If one side ends its stream (half-close), the proxy ends its stream to the other side, and the
-// other direction goes on. If a connection ends in any other way, the proxy resets both of its
-// sides, so that nobody takes a part of the data for the whole. On SIGTERM or Ctrl-C the proxy
-// takes no more connections, serves the present ones to their end, and ends. On a second signal it
-// resets them.
+// other direction continues. If a connection ends in any other way, the proxy resets both of its
+// sides, so that neither side takes a part of the data for the whole. On SIGTERM or Ctrl-C the
+// proxy takes no more connections, serves the present ones to their end, and ends. On a second
+// signal it resets them.
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -67,10 +68,11 @@ class Trouble {
   std::size_t left_;
 };
 
-// The two sides of a connection. Both are reset at the end, unless `whole`.
+// The two sides of a connection. When the object is destroyed, both sides are reset, unless
+// `whole`.
 struct Sides {
   io::Stream client, server;
-  std::int64_t last = weft::now();  // when a byte last went through, in ns
+  std::int64_t last = weft::now();  // when a byte was last passed on, in ns
   bool whole = false;
 
   explicit Sides(io::Stream c) : client(std::move(c)) {}
@@ -142,7 +144,7 @@ weft::Process connection(io::Stream client, Settings by, weft::Writer<Total> lef
     } catch (const std::exception&) {
       // TARGET does not answer; or a side has failed or stalled, and par has ended both directions.
     }
-  }  // the descriptors are closed before others can have this connection's place
+  }  // the descriptors are closed before another connection can have this one's place
   co_await left.write(all);
 }
 
@@ -175,7 +177,7 @@ weft::Process serve(io::Listener door, weft::Reader<int> stop, Settings by) {
       if (by.seed) ++*by.seed;
     }
   }
-  connections.cancel();  // those that are left, after a second signal
+  connections.cancel();  // ends those that are left, after a second signal
   co_await connections.wait();
   std::printf("%ld connections, %ld cut, %llu bytes up, %llu bytes down\n", sum.connections + now,
               sum.cut + now, static_cast<unsigned long long>(sum.up),

@@ -1,5 +1,5 @@
-// A token ring: N processes of two lines each, one token, a number of rounds. It shows how cheap a
-// process is.
+// A token ring: N processes of two lines each, one token, a number of rounds. The program shows how
+// cheap a process is.
 //
 //   first ──► node ──► node ──► … ──► node ──► first
 //

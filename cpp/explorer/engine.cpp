@@ -101,8 +101,8 @@ bool Engine::enabled(const Fiber& f) const noexcept {
   }
 }
 
-// Decides which fiber runs next. Called before an operation, and by fibers that cannot go on.
-// Returns when the caller is to go on.
+// Decides which fiber runs next. Called before an operation, and by fibers that cannot continue.
+// Returns when the caller is to continue.
 void Engine::schedule() {
   std::uint8_t options[8] = {};
   unsigned n = 0, early = 0;
@@ -118,7 +118,7 @@ void Engine::schedule() {
       const Fiber& f = fibers_[i];
       if ((can && static_cast<int>(i) == current_) || !enabled(f)) continue;
       if (f.state == State::parked)
-        // A fiber whose time limit expires comes after all other fibers.
+        // A fiber whose time limit expires is placed behind all other fibers.
         late[m++] = static_cast<std::uint8_t>(i);
       else
         options[n++] = static_cast<std::uint8_t>(i);

@@ -9,7 +9,7 @@
 //   sample                 random schedules from a seed: half of them by priorities with few change
 //                          points (PCT: Burckhardt et al., ASPLOS 2010), half of them a random walk
 //   replay                 one schedule, given as "step:thread,…": the steps at which the running
-//                          thread does not go on, and the threads that go instead; then round-robin
+//                          thread does not continue, and those that run instead; then round-robin
 //
 //   runnable ──pause()──► pausing ──another thread changed an atomic──► runnable
 //      │  ▲

@@ -271,7 +271,7 @@ def pattern(old: str) -> re.Pattern[str]:
 
 
 def place(file: str) -> str:
-    """Returns where a file of EDITS is in cpp/, or in the copy."""
+    """Returns the path of a file of EDITS, within cpp/ or within the copy."""
     return file if file.startswith("src/") else f"include/weft/{file}"
 
 

@@ -10,9 +10,9 @@
 // publishes the outcome). core/ready.hpp says why words and ready lists need seq_cst.
 // ThreadSanitizer finds plain data races (tests/stress.cpp).
 //
-// A thread in pause() goes on only when another thread has changed some atomic since the thread's
-// last check. park() may also end by its time limit whenever the explorer likes (time is virtual);
-// it has no other spurious wake-ups.
+// A thread in pause() continues only when another thread has changed some atomic since the thread's
+// last check. park() may also end by its time limit at any moment that the explorer chooses (time
+// is virtual); it has no other spurious wake-ups.
 #pragma once
 #include <atomic>  // for std::memory_order
 #include <cstdint>

@@ -20,8 +20,8 @@ inline void say(std::string line) {
     std::fclose(f);
   }
 }
-// Reports that a test is under way. Another call for the same test says that it still makes
-// progress.
+// Reports that a test is under way. Another call for the same test reports that the test still
+// makes progress.
 inline void begin(const std::string& name) { say("begin " + name); }
 enum Verdict { passed, failed, neither };
 inline void end(const std::string& name, Verdict v) {

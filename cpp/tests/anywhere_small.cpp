@@ -50,7 +50,7 @@ weft::Process noted_copies(weft::Reader<Int> source, weft::Writer<Int> out) {
 }
 WEFT_PLACEABLE(noted_copies, source, out)
 
-// A temporary lives while the process waits for the operand of its member function.
+// A temporary exists while the process waits for the operand of its member function.
 weft::Process noted_sums(weft::Reader<Int> source, weft::Writer<Int> out) {
   Noted outer(5);
   for (;;) {

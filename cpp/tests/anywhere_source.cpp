@@ -43,7 +43,7 @@ weft::Process stops(weft::Reader<Int> source, unsigned n, bool poisons) {
 }
 WEFT_PLACEABLE(stops, source, n, poisons = false)
 
-// Selects over every kind of guard that a placeable source has: inputs of two types, an output,
+// Selects over all the guards that a placeable source can have: inputs of two types, an output,
 // times.
 weft::Process chooses(weft::Reader<Int> numbers, weft::Reader<std::string> texts,
                       weft::Writer<std::string> log, std::string before) {

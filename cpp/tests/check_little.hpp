@@ -1,6 +1,6 @@
-// Little networks on which tests run the engine of `weft check` without any language. A process is
-// a list of operations at channels. A Machine runs a network, and makes the calls to the engine
-// that the points of a language make (python/native/checking/engine.cpp).
+// Small networks on which tests run the engine of `weft check` independently of any language. A
+// process is a list of operations at channels. A Machine runs a network, and makes the calls to the
+// engine that the points of a language make (python/native/checking/engine.cpp).
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -79,7 +79,7 @@ class Machine {
   struct Process {
     int number = 0;
     std::size_t at = 0;
-    bool over = false;  // whether the operation has committed although the process has not resumed
+    bool over = false;  // whether the operation has committed and the process has not resumed
     int chosen = -1;
     std::vector<int> taken;
     Waits waits;

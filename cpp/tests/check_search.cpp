@@ -185,8 +185,8 @@ TEST_CASE("rule 17.9: a program that is not the same twice is noticed") {
   CHECK(run.why() == wc::Stopped::different);
   CHECK_FALSE(run.difference.empty());
 }
-// A key is usually the address of a place. If its number outlived the place, a new place at the
-// same address would be taken for the old one.
+// A key is usually the address of a place. If the number of a key outlived the place, a new place
+// at the same address would be taken for the old one.
 TEST_CASE("rule 17.9: numbers by key, which are forgotten all at once") {
   wc::Numbers numbers;
   std::unordered_map<std::uint64_t, int> expected;

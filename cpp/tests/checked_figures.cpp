@@ -142,8 +142,8 @@ TEST_CASE("rule 17.8: a failure is made short, told, and replayed by its token")
   CHECK(again.failures[0].kind == "deadlock");
   CHECK(again.failures[0].token == f.token);
   CHECK(again.schedules == 0);
-  // The token does not fail in a program whose bug has been fixed. A token that does not fit is
-  // reported.
+  // The token's schedule does not fail once the program's bug is fixed. A token that does not fit
+  // the program is reported.
   CHECK(weft::check([] { hidden(true); }, only).passed());
   only.replay = {"w1:nobody@3=par"};
   const auto other = weft::check([] { hidden(true); }, only);
@@ -246,7 +246,7 @@ TEST_CASE("rule 17.2: the grain park has the orders of one scheduler") {
   CHECK(weft::check([] { philosophers(3, false); }, o).passed());
 }
 TEST_CASE("rule 17.9: a program that is not the same twice") {
-  for (const int every : {2, 3}) {  // The second run, or a later one, differs.
+  for (const int every : {2, 3}) {  // Every second, or every third, run differs.
     int calls = 0;
     const auto r = weft::check(
         [&] {

@@ -220,7 +220,7 @@ TEST_CASE("rule 17.7: every schedule of the fixed ones passes") {
   }
 }
 TEST_CASE("rule 17.8: a token tells the selects of one step apart") {
-  // With the grain park a step goes on until its process parks. In this test a step has two
+  // With the grain `park`, a step continues until its process parks. In this test a step has two
   // selects.
   std::string taken;
   const auto network = [&] {

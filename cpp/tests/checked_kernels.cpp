@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using weft::Channel, weft::Process, weft::Reader, weft::Writer;
 
-// Runs processes, each of which must come to its end.
+// Runs processes, each of which must end normally.
 template <class... Ps>
 void complete(Ps... ps) {
   const auto ends = weft::run(std::move(ps)...);

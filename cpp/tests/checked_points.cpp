@@ -16,7 +16,8 @@ std::size_t schedules(F f, Search search) {
   CHECK(r.complete);
   return r.schedules;
 }
-// The networks are functions that return without a failure in every order.
+// Checks that both networks have the same number of schedules. A network is a function that returns
+// without a failure in every order.
 template <class A, class B>
 void alike(A in_threads, B in_coroutines) {
   for (const Search search : {Search::all, Search::reduced}) {
@@ -26,7 +27,7 @@ void alike(A in_threads, B in_coroutines) {
   }
 }
 
-// A partner of the operation that is looked at.
+// The two functions below are partners of the operation under test.
 Process writes(Writer<int> out) { co_await out.write(1); }
 Process nothing() { co_return; }
 

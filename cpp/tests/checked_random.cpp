@@ -43,7 +43,7 @@ enum class What : std::uint8_t {
 struct Act {
   What what;
   int c, d;                 // channels
-  bool writes, writes_too;  // the guards
+  bool writes, writes_too;  // whether the guards are outputs
   int value;
 };
 struct Network {

@@ -215,7 +215,7 @@ TEST_CASE("rule 17.9: what a thread process cannot do in a check is refused by n
       "par_read");
   refused([] { weft::run(weft::thread([] { weft::run({.cores = 2}, weft::seq()); })); },
           "executor");
-  // A thread that is not Weft's, with each kind of operation.
+  // A thread that Weft did not start performs each type of operation.
   const auto blocks = [](const Writer<int>& w) { w(1); };
   const auto awaits = [](const Writer<int>& w) {
     weft::run([](Writer<int> out) -> Process { co_await out.write(1); }(w));

@@ -1,5 +1,5 @@
-// Tests a scheduler's run queue: the first process in is the first out (rule 15.2), in each way in
-// which a scheduler's loop takes processes from it.
+// Tests a scheduler's run queue: the first process in is the first out (rule 15.2), by each
+// function with which a scheduler's loop takes processes from it.
 #include <deque>
 #include <memory>
 #include <random>
@@ -131,8 +131,8 @@ TEST_CASE("all at once, as a list that ends, also if a link was in use before") 
   CHECK(q.pop() == &ws[1]);
 }
 
-// Compares the queue with a std::deque, for all operations in any order, including the ways in
-// which the scheduler's loop takes processes from it.
+// Compares the queue with a std::deque, for all operations in any order, including the functions
+// with which the scheduler's loop takes processes from it.
 TEST_CASE("rule 15.2: as a deque would, whatever is done") {
   for (unsigned seed = 1; seed <= 200; ++seed) {
     INFO("seed ", seed);
@@ -246,10 +246,10 @@ TEST_CASE(
   CHECK(seen == std::vector<Waker*>{&ws[0], &ws[1], &ws[2], &ws[3]});
   seen.clear();
   look(end);
-  CHECK(seen.empty());             // Nobody was pushed since.
-  q.take_at(&ws[0].next, &ws[1]);  // one in the midst
+  CHECK(seen.empty());             // No waker was pushed meanwhile.
+  q.take_at(&ws[0].next, &ws[1]);  // one in the middle
   q.take_at(q.begin(), &ws[0]);    // the first
-  q.take_at(&ws[2].next, &ws[3]);  // the last: the next waker comes behind ws[2]
+  q.take_at(&ws[2].next, &ws[3]);  // the last: the next waker is put behind ws[2]
   end = q.end();
   q.push(&ws[4]);
   look(end);

@@ -1,5 +1,5 @@
-// Brings doctest and its main(), for every program of test cases. The cases cite the rules of
-// SEMANTICS.md that they check.
+// Contains doctest and its main(), for every program of test cases. The test cases cite the rules
+// of SEMANTICS.md that they check.
 #if defined(WEFT_WITHOUT_MAIN)
 #define DOCTEST_CONFIG_IMPLEMENT
 #else
@@ -7,4 +7,4 @@
 #endif
 #include <doctest/doctest.h>
 
-#include "../explorer/progress.hpp"  // needs doctest.h above: it defines a listener
+#include "../explorer/progress.hpp"  // defines a listener, so needs doctest.h above

@@ -1,6 +1,6 @@
 // The lock of a worker's queue (runtime/asymmetric.hpp): its owner, and threads that visit the
-// queue. The owner's light stores may arrive late. After a visit the owner's fences are full ones,
-// prim::own_fences times (here 2), and then light ones again.
+// queue. The owner's light stores may arrive late. After a visit, the owner's next prim::own_fences
+// fences (here 2) are full fences, and the fences after them are light again.
 #pragma once
 #include "weft/runtime/asymmetric.hpp"
 

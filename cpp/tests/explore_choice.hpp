@@ -61,9 +61,9 @@ SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each
   b.check();
 }
 
-// P's word is LOCKED while P tries to claim Q, Q is cancelled, and R comes: R must wait for P's
-// word, not skip P. Only this scenario, with an input and an output guard in every process, detects
-// a skip.
+// P's word is LOCKED while P tries to claim Q, Q is cancelled, and R arrives: R must wait for P's
+// word, and must not skip P. Only this scenario, with an input and an output guard in every
+// process, detects a skip.
 SCENARIO("a locked peer is waited for: 3 choices, one cancelled (rules 5.1, 5.3, 6.4)", 2) {
   Balance b;
   Chan c, d;

@@ -147,7 +147,7 @@ SCENARIO("a standing merge ends with its last source, and is not over before (ru
       }
       sum += x.value;
     }
-    REQUIRE_THAT(t.p.next().status == Status::retired);  // The select stays over.
+    REQUIRE_THAT(t.p.next().status == Status::retired);  // The select stays ended.
     t.p.unstand();
   });
   t.c_ends();
@@ -185,7 +185,7 @@ SCENARIO("a foreign select is told, and decides itself (rules 5.6, 6.6)", 2) {
   spawn("C", [&] { c.drop_writer(); });
   spawn("D", [&] { d.drop_reader(); });
   run();
-  REQUIRE_THAT(x.status == Status::retired && x.index == 1);  // The outputs decide.
+  REQUIRE_THAT(x.status == Status::retired && x.index == 1);  // The outputs decide (rule 5.6).
   REQUIRE_THAT(empty(c) && empty(d));
   b.check();
 }

@@ -8,8 +8,8 @@
 
 namespace weft::test {
 
-// This object must be the first member: then no object of a scenario comes from the pool of another
-// scenario.
+// This object must be the first member, so that no object of a scenario comes from the pool of
+// another scenario.
 struct FreshPooled {
   runtime::FreshPool fresh;
 };

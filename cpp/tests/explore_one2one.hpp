@@ -62,7 +62,7 @@ SAMPLED("one-to-one: cancel meets commit, nothing is lost or doubled (rules 1.8,
   b.check();
 }
 
-// The reader's first sleep ends the writer's light writes. The reader's second sleep comes while
+// The reader's first sleep ends the writer's light writes. The reader's second sleep begins while
 // the writer might not have noticed the first sleep yet (invariant 3 of core/one2one.hpp).
 SCENARIO(
     "one-to-one: a reader sleeps, is cancelled and sleeps again while a light write is under way "

@@ -59,7 +59,7 @@ SCENARIO(
     r.publish(4);
     r.publish(4);
   });
-  // Waits like Attendant::park() until the first frame has come, then leaves.
+  // Waits like Attendant::park() until the first frame has arrived, then leaves.
   engine().spawn("waits", [&] {
     while (r.got < 4) {
       if (looks.exchange(true)) {

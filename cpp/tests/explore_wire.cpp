@@ -1,7 +1,7 @@
 // Exploration of the wire: the code of the home and of the far end, over a link that the explorer
 // schedules. The next event is one frame on one session, a withdrawal, a cut, or the moment at
-// which one side learns of the cut: every order of these is run. The mutants are those of the
-// models (conformance/models/MUTANTS.md) and two of the code itself.
+// which one side learns of the cut: every order of these events is run. The mutants are those of
+// the models (conformance/models/MUTANTS.md) and two of the code itself.
 #include <algorithm>
 
 #include "engine.hpp"
@@ -71,7 +71,7 @@ SCENARIO(
     e.may(!victim.cut, [&] { victim.cut = true; });
     e.may(victim.cut && !home_knows, [&] {
       home_knows = true;
-      known_before = n.a.at_home.home.open() == 0 && n.a.can_up();  // The write is still under way.
+      known_before = n.a.at_home.home.open() == 0 && n.a.can_up();  // The OFFER has not arrived.
       victim.tell(victim.at_home);
     });
     e.may(victim.cut && !party_knows, [&] { party_knows = true, victim.tell(victim.at_party); });
@@ -324,8 +324,8 @@ SCENARIO(
         e.may(true, [&, i] { std::exchange(to_tell[i], nullptr)->session.lost("it died"); });
   } while (e.one());
   if (!killed) return;
-  // Either no living space holds the end, or the space that holds the end lives; the home's outcome
-  // shows which. `kept` is whether the end has come back to the sender.
+  // Either no surviving space holds the end, or a surviving space holds it; the home's outcome
+  // shows which. `kept` is whether the end has been returned to the sender.
   const bool kept = victim == 2 && n.write.is_over && !n.write.ok();
   if (kept) {
     REQUIRE_THAT(n.seen() == Status::ok);

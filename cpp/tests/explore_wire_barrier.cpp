@@ -1,4 +1,4 @@
-// Exploration of barriers whose parties live in several spaces (wire 4.9 to 4.11;
+// Exploration of barriers whose parties are in several spaces (wire 4.9 to 4.11;
 // conformance/models/wire_barrier.pml): the code of the home and of the places, in every order of
 // frames, withdrawals and deaths.
 #include "engine.hpp"
@@ -174,8 +174,8 @@ SCENARIO(
     e.may(n.a.cut && !knows, [&] { knows = true, n.a.tell(n.a.at_home); });
   } while (e.one());
   REQUIRE_THAT(first.times == 1 && second.times == 1);
-  // A frame under way is lost with its sender. Then the barrier dies, unless all parties had
-  // already met.
+  // A frame that has not arrived is lost with its sender. Then the barrier dies, unless all parties
+  // had already met.
   if (arrived) REQUIRE_THAT(first.ok() && second.ok());
   REQUIRE_THAT(first.ok() ? second.ok() : first.died() && second.died());
   REQUIRE_THAT(n.bar.core()->has_died() == !arrived);

@@ -45,8 +45,8 @@ SCENARIO(
   const auto reading = n.b.give(n.c.reader());
   const auto second = n.b.give(n.c.writer());
   n.b.pump();
-  // In some executions a reader waits already. The order also holds for a value that goes straight
-  // to that reader.
+  // In some executions a reader waits already. The order also holds for a value that is handed
+  // directly to that reader.
   Op first_read, theirs;
   if (engine().choose(2) == 1) {
     first_read.read(reading).begin(n.b.at_party);

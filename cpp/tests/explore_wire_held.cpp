@@ -76,8 +76,8 @@ SCENARIO(
   } while (e.one());
   REQUIRE_THAT(n.write.ok() && n.write.times == 1);
   const bool taken = n.first.ok() || n.second.ok();
-  // The first reader's session is cut in every run. So the value comes back, even if it was on its
-  // way to that reader, unless that reader has ended its block and used the value.
+  // The first reader's session is cut in every run. So the channel gets the value back, even if it
+  // had been sent to that reader, unless that reader has ended its block and used the value.
   if (keeps && !(over && !back)) REQUIRE_THAT(n.second.ok() && n.second.value() == 7);
   if (!n.second.ok()) REQUIRE_THAT(!n.second.is_over && (taken || !keeps));
   REQUIRE_THAT(!n.d.at_home.session.is_over() && n.a.at_home.home.open() == 0);
@@ -112,8 +112,8 @@ SCENARIO(
   last.read(n.s).begin(n.d.at_party);
   n.d.pump(), n.a.pump(), n.d.pump();
   REQUIRE_THAT(last.ok() && last.value() == 3 - got && n.write.ok() && later.ok());
-  // If the value did not come back, the first reader was still in its block when another reader
-  // asked.
+  // If the channel did not get the value back, the first reader was still in its block when another
+  // reader asked.
   if (came_back) REQUIRE_THAT(got == 1);
 }
 

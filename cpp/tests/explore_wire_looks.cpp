@@ -1,6 +1,6 @@
 // Exploration of choices over several homes, in which each home is asked once (WIRE.md 5.3, 5.9,
 // 5.11): two guards of one home with a guard of another home between them, a timer at the choice's
-// own place, a choice that looks but does not wait, and guards that are off. The mutants are those
+// own place, a choice that polls and does not wait, and guards that are off. The mutants are those
 // of conformance/models/wire_looks.pml, and some of wire_spans.pml.
 #include "engine.hpp"
 #include "explore_events.hpp"
@@ -27,7 +27,7 @@ struct Between {
   Channel<int> c, d, e;
   Square s;
   std::uint32_t ends[3];  // the writers' ends
-  std::uint32_t who;      // the index of the channel whose writer has come, or 3 if none has
+  std::uint32_t who;      // the index of the channel whose writer waits, or 3 if none waits
   Op there;
   Spanning x;
   Between() {
@@ -183,7 +183,7 @@ SCENARIO(
   do {
     e.frames(s.a0);
     e.frames(s.a1);
-    // The place sends its OFFERs, and no frame after that.
+    // The place sends its OFFERs, and sends no frame after the OFFERs.
     e.may(!up0, [&] { up0 = true, s.b0.up(); });
     e.may(!up1, [&] { up1 = true, s.b1.up(); });
     e.may(!came, [&] { came = true, x.look_once(); });

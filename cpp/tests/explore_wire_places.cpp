@@ -25,8 +25,8 @@ struct Places : FreshPooled, Written {
   }
   Here& read() { return readers.emplace_back(*r.core()); }
   bool reads() const { return !readers.back().done(); }
-  // Checks that the values of all writes that are over were read, each once and in the order of the
-  // writes.
+  // Checks that the values of all writes that have ended were read, each once and in the order of
+  // the writes.
   void all_are_read() {
     std::vector<int> written, got;
     for (std::size_t v = 0; v < ops.size(); ++v) {
@@ -93,7 +93,7 @@ SCENARIO(
   REQUIRE_THAT(n.sessions_are_good());
   REQUIRE_THAT(begun == 2 && n.ops[1].ok() && n.ops[2].ok() && theirs.ok());
   n.all_are_read();
-  REQUIRE_THAT(n.readers[1].value() == 1);  // The far space's read began after this one.
+  REQUIRE_THAT(n.readers[1].value() == 1);  // The far space's read began after this read.
 }
 
 SCENARIO(

@@ -36,8 +36,8 @@ struct LocalOp : core::Waker {
 void LocalOp::woken(core::Waker* w) noexcept { static_cast<LocalOp*>(w)->over = true; }
 const core::WakerOps LocalOp::kOps{&LocalOp::woken, nullptr, nullptr, 0, nullptr};
 
-// A process. It performs its operations one after the other, at ends here or in another program,
-// and ends with the last operation, or with the first operation that fails.
+// A process. It performs its operations one after the other, at ends of its own program or of
+// another program, and ends with the last operation, or with the first operation that fails.
 class Proc {
  public:
   struct End {
@@ -140,7 +140,7 @@ class Asker final : public w::Asking {
   bool asking_ = false;
   std::optional<w::Everywhere> first_, answers_;
   // Whether no process could run, or a deadlock had been declared, when the answers of the
-  // program's latest first round had come.
+  // program's latest first round had arrived.
   bool was_still_ = false;
 };
 
@@ -261,7 +261,7 @@ struct Programs {
     }
     REQUIRE_THAT(!told_who_ran);
     for (const Program& p : all) {
-      // A killed program may be the one that would have passed the news of the deadlock on.
+      // A killed program may be the program that would have passed on the news of the deadlock.
       REQUIRE_THAT(!p.was_due || p.struck || killed);
       for (const Program& q : all)
         for (const auto& [wire, mine] : p.links)
@@ -319,7 +319,7 @@ Events some(unsigned orders, unsigned steps) { return Events(orders, 3 * engine(
 
 // --- two programs --------------------------------------------------------------------------------
 
-// The ways in which a network ends.
+// How a network ends.
 enum class Ends : std::uint32_t { at_once, later, well };
 
 // `a` is the home of a question and of an answer; `b` asks, if `asks` is set.

@@ -35,7 +35,7 @@ struct Receives {
     const auto [description, value] = std::move(under_way.front());
     under_way.pop_front();
     auto slot = w::Slot::take(description, pipe);
-    REQUIRE_THAT(slot);  // A slot that comes without a descriptor has been mapped before.
+    REQUIRE_THAT(slot);  // A slot that arrives without a descriptor has been mapped before.
     view.emplace(View{std::move(slot), value});
     look();
   }

@@ -1,5 +1,5 @@
-// A foreign party (rule 6.6) for the tests: a thread or fiber that plays the task of another event
-// loop.
+// A foreign party (rule 6.6) for the tests: a thread or fiber that takes the part of a task of
+// another event loop.
 //
 // A foreign party is notified that it should try again, any number of times (Node::told counts
 // these calls), and is woken once if another party commits its operation. If no other object keeps
@@ -14,8 +14,8 @@ namespace weft::test {
 
 class Foreigner : public core::Waiter {
  public:
-  // Whether writers in this scenario compute their values. Only if they do can a value arrive while
-  // the task sleeps.
+  // Whether writers in this scenario compute their values. If they do not, no value can arrive
+  // while the task sleeps.
   bool computed = false;
   bool was_told = false;  // whether the party was notified during its last read
   // Called when the party's task has been notified, before the task tries again.
@@ -106,7 +106,7 @@ class Foreigner : public core::Waiter {
     woken_.store(0);
     return n;
   }
-  // Waits until another call of the bell has come.
+  // Waits until the bell has been called again.
   void await() {
     for (std::uint32_t n; (n = bell_.load()) == heard_;) prim::park(bell_, n, prim::forever);
     heard_ = bell_.load();

@@ -76,7 +76,7 @@ TEST_CASE("rules 19.4, 6.1: write_or_end of a cancelled process is Cancelled") {
 TEST_CASE("rule 19.2: a select gives the index and the value") {
   weft::Channel<Int> numbers;
   weft::Channel<std::string> texts, log;
-  const auto open = numbers.writer();  // so that the time limit decides (rule 5.6)
+  const auto open = numbers.writer();  // keeps the channel open, so the limit decides (rule 5.6)
   std::vector<std::string> got;
   auto feeds = [](weft::Writer<Int> n, weft::Writer<std::string> t) -> weft::Process {
     co_await n.write(7);

@@ -1,5 +1,5 @@
 // The processes of anywhere_small.cpp as coroutines of a C++ program (rules 19.1 to 19.4). A board
-// and a component print the same (mcu/csp/tests/placed.cpp,
+// and a component print the same output (mcu/csp/tests/placed.cpp,
 // python/tests/test_native_anywhere_small.py).
 #include <weft/anywhere.hpp>
 
@@ -77,7 +77,7 @@ void merge_poisoned() {
 void chosen() {
   weft::Channel<Int> numbers, log;
   weft::Channel<bool> flags;
-  const auto open = numbers.writer();  // so that the time limit decides (rule 5.6)
+  const auto open = numbers.writer();  // keeps the channel open, so the limit decides (rule 5.6)
   run("chosen", log.reader(), feeds(numbers.writer(), flags.writer()),
       chooses(numbers.reader(), flags.reader(), log.writer()));
 }

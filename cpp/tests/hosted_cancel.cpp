@@ -1,11 +1,11 @@
-// Tests rule 6: cancellation of every kind of operation, before and after its commit.
+// Tests rule 6: cancellation of every type of operation, before and after its commit.
 #include "hosted.hpp"
 
 using namespace test;
 
 namespace {
 
-// Starts p in a group, lets p run for `yields` turns, cancels the group, and waits.
+// Starts p in a group, yields `yields` times so that p runs, cancels the group, and waits.
 Process cancelled_after(int yields, Process p) {
   weft::Group g;
   g.start(std::move(p));
@@ -100,7 +100,7 @@ TEST_CASE_TEMPLATE(
   std::vector<std::string> log;
   auto p = [](weft::Writer<int, P> w, std::vector<std::string>& l) -> Process {
     co_await w.write(1);
-    co_await weft::yield();  // The request comes while the process is runnable.
+    co_await weft::yield();  // The request is made while the process is runnable.
     try {
       co_await w.write(2);
       l.push_back("wrote 2");
@@ -251,7 +251,7 @@ TEST_CASE(
     co_await r.read();
     throw std::runtime_error("member");
   };
-  // The member fails after the write has committed and before its owner goes on, so the owner never
+  // The member fails after the write has committed and before its owner resumes, so the owner never
   // handles the request to cancel that the failure makes.
   auto owner = [](auto f, weft::Reader<int> n, weft::Reader<int> r, weft::Writer<int> w,
                   weft::Writer<int> d, std::vector<std::string>& l) -> Process {

@@ -190,8 +190,8 @@ TEST_CASE_TEMPLATE(
     const auto look = [&c, &gone, &open] {
       if (!open) return;
       ++gone;
-      // Takes the channel's lock. Called on another thread, because the lock does not detect that
-      // its owner acquires it twice.
+      // This call takes the channel's lock. It is made on another thread, because the lock does not
+      // detect that its owner acquires it twice.
       const auto asks = [&c] { const auto another = c.reader(); };
       if constexpr (P::shared)
         std::thread(asks).join();
@@ -240,7 +240,7 @@ TEST_CASE_TEMPLATE("rule 1.6: an extended read holds the writer until its block 
     l.push_back("written");
   };
   auto reader = [](weft::Reader<int, P> r, bool late, std::vector<std::string>& l) -> Process {
-    if (late) co_await weft::yield();  // Then the writer waits first, else the reader.
+    if (late) co_await weft::yield();  // If `late`, the writer waits first, otherwise the reader.
     {
       auto x = co_await r.extended();
       CHECK(*x == 7);

@@ -448,7 +448,7 @@ TEST_CASE_TEMPLATE("a kept alternative: modes, preconditions, fairness by itself
     CHOSEN(alt.select(), 1);
     CHOSEN(alt.select(), 1);
     const auto before = weft::now();
-    CHOSEN(alt.select(), 2);  // The span counts from each select.
+    CHOSEN(alt.select(), 2);  // The span begins anew at each select.
     CHECK(weft::now() == before + 5'000'000'000);
     CHOSEN(alt.select(), 2);
     CHECK(weft::now() == before + 10'000'000'000);

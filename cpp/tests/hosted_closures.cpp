@@ -1,5 +1,5 @@
-// Tests closures that return processes, wherever a process is expected: their captures live as long
-// as the process does (rule 2.3: in C++ a process holds the ends that its frame or closure
+// Tests closures that return processes, wherever a process is expected: their captures exist as
+// long as the process does (rule 2.3: in C++ a process holds the ends that its frame or closure
 // contains).
 #include <functional>
 #include <optional>

@@ -23,9 +23,9 @@ Process fail_when_cancelled(const char* text) {
 ProcessOf<std::unique_ptr<int>> owner(int v) { co_return std::make_unique<int>(v); }
 
 // Process objects: their members are the ends and values that the process needs, and their
-// operator() returns the process. A block takes the object itself and keeps it as long as the
-// object's process lives. If the program calls operator() by hand, the object must keep itself
-// alive: run() moves the object into the process.
+// operator() returns the process. A block takes the object itself and keeps it until the object's
+// process has ended. If the program calls operator() itself, the object must keep itself alive:
+// run() moves the object into the process.
 struct Producer {
   weft::Writer<int> out;
   int from, count;

@@ -1,6 +1,6 @@
 // Tests where processes run (rules 15.5 to 15.9): on multi-core executors, on single-core executors
-// beside them, on certain CPUs, in blocking calls. The rules of the other sections hold there as
-// well; the conformance twin checks them at random (twin --cores 2).
+// beside them, on certain CPUs, in blocking calls. The rules of the other sections hold in all
+// these places too; the conformance twin checks them at random (twin --cores 2).
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -304,7 +304,7 @@ TEST_CASE("rule 11.2: an end of a local channel on a multi-core executor") {
   CHECK(has(thrown([&] { weft::run(two_cores, q({e.reader()})); }), "weft::Local channel"));
   weft::Cores pool(2);
   CHECK_THROWS_AS(weft::run(p(f.reader()).on(pool), nothing()), weft::BadUse);
-  // The same works on a single-core executor.
+  // A local channel works on a single-core executor.
   weft::Core one;
   weft::Channel<int, weft::Local> d;
   auto w = [](weft::Writer<int, weft::Local> out) -> Process { co_await out.write(1); };

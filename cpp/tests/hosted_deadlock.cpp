@@ -270,7 +270,7 @@ TEST_CASE("rule 10.2: of two knots the smaller; those who wait for both are in n
 }
 
 TEST_CASE("rule 10.1: who is held by an extended read that nobody ends is told of on stderr") {
-  // A thread reads stderr, and ends the extended read when the report has come.
+  // A thread reads stderr, and ends the extended read when the report has arrived.
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const int before = dup(STDERR_FILENO);

@@ -63,7 +63,7 @@ TEST_CASE(
       } catch (const weft::Retired&) {
         ++n;
         throw;
-      } catch (const weft::Cancelled&) {  // The failure of the other thread came first.
+      } catch (const weft::Cancelled&) {  // The other thread failed first.
         ++n;
       }
     };

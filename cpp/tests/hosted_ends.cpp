@@ -166,7 +166,7 @@ TEST_CASE_TEMPLATE("rule 2.6: an end keeps its channel alive", P, POLICIES) {
   CHECK(got == std::vector<int>{4, 5});
 }
 
-// Memory that is kept for a party that still waits is not given back before the program ends.
+// Memory that is kept for a party that still waits is released only when the program ends.
 #if defined(__SANITIZE_ADDRESS__)
 extern "C" void __lsan_disable();
 extern "C" void __lsan_enable();

@@ -26,7 +26,7 @@ struct File {
   }
 };
 
-// The contents of a file, read by its specification (docs/flight.md of the Python package).
+// The contents of a file, decoded by its specification (docs/flight.md of the Python package).
 struct Recorded {
   std::vector<std::string> processes, places;
   std::size_t reads = 0, writes = 0, waited = 0, ends = 0, blocks = 0;

@@ -1,6 +1,6 @@
-// g++ 12 lays out the frames of some functions wrongly (cpp/docs/lifetimes.md). A process with such a
-// frame would never run, and the program would hang or crash without a message. So the call of the
-// process's function throws BadUse. Other compilers compile the same processes, and they run.
+// g++ 12 lays out the frames of some functions wrongly (cpp/docs/lifetimes.md). A process with such
+// a frame would never run, and the program would hang or crash without a message. Therefore the
+// call of the process's function throws BadUse. With other compilers the same processes run.
 #include <doctest/doctest.h>
 
 #include <string>

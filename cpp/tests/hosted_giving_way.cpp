@@ -70,7 +70,7 @@ TEST_CASE_TEMPLATE("rule 7.7: writes that never wait, and reads of a full buffer
   };
   weft::run(reads(std::move(r), read, seen), notes(seen));
   CHECK(seen.others == kOthersRunAfter - 1);
-  // `read` includes the value of the read after which the others ran.
+  // `read` includes the value of the read after which the other processes ran.
   for (int i = 0; i < static_cast<int>(read.size()); ++i)
     CHECK(read[static_cast<std::size_t>(i)] == i);
 }
@@ -125,8 +125,8 @@ TEST_CASE("rules 3.3, 7.7: a process that meets an end again and again lets othe
       try {
         co_await x.write(s.done);
       } catch (const weft::Retired& e) {
-        // The exception returns the value of every write, including the one after which the others
-        // ran.
+        // The exception returns the value of every write, including the write after which the other
+        // processes ran.
         CHECK(*e.value<int>() == s.done);
       }
       ++s.done;
@@ -241,7 +241,8 @@ TEST_CASE("rules 1.8, 7.7: values that come from a thread through a one-to-one c
   };
   weft::run(reads(c.reader(), over), ends(over), std::move(feeds));
   CHECK(over);
-  // On one scheduler the others run at every 512th value, for which a larger buffer does not wait.
+  // On one scheduler the other processes run after every 512th value, even if a larger buffer has
+  // room.
   weft::Channel<int, weft::OneToOne> d{weft::buffer(4096)};
   auto r = d.reader();
   CHECK(others_run_after([](weft::Writer<int, weft::OneToOne>& w) { return w.write(1); },

@@ -1,4 +1,5 @@
-// Rules 14.9 to 14.11: the contents of a look from outside, and how the door answers messages.
+// Rules 14.9 to 14.11: the contents of a look from outside, and the answers to messages at the door
+// (runtime/door.hpp).
 #include <atomic>
 #include <map>
 #include <random>

@@ -189,7 +189,7 @@ TEST_CASE("rule 18.2: a wait for a descriptor is outside: no deadlock until it i
     const Later later(b.fd(), "x", 5ms);
     CHECK_THROWS_AS(weft::run(waits(a), reads(c.reader())), weft::Deadlock);
   }
-  // A guard of a select is served in the same way.
+  // A select that has a stream as a guard is served too.
   weft::Channel<int> d;
   auto keeps = d.writer();
   const auto selects = [](Stream s, weft::Reader<int> r) -> Process {
@@ -227,7 +227,7 @@ TEST_CASE("rule 18.3: a select of a descriptor, a channel and a time; who loses 
     weft::Channel<int> c(weft::buffer(1));
     weft::run({.cores = cores}, selects(x, y, c.reader(), c.writer()));
   }
-  // An alternative and a thread process wait for a stream in the same way.
+  // An alternative and a thread process can wait for a stream too.
   weft::Channel<int> d(weft::buffer(1));
   weft::run(weft::thread([&, r = d.reader(), w = d.writer()] {
     for (int i = 0; i < 3; ++i) {
@@ -437,7 +437,7 @@ TEST_CASE("rule 18.6: accept waits while no descriptor is left") {
           for (const int fd : fds) close(fd);
         }(taken, limit));
   };
-  // An engine exists before all descriptors are used up.
+  // This run makes the engine before all descriptors are used up.
   weft::run([](Stream s) -> Process {
     weft::Timeout limit(1ms);
     char c[1];
@@ -613,8 +613,8 @@ TEST_CASE("rule 18.6: addresses that are none") {
   CHECK_THROWS_AS(io::Address("unix:" + std::string(108, 'x')), weft::BadUse);
 }
 
-// A proxy that passes bytes on in pieces of any size, waits at any place, and cuts the connection
-// there.
+// A proxy passes the bytes on in pieces of random sizes, waits at a random place, and cuts the
+// connection at that place.
 TEST_CASE("rules 18.1, 18.5, 18.6: whatever a peer does, what arrives is how the stream begins") {
   const auto seed =
       static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());

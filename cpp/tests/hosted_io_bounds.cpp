@@ -23,7 +23,7 @@ namespace io = weft::io;
 using io::Stream;
 
 // Sends bytes together with a descriptor. A read of the peer stops after these bytes, even if more
-// have come.
+// bytes have arrived.
 void send_with_descriptor(int to, const char* bytes) {
   const int sent = STDIN_FILENO;
   iovec bytes_at{const_cast<char*>(bytes), std::strlen(bytes)};

@@ -29,7 +29,7 @@ void tells(const std::function<void()>& f, const std::string& part) {
 
 }  // namespace
 
-// Each check stands on the line that it expects.
+// Each check must be on the line that it expects.
 // clang-format off
 
 TEST_CASE("rule 10.2: a thread waits at the line of its operation") {

@@ -23,8 +23,8 @@ template <class P>
 Process relay(weft::Reader<int, P> r, weft::Writer<int, P> w) {
   for (;;) co_await w.write(co_await r.read());
 }
-// Lets the other processes come to rest, stores the result of deadlocks() in `found`, and poisons
-// `ends` so that the processes resume.
+// Lets the other processes park, stores the result of deadlocks() in `found`, and poisons `ends` so
+// that the processes resume.
 template <class P, class... C>
 Process look(weft::PartialDeadlock& found, C... ends) {
   for (int i = 0; i < 5; ++i) co_await weft::yield();
@@ -50,7 +50,8 @@ TEST_CASE_TEMPLATE("rules 10.5, 14.3: two that wait for each other while a third
   CHECK(has(d.text(), "held by main/left"));
 }
 
-// A random small set of processes 1 to n. Each is a child of an earlier process, or of none (0).
+// A small random set of processes, numbered 1 to n. Each process is the child of an earlier
+// process, or of no process (0).
 namespace {
 
 struct World {
@@ -144,7 +145,7 @@ TEST_CASE("rule 14.3: the stuck, against their definition") {
     some += !stuck.empty();
     all += stuck.size() + 1 == w.all.size();
   }
-  CHECK(some > 200);  // Otherwise the worlds would prove nothing.
+  CHECK(some > 200);  // Otherwise the random sets would prove nothing.
   CHECK(some > all);
 }
 
@@ -324,7 +325,7 @@ TEST_CASE("rules 10.5, 15.6: on several cores, while others go on there and else
     weft::Channel<int> a, b, round, back, kept, away;
     weft::PartialDeadlock d;
     auto looks = [](weft::PartialDeadlock& found, auto... channels) -> Process {
-      for (int i = 0; i < 1'000'000 && !found; ++i) {  // until both processes have come to rest
+      for (int i = 0; i < 1'000'000 && !found; ++i) {  // until both processes have parked
         co_await weft::yield();
         found = weft::deadlocks();
       }
@@ -411,7 +412,7 @@ TEST_CASE("rule 14.1: a process that keeps its scheduler is named, once, while i
                 std::vector<weft::Hog>& list) -> Process {
     co_await r.read();
     std::unique_lock g(mutex);
-    told.wait(g, [&] { return !list.empty(); });  // This wait stands for a long computation.
+    told.wait(g, [&] { return !list.empty(); });  // stands for a long computation
   };
   const auto run = [&](weft::RunOptions o) {
     hogs.clear();
@@ -440,9 +441,9 @@ TEST_CASE("rule 14.4: a name that is not UTF-8 is JSON all the same") {
   const std::pair<const char*, const char*> names[] = {
       {"\xff\xc3\xa9", "\\ufffd\xc3\xa9"},        // a byte of no character; é
       {"\xe2\x82", "\\ufffd\\ufffd"},             // half a character
-      {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd"},  // half a pair of UTF-16
+      {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd"},  // half of a UTF-16 surrogate pair
       {"\xc0\xaf\xf4\x90",
-       "\\ufffd\\ufffd\\ufffd\\ufffd"},  // one form too long, one value too large
+       "\\ufffd\\ufffd\\ufffd\\ufffd"},  // an overlong form, and a value that is too large
       {"\n\x1f\\", "\\u000a\\u001f\\\\"},
   };
   for (const auto& [name, text] : names) {

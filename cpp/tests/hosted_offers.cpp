@@ -1,5 +1,5 @@
 // Tests rules 5.10 and 6.2: a value that a select offers by std::move is moved only when its guard
-// is chosen. Otherwise, whatever happens, its writer still has the value.
+// is chosen. In all other cases its writer still has the value.
 #include "hosted.hpp"
 
 using namespace test;
@@ -11,7 +11,7 @@ using U = std::unique_ptr<int>;
 // The ways in which a select may end without choosing its output.
 enum class Way {
   another,        // another guard is ready
-  another_first,  // another guard comes first by priority
+  another_first,  // another guard precedes it by priority
   another_later,  // another guard is chosen while the select waits
   time,
   skip,
@@ -55,8 +55,8 @@ Process after_a_moment(std::function<void()> f) {
   f();
 }
 
-// Makes a select that offers a value end in the way `way`. Afterwards the value must still be in
-// its place.
+// Makes a select that offers a value, and makes it end as `way` says. Afterwards the value must
+// still be in its place.
 template <class P>
 Process offers(Way way, U& v) {
   weft::Channel<U, P> c;

@@ -115,8 +115,8 @@ TEST_CASE("rule 6.7: a stirred sleeper is still asleep to whoever wakes it, and 
   Count count;
   Parking p;
   p.activity = &count;
-  // Another thread stirs and wakes; the sleeper sleeps until then, because disturbed() returns
-  // false.
+  // Another thread disturbs the sleeper and then wakes it; the sleeper sleeps until then, because
+  // disturbed() returns false.
   seen.go_on = false;
   std::thread other([&] {
     while (count.active != 0) std::this_thread::yield();

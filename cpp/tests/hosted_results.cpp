@@ -123,7 +123,7 @@ TEST_CASE(
   CHECK_THROWS_AS(weft::run(weft::thread(average(r.in))), weft::Retired);
   CHECK_THROWS_AS(weft::run(cancelled()), weft::Cancelled);
   CHECK(weft::run(seven()) == 7);
-  // A run within a thread process ends in the same way, and so does the thread process.
+  // A run within a thread process ends by the same exception, and so does the thread process.
   bool met = false;
   auto both = [](Process q, bool& m) {
     return weft::thread([q = std::make_shared<Process>(std::move(q)), &m]() mutable {

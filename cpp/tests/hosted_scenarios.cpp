@@ -283,7 +283,8 @@ TEST_CASE("scenario to_move_on_raises_nothing") {  // in C++ the block is a proc
 TEST_CASE("scenario a_deadline_is_a_time_of_the_clock") {
   auto p = []() -> Process {
     co_await weft::sleep(1s);
-    for (const std::int64_t at : {3 * kSecond, 2 * kSecond}) {  // The second time has passed.
+    // The second limit begins at 3 s, when its time has already passed.
+    for (const std::int64_t at : {3 * kSecond, 2 * kSecond}) {
       const weft::Timeout limit = weft::Timeout::until(at);
       CHECK_THROWS_AS(co_await weft::sleep(50s), weft::TimedOut);
       CHECK(weft::now() == 3 * kSecond);
@@ -337,7 +338,8 @@ TEST_CASE("rule 7.18: a Timeout that asks again") {
           co_await weft::sleep(5s);
           FAIL("it went on");
         } catch (const weft::TimedOut& e) {
-          // What is repeated is what was met first: the request of the outer limit.
+          // The exception that is raised again is that of the first limit that expired, the outer
+          // limit.
           CHECK(e.of(outer));
         }
       }

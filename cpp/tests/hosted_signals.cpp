@@ -75,7 +75,7 @@ const Kind kinds[] = {
      }},
 };
 
-// The only run of this program, once all its processes wait. While this object lives no run ends.
+// The only run of this program, once all its processes wait. While this object exists, no run ends.
 class AtRest {
  public:
   AtRest() : runs_(pin()) {
@@ -140,7 +140,7 @@ TEST_CASE("rule 10.3: another run's process that waits for a signal holds up no 
 
 namespace {
 
-// Collects the reports of standstills while this object lives: the names of channels.
+// Collects the reports of standstills while this object exists: the names of channels.
 class ToldChannels {
  public:
   ToldChannels() {
@@ -226,7 +226,7 @@ void counts(int) {
 void wait_until_came(int n) {
   for (int c = came.load(); c < n; c = came.load()) came.wait(c);
 }
-// Records the effect that SIGUSR1 has outside any `signals`, while this object lives.
+// Records the effect that SIGUSR1 has outside any `signals`, while this object exists.
 class Before {
  public:
   Before() : before_(std::signal(SIGUSR1, &counts)) { came = 0; }
@@ -281,7 +281,7 @@ TEST_CASE("rule 7.12: a new reader right after the last one has gone misses noth
   const Before before;
   weft::signals stop{SIGUSR1};
   for (int i = 0; i < 3; ++i) {
-    auto r = stop.reader();  // The previous reader was closed, and no signal has come since.
+    auto r = stop.reader();  // The previous reader was closed, and no signal has arrived since.
     std::raise(SIGUSR1);
     CHECK(r() == SIGUSR1);
   }

@@ -13,7 +13,7 @@ using namespace test;
 
 namespace {
 
-// Collects reports of standstills. While this object lives, a standstill is reported as soon as no
+// Collects reports of standstills. While this object exists, a standstill is reported as soon as no
 // process runs.
 class StandstillReports {
  public:
@@ -189,7 +189,7 @@ TEST_CASE(
   CHECK_FALSE(q.stands_still());
   q.run.disarm(timer);
   CHECK(q.stands_still());
-  timer.deadline = weft::prim::forever;  // Rule 8.5: this time never comes.
+  timer.deadline = weft::prim::forever;  // Rule 8.5: no clock reaches this time.
   q.run.arm(timer);
   CHECK(q.stands_still());
   q.run.leave_outside(false);

@@ -234,7 +234,7 @@ TEST_CASE("rule 7.12: a stop token ends a run") {
     CHECK(cancelled <= 4);
     CHECK((before || cancelled >= 2));
   }
-  std::stop_source source;  // The request comes from another thread.
+  std::stop_source source;  // Another thread makes the request.
   const std::stop_token token = source.get_token();
   std::thread other([&] { source.request_stop(); });
   CHECK_THROWS_AS(weft::run(weft::RunOptions{.stop = &token}, naps(std::chrono::hours(1))),

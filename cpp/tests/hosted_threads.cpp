@@ -140,7 +140,7 @@ TEST_CASE("rules 6.1, 7.2: a failure cancels threads that are parked in every ki
 TEST_CASE(
     "rules 6.1, 7.2: a thread that is cancelled before it runs a network in it does not run it") {
   for (const bool inside : {false, true}) {
-    // The request comes before run() is called, or during the call.
+    // The request is made before run() is called, or during the call.
     for (const unsigned cores : {1U, 2U}) {
       CAPTURE(inside);
       CAPTURE(cores);

@@ -210,7 +210,8 @@ TEST_CASE("rule 7.7: a loop of yields hears of timers and of threads") {
 }
 
 namespace {
-// Checks the exception of `run` on either clock when a process waits for a time that never comes.
+// Checks the exception of `run` on either clock when a process waits for a time that is beyond the
+// end of the clock.
 template <class Make>
 void never_comes(Make&& make) {
   for (const weft::RunOptions& o : {weft::RunOptions{}, virtually}) {

@@ -1,4 +1,4 @@
-// Tests processes of any kind in one list (AnyProcess), thread(f, args…), and a ProcessOf without
+// Tests processes of any type in one list (AnyProcess), thread(f, args…), and a ProcessOf without
 // co_return.
 #include "hosted.hpp"
 

@@ -1,4 +1,4 @@
-// Tests blocks, replicated processes, several operations at once, kinds of channels, handles and
+// Tests blocks, replicated processes, several operations at once, types of channels, handles and
 // mobiles, by rule.
 #include "hosted.hpp"
 

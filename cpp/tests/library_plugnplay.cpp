@@ -12,7 +12,7 @@ namespace pnp = weft::plugnplay;
 
 namespace {
 
-// Returns the stream that a process with one input makes of a stream.
+// Returns the stream that a process with one input makes of the stream `input`.
 template <class Form, class U = int, class Make>
 std::vector<U> through(Random& random, const Ints& input, Make make) {
   using P = typename Form::P;
@@ -204,7 +204,7 @@ TEST_CASE_TEMPLATE("plug and play: dynamic_delta adds and takes out outputs; new
   weft::Channel<End, P> config;
   Ints got_b, got_c;
   auto driver = [](End w, weft::Writer<End, P> conf, weft::Channel<int, P> to) -> Process {
-    co_await w.write(1);  // The value 1 goes to b alone.
+    co_await w.write(1);  // Only b gets the value 1.
     co_await conf.write(to.writer());
     co_await w.write(2);
     co_await conf.write(to.writer());  // The delta drops a writer that it knows already; c retires.
@@ -382,7 +382,7 @@ TEST_CASE_TEMPLATE("plug and play in virtual time: fixed_delay, regular, regulat
   weft::Channel<int, P> none;
   CHECK_THROWS_AS(static_cast<void>(pnp::regular<int>(none, 1, 0ms)), weft::BadUse);
 }
-// Rule 8.5: the value never comes.
+// Rule 8.5: the second value is never written.
 TEST_CASE("plug and play: a second value that is due beyond the end of the clock") {
   weft::Channel<int> c;
   Ints got;

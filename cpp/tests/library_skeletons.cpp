@@ -199,7 +199,7 @@ TEST_CASE_TEMPLATE(
     weft::run(sk::apply(net, Ints{1, 2}));  // Another process of the same stage has its own count.
     CHECK(seen == Counts{1, 2, 3, 4, 5, 1, 2});
 
-    // A reader that leaves after three values: the fourth is not reported, and the source ends.
+    // The reader leaves after three values: the fourth value is not reported, and the source ends.
     seen.clear();
     weft::Channel<int> a, b;
     auto endless = [](weft::Writer<int> w) -> Process {
@@ -237,7 +237,7 @@ TEST_CASE("skeletons: what is told takes one number or two; none at all is no ma
   weft::run(sk::map(sk::workers(2).told(one), Ints(6), same));
   CHECK(done == 6);
   CHECK(weft::run(sk::map_reduce(sk::workers(1).told(one), Ints(3, 1), same, 0, std::plus())) == 3);
-  CHECK(done == 3);  // Here each run of neighbours has one item.
+  CHECK(done == 3);  // Here each block of neighbouring items has one item.
   CHECK(weft::run(sk::reduce(sk::workers(1).told(one), Ints(2, 1), 0, std::plus())) == 2);
   CHECK(done == 2);
   const auto found = weft::run(

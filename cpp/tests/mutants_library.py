@@ -4,8 +4,8 @@ and of rounds between real programs. Each mutant breaks one line, and the tests 
     python3 cpp/tests/mutants_library.py DIRECTORY [NAME ...]      the last line: N passed, N failed
 
 Each mutant is built by g++ -O0 from a copy of the library, with the tests of its header alone, and
-run; a mutant that hangs is noticed too. The program prints a table of what noticed each mutant.
-`soak` runs it.
+run; a mutant that hangs is noticed too. The program prints a table
+that says which test noticed each mutant. `soak` runs the program.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ each of them.
 
 Each mutant is built by g++ -O0 from a copy of the library, as the program that must notice it: the
 twin, whose networks of the shape `retiring` the model judges, or `networks`, whose relays check
-what selects tell them. The program prints a table of what noticed each mutant. `soak` runs it.
+the outcomes of their selects. The program prints a table that says which test noticed each mutant.
+`soak` runs the program.
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@
 // A network has sources, layers of workers, and sinks. Between two layers there are some channels,
 // each with writers before and readers behind it, some of them buffered. A worker reads from its
 // inputs (plainly, or by choice in one of the modes, or by a standing alternative) and writes to
-// its outputs (in turn, or by a choice of outputs). A network is of one kind: local coroutines,
-// shared coroutines on one core or on two or three, or shared coroutines with threads among the
-// workers. The sum of a hash of all values sent must equal the sum for all values received (the sum
-// does not depend on order), and so must the count. A message counts once for every channel that it
-// passes. The seed of a network that fails is printed, and repeats its shape.
+// its outputs (in turn, or by a choice of outputs). All workers of a network are local coroutines,
+// or shared coroutines on one core or on two or three, or shared coroutines and threads. The sum of
+// a hash of all values sent must equal the sum for all values received (the sum does not depend on
+// order), and so must the count. A message counts once for every channel that it passes. The seed
+// of a network that fails is printed; with the same seed, a network has the same shape.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -55,7 +55,7 @@ struct Ends {
   Take take = Take::plain;
   bool choose_output = false;
   bool loud = false;        // whether the worker selects with ends() on each input
-  bool leaving = false;     // whether its outputs can end first; with outputs it is then a relay
+  bool leaving = false;     // whether its outputs can end first; if it has outputs, it is a relay
   std::uint64_t stays = 0;  // a relay leaves after this number of values, if it is not 0
   std::uint64_t seed = 0;
 };
@@ -237,8 +237,8 @@ std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, lon
             channel.reader());
       channels.push_back(std::move(channel));
     }
-    // Every worker needs an input, and every worker of the layer before needs an output. Workers
-    // without one share the first channel of this layer.
+    // Every worker needs an input, and every worker of the layer before needs an output. The
+    // workers that lack an input or an output share the first channel of this layer.
     auto& shared = channels[channels.size() - static_cast<std::size_t>(between)];
     for (auto& e : before)
       if (e.out.empty()) e.out.push_back(shared.writer());

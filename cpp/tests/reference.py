@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that every public name of the headers stands in the documents: in cpp/docs/*.md or
+"""Tests that every public name of the headers is in the documents: in cpp/docs/*.md or
 cpp/README.md, as code. Last line `N passed, N failed`.
 
 Names are public if include/weft/*.hpp declares them in namespace weft, or in its classes under

@@ -15,7 +15,7 @@
 // channels have ended stay in the select, and are silent.
 //
 // Invariants: a value is in `held` or has been handed on; a value that is still held when no output
-// is left counts as kept (kept()); an end counts as over only when it has been checked.
+// is left counts as kept (kept()); an end counts as ended only when it has been checked.
 #pragma once
 #include <chrono>
 #include <deque>

@@ -152,7 +152,7 @@ def answer(s: socket.socket, method: str = "GET") -> tuple[http.client.HTTPRespo
 
 
 def http_by_clients(folder: pathlib.Path) -> None:
-    """Python's client and curl get what they ask for; a connection serves several requests."""
+    """Python's client and curl get the right answers; a connection serves several requests."""
     with server(folder / "http") as (_, at):
         c = http.client.HTTPConnection(*at, timeout=WAIT)
         mine = None
@@ -209,7 +209,7 @@ def http_in_pieces(folder: pathlib.Path) -> None:
 
 def http_refuses(folder: pathlib.Path) -> None:
     """If the bytes are not a request, or are too many, the server sends the right status and ends
-    the connection. It goes on serving all other clients."""
+    the connection. It continues to serve all other clients."""
     host = b"Host: x\r\n"
     with server(folder / "http") as (_, at):
         for status, bad in (
@@ -253,7 +253,8 @@ def http_refuses(folder: pathlib.Path) -> None:
 
 
 def http_is_patient_for_so_long(folder: pathlib.Path) -> None:
-    """A client that does not end its request gets 408; a connection without a request is closed."""
+    """A client that does not finish its request in time gets 408; a connection without a request is
+    closed."""
     with server(folder / "http", "0.05") as (_, at):
         slow, silent = dial(at), dial(at)
         slow.sendall(b"GET / HT")
@@ -326,8 +327,8 @@ def last_words(process: subprocess.Popen[str]) -> list[str]:
 
 
 def proxy_passes_both_ends(folder: pathlib.Path) -> None:
-    """Each side's half-close arrives at the other side, and the other direction goes on. The proxy
-    counts connections and bytes."""
+    """Each side's half-close arrives at the other side, and the other direction continues. The
+    proxy counts connections and bytes."""
     with proxy_to_socket(folder, told=True) as (process, entry, door):
         client, far = connected(entry, door)
         client.sendall(b"question")
@@ -358,7 +359,8 @@ def proxy_holds_back(folder: pathlib.Path) -> None:
         client, far = connected(entry, door)
         client.setblocking(False)
         sent, rest = 0, b""
-        # A long silence only makes it likelier that the proxy would be caught; it decides nothing.
+        # A correct proxy passes with any timeout; a longer timeout only catches a faulty proxy more
+        # often.
         while sent < most and select.select([], [client], [], 0.05)[1]:
             rest = rest or block
             rest = rest[client.send(rest) :]
@@ -386,7 +388,7 @@ def proxy_holds_back(folder: pathlib.Path) -> None:
 
 def proxy_passes_resets_on(folder: pathlib.Path) -> None:
     """If a side resets the connection, the other side gets a reset, and not the end of the stream;
-    so does a client whose server cannot be reached."""
+    a client whose server cannot be reached also gets a reset."""
     with proxy_to_socket(folder, told=True) as (process, entry, door):
         for vanishes, other in ((0, 1), (1, 0)):
             sides = connected(entry, door)
@@ -403,7 +405,7 @@ def proxy_passes_resets_on(folder: pathlib.Path) -> None:
 
 
 def proxy_loses_patience(folder: pathlib.Path) -> None:
-    """A silent connection, and one whose reader takes nothing, are reset."""
+    """The proxy resets a silent connection, and a connection whose reader takes nothing."""
     with proxy_to_socket(folder, "10", "0.05") as (_, entry, door):
         silent, far = connected(entry, door)
         assert was_reset(silent)
@@ -416,7 +418,7 @@ def proxy_loses_patience(folder: pathlib.Path) -> None:
 
 
 def proxy_serves_so_many(folder: pathlib.Path) -> None:
-    """Beyond CONNECTIONS a client waits until another has left."""
+    """While CONNECTIONS clients are served, a further client waits until one of them has left."""
     with proxy_to_socket(folder, "2") as (_, entry, door):
         served = [connected(entry, door) for _ in range(2)]
         third = dial(entry)
@@ -435,7 +437,7 @@ def proxy_serves_so_many(folder: pathlib.Path) -> None:
 
 
 def proxy_drains(folder: pathlib.Path) -> None:
-    """After SIGTERM the connections go on to their ends; a second SIGTERM resets them."""
+    """After SIGTERM the connections continue until they end; a second SIGTERM resets them."""
     for signals in (1, 2):
         with proxy_to_socket(folder, told=True) as (process, entry, door):
             client, far = connected(entry, door)
@@ -459,7 +461,7 @@ def proxy_drains(folder: pathlib.Path) -> None:
 
 
 def http_through_the_proxy(folder: pathlib.Path) -> None:
-    """curl and Python's client get through the proxy what the HTTP server answers."""
+    """curl and Python's client get the HTTP server's answers through the proxy."""
     with (
         server(folder / "http") as (_, inner),
         server(folder / "proxy", proxied=inner) as (_, at),
@@ -477,7 +479,7 @@ def http_through_the_proxy(folder: pathlib.Path) -> None:
 
 
 def all_answers(at: tuple[str, int], what: bytes) -> bytes:
-    """Sends `what`, half-closes, and returns all that comes, also if the connection is cut."""
+    """Sends `what`, half-closes, and returns all bytes that arrive. The connection may be cut."""
     got = b""
     with dial(at) as s:
         with contextlib.suppress(OSError):  # ENOTCONN too: the connection was reset meanwhile
@@ -500,8 +502,8 @@ def sockets_of(process: subprocess.Popen[str]) -> int:
 def cut_before(
     folder: pathlib.Path, name: str
 ) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
-    """Sixty times gives the address of a proxy that cuts each connection at a random byte, and that
-    of the server behind it. Then the server must have closed all of these connections."""
+    """Sixty times, yields the address of a proxy that cuts each connection at a random byte, and
+    that of the server behind it. Afterwards the server must have closed all these connections."""
     seed = 20
     print(f"cuts of {name}: seed {seed}")
     with (
@@ -544,16 +546,17 @@ def http_is_cut(folder: pathlib.Path) -> None:
 
 
 def chat_is_cut(folder: pathlib.Path) -> None:
-    """Wherever another's connection is cut, a client gets whole lines of the other, in order, and
-    the lines of everybody else."""
-    # So few that no outbox drops a line, whoever is first.
+    """Wherever one client's connection is cut, another client gets whole lines of that client, in
+    order, and all lines of the other clients."""
+    # There are so few lines that no outbox drops a line, whichever client is first.
     lines = [b"line %d " % i + b"x" * 70 for i in range(50)]
     for i, (at, inner) in enumerate(cut_before(folder, "chat")):
         hears = enter(inner, 3 * i + 1)
         all_answers(at, b"\n".join(lines) + b"\n")
         speaker = enter(inner, 3 * i + 3)
         speaker.sendall(b"end\n")
-        # Lines of the client that was cut may still come after this one: the server reads on.
+        # Lines of the client whose connection was cut may still arrive after this line, because the
+        # server continues to read.
         end = b"%d: end\n" % (3 * i + 3)
         got = b""
         while end not in got:

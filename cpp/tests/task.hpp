@@ -1,5 +1,5 @@
-// A party without a thread: it counts its wake-ups, and the test decides when it goes on. So a test
-// can state every order of events.
+// A party without a thread: it counts its wake-ups, and the test decides when the party continues.
+// So a test can state every order of events.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 namespace weft::test {
 
 // Parties of a local channel are put on the run queue of the current scheduler. In these tests that
-// queue is the one defined below, and a party counts as woken when it has been taken off the queue.
+// queue is defined below, and a party counts as woken when it has been taken off the queue.
 struct Task : core::Waiter {
   class Count {
    public:
@@ -72,7 +72,7 @@ struct Task : core::Waiter {
 inline constexpr core::WakerOps Task::kOps{
     .wake = &Task::count_wake, .run = nullptr, .tell = &Task::count_tell};
 
-// A select in its single phases, with its guards.
+// A select, with its guards, whose phases a test runs one by one.
 struct Selecting {
   Task task;
   Guard g[4];

@@ -32,7 +32,7 @@ class Spanning final : public w::FarOp {
     guards_.back().off = true;
     return *this;
   }
-  // For the guard that was added last, the value will be made by make() after the commit.
+  // Defers the value of the guard that was added last: make() sets the value after the commit.
   Spanning& later() {
     guards_.back().later = true;
     return *this;
@@ -78,12 +78,12 @@ class Spanning final : public w::FarOp {
     const w::Space::Step step(*space_);
     span_->withdraw();
   }
-  // Does what a place does when the time of the choice's timer has come.
+  // Does what a place does when the choice's timer expires.
   void look_once() {
     const w::Space::Step step(*space_);
     span_->look_once();
   }
-  // Returns whether the choice is over. May be called while another thread can commit the choice.
+  // Returns whether the choice has ended. May be called while another thread can commit the choice.
   bool finished() {
     const w::Space::Step step(*space_);
     return is_over;
@@ -112,7 +112,8 @@ class Spanning final : public w::FarOp {
   bool looks_ = false, lasts_ = false, timed_ = false, goes_ = false;
 };
 
-// Two homes and two places. Each place has a session to each home, and the greetings are over.
+// Two homes and two places. Each place has a session to each home, and the greetings have been
+// exchanged.
 struct Square {
   std::shared_ptr<w::Space> h[2] = {w::Space::make("h0", 1), w::Space::make("h1", 2)};
   std::shared_ptr<w::Space> p[2] = {w::Space::make("p0", 3), w::Space::make("p1", 4)};

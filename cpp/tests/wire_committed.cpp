@@ -1,4 +1,4 @@
-// Tests choices over several homes that have committed but are not over yet, because an extended
+// Tests choices over several homes that have committed but have not ended yet, because an extended
 // read holds the choice, or the choice still makes its value. No other choice waits for such a
 // choice (WIRE.md 5.4).
 #include <doctest/doctest.h>
@@ -17,13 +17,13 @@ TEST_CASE(
     "wire 5.4: a choice that has committed, and is held by an extended read, is waited for by "
     "nobody (rules 1.6, 5.7)") {
   for (const bool several : {false, true})
-    // 0: the extended read begins before x; 1: after x. 2: y looks before x tries.
+    // 0: the extended read begins before x; 1: it begins after x; 2: y polls before x tries.
     for (const int when : {0, 1, 2}) {
       CAPTURE(several);
       CAPTURE(when);
       Square s;
       Channel<int> c, d, e;
-      // y, at the first place, comes before x, at the second place, in the order of choices.
+      // y, at the first place, is before x, at the second place, in the order of choices.
       const auto w = s.b0.give(c.writer()), more = s.b0.give(d.writer()),
                  away = s.b1.give(e.writer());
       const auto r = s.a0.give(c.reader()), other = s.a0.give(d.reader());

@@ -62,7 +62,7 @@ TEST_CASE(
     CHECK(t.r() == v);
     frames += t.a.can_down();
   }
-  // One CREDIT comes, when half of the eight slots are free. (The values so far are -1, 0, 1, 2.)
+  // One CREDIT arrives, when half of the eight slots are free. (The values so far are -1, 0, 1, 2.)
   CHECK(frames == 1);
 }
 
@@ -109,7 +109,7 @@ TEST_CASE(
   t.pump();
   REQUIRE(read.ok());
   CHECK(read.value() == 7);
-  CHECK(t.write(9).ok());  // The slot of value 7 has come back.
+  CHECK(t.write(9).ok());  // The slot of value 7 was returned.
   t.pump();
   CHECK(t.r() == 8);
   CHECK(t.r() == 9);
@@ -163,7 +163,7 @@ TEST_CASE(
                   w::Value<int>::type(), "end", 0);
       p.session.input(bytes);
     }
-    // The writes can go on: more than half of the buffer is free again.
+    // The writes can continue: more than half of the buffer is free again.
     for (std::uint32_t v = 1; v <= writes; ++v) CHECK(r() == static_cast<int>(v));
     const w::Space::Step step(*home);
     std::uint32_t done = 0, lending = 0;
@@ -214,7 +214,7 @@ TEST_CASE(
       first_read.read(reading).begin(t.b.at_party);
       t.pump();
     }
-    CHECK(t.write(1).ok());  // The value is still under way.
+    CHECK(t.write(1).ok());  // The value has not arrived yet.
     Op second;
     second.write(other, 2).begin(t.b.at_party);
     while (t.b.up()) {
@@ -318,7 +318,7 @@ TEST_CASE("wire 6.3: a CREDIT that crosses the RECALLED is passed over") {
   CHECK(t.write(1).ok());
   CHECK(t.write(2).ok());
   t.pump();
-  CHECK(t.r() == 1);  // A CREDIT is now under way.
+  CHECK(t.r() == 1);  // A CREDIT has now been sent.
   CHECK(t.a.can_down());
   Op choice;
   choice.write(t.end, 3).write(t.a.give(Channel<int>().writer()), 9);
@@ -532,7 +532,7 @@ TEST_CASE(
     struct Written {
       Op* op;
       int v;
-      int begun, over = 1000;  // the steps at which the write began and was over
+      int begun, over = 1000;  // the steps at which the write began and ended
     };
     std::vector<Written> mine;
     std::vector<int> read;
@@ -587,7 +587,8 @@ TEST_CASE(
       REQUIRE(x.op->times == 1);
       REQUIRE(std::count(read.begin(), read.end(), x.v) == (x.op->ok() ? 1 : 0));
     }
-    // A write that was begun after another write was over is read after that other write.
+    // A value whose write began after another write had ended is read after the other write's
+    // value.
     std::vector<Written> in_order;
     for (const int v : read)
       if (v < 1'000'000) in_order.push_back(mine[static_cast<std::size_t>(v - 1)]);

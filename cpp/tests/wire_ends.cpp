@@ -20,7 +20,7 @@ using In = w::ReaderEnd<int>;
 std::uint32_t number(const Out& e) { return e.there()->checked("test")->number; }
 w::Peer& peer(const Out& e) { return *e.there()->checked("test")->peer; }
 
-// Takes the far end that was given to this peer, in the way in which a program takes it.
+// Takes the far end that was given to this peer, as a program takes it.
 Out take_far_end(w::Peer& p, std::size_t i = 0) {
   const auto& o = p.offered[i];
   return Out(
@@ -117,7 +117,7 @@ struct Third : Moving {
     write.write(to, take_far_end(ab.at_party));
   }
   std::size_t ends() { return c.core()->writer_ends(); }
-  // Sends the end to the reader of `out`. Afterwards the home has not yet heard of the move.
+  // Sends the end to the reader of `out`. Afterwards the home has not yet learned of the move.
   void send() {
     write.begin(cb.at_party);
     cb.pump();
@@ -281,7 +281,7 @@ TEST_CASE(
       else if (adopted)
         CHECK_THROWS_AS(t.home(), Poisoned);
       else
-        // The poison came too late, so this is not an orderly end.
+        // The poison arrived too late, so the end died.
         CHECK_THROWS_AS(t.home(), PeerDied);
     }
 }
@@ -339,8 +339,8 @@ TEST_CASE("wire 7.4: an end whose home has gone moves all the same; its first us
 
 // --- an end that goes on before its home has heard of the move -----------------------------------
 
-// Space 2 sends the end on to space 3, the home of `on`, as soon as space 2 has taken it, while the
-// ADOPT of space 2 is still under way.
+// As soon as space 2 has taken the end, it sends the end on to space 3, the home of `on`, while the
+// ADOPT of space 2 has not arrived yet.
 struct Fourth : Third {
   Wire& dc = world->join(3, 2);
   Channel<Out> on{buffer(2)};

@@ -175,7 +175,7 @@ TEST_CASE("wire 10.6: everywhere, for people: names, who waits where, and frames
 
 // --- frames --------------------------------------------------------------------------------------
 
-// A space that answers rounds, with a peer that also answers, or does not.
+// A space that answers rounds, and its peer, which may answer rounds too.
 struct Asked {
   std::shared_ptr<w::Space> home = w::Space::make("home", 1), far = w::Space::make("far", 2);
   w::Rounds rounds{home};

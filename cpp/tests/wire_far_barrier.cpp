@@ -50,7 +50,7 @@ std::string bad_use_of(F&& f) {
 }
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-// Counts the phases that each party has passed; no party may be two ahead.
+// Counts the phases that each party has passed; no party may be two phases ahead of another.
 using Counts = std::array<std::atomic<int>, 3>;
 void count_phase(Counts& all, int me, std::atomic<int>& ahead) {
   const int mine = ++all[static_cast<std::size_t>(me)];

@@ -257,7 +257,7 @@ TEST_CASE("wire 7.2: types have names, the same for the same layout") {
 TEST_CASE("wire 14.2: what is no value of the type is refused") {
   Buffer eight(8), seven(7);
   const Nowhere by;
-  // The value is beyond its four bytes.
+  // The value does not fit into its four bytes.
   CHECK_FALSE(RoomOf<int>().load({0x1'0000'0000, {}, false}, by.carrier));
   CHECK_FALSE(RoomOf<int>().load({0, eight, true}, by.carrier));
   CHECK_FALSE(RoomOf<bool>().load({2, {}, false}, by.carrier));

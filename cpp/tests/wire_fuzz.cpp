@@ -4,8 +4,8 @@
 // behind these checks is reached; as the input of a serial line, raw or in corrected packets; or as
 // CBOR.
 //
-// The target checks that nothing crashes, that no visitor is left when the session is over, and
-// that the channels and another peer go on.
+// The target checks that nothing crashes, that no visitor is left when the session has ended, and
+// that the channels and another peer continue to work.
 #include <cstdlib>
 
 #include "weft/wire/cbor.hpp"

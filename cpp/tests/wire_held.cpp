@@ -1,4 +1,4 @@
-// Tests extended reads at far ends, and values that come back (WIRE.md 4.6, 4.7, rule 1.6).
+// Tests extended reads at far ends, and values that are given back (WIRE.md 4.6, 4.7, rule 1.6).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -196,7 +196,7 @@ TEST_CASE(
   t.pump();
   t.a.retire(t.w);
   t.pump();
-  REQUIRE((read.ok() && !next.is_over));  // No writer is left, but the value may come back.
+  REQUIRE((read.ok() && !next.is_over));  // No writer is left, but the value may be given back.
   SUBCASE("given back") {
     read.end_block(true);
     t.pump();
@@ -382,7 +382,7 @@ TEST_CASE(
     auto other = p.f->reader<std::string>("more");
     auto x = other.extended()();
     CHECK(*x == "c");
-    other.retire();  // Called in the block: only now does the channel learn of the end.
+    other.retire();  // Only now, in the block, does the channel learn of the end.
     CHECK_THROWS_AS(more("d"), Retired);
   }
   to.retire();

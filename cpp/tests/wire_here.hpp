@@ -1,5 +1,5 @@
-// A plain reader at a channel of this program. It stands for a process in tests that have no
-// threads.
+// A plain reader at a channel of this program. It takes the place of a process in tests that have
+// no threads.
 #pragma once
 #include <new>
 

@@ -190,7 +190,7 @@ TEST_CASE(
   auto to = here.writer<Out>("carry");
   CHECK_THROWS_WITH_AS(to(t.ml->writer_end<int>("d")),
                        doctest::Contains("links over Unix sockets can"), BadUse);
-  // An end of the sender's own channel also goes over the new link.
+  // An end of the sender's own channel is also sent over the new link.
   Channel<int> mine;
   std::thread sends([&, token = Outside()] { to(Out(mine.writer())); });
   const Out e = carry.reader()();

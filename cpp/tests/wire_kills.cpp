@@ -10,11 +10,11 @@
 // this program writes and from which another thread of this program reads. Or it is such a home
 // while both threads select over that channel and a channel of this program, so that two choices
 // span the same two homes (WIRE.md 5). Or it is one of three parties of a barrier of this program,
-// the third in another program, and all of them sync and select in turn: then the other parties
-// learn that it has died, and are at most one phase apart (WIRE.md 4.11). Each time the test checks
-// that the values 1, 2, 3, … arrive without a gap; that every write that was reported as done has
-// arrived if the reader lives; and that of the writes that failed at most one has arrived, and that
-// one is in doubt. Nothing hangs, and no descriptor and no zombie is left.
+// the third in another program, and all three sync and select in turn: then the other parties learn
+// that the started program has died, and are at most one phase apart (WIRE.md 4.11). Each time the
+// test checks that the values 1, 2, 3, … arrive without a gap; that every write that was reported
+// as done has arrived if the reader lives; and that of the writes that failed at most one has
+// arrived, and that write is in doubt. Nothing hangs, and no descriptor and no zombie is left.
 #include <dirent.h>
 
 #include <cstdio>

@@ -241,7 +241,7 @@ TEST_CASE(
     auto s = w::Slot::make(100'000);
     REQUIRE(s);
     if (round == 0) first = s->data();
-    CHECK(s->data() == first);  // All shares had come back.
+    CHECK(s->data() == first);  // All shares had been returned.
     s->data()[99'999] = std::byte(round);
     const auto there = sent(p, *s);
     REQUIRE(there);
@@ -320,7 +320,7 @@ TEST_CASE(
   }
   // A slot that its maker has dropped is still mapped once.
   CHECK(mapped() >= 2 * 16 + 20);
-  CHECK(w::Slot::take(lost[0], p));  // The session is open, so this slot could have been under way.
+  CHECK(w::Slot::take(lost[0], p));  // The session is open, so this slot might have been sent.
   session.reset();
   CHECK(sent(p, *w::Slot::make(kBytes)));
   CHECK(mapped() <= 2 * 16 + 1);

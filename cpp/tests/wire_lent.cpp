@@ -282,7 +282,7 @@ TEST_CASE(
         op->forget();
       }
     }
-    if (!by_death) {  // The step is over, and none of its bytes has been sent.
+    if (!by_death) {  // The step has ended, and none of its bytes has been sent.
       t.a.tell(t.a.at_party);
       op->forget();
     }

@@ -271,8 +271,8 @@ TEST_CASE_TEMPLATE(
   Pair<L> p;
   Channel<int> c;
   p.h->give(c.reader(), "some");
-  // Waits until the hand-shake is over, since a line that is not linked cannot send the reason for
-  // its end.
+  // Waits until the hand-shake has ended, since a line that is not linked cannot send the reason
+  // for its end.
   (void)p.f->template reader<int>("some");
   std::thread ends([&] { p.h.reset(); });
   CHECK_THROWS_AS((void)p.f->template reader<int>("none"), PeerDied);
@@ -335,7 +335,7 @@ TEST_CASE("wire 7.1: ends that are given when the session is over have died") {
   link.give(out.writer(), "out");
   CHECK_THROWS_AS(to(1), PeerDied);
   CHECK_THROWS_AS(from(), PeerDied);
-  // Operations of the home's own program go on.
+  // Operations of the home's own program continue to work.
   Writer<int> writer = both.writer();
   Reader<int> ours = both.reader();
   link.give(both.reader(), "both");

@@ -40,7 +40,7 @@ TEST_CASE(
   REQUIRE(b.next(packet));
   a.input(packet, none);
   CHECK(a.under_way() == 0);
-  a.input(packet, none);  // The same packet comes again.
+  a.input(packet, none);  // The same packet arrives again.
   CHECK(a.queue(bytes("gh")) == 2);
   a.input(packet, none);  // An old packet does not reset the acknowledged number.
   CHECK(a.under_way() == 1);

@@ -60,7 +60,7 @@ class LossySession {
   const std::shared_ptr<w::Peer> at_home, at_party;
   bool cut = false;
 
-  // Makes one thing happen, or nothing. Now and then time passes.
+  // Makes one event happen, or none. Now and then time passes.
   void step() {
     if (cut) return;
     switch (dice_.below(6)) {

@@ -257,7 +257,7 @@ TEST_CASE(
     REQUIRE(::send(s, hello.data(), hello.size(), 0) == static_cast<ssize_t>(hello.size()));
     const auto link = point.next();
     CHECK(link->greeted() == "no common version: this space speaks 1 to 1, the peer 2 to 4");
-    // A BYE tells the peer the reason; afterwards nothing more is sent to the peer.
+    // A BYE reports the reason to the peer; afterwards nothing more is sent to the peer.
     std::string said;
     char buffer[512];
     for (ssize_t n; (n = ::recv(s, buffer, sizeof(buffer), 0)) > 0;)
@@ -266,7 +266,7 @@ TEST_CASE(
           std::string::npos);
     ::close(s);
   }
-  // Now the other way round: a program connects to a peer with the versions 2 to 4.
+  // In the opposite direction, a program connects to a peer with the versions 2 to 4.
   std::thread other([&] {
     const int listening = ::socket(AF_UNIX, SOCK_STREAM, 0);
     const sockaddr_un address = w::detail::address_of(d.path + "/new");

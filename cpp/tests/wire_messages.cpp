@@ -5,8 +5,8 @@
 //
 // The other program writes, through a buffer of this capacity at the reader (0: a rendezvous), and
 // then closes its end. A message has its number, 64 random bits that follow from the number, and
-// the CRC-32 of both. The program prints how many messages came in which time, and last `N passed,
-// N failed`; its status says the same.
+// the CRC-32 of both. The program prints how many messages arrived and how long they took, and last
+// `N passed, N failed`; its exit status says the same.
 #include <sys/wait.h>
 #include <chrono>
 #include <cstdio>

@@ -52,7 +52,7 @@ TEST_CASE("wire 6.6: a write whose reader waits is over at once, and its value i
     Here& one = t.read();
     t.pump();
     CHECK(t.write(v).ok());
-    CHECK_FALSE(one.over());  // The write is still under way.
+    CHECK_FALSE(one.over());  // The value has not arrived yet.
     t.pump();
     CHECK(one.value() == v);
     CHECK_FALSE(t.lends());
@@ -149,7 +149,7 @@ TEST_CASE("wire 6.6: nor does an attempt of a choice that spans, of the home's o
   t.a.up();
   t.a.down();
   REQUIRE((looks.is_over && looks.status() == Status::cancelled));
-  // `reading` comes before `looks` in the order of choices, so it stays in the waiting queue for
+  // `reading` is before `looks` in the order of choices, so it stays in the waiting queue for
   // `looks`.
   Spanning reading;
   reading.read(t.c.reader()).loud().begin(*t.home);
@@ -226,7 +226,7 @@ TEST_CASE("wire 6.6: a value that was put before is the reader's: it asked too l
   CHECK_FALSE(one.withdraw());
   t.pump();
   CHECK(one.value() == 1);
-  // The write and the request for the place have crossed; the next write begins anew.
+  // The write and the request for the place have crossed, so the next write is not on credit.
   Here& two = t.read();
   CHECK_FALSE(t.write(2).is_over);
   t.pump();
@@ -240,14 +240,14 @@ TEST_CASE("wire 6.6: a value that was put before is the reader's: it asked too l
 TEST_CASE("wire 6.6: an OFFER that did not know of the credit ends the lending") {
   Lent t;
   t.begin_lending();
-  Here& one = t.read();  // The CREDIT is still under way.
+  Here& one = t.read();  // The CREDIT has not arrived yet.
   Op& crossed = t.write(7);
   CHECK_FALSE(crossed.is_over);
   t.pump();
   CHECK(crossed.ok());
   CHECK(one.value() == 7);
   CHECK_FALSE(t.lends());
-  // Credits come less often from now on: two more writes are offered before the next credit.
+  // From now on credits are sent less often: two more writes are offered before the next credit.
   for (int v = 0; v < 2; ++v) {
     t.read();
     t.pump();
@@ -415,8 +415,8 @@ TEST_CASE("wire 6.6, 14.2: frames that do not fit") {
   }
 }
 
-// Reads, writes, withdrawals and frames happen in any order. Each write that is over was read once,
-// no write that was withdrawn was read, and the values come in their order.
+// Reads, writes, withdrawals and frames happen in any order. The value of each write that has ended
+// was read once, no value of a withdrawn write was read, and the values arrive in their order.
 TEST_CASE("wire 6.6: random schedules") {
   const auto seed = std::random_device{}();
   CAPTURE(seed);

@@ -27,7 +27,7 @@ void has(const std::string& text, const std::string& part) {
 using Command = std::vector<std::string>;
 Command shell(const std::string& line) { return {"/bin/sh", "-c", line}; }
 
-// An executable file that exists while this object lives.
+// An executable file that exists while this object exists.
 struct Script {
   std::string path;
   explicit Script(const std::string& text) {
@@ -44,7 +44,7 @@ struct Script {
   ~Script() { ::unlink(path.c_str()); }
 };
 
-// Collects the text that is written to stderr while this object lives.
+// Collects the text that is written to stderr while this object exists.
 class Stderr {
  public:
   Stderr() {
@@ -77,7 +77,7 @@ std::set<int> descriptors() {
   return all;
 }
 
-// While this object lives, a standstill is reported after a millisecond.
+// While this object exists, a standstill is reported after a millisecond.
 struct Impatient {
   Impatient() { on_standstill({}, std::chrono::milliseconds(1)); }
   ~Impatient() { on_standstill({}, std::chrono::seconds(2)); }

@@ -35,8 +35,8 @@ Process many(w::FarReader<int> in, w::FarWriter<int> out) {
   for (int i = 0; i < kMany; ++i) all.push_back(passes(in, out).named("passes"));
   co_await par(std::move(all));
 }
-// Answers once, and then waits for a second value, until this program or another one has declared
-// the deadlock. `tell` leads to follows().
+// Answers once, and then waits for a second value, until this program or another program has
+// declared the deadlock. `tell` leads to follows().
 Process answers(w::FarReader<int> in, w::FarWriter<int> out, Writer<int> tell) {
   const int v = co_await in.read();
   co_await tell.write(v);
@@ -215,9 +215,9 @@ void a_circle() {
   check(status_of(third.wait()) == deadlock, "a circle: the third");
 }
 
-// Two programs with two sessions, as programs of a network have one for each name: one end of each
-// session has the same number. The peer's process that answers over one session waits for the
-// asking process of this program; all other processes wait for these two.
+// Two programs with two sessions, as the programs of a network have a session for each name: one
+// end of each session has the same number. The peer's process that answers over one session waits
+// for the asking process of this program; all other processes wait for these two.
 Process asks(Writer<int> to, Reader<int> back) {
   co_await to.write(1);
   for (;;) co_await back.read();
@@ -263,7 +263,7 @@ void many_processes() {
 }
 
 // Two runs of one program wake each other, and the other program waits. There is no moment at which
-// all three wait, although each of them is often found at rest.
+// all three wait, although each of the three is often found waiting.
 Process plays(Reader<int> in, Writer<int> out, bool begins, std::atomic<int>& times) {
   try {
     if (begins) co_await out.write(0);
@@ -462,7 +462,7 @@ void a_signal() {
   p.link().give(back.writer(), "out");
   bool early = false;
   std::thread raises([&, token = Outside(Outside::link)] {
-    for (;;) {  // until the other program waits, and this program's run has come to rest
+    for (;;) {  // until the other program waits, and no process of this run can run
       const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
       bool rests = false, waits = false;
       for (const w::InProgram& x : e.programs) {

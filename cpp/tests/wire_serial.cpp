@@ -177,7 +177,7 @@ TEST_CASE(
   REQUIRE(v.two.linked());
   CHECK(v.one.queue(bytes("for the old one")) == 15);
   w::Buffer late;
-  v.one.output(v.now, late);  // `late` is under way on the line when the board is reset.
+  v.one.output(v.now, late);  // `late` has been sent, and has not arrived, when the board is reset.
   Line anew({}, 33);
   w::Buffer got, out;
   anew.input(late, v.now, got);
@@ -204,7 +204,7 @@ TEST_CASE(
     "comes again and again with packets between") {
   World v;
   w::Buffer early;
-  v.two.output(v.now, early);  // `early` is under way for a long time.
+  v.two.output(v.now, early);  // `early` takes a long time to arrive.
   v.steps(10);
   REQUIRE((v.one.linked() && v.two.linked()));
   for (int i = 1; i < 6; ++i) {
@@ -408,7 +408,7 @@ TEST_CASE(
   REQUIRE(v.two.linked());
   Line other(of_a_relay(), 33, 1600);
   other.output(v.now, seen);
-  for (int i = 0; i < 3; ++i) v.two.input(seen, v.now, none);  // The very first START comes again.
+  for (int i = 0; i < 3; ++i) v.two.input(seen, v.now, none);  // The first START arrives again.
   CHECK(none.empty());
   CHECK(v.two.lost() == nullptr);
   CHECK(v.one.queue(bytes(" again")) == 6);

@@ -101,7 +101,7 @@ TEST_CASE(
     Recorder::order.clear();
     Recorder a(0, t.a.at_home), b(1, t.b.at_home);
     Op write, other, read;
-    if (last == 0) {  // The reader comes last.
+    if (last == 0) {  // The reader is the last party.
       write.write(w, 7).begin(t.a.at_party);
       t.a.up();
       read.read(r).begin(t.b.at_party);
@@ -109,8 +109,8 @@ TEST_CASE(
     } else {
       read.read(r).begin(t.b.at_party);
       t.b.up();
-      // The writer comes last. In case 2 the writer's session already has an answer to send, from
-      // the same step.
+      // The writer is the last party. In case 2 the writer's session already has an answer to send,
+      // from the same step.
       if (last == 2) other.write(put, 1).begin(t.a.at_party);
       write.write(w, 7).begin(t.a.at_party);
       const w::Buffer all(t.a.at_party.session.output().begin(),
@@ -177,7 +177,7 @@ TEST_CASE(
   Reader<int> here = c.reader();
   Writer<int> there = d.writer();
   CHECK(here() == 5);  // The read of a thread finds the write waiting.
-  there(6);            // The value goes straight to the waiting reader (rule 1.5).
+  there(6);            // The waiting reader gets the value (rule 1.5).
   t.pump();
   REQUIRE((write.ok() && read.ok()));
   CHECK(read.value() == 6);
@@ -200,7 +200,7 @@ TEST_CASE(
   CHECK(first.status() == Status::cancelled);
   second.write(w, 2).begin(t.a.at_party);
   t.pump();
-  second.withdraw();  // The withdrawal is under way when the value is taken.
+  second.withdraw();  // The withdrawal has not arrived when the value is taken.
   CHECK(r() == 2);
   t.pump();
   CHECK(second.ok());

@@ -114,7 +114,7 @@ TEST_CASE(
   CHECK(p.now() == P::kLongest / 2);
   p.came(3'000);
   CHECK(p.now() == P::kLongest);
-  // Answers now take 50 us. The thread sleeps before each comes, until it has learned this time.
+  // Answers now take 50 us. The thread sleeps before each answer, until it has learned this time.
   for (std::uint32_t i = 2; i < P::kSteady; ++i) {
     p.in_vain();
     p.slept(50'000);
@@ -134,7 +134,7 @@ TEST_CASE(
   }
   p.came(2'000);
   CHECK(p.now() == P::kLongest);
-  // If answers take longer, the thread sleeps before each comes, and soon without spinning first.
+  // If answers take longer, the thread sleeps before each answer, and soon without spinning first.
   for (int i = 0; i < 12; ++i) {
     p.in_vain();
     p.slept(P::kAnswer + 1);
@@ -480,7 +480,7 @@ TEST_CASE(
     ::_exit(0);
   }
   {
-    // fds[1] is open in this program too, so no end of file will come.
+    // fds[1] is open in this program too, so the link will not see an end of file.
     w::ShmLink link(w::Space::make("parent"), fds[0]);
     auto r = link.reader<int>("r");
     ::kill(child, SIGKILL);
@@ -550,7 +550,7 @@ TEST_CASE(
         });
         from[t] = come[t].reader();
         to[t] = go[t].writer();
-        // The thread has begun, and goes to sleep about now; at most one thread serves the links.
+        // The thread has begun, and is about to sleep; at most one thread serves the links.
         CHECK(from[t]() == 1);
       }
     }

@@ -1,4 +1,4 @@
-// Tests choices whose guards live at several homes (WIRE.md 5), with links that the test schedules.
+// Tests choices whose guards are at several homes (WIRE.md 5), with links that the test schedules.
 #include <doctest/doctest.h>
 
 #include <thread>
@@ -192,7 +192,7 @@ TEST_CASE(
   x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).read(s.a0.at_party, re).off();
   x.begin(*s.p[0]);
   // The home of the first guard has been asked, and the second home has not answered. At that
-  // moment a writer comes.
+  // moment a writer arrives.
   while (s.a0.up() || s.a0.down()) {
   }
   Op write;

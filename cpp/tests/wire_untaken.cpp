@@ -89,7 +89,7 @@ TEST_CASE("wire 14.5: who has most himself is told so, and what was held for him
 
 TEST_CASE("wire 14.5: what was announced counts at once, for room is made for it") {
   HomeWithPeers t;
-  t.says(0, piece(9 * 1024, 0), 1);  // No end is named, so only the bytes that have come count.
+  t.says(0, piece(9 * 1024, 0), 1);  // No end is named, so only the bytes that have arrived count.
   CHECK(t.held() == 1024);
   t.says(1, {w::Kind::value, w::Flag::write, 0, 9 * 1024, 1, 1024, kKilo});
   CHECK(t.held() == 10 * 1024);

@@ -37,8 +37,8 @@ class OpOf final : public w::FarOp {
   int times = 0;
 
   OpOf() = default;
-  // Ends the session of an operation that is not over, so that the peer does not find the operation
-  // when the test's links end.
+  // Ends the session of an operation that has not ended, so that the peer does not find the
+  // operation when the test's links end.
   ~OpOf() {
     if (!peer_ || is_over) return;
     const w::Space::Step step(*peer_->space);
@@ -46,7 +46,7 @@ class OpOf final : public w::FarOp {
   }
 
   OpOf& read(std::uint32_t end) { return add(end, false, std::make_unique<w::RoomOf<T>>()); }
-  // Adds an extended read; with `keeps` its value may come back.
+  // Adds an extended read; with `keeps`, its value may be given back.
   OpOf& hold(std::uint32_t end, bool keeps = false) {
     read(end);
     g_[0].holds = true;
@@ -54,7 +54,7 @@ class OpOf final : public w::FarOp {
     return *this;
   }
   OpOf& arrive(std::uint32_t barrier) { return add(barrier, false, std::make_unique<w::NoRoom>()); }
-  // Makes this a message about the barrier's parties.
+  // Makes this operation a message about the barrier's parties.
   OpOf& say(std::uint32_t barrier, w::FarGuard::Parties what) {
     add(barrier, false, std::make_unique<w::PartiesRoom>());
     g_[0].parties = what;
@@ -103,7 +103,7 @@ class OpOf final : public w::FarOp {
   bool ok() const { return is_over && outcome.status == Status::ok; }
   bool died() const { return is_over && outcome.status == Status::died; }
   bool bad_use() const { return is_over && outcome.status == Status::pending && refused; }
-  // Returns the value that was read; for a write that is over, the value that was written.
+  // Returns the value that was read; for a write that has ended, the value that was written.
   T value(std::size_t guard) { return room(guard).take(); }
   T value() { return value(outcome.guard); }
   // Drops the rooms, as a process does when it continues after its write.
@@ -144,7 +144,7 @@ class Wire {
   }
   const std::shared_ptr<w::Peer> home_, party_;
   w::Peer &at_home, &at_party;
-  // Whether no frame arrives any more. Each side learns of the cut only by tell().
+  // Whether frames no longer arrive. Each side learns of the cut only by tell().
   bool cut = false;
 
   bool up() { return deliver(at_party, at_home); }
@@ -191,7 +191,7 @@ class Wire {
     const w::Space::Step step(*p.space);
     p.session.greet();
   }
-  // Delivers one frame. Returns false if there is none, or if the wire is cut.
+  // Delivers one frame. Returns false if there is no frame, or if the wire is cut.
   bool deliver(w::Peer& from, w::Peer& to) {
     if (cut) return false;
     w::Buffer frame;

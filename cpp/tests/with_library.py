@@ -1,6 +1,6 @@
 """Compiles and runs the tests of the headers that need another library: asio_bridge.cpp with
 stand-alone Asio and with Boost.Asio (rule 18.9), and tls.cpp with OpenSSL (rule 18.10). tls.cpp is
-also run against Python's ssl (tls_peers.py). hosted_frames.cpp is about what g++ compiles wrongly,
+also run against Python's ssl (tls_peers.py). hosted_frames.cpp tests what g++ compiles wrongly,
 and needs no other library.
 
     with_library.py          g++, Boost.Asio and OpenSSL

@@ -1,8 +1,8 @@
 """Sends TOKENS tokens round a ring of N processes. Run this file by on.py, or by `weft run --on
 BACKEND`.
 
-The program repeats the PyCSP paper's figure 4. All processes except one may hold a token; if they
-do, only that one process can read.
+The program repeats the PyCSP paper's figure 4. All processes except one may hold a token; if all of
+these hold one, only the remaining process can read.
 """
 
 from sampler import Sampler, fail, numbers
@@ -25,9 +25,9 @@ async def timer(source, sink, n, tokens, samples, per):
     this one.
 
     Therefore a stretch of k values here is a stretch of k × N communications, except for the few
-    values on their way. A token begins with the number of its first element, and each element adds
-    one. So the value that arrives here shows how often the token has gone round, and whether each
-    element has forwarded it.
+    values that have not arrived yet. A token begins with the number of its first element, and each
+    element adds one. So the value that arrives here shows how often the token has passed round the
+    ring, and whether each element has forwarded it.
     """
     await sink.write(0)
     passed = 0

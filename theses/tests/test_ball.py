@@ -44,7 +44,7 @@ def test_the_reactors_of_figure_8_7(ball: Path) -> None:
     "name, latest", [pytest.param("Ball", 1.0, marks=pytest.mark.soak), ("BallPio", 0.0)]
 )
 def test_the_ball_passes_at_full_speed(ball: Path, name: str, latest: float) -> None:
-    """Section 8.3: the ball passes at each drop. No step comes later than `latest` us; the thesis
+    """Section 8.3: the ball passes at each drop. No step is later than `latest` us; the thesis
     demands 3.06 us."""
     built = build(model(ball / f"{name}.lf"), Wanted())
     device = ball.parent / "device" / "src" / "cli.mjs"

@@ -110,7 +110,7 @@ for Future in (baselines.Yielding, baselines.Rescheduling):
 
 def test_the_new_asyncios_three_open_questions() -> None:
     """Thesis, section 10.1: run_until_complete needs no repair. gather raises the first poison and
-    leaves the other tasks running, or returns the exception of each. Both kinds of futures of the
+    leaves the other tasks running, or returns the exception of each. Both types of futures of the
     thesis can be written for the new asyncio."""
     output = tiers.snippet("pure", GATHER.format(bench=str(tiers.HERE / "bench")), heap="1m")
     once = ["raised, True", "['one', 'three', 'two']", "['Poisoned', 'Poisoned']"]

@@ -1,6 +1,6 @@
 // The echo server of ../../cpp/echo.cpp in plain C++: one loop over epoll_wait(), edge-triggered,
-// one read and one write a request. This program is the floor: it has no processes, and an answer
-// that the system does not take at once is an error.
+// one read and one write a request. This program is the floor: it has no processes, and it fails if
+// the system does not take an answer at once.
 //
 //   echo SAMPLES PER CONNECTIONS
 #include "../../cpp/echo.hpp"

@@ -1,8 +1,8 @@
 // A bound: one word is handed back and forth between two threads with FUTEX_WAIT and FUTEX_WAKE,
 // without spinning.
 //
-// Invariant: `turn` names the thread that may go on; only that thread changes it. The threads are
-// pinned by pin.hpp, as in Weft's own program.
+// Invariant: `turn` names the thread that may continue; only that thread changes it. The threads
+// are pinned by pin.hpp, as in Weft's own program.
 #include <atomic>
 #include <climits>
 #include <thread>

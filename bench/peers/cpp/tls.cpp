@@ -5,8 +5,8 @@
 //   tls SAMPLES PER      ns one way of a megabyte, from before the write to after the read of the
 //                        last byte, by the system's clock; the reader requests each
 //
-// This way is the quickest that was found: the reader reads all records that have arrived at once,
-// up to kTogether bytes, and the writer collects that many bytes before it sends them.
+// This method is the quickest that was found: the reader reads all records that have arrived at
+// once, up to kTogether bytes, and the writer collects that many bytes before it sends them.
 #include <netinet/in.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
@@ -24,7 +24,8 @@ constexpr std::size_t kMegabyte = std::size_t{1} << 20;
 // KB.
 constexpr std::size_t kTogether = std::size_t{1} << 17;
 
-// Makes a self-signed certificate, of the kind that the sessions use, and installs it in `c`.
+// Makes a self-signed certificate, of the same type as those of the sessions, and installs it in
+// `c`.
 void show_one(SSL_CTX* c) {
   EVP_PKEY* const key = EVP_EC_gen("P-256");
   X509* const x = X509_new();

@@ -1,5 +1,5 @@
 """The calls of away_calls.py over WORKERS processes of concurrent.futures.ProcessPoolExecutor, with
-the start method spawn: ns a call.
+the start method spawn. The figure is ns for a call.
 """
 
 import multiprocessing

@@ -1,5 +1,5 @@
-"""Starts a multiprocessing.Pool of N, runs N calls and joins the pool: ns a process, the whole time
-÷ N. The start method is spawn.
+"""Starts a multiprocessing.Pool of N, runs N calls and joins the pool. The figure is ns for a
+process: the whole time ÷ N. The start method is spawn.
 """
 
 import multiprocessing

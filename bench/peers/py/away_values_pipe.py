@@ -1,5 +1,5 @@
 """Sends a value there and back, or one way, between two OS processes over multiprocessing.Pipe.
-KIND: see away_shared.
+away_shared.py lists the values of KIND.
 
 floor: KIND is pickled and rebuilt in one process, and is not sent.
 """

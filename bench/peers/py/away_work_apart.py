@@ -1,8 +1,8 @@
-"""The yardstick: KIND of away_tasks by WORKERS OS processes that do not communicate; each does
-every WORKERS-th task.
+"""The yardstick: the work KIND of away_tasks.py by WORKERS OS processes that do not communicate;
+each does every WORKERS-th task.
 
-The figure is the ns from their release to the end of the last process. The processes are started by
-multiprocessing, and are warm.
+The figure is the ns from the processes' release to the end of the last process. The processes are
+started by multiprocessing, and are warm.
 """
 
 import multiprocessing

@@ -1,6 +1,6 @@
 """One get of an asyncio.Queue(1) at which two writers wait.
 
-The cost of the writers and of the loop is in the figure, as it is in that of a select.
+The figure includes the cost of the writers and of the event loop, as does the figure of a select.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""Two threads hand an integer there and back over two queue.Queue(1): ns a hand-over."""
+"""Two threads hand an integer there and back over two queue.Queue(1). The figure is ns for a
+hand-over.
+"""
 
 import queue
 import threading

@@ -1,4 +1,4 @@
-"""Starts an actor of Ray in a warm session: ns until the actor has answered."""
+"""Starts an actor of Ray in a warm session. The figure is the ns until the actor has answered."""
 
 import ray
 from sampler import Sampler, fail, numbers

@@ -1,4 +1,4 @@
-"""Sends megabytes one way through multiprocessing.Pipe: ns for each."""
+"""Sends megabytes one way through multiprocessing.Pipe. The figure is ns for a megabyte."""
 
 import itertools
 import multiprocessing

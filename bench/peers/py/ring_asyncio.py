@@ -1,4 +1,4 @@
-"""A ring of N asyncio tasks over queues of size 1; a token goes round."""
+"""A ring of N asyncio tasks over queues of size 1; a token is passed round the ring."""
 
 import asyncio
 

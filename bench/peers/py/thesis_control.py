@@ -1,7 +1,7 @@
 """A peer, the thesis's control: Python worker threads, ZeroMQ PAIR sockets (inproc), and JSON by
 jsonplus. The figure is ns for a pair of messages.
 
-thesis_control.py WORKLOAD MESSAGES SAMPLES     MESSAGES to each of two workers
+thesis_control.py WORKLOAD MESSAGES SAMPLES sends MESSAGES to each of two workers.
 """
 
 import collections

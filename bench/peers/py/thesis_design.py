@@ -1,5 +1,6 @@
 """A peer, the thesis's design: a Python main thread, a C++ library that it loads by ctypes and that
-starts two threads, and between them ZeroMQ PAIR sockets (ipc) and JSON. ns a pair of messages.
+starts two threads, and between them ZeroMQ PAIR sockets (ipc) and JSON. The figure is ns for a pair
+of messages.
 
     thesis_design.py WORKLOAD MESSAGES SAMPLES [pinned]
         pinned: each worker on a CPU of its own, as in the thesis

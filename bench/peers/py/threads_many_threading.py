@@ -1,5 +1,5 @@
 """N threads start, each meets one partner once over a rendezvous of locks and waits again, and then
-all are told to end.
+all threads are made to end.
 """
 
 import threading

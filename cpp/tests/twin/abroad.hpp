@@ -1,5 +1,5 @@
-// Processes of a network that run in another program: the process that stands here for such a
-// process, and the code that runs the process there.
+// Processes of a network that run in another program: the process that takes the place of such a
+// process in this program, and the code that runs the process there.
 //
 //   here: stand_in() ──"start 3"──► there: serve() ──spawns──► runs_here() ──► the process
 //               │ ◄───────────────how it ended────────────────────────┘

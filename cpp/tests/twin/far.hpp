@@ -155,7 +155,7 @@ class Far {
   static weft::Span span(int t) { return std::chrono::milliseconds(kUnit * t); }
   std::int64_t moment(int t) const { return start_ + t * kUnit * 1'000'000; }
 
-  // Waits until a value has arrived, because a write on credit is over before its value arrives.
+  // Waits until a value has arrived, because a write on credit ends before its value arrives.
   void written(const W& to) {
     if (buffers_ && to.there()) arrived();
   }
@@ -254,7 +254,7 @@ class Far {
     for (const Proc& p : n.processes())
       for (std::size_t i = 0; i < p.ends.size(); ++i) f(p, i, p.ends[i]);
   }
-  // Hands out the ends of this program's channels to the programs that need them, by way of program
+  // Hands out the ends of this program's channels to the programs that need them, through program
   // 0.
   w::LinkBase& towards(int program) { return *links_[static_cast<std::size_t>(me_ ? 0 : program)]; }
   void hand_out(const Network& n, weft::Channel<int>& tick) {

@@ -7,7 +7,7 @@
 //        that it is told to run, until "stop" ──► sends its counts
 //
 // All programs write their records into one pipe, each record by one write, so the record of an
-// event comes before the records of events that happened after it.
+// event precedes the records of events that happened after it.
 #pragma once
 #include <weft/wire/program.hpp>
 #include <weft/wire/shm.hpp>

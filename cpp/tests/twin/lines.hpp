@@ -20,7 +20,7 @@ namespace twin {
 
 namespace w = weft::wire;
 
-// There is no lease: the end of the line shows that a peer has ended, however busy the machine is.
+// There is no lease: when a peer has ended, the line closes, however busy the machine is.
 inline constexpr w::LineOptions kLine{.window = 8, .most = 512, .again_ms = 10, .lease_ms = 0};
 
 class OverLine {
@@ -54,7 +54,7 @@ class Accidents {
   int inner() const noexcept { return inner_; }
 
  private:
-  static constexpr int kPatience = 5;  // ms for which a packet is held back if no other follows it
+  static constexpr int kPatience = 5;  // in ms: how long a packet waits for another to overtake it
 
   void serve() {
     w::Buffer room(4096);
@@ -164,7 +164,7 @@ class OverTcp {
       checked(::connect(tcp, address, size));
     }
     ::close(socket);
-    const int on = 1;  // without TCP_NODELAY a frame waits until the last one is acknowledged
+    const int on = 1;  // without TCP_NODELAY a frame waits until the last frame is acknowledged
     checked(::setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
     return tcp;
   }

@@ -1,16 +1,16 @@
 // Where the processes and the channels of a network are, if several programs play it.
 //
-// Program 0 plays main, reads the network and tells the others. The processes at the top of the
-// network are given to the programs in turn, and so are the homes of channels; with another seed
-// all processes and homes move on by one program. Three kinds of process stay in program 0, where
-// all barriers are:
+// Program 0 plays main, reads the network and sends it to the other programs. The processes at the
+// top of the network are given to the programs in turn, and so are the homes of channels; another
+// seed shifts all processes and homes by one program. Three types of process stay in program 0,
+// where all barriers are:
 //
 //   - a process with a barrier among its guards. Its channels have their homes in program 0 too,
 //     since a far channel in a choice that spans a barrier is bad use (WIRE.md 4.10).
 //   - a process that enrols or resigns parties. In another program that operation waits for an
 //     answer (WIRE.md 4.9), and can be cancelled; the rules know neither.
-//   - a process that cancels or awaits another one. Only the holder of the process's object can do
-//     so (rule 7.11).
+//   - a process that cancels or awaits another process. Only the holder of that process's object can
+//     do so (rule 7.11).
 //
 // Over a link that makes no sessions between two other programs (lines.hpp) a channel is moved to
 // program 0 if program 0 would be neither its home nor one of the two programs that use it.

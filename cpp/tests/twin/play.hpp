@@ -10,9 +10,9 @@
 // end, a Watch runs each process, within another process that ends as the watched process did.
 //
 // A process holds its ends in its coroutine's parameters, so the library handles them when the
-// process ends. An end given to several processes (a slot of the maker) is a copy for each; closing
-// one copy closes all, as for the one end of the rules (rule 2.2). K determines the types of ends
-// and how ends are made: near.hpp (one program), far.hpp (several).
+// process ends. If an end is given to several processes (a slot of the maker), each process gets a
+// copy; closing one copy closes all, because for the rules they are one end (rule 2.2). K
+// determines the types of ends and how ends are made: near.hpp (one program), far.hpp (several).
 #pragma once
 #include <map>
 #include <memory>
@@ -130,12 +130,12 @@ class Play {
     if (!net_.handles) return made;
     return held(this, p.id, handles_.at(p.id).of(std::move(made)));
   }
-  // A process that can be cancelled and awaited. It ends in the way in which `inner` ends.
+  // A process that can be cancelled and awaited. It ends as `inner` ends.
   static Process held(Play* me, int pid, weft::Process inner) {
     try {
       co_await std::move(inner);
     } catch (const weft::Cancelled&) {
-      // A request can come after the inner process has ended; the rules know only the inner one.
+      // A request can arrive after the inner process has ended; the rules know only the inner one.
       if (!me->has_returned(pid)) throw;
     }
     if (me->has_returned(pid)) co_return pid;

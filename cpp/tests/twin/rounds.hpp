@@ -1,9 +1,9 @@
-// Finds out whether all programs of a network stand still (WIRE.md 10.2, 10.3). The twin itself
-// asks these questions, and declares the deadlock. A round asks each program whether at one moment
-// no process of it can run and nothing but its links can wake one; and how many frames the program
-// has queued and taken in, session by session. If in two rounds all programs wait, with the same
-// counters, and each session has taken what was queued, no process will ever run again. The
-// questions are not sent over the sessions, so they change no counter.
+// Determines whether no process of a network can run any more, in any program (WIRE.md 10.2, 10.3).
+// The twin itself asks the programs, and declares the deadlock. A round asks each program whether
+// at one moment no process of it can run and nothing but its links can wake one; and how many
+// frames the program has queued and taken in, session by session. If in two rounds all programs
+// wait, with the same counters, and each session has taken what was queued, no process will ever
+// run again. The questions are not sent over the sessions, so they change no counter.
 #pragma once
 #include <sys/socket.h>
 #include <unistd.h>
@@ -110,7 +110,7 @@ void answer_all(Standing& s, int socket, Abandon abandon) {
   }
 }
 
-// The rounds of program 0.
+// The rounds, which program 0 begins.
 class Rounds {
  public:
   Rounds(Standing& s, std::vector<int> sockets) : mine_(s), sockets_(std::move(sockets)) {}
@@ -137,7 +137,7 @@ class Rounds {
   }
 
  private:
-  // The time between two rounds. Nothing tells program 0 when the other programs have come to wait,
+  // The time between two rounds. Nothing notifies program 0 when the other programs begin to wait,
   // so program 0 asks them.
   static constexpr std::chrono::milliseconds kAgain{2};
 

@@ -6,10 +6,10 @@
 //   pin interrupt ──Port──► gate 2 ──┘
 //
 // The edge of a photogate is a burst of edges within a few microseconds. A gate process takes the
-// time of the first edge and goes on reading until a deadline SETTLE later. An event of the queue
+// time of the first edge and continues to read until a deadline SETTLE later. An event of the queue
 // then ends the read, and the pin's level shows whether the gate was blocked at the time of the
 // first edge. The timing process computes from each sighting the microsecond at which the ball will
-// be half through the disc. A dropper releases a ball now and then.
+// be half through the disc. From time to time a dropper releases a ball.
 #include "weft_mcu/csp.hpp"
 #include "controller.h"
 
