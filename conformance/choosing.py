@@ -1,4 +1,5 @@
-"""Determines which guards of an operation are ready, and when a select is over (rules 5.4 to 5.7).
+"""Determines which guards of an operation are ready, and when all guards that decide a select have
+retired (rules 5.4 to 5.7).
 
     off (5.2)     never ready, decides nothing; may hold a select open (5.6)
     open ──▶ ready: a partner, a value, a slot, an end other than retirement

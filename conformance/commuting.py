@@ -60,7 +60,7 @@ class State:
 
     world: World
     waited: frozenset[tuple[int, int, int, bool]] = frozenset()  # pid, channel, side, ended="raise"
-    # Pid → the places that the step of this process touches.
+    # Pid → the places that the step of this process accesses.
     touches: dict[int, list[Touch]] = field(default_factory=dict)
     parked: frozenset[int] = frozenset()  # waiting selects, whose touches can become weaker
 
@@ -391,7 +391,7 @@ def _look(
     if third is not None and "select" not in (a.what, b.what):
         return
     one = run(((1, a), (2, b), *last))
-    if third is not None:  # The third step is done only where it has decided a select of the pair.
+    if third is not None:  # The third step is done only if it has decided a select of the pair.
         one = [
             s for s in one if (("s", 1), "all") in s.touches[3] or (("s", 2), "all") in s.touches[3]
         ]

@@ -242,7 +242,7 @@ class World(Passing):
             self.barriers[g.on].line.append((pid, i))
         elif (
             g.kind == "time" and g.value < math.inf
-        ):  # a time at or beyond the end of the clock never comes (8.5)
+        ):  # a time at or beyond the end of the clock is never reached (8.5)
             self.arm(g.value, pid, i)
 
     def arm(self, deadline: int, pid: int, i: int) -> None:

@@ -102,7 +102,7 @@ class Maker:
             if self.rng.random() < 0.4:
                 out += self.statement(
                     pid, sides, 9
-                )  # the process goes on, perhaps with the end that it retired
+                )  # the process continues, perhaps with the end that it retired
         if self.has("fail", 0.06):
             out.append(["fail"])
         return out
@@ -125,7 +125,7 @@ class Maker:
 
     def limit(self, body: list[Any]) -> list[Any]:
         """Makes a block with a limit (7.12). Usually the Timeout of the block is caught. Now and
-        then the Cancelled of the limit is caught inside the block, which then goes on.
+        then the Cancelled of the limit is caught inside the block, which then continues.
         """
         how = self.pick([*LIMITS])
         if self.rng.random() < 0.25:

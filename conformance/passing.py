@@ -109,7 +109,7 @@ class Passing(Choosing):
             self._drop(c, value)
 
     def make(self, pid: int) -> None:
-        """Calls the function of the committed guard for its owner, before the reader goes on
+        """Calls the function of the committed guard for its owner, before the reader continues
         (5.8).
         """
         op = self.ops[pid]

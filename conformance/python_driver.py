@@ -54,7 +54,7 @@ class PythonDriver:
 
 class ApartDriver:
     """A Driver over a Python backend in an OS process of its own. If a network hangs or crashes the
-    runtime, its history breaks off, but the tests go on.
+    runtime, its history breaks off, but the tests continue.
 
     The OS process serves one network after another, each with a JSON line as question and answer,
     until `close` or until the OS process is lost.
@@ -86,7 +86,7 @@ class ApartDriver:
         try:
             requests.write(json.dumps(net) + "\n")
             requests.flush()
-            # The server itself gives up after `seconds`. If it has not answered after twice that
+            # The server itself ends after `seconds`. If it has not answered after twice that
             # time, it is dead.
             if select.select([replies], [], [], 2 * self.seconds + 5)[0]:
                 line = replies.readline()
@@ -119,7 +119,7 @@ class ApartDriver:
 
 
 def serve(backend: str, seconds: float) -> None:
-    """Runs the networks that come as lines on the standard input. If a network takes longer than
+    """Runs the networks that arrive as lines on the standard input. If a network takes longer than
     `seconds`, the answer contains the records made so far, and the OS process ends, because the
     network's processes cannot be stopped.
     """

@@ -1,4 +1,4 @@
-"""Random networks in which guards retire while their select goes on (rule 5.6), as data for any
+"""Random networks in which guards retire while their select continues (rule 5.6), as data for any
 runtime.
 
     sources ──▶ a few channels ──▶ selectors ──▶ a few channels ──▶ sinks
@@ -58,7 +58,7 @@ class _Retiring(Maker):
 
     def leaving(self, sides: list[Side]) -> list[Any]:
         """Returns the statements by which a process ends: usually none; sometimes it first retires
-        or poisons an end and stays for a while.
+        or poisons an end and continues for a while.
         """
         slot = int(self.rng.random() * len(sides))
         if self.has("retire", 0.2):

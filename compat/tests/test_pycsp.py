@@ -20,8 +20,8 @@ from weft.compat.pycsp import _remote, current
 
 @pytest.fixture(autouse=True, scope="module")
 def nobody_listens_afterwards() -> Iterator[None]:
-    """Shuts the server down after these tests: as long as other programs may connect, the virtual
-    time of a run stands still (rule 10.3).
+    """Shuts the server down after these tests: while other programs may connect, the virtual time
+    of a run does not advance (rule 10.3).
     """
     yield
     _remote.shut()
@@ -498,7 +498,8 @@ def test_configuration_is_one(p: Any) -> None:
 
 
 def test_greenlets_have_no_other_interpreters(p: Any) -> None:
-    """test_apart.py tests `multiprocess`, test_ssh.py `sshprocess`."""
+    """Greenlets have no `multiprocess` or `sshprocess`. test_apart.py and test_ssh.py test these
+    with the other backends."""
     if p.version[3] == "greenlets":
         for refused in (p.multiprocess, p.MultiProcess, p.sshprocess, p.ClusterProcess):
             with pytest.raises(p.InfoException, match="not available for greenlets"):

@@ -99,7 +99,7 @@ class Thief:
 
     def refused(self, client: Any, name: str, takes: Callable[[Thief, str], None]) -> str:
         """Returns the error that a client receives after the thief has attacked. The attack is
-        repeated if the home has rewritten its entry before the client came.
+        repeated if the home has rewritten its entry before the client connected.
         """
         while True:
             takes(self, name)
@@ -126,7 +126,7 @@ class Thief:
 
     @contextlib.contextmanager
     def answers_with(self, folder: Path) -> Iterator[dict[str, Any]]:
-        """Makes the thief answer with the certificate in `folder` too. Yields the fields of an
+        """Makes the thief also answer with the certificate in `folder`. Yields the fields of an
         entry that leads to the thief.
         """
 

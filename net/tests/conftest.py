@@ -87,7 +87,7 @@ class Program:
         return json.loads(line)
 
     def go(self) -> None:
-        """Lets the program go on if it waits for permission."""
+        """Permits the program to continue, if it waits for permission."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -281,8 +281,8 @@ def refusing() -> Iterator[str]:
 
 @pytest.fixture
 def never_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes programs believe that the server was never away, so that they do not wait for a program
-    that is missing.
+    """Makes programs believe that the server was never away, so that they do not wait for missing
+    programs.
     """
     monkeypatch.setattr(_net_relay, "BACK", 0.0)
 
@@ -373,8 +373,8 @@ def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent
         try:
             yield agent
         finally:
-            # Whatever the tests have requested, the agent's OS processes live, and no exception in
-            # the agent went unnoticed.
+            # Whatever the tests have requested, the agent's OS processes still run, and the agent
+            # has reported no exception.
             died = [pid for pid in pids if gone(pid)]
             agent.process.terminate()
             _, errors = agent.process.communicate()

@@ -149,7 +149,7 @@ def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17
     kept_by = home._meeting.kept
     home._meeting.kept = lambda session: (received.append(session.host), kept_by(session))
     with Thief(url, keys_of("thief")) as thief, overhears(home.address) as (address, kept):
-        while not kept:  # the home had rewritten its entry before the client came
+        while not kept:  # the home had rewritten its entry before the client connected
             received.clear()
             thief.put("lab/results", {**thief.entry("lab/results"), "address": address})
             p = program("names_writer", url, keys_of("client"), "lab/results", 3)

@@ -183,7 +183,7 @@ def test_a_network_without_hosts(keys, server, refusing):
 
 
 def test_a_host_that_is_not_looked_at(recording, agent, network, keys, server, monkeypatch):
-    """With WEFT_INSPECT=0 a host reveals nothing but its clock."""
+    """With WEFT_INSPECT=0 a host reports nothing but its clock."""
     monkeypatch.setenv("WEFT_INSPECT", "0")
     agent("unseen")
     assert th.run(parts.add.on(network.host("unseen"))(1, 2)) == 3

@@ -269,7 +269,7 @@ def some_parcels(tmp_path: Path, n: int) -> list[_net_parcels.Parcel]:
 
 
 def test_the_shelf_keeps_what_was_used_last(tmp_path):  # wire 17.26
-    """A parcel that a call uses stays, however many other parcels come."""
+    """A parcel that a call uses stays, however many other parcels arrive."""
     parcels = some_parcels(tmp_path, _net_shelf.KEPT + 2)
 
     async def body() -> None:
@@ -537,7 +537,7 @@ def test_a_module_that_changes_while_it_is_sent(joined, tmp_path, imports, monke
 
 
 def test_callers_that_send_rubbish(joined, tmp_path, imports, monkeypatch):  # wire 17.26
-    """The agent refuses the rubbish, and goes on."""
+    """The agent refuses the rubbish, and continues."""
     here = written(tmp_path / "here", jobs_along=JOB, ours_along="def f(n):\n    return n\n")
     jobs = imports(here, "jobs_along")
     packed = _net_parcels.packed

@@ -77,7 +77,8 @@ def test_why_a_server_cannot_be_used(kind, monkeypatch):
 
 
 def test_nothing_is_said_in_the_clear(keys, monkeypatch):  # wire 17.1
-    """An attacker on the way strips the request for TLS from the server's first line."""
+    """An attacker between client and server removes the request for TLS from the server's first
+    line; the client then sends nothing."""
     monkeypatch.setattr(_net_faults, "SPEAKS", 0.2)
     other = _ServerThatSends(INFO % b'"tls_required": false, "jetstream": true')
     try:

@@ -33,7 +33,7 @@ PLAIN: list[Any] = [
     b"bytes",
     [1, [2, {"a": None}]],
     {"k": [b"", ""], "n": -1},
-    b"x" * (3 << 20),  # such a value goes in pieces, since no descriptor passes (wire 17.5)
+    b"x" * (3 << 20),  # such a value is sent in pieces, since no descriptor passes (wire 17.5)
 ]
 
 

@@ -580,7 +580,7 @@ def test_through_a_session_and_back(keys, program):  # wire 17.6, 17.15
 
 
 def test_a_class_that_is_not_accepted(keys, program):  # wire 17.15
-    """A value of a class that the reader does not accept is lost, and the channel goes on."""
+    """A value of a class that the reader does not accept is lost, and the channel still works."""
     with net.listen(keys=keys) as door:
         p = program("writes_objects", door.address, keys)
         with door.next() as session:
@@ -596,7 +596,7 @@ def test_a_class_that_is_not_accepted(keys, program):  # wire 17.15
             assert r.read() == [Place("b")]
             with pytest.raises(Retired):
                 r.read()
-            assert p.next_report() == "written"  # the session still goes on
+            assert p.next_report() == "written"  # the session still works
         assert "closed the session" in p.next_report()
 
 

@@ -409,7 +409,7 @@ def _found(name: str, address: Address) -> tuple[_Line, int, int]:
 
 
 class FarChannel(_channels.Channel):
-    """A channel that lives in another program."""
+    """A channel whose home is another program."""
 
     __slots__ = ("_line", "_number")
 
