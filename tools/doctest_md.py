@@ -32,7 +32,7 @@ All blocks of a file share one scratch folder, in which they run unless `in=root
 `save` are ignored.
 
 Invariants
-- A file without a block marked `run` fails: a tour that is not tested must not look tested.
+- A file without a block marked `run` fails: a tour without tests must not seem tested.
 - The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
 """
 
@@ -194,10 +194,10 @@ def compiling() -> list[str]:
 
 @dataclass(frozen=True)
 class Made:
-    """The things that are made once for all C++ blocks.
+    """The files that are made once for all C++ blocks.
 
     Attributes: before, after: the compiler's arguments before and after a block. single: whether
-    blocks include the one header. wrong: the things that could not be made, and why.
+    blocks include the one header. wrong: the files that could not be made, and why.
     """
 
     before: tuple[str, ...] = ()

@@ -56,8 +56,8 @@ SUMMARY = re.compile(r"(\d+) passed, (\d+) failed")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 POLITE = 3.0  # seconds between SIGTERM and SIGKILL
 EXCERPT = 20  # lines of output that are shown again at the end, above a room's first `FAIL …`
-LINGER = 2.0  # seconds that a room's children have to end after the room has ended
-HEARTBEAT = 30.0  # seconds of silence after which a line reports that the room still works
+LINGER = 2.0  # seconds that a room's descendants have to end after the room has ended
+HEARTBEAT = 30.0  # seconds of silence after which a line reports that the room still runs
 SOAK = 3600.0  # seconds; the soak's budget for a room that does not give one
 # How much lower the priority (nice) is of a room marked `early`, because other rooms wait for the
 # set-up, and of a room marked `beside`.
@@ -66,7 +66,7 @@ EARLY, BESIDE = 5, 5
 
 @dataclass(frozen=True)
 class Room:
-    """One line of rooms.toml."""
+    """One room of rooms.toml."""
 
     name: str
     budget: float
@@ -101,7 +101,7 @@ class Result:
     passed: int = 0
     failed: int = 0
     seconds: float = 0.0
-    cpu: float | None = None  # CPU seconds; None: the system does not tell
+    cpu: float | None = None  # CPU seconds; None: the system does not report them
     budget: float = 0.0
     notes: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)  # names of the tests that were reported
@@ -216,7 +216,7 @@ def say(text: str) -> None:
 
 
 def group_lives(group: int) -> bool:
-    """Returns whether anything in the process group still runs.
+    """Returns whether any process of the group still runs.
 
     A zombie does not count: in a container it might never be reaped, and it holds no resources.
     """
@@ -275,8 +275,8 @@ class RoomProcess(subprocess.Popen[bytes]):
 
 
 class Groups:
-    """The process groups of the rooms that run. stop() ends them all, and after it none is started.
-    `lock` protects `processes` and `stopped`.
+    """The process groups of the rooms that run. stop() ends all groups, and afterwards no group is
+    started. `lock` protects `processes` and `stopped`.
     """
 
     def __init__(self) -> None:

@@ -9,8 +9,8 @@
       elf × 10 ──queue──► porter ──door (3 elves)──►╝
 
 Santa waits for one of two things, by a choice: a barrier with all his reindeer, which has priority,
-or a group of elves at his door. The porter lets elves in by threes. Many published solutions are
-only nearly right; `weft check` proves this one for a few reindeer and elves.
+or a group of elves at his door. The porter lets elves in three at a time. Many published solutions
+contain an error; `weft check` proves this one for a few reindeer and elves.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def cpp_device():
         asking, filter_there = given(board, Channel("blocks"))
 
         def sensor_there(samples, blocks):
-            samples.retire()  # so the board does not wait for samples from here
+            samples.retire()  # so the board does not wait for samples from this program
             return ask(asking, blocks)
 
         yield Place(filter_there, sensor_there)
@@ -155,7 +155,7 @@ PLACES = {
 @contextlib.contextmanager
 def loopback():
     """Starts a network on this machine alone, with the host "cellar", and joins the network. With
-    two machines a person starts these two commands elsewhere (python/docs/network.md), and this
+    two machines a user starts the two commands on those machines (python/docs/network.md), and this
     program only calls `net.join(URL)`.
     """
     with tempfile.TemporaryDirectory() as keys, contextlib.ExitStack() as stack:

@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 from conftest import FOLDERS, ROOT
 
-# Folders whose pages belong to something else, through which readers find them.
+# Folders whose pages belong to another project or a build, and need no link from a page.
 INSIDE = {"tests", "models", "node_modules", ".venv", ".build", "out"}
 PAGES = sorted(
     path.relative_to(ROOT)
