@@ -86,7 +86,7 @@ def component_argument(_: World, odd: Odd) -> Any:
 def component_that_is_loaded(_: World, odd: Odd) -> Any:
     import weft.native
 
-    # load() would take a str or bytes as a path, and make a file there
+    # load() would treat a str or bytes as a path, and make a file there
     if odd.base not in ("str", "bytes"):
         return weft.native.load(make(odd))
     return None

@@ -66,7 +66,7 @@ def phases_in_tasks(barrier: Barrier, out: Any, me: int, n: int) -> None:
 
 @process
 def phases_of_two(barrier: Barrier, out: Any, me: int, n: int) -> None:
-    """Two parties in one OS process."""
+    """Runs two parties in one OS process."""
 
     @th.process
     def one(who: int) -> None:

@@ -1,8 +1,8 @@
 """Tasks with the shortest possible time limits still pass values on (rule 6.6).
 
 If two tasks wait for one value, each is cancelled in the turn in which it is notified of the value.
-They must not pass the value round forever. A test fails once its tasks have given up far more often
-than there are values.
+They must not pass the value round forever. A test fails once far more limits have expired than
+there are values.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ HOW: dict[str, Callable[[Any, Any], Any]] = {
 def test_readers_in_haste_get_every_value(
     play: Runner, hasty: Callable[..., Impatience], capacity: int, how: str
 ) -> None:
-    """Rule 6.6."""
+    """Rule 6.6: each value is read, although the readers' limits are very short."""
 
     async def main() -> list[Any]:
         c, other = Channel(capacity=capacity), Channel()

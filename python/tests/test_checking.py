@@ -40,7 +40,7 @@ def test_weft_check_is_a_callable_with_replay() -> None:
 
 
 def test_nothing_is_found_and_every_schedule_was_run() -> None:
-    """Rules 17.1, 17.7."""
+    """Rules 17.1, 17.7: the report of a complete search without a fault is true and complete."""
     report = weft.check(programs.good, **QUICK)
     assert not report.failed and report.complete and report.status == 0
     assert (report.kind, report.token, report.deviations, report.svg) == ("", "", 0, "")

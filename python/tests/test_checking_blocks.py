@@ -53,8 +53,8 @@ def test_all_orders_of_what_it_selects_are_found() -> None:
 
 
 def runs_within() -> tuple[Any, ...]:
-    """Starts a run within the block. When that run is over, other processes may run before the
-    block's own code goes on.
+    """Starts a run within the block. When that run has ended, other processes may run before the
+    block's own code continues.
     """
     c, d = Channel("c"), Channel("d", capacity=3)
     with Group() as group:
@@ -85,7 +85,7 @@ def test_a_run_within_the_block_ends_before_ordinary_code_goes_on() -> None:
 
 
 def before_and_after() -> list[int]:
-    """Communicates without any process. The values count like those of a process."""
+    """Communicates without any process. Lost values count like those of a process."""
     c = Channel("c", capacity=3)
     out, source = c.writer(), c.reader()
     out.write(1)

@@ -332,7 +332,7 @@ def test_a_budget_of_schedules() -> None:
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_tells_how_far_it_came(jobs: str) -> None:
-    """Rule 17.11."""
+    """Rule 17.11: Ctrl-C ends the search, and the output says how many schedules were run."""
     arguments = [
         "check",
         of("says_when_it_runs"),
@@ -360,8 +360,8 @@ def test_ctrl_c_tells_how_far_it_came(jobs: str) -> None:
 
 
 def test_ctrl_c_while_a_child_is_forked_is_not_lost() -> None:
-    """Rule 17.11. An exception in a function that os.fork() calls is lost, and the search would go
-    on for ever."""
+    """Rule 17.11. An exception in a function that os.fork() calls is lost, and the search would
+    never end."""
     interrupted = (
         "import os, signal, sys, weft.cli; "
         "os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGINT)); "

@@ -19,7 +19,8 @@ QUICK: dict[str, Any] = {"seconds": 60}  # an upper limit: each of these searche
 
 @pytest.fixture(scope="module")
 def loaded() -> None:
-    """A check refuses the compiler, which is another OS process."""
+    """Loads the component before a check, because a check refuses the compiler, which is another OS
+    process."""
     tasks()
 
 
@@ -77,8 +78,8 @@ def test_a_deadlock_of_one_order_is_found_and_replayed() -> None:
 
 
 def test_a_component_that_is_right_is_proven() -> None:
-    """Rule 17.7. It takes the same schedules as the network of Python's processes, which stand for
-    all."""
+    """Rule 17.7. The search runs the same schedules as for the network of Python's processes; they
+    stand for all."""
     report = weft.check(lambda: hidden(mended=True), **QUICK)
     assert not report.failed and report.complete, report.text
     in_python = weft.check(programs.hidden_mended, **QUICK)
@@ -155,7 +156,7 @@ def test_parties_of_a_barrier_in_components() -> None:
 
 
 def test_times_of_a_component_are_virtual() -> None:
-    """Rule 17.3. With `any` a time may come before a value."""
+    """Rule 17.3. With `any` a time may pass before a value arrives."""
 
     def network() -> Any:
         a, log = co.Channel("a"), co.Channel("log")
@@ -207,7 +208,7 @@ def test_a_component_that_fails_is_found() -> None:
 
 
 def test_a_value_that_nobody_takes_stays_with_the_component() -> None:
-    """Rules 2.1, 17.2: an operation that is put off keeps its value."""
+    """Rules 2.1, 17.2: an operation that is deferred keeps its value."""
 
     def network() -> Any:
         go, out, log = co.Channel("go"), co.Channel("out"), co.Channel("log")
@@ -220,7 +221,7 @@ def test_a_value_that_nobody_takes_stays_with_the_component() -> None:
 
 
 def test_a_value_that_a_component_leaves_in_a_buffer_is_lost() -> None:
-    """Rule 17.5. The call of the component lets go of its channels when it ends."""
+    """Rule 17.5. The call of the component releases its channels when it ends."""
 
     def network() -> None:
         a, b = co.Channel("a"), co.Channel("b", capacity=1)

@@ -460,7 +460,7 @@ def test_a_wrong_entry_of_the_relation_misses_outcomes() -> None:
 
 def test_many_processes_are_no_livelock() -> None:
     """Rules 17.5, 17.7: the bound on steps grows with the number of processes. A run that is too
-    large to be analysed cuts the reduced search.
+    large to be analysed ends the reduced search early.
     """
 
     def many() -> None:
@@ -525,7 +525,7 @@ def _more_processes_than_parties() -> None:
 
 
 def test_arrivals_at_a_barrier_with_fewer_parties_than_processes_do_not_commute() -> None:
-    """Rules 8.1, 17.7: all processes can go on only if the process that arrives twice arrives in
+    """Rules 8.1, 17.7: all processes can continue only if the process that arrives twice arrives in
     the first phase."""
     search, outcomes = searched(_more_processes_than_parties)
     assert search.complete and {outcome.kind for outcome in outcomes} == {"ok", "deadlock"}
@@ -597,7 +597,7 @@ def _outcomes_by_replay(function: Callable[[], Any], search: str, **options: Any
 
 
 def test_the_selects_of_one_step_are_told_apart() -> None:
-    """Rule 17.8. At the grain *park* a step goes on until its process parks."""
+    """Rule 17.8. At the grain *park* a step lasts until its process parks."""
 
     @coroutines.process
     async def fills_and_takes(outs: Any, sources: Any) -> str:

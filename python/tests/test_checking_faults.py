@@ -22,8 +22,8 @@ def worker(jobs: Any, done: Any) -> None:
 
 
 def _farm(careful: bool, jobs: int = 2, workers: int = 2) -> list[int]:
-    """Runs a farm in which each worker has its own channel. A job whose worker has died is given to
-    another worker.
+    """Runs a farm in which each worker has its own channel. If `careful`, a job whose write to a
+    dead worker failed is given to another worker.
     """
     to = [threads.Channel(f"jobs{k}") for k in range(workers)]
     back = [threads.Channel(f"done{k}") for k in range(workers)]
@@ -252,7 +252,7 @@ def test_hosts_made_in_the_function_are_simulated() -> None:
 
 
 def test_a_slow_process_is_one_that_others_wait_for() -> None:
-    """Rule 17.10: a slow process goes on only when no other process can."""
+    """Rule 17.10: a slow process continues only when no other process can."""
 
     def network() -> None:
         c = threads.Channel("c")

@@ -1,5 +1,5 @@
-"""Bugs in the manner of Go programs, each with its fix: a check finds the bug, makes it short, and
-finds nothing once it is fixed (rules 17.5 to 17.8). The bugs of GoBench are in
+"""Bugs in the manner of Go programs, each with its fix: a check finds the bug, shortens its
+schedule, and finds nothing in the fixed program (rules 17.5 to 17.8). The bugs of GoBench are in
 checking_kernels.py; these are others.
 """
 

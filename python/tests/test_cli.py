@@ -463,8 +463,8 @@ def test_bench_outside_a_checkout_measures_commstime(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_bench_passes_on_what_stops_it(tmp_path: Path, number: signal.Signals, status: int) -> None:
-    """The signal goes only to `weft bench`, which passes it on to the `./run` of the checkout, the
-    process that it has started.
+    """The signal is sent only to `weft bench`, which passes the signal on to the `./run` that it
+    has started.
     """
     for part in ("bench/run.py", "cpp/include/weft/version.hpp"):
         (tmp_path / part).parent.mkdir(parents=True)

@@ -37,7 +37,8 @@ async def collect(r: Any, *more: Any) -> list[Any]:
 
 
 def test_a_buffer_used_again_and_again(b: Any, changes: list[Changed]) -> None:
-    """Rule 9.2: the commonest mistake, through a buffer."""
+    """Rule 9.2: the commonest mistake: the sender changes a list that it has sent, and sends the
+    list again."""
     c = b.weft.Channel("c", capacity=3)
 
     async def reuses(b: Any, w: Any) -> None:
@@ -196,8 +197,8 @@ def test_a_receiver_on_another_thread_may_change_it_at_any_time(changes: list[Ch
 
 
 def test_what_comes_back_is_mine_again(changes: list[Changed]) -> None:
-    """Rule 14.5: a value that has come back may be changed, and so may an object inside another
-    one."""
+    """Rule 14.5: a value that has been sent back may be changed, and so may an object inside
+    another object."""
     outward, back = Channel("there"), Channel("back")
 
     @process

@@ -1,5 +1,5 @@
-"""Tests the pages in python/docs: code that a reader copies from them works, and no link leads
-nowhere.
+"""Tests the pages in python/docs: code that a reader copies from them works, and every link has a
+target.
 """
 
 import ast

@@ -19,7 +19,7 @@ from weft.coroutines import Channel, Output, process, run, select, skip
 
 def beside_a_far_end(does: Any) -> Any:
     """Runs `does(inp)`. `inp` is a reader of a channel of another OS process on which no value
-    comes."""
+    arrives."""
     here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     @process

@@ -2,7 +2,7 @@
 process or a run begins or ends.
 
 No code would close the groups, timeouts and runs that such code opens. So opening them is bad use,
-and the run goes on as if nothing had happened.
+and the run continues as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weft.coroutines import BadUse, Channel, Group
 pytestmark = [
     pytest.mark.filterwarnings("ignore:a Group, entered"),
     pytest.mark.filterwarnings("ignore:.*never started"),
-    # Without a GIL the warning comes twice, because the collector also finds the coroutine.
+    # Without a GIL the warning is given twice, because the collector also finds the coroutine.
     pytest.mark.filterwarnings("ignore:.*never awaited"),
 ]
 
@@ -235,8 +235,8 @@ SITES = [
 def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
     what, site
 ):  # rules 7.7, 11.1, 12.2
-    """The process's code has returned. An operation that began now would have no process to go on
-    with, and its object may be about to be destroyed.
+    """The process's code has returned. An operation that began now would have no process to
+    continue, and its object may be about to be destroyed.
     """
     log: list = []
     c = Channel()
@@ -288,7 +288,7 @@ def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
 @pytest.mark.parametrize("kind", ["threads.process", "coroutines.process", "apart"])
 def test_a_finaliser_that_runs_a_network_while_the_interpreter_ends(kind):  # rule 11.2
     """A thread that the finaliser started would never get the interpreter's lock, and code that
-    waits for that thread would never go on.
+    waits for that thread would never continue.
     """
     made = "coroutines.process(here).on('threads')" if kind == "apart" else f"{kind}(here)"
     here = "def here():" if kind == "threads.process" else "async def here():"

@@ -92,7 +92,7 @@ def told(events: list[dict[str, Any]], e: str) -> list[tuple[Any, ...]]:
 
 
 def test_it_has_the_outcomes_of_a_trace(b: Any, tmp_path: Path) -> None:
-    """Rule 14.14."""
+    """Rule 14.14: the recorder's file has the outcomes that a trace of the same run has."""
     c = b.weft.Channel("c")
     with flight(tmp_path / "f"), tracing(tmp_path / "t"):
         b.run(b.process(send)(c.writer(), *range(20)), b.process(receive)(c.reader()))
@@ -228,7 +228,7 @@ run(gives(c.writer(), d.reader()), takes(c.reader(), d.writer()))
 
 
 def test_a_deadlock_writes_it(tmp_path: Path) -> None:
-    """Rule 14.14's example."""
+    """Rule 14.14's example: a deadlock writes the recorder's file."""
     done = subprocess.run(
         [sys.executable, "-c", LOST],
         cwd=tmp_path,

@@ -252,7 +252,7 @@ def test_one_cancelled_before_it_ran():  # rule 6.5
 
 
 def test_a_process_may_make_greenlets_of_its_own():
-    """The process parks and goes on in whichever greenlet its code runs."""
+    """The process parks and continues in whichever greenlet its code runs."""
 
     @gr.process
     def delegates(source):
@@ -285,8 +285,7 @@ def test_an_exception_thrown_into_a_greenlet_withdraws_its_operation():  # rule 
 
     @gr.process
     def throws(c):
-        # This is called in a greenlet beside the process, so that control comes back to the
-        # process.
+        # This is called in a greenlet beside the process, so that control returns to the process.
         gr.yield_()
         assert c.stats().waiting_readers == 1
         inside[0].parent = greenlet.getcurrent()

@@ -47,7 +47,7 @@ WHO: dict[str, Callable[[Any], Any]] = {
 
 def handled(who: Callable[[Any], Any], does: Callable[[], Any]) -> Any:
     """Calls `does` in a handler that interrupts a read on the main thread, and returns its outcome.
-    The read goes on."""
+    The read continues."""
     c = Channel("c")
     out, inp = c.writer(), c.reader()
     received: list[Any] = []

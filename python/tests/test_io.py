@@ -295,8 +295,8 @@ def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(small_pool, monke
 
 
 def test_slow_calls_get_one_thread_more_at_a_time(small_pool, monkeypatch):
-    """Rule 7.9: slow calls look to the pool like calls that wait for each other. Nevertheless a
-    thousand slow calls do not start a thousand threads."""
+    """Rule 7.9: for the pool slow calls do not differ from calls that wait for each other.
+    Nevertheless a thousand slow calls do not start a thousand threads."""
     passes, asks = threading.Semaphore(0), threading.Semaphore(0)
 
     def sleep(seconds):

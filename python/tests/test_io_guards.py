@@ -216,8 +216,8 @@ def test_ctrl_c_ends_a_wait(b, ends):  # rule 6.7
 
 
 def test_a_coroutine_that_is_dropped_while_it_waits(ends):  # rule 18.3
-    """The guard of the coroutine's select then no longer watches the descriptor, and it no
-    longer counts as something outside for which the run waits."""
+    """The guard of the dropped select no longer watches the descriptor, and no longer counts as
+    something outside for which the run waits."""
     here, there = ends
 
     @co.process

@@ -1,4 +1,4 @@
-"""A look from outside at a program that runs: `weft ps`, `weft top`, and the names of threads
+"""Looks from outside at a program that runs: `weft ps`, `weft top`, and the names of threads
 (rules 14.9, 14.10, 14.13).
 """
 
@@ -155,7 +155,7 @@ def test_os_processes_are_in_one_table(home: Path, tmp_path: Path) -> None:
 
 
 def test_threads_have_the_names_of_their_processes(home: Path, tmp_path: Path) -> None:
-    """Rule 14.13."""
+    """Rule 14.13: the system shows the paths of thread processes as the names of their threads."""
     with running(tmp_path, WAITS, "--on", "threads") as p:
         until_asleep(p.pid)
         names = {name for name, _, _ in _visit.threads(p.pid)}
@@ -163,7 +163,8 @@ def test_threads_have_the_names_of_their_processes(home: Path, tmp_path: Path) -
 
 
 def test_nothing_is_there_before_somebody_looks(home: Path, tmp_path: Path) -> None:
-    """Rule 14.9."""
+    """Rule 14.9: before the first look, the program has no thread for looks and has not imported
+    their module."""
     text = """
         import _thread, sys, threading
         from weft import process, run
@@ -298,7 +299,7 @@ def test_the_sockets_of_the_dead_are_swept(home: Path, tmp_path: Path) -> None:
 
 
 def test_it_is_turned_off(home: Path, tmp_path: Path) -> None:
-    """Rule 14.9."""
+    """Rule 14.9: with WEFT_INSPECT=0 no look is possible."""
     with running(tmp_path, PIPE, env={**os.environ, "WEFT_INSPECT": "0"}) as p:
         assert "was started with WEFT_INSPECT=0: start it without that" in refused(p.pid)
         assert _visit.doors() == []

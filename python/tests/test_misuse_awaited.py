@@ -52,7 +52,7 @@ async def release(p: Place, how: str) -> None:
 
 def network(kind: str, attack):
     """Makes a network in which one process awaits an operation, and another process attacks that
-    operation and then lets the operation go on. Returns the outcomes of both.
+    operation and then lets the operation continue. Returns the outcomes of both.
     """
     make, how, expected = KINDS[kind]
     p = Place()

@@ -422,7 +422,7 @@ def test_a_crash_is_contained(
     crashing: Any, how: str, number: int | None, status: int | None, on: str
 ) -> None:
     """Rule 16.8: the peers read the values that were written, and then meet PeerDied. The
-    process that started the component meets ProcessDied. Another network goes on, and the next
+    process that started the component meets ProcessDied. Another network continues, and the next
     call works."""
     a, c = Channel("a"), Channel("c")
     with Hosts(1) as hosts:

@@ -1,5 +1,5 @@
 """Rule 16.6: a lent value must not be touched. write(move=True) ensures that, and the debug mode
-notices if it is touched.
+reports a lent value that is touched.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def test_parts_that_are_awaited(on):  # rule 16.10
 
 
 def test_parts_do_not_pile_up_on_the_stack():
-    """Half a million tasks are awaited, none of which waits."""
+    """Half a million tasks are awaited, none of which waits; the stack must not grow."""
     (c,) = channels(1)
     assert co.run(tasks().deep(-c, 500_000), collect(+c))[1] == [500_000]
 
@@ -228,7 +228,7 @@ def test_tasks_of_asyncio_at_its_channels():
 
 
 def test_python_goes_on_while_it_computes(tmp_path):  # rules 16.1, 16.10
-    """The component computes until Python has made a file, which Python could not do if it had
+    """The component computes until Python has made a file, which would be impossible if Python had
     to wait for the interpreter's lock."""
     (c,) = channels(1)
     path = tmp_path / "there"
@@ -654,7 +654,7 @@ WEFT_COMPONENT(wrong, "") {{ component.process<&f>("f").argument("in"); }}
 
 def test_a_finaliser_that_needs_the_pool_while_the_interpreter_ends():  # rule 11.2
     """A thread of the pool would never get the interpreter's lock, and code that waits for that
-    thread would never go on.
+    thread would never continue.
     """
     program = f"""
 import sys

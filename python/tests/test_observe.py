@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("nobody_observes")
 
 
 def test_the_watchdog_names_a_hog_by_path_file_and_line() -> None:
-    """Rule 14.1."""
+    """Rule 14.1: the report has the path of the process, the file and the line."""
     hogs: list[Any] = []
 
     def spin() -> None:
@@ -87,7 +87,7 @@ def test_one_report_for_each_incident() -> None:
 
 
 def test_a_process_that_parks_is_no_hog() -> None:
-    """Rule 14.1."""
+    """Rule 14.1: of a process that waits and a process that runs, only the second is reported."""
     hogs: list[Any] = []
     dog = watchdog(1.0, hogs.append)
     c = Channel("c")
@@ -163,7 +163,7 @@ async def reads(r: Any) -> None:
 
 
 def test_measuring_says_who_waited_where(b: Any) -> None:
-    """Rule 14.4."""
+    """Rule 14.4: for each channel, the figures show which side waited and how often."""
     c, d = b.weft.Channel("c"), b.weft.Channel("buffered", capacity=3)
     with measuring() as m:
         b.run(
@@ -206,7 +206,7 @@ def test_the_longest_line() -> None:
 
 
 def test_only_what_happens_in_the_block_counts() -> None:
-    """Rule 14.4."""
+    """Rule 14.4: operations before and after the block are not counted."""
     c = Channel("c")
 
     def once() -> None:
@@ -286,7 +286,8 @@ def test_two_threads_that_fold_at_once_count_a_channel_once(
 
 
 def test_one_that_begins_to_look_as_another_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 14.2, on two threads: the extension is the last to learn that there is no observer."""
+    """Rule 14.2: one thread begins to observe while another stops. The extension is the last to
+    learn that there is no observer."""
     asked, tell = threading.Event(), _native._set_observer
     seen: list[str] = []
 

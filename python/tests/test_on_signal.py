@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's /proc")
 
 @pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets"])
 def test_sigusr1_says_where_everybody_is(home: Path, tmp_path: Path, backend: str) -> None:
-    """Rule 14.10: the answer has the form of `weft top --once`, and the program goes on."""
+    """Rule 14.10: the answer has the form of `weft top --once`, and the program continues."""
     with running(tmp_path, WAITS, "--on", backend) as p:
         assert p.stderr is not None
         until_asleep(p.pid)

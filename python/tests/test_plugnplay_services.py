@@ -62,7 +62,7 @@ def test_batches_by_number_time_and_end(b: Any) -> None:
 
 def batches(script: list[tuple[float, int]], n: int, seconds: float) -> list[list[int]]:
     """Returns the batches according to a model of rule 20.1. The model is exact only if no value
-    comes at the moment when the time of a batch ends.
+    arrives at the moment when the time of a batch ends.
     """
     made: list[list[int]] = []
     at, due = 0.0, 0.0
@@ -196,7 +196,7 @@ def test_readers_join_and_leave(b: Any) -> None:
 
 
 def slowly(b: Any, slow: str, **kept: Any) -> Any:
-    """Broadcasts the values 0 to 5, one each second, to a reader that takes 3.5 seconds for each
+    """Broadcasts the values 0 to 5, one each second, to a reader that needs 3.5 seconds for each
     value and to a fast reader. `kept` are the options of the slow reader's channel.
     """
     c, joins = b.weft.Channel("c"), b.weft.Channel("joins")

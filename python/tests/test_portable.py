@@ -1,5 +1,5 @@
-"""`weft portable`, as a user runs it (rule 19.7): what it says, its exit status, bad use, and files
-that are odd. micropython/tests/test_portable.py asks MicroPython whether what it says is true.
+"""`weft portable`, as a user runs it (rule 19.7): its output, its exit status, bad use, and odd
+files. micropython/tests/test_portable.py checks on MicroPython whether the output is true.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def test_what_the_port_lacks_is_a_probe() -> None:
         "from sys import implementation\nif implementation.name == 'cpython':\n    import threading",
         "import weft.coroutines\nweft.coroutines.run",
         "import weft\nweft.threads.run\nweft.__version__\nweft.coroutines.__file__",
-        "from weft import _cbor",  # both have one
+        "from weft import _cbor",  # both Pythons have this module
         "import asyncio\nasyncio.run(asyncio.sleep(0))",
         "class A:\n    def __init__(self): super().__init__()",
         "a, *b = 1, 2\nprint(*b)\n[x for x in b]",
@@ -320,7 +320,8 @@ def test_nothing_is_run(file: Path) -> None:
 
 
 def test_a_deep_file_is_judged(file: Path) -> None:
-    """Nested deeper than a recursion of this program goes: one sentence, or an answer."""
+    """A file that is nested deeper than this program can recurse is judged, or refused with one
+    sentence."""
     file.write_text("x = " + "-" * 3000 + "1\n")
     done = command(file)
     assert done.returncode in (0, 2) and "Traceback" not in done.stderr, done.stderr
