@@ -38,7 +38,7 @@ def _has_compiler() -> bool:
 
 
 def _pass_through(odd: Odd, **where: Any) -> None:
-    """Checks that a value that its channel accepts comes out of the component."""
+    """Checks that a value that its channel accepts is written by the component again."""
     for name in VALUES.split():
         if not _has_compiler():
             return

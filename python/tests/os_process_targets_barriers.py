@@ -100,8 +100,8 @@ async def counts_in_coroutines(barrier: Barrier) -> tuple[int, int, int]:
 
 @process
 def keeps_its_own(out: Any, heard: Any) -> int:
-    """Makes a barrier, writes it with the pid of this OS process, and stays until `heard` tells the
-    process to end."""
+    """Makes a barrier, writes it with the pid of this OS process, and remains until a value on
+    `heard` ends the process."""
     barrier = Barrier(1)
     out.write((os.getpid(), barrier))
     heard.read()

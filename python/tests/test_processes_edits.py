@@ -1,4 +1,4 @@
-"""Hosts that stay warm, and modules that are edited (rule 9.6)."""
+"""Hosts that continue to run, and modules that are edited (rule 9.6)."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def sleeps_of_others() -> int:
 
 @process
 def echo_alone(inp: Any, out: Any, first: int) -> None:
-    """Echoes values. In the end writes how often the other threads of this OS process have slept
+    """Echoes values. At the end writes how often the other threads of this OS process have slept
     since the value `first`.
     """
     before = 0
@@ -209,8 +209,8 @@ def echo_alone(inp: Any, out: Any, first: int) -> None:
 
 @linux
 def test_a_thread_that_waits_for_a_value_takes_it_from_the_link_itself() -> None:
-    """While the reader takes values from the link itself, the threads that wait for orders and the
-    link's own thread sleep (WIRE-LINKS.md 12.4)."""
+    """While the reader takes values from the link itself, the threads that wait for requests and
+    the link's own thread sleep (WIRE-LINKS.md 12.4)."""
     first, times = 50, 400
 
     @th.process

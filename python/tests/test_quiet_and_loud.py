@@ -322,7 +322,7 @@ class _Co:
 @CLOCKS
 @pytest.mark.parametrize("how", KINDS)
 def test_run_async_of_one_raises_what_left_it(play: Callable[..., Any], how: str, clock: str):
-    """Rule 7.1."""
+    """Rule 7.1: run_async() of one process raises the exception that left the process."""
 
     async def main() -> Any:
         with pytest.raises(KINDS[how]) as caught:
@@ -333,7 +333,7 @@ def test_run_async_of_one_raises_what_left_it(play: Callable[..., Any], how: str
 
 
 def test_several_guests_stay_quiet(play: Callable[..., Any]) -> None:
-    """Rule 7.1."""
+    """Rule 7.1: if several processes end by a channel, run_async() raises nothing."""
 
     async def main() -> Any:
         def quiet() -> Any:
@@ -378,7 +378,8 @@ def test_a_guest_that_was_cancelled(play: Callable[..., Any]) -> None:
 
 
 def test_run_hosted_by_asyncio_raises_too() -> None:
-    """Rules 7.1, 13.1."""
+    """Rules 7.1, 13.1: with host="asyncio" a run raises the exception that left its only
+    process."""
     with pytest.raises(Retired):
         co.run(read(ended(_Co, "Retired")[1]), host="asyncio")
     p = co.process(_cancelled)()
@@ -414,7 +415,7 @@ def test_other_runtime_errors_are_left_alone(b):  # rule 7.2
 
 
 def test_within_a_loop_it_works() -> None:
-    """Rule 13.1."""
+    """Rule 13.1: with host="asyncio" a process finds a running loop."""
 
     @co.process
     async def calls() -> bool:

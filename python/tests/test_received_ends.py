@@ -236,7 +236,8 @@ def test_a_cancelled_process_lets_go_too(b):  # rules 2.3, 6.5
 
 
 def test_of_many_each(b):  # rule 2.3
-    """Some ends are dropped, some are kept, some are closed by hand."""
+    """Some received ends are dropped, some are kept, some are closed; in the end all are
+    released."""
 
     async def keeps(b, r, n):
         ends = [await b.op(r.read()) for _ in range(n)]
@@ -288,7 +289,7 @@ def test_tasks_and_ordinary_code_hold_nothing(play) -> None:
 
 
 def test_a_guest_lets_go_too(play) -> None:
-    """Rule 2.3."""
+    """Rule 2.3: a process of a guest releases the ends that it received, when it ends."""
 
     @co.process
     async def keeps(r: Any) -> None:

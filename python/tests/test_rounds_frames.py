@@ -169,8 +169,8 @@ def honest(waits: bool = True, more_sent: int = 0) -> Callable[[Peer, Frame], No
 
 
 def test_a_peer_that_answers_as_it_should_and_waits_is_in_the_deadlock(peer: Any) -> None:
-    """wire 10.3, 10.8: this test shows that a correct answer leads to a report. So in the tests
-    below, the wrong part is the reason why no report comes."""
+    """wire 10.3, 10.8: a correct answer leads to a report. So in the tests below, the wrong part of
+    the answer is the reason for the missing report."""
     p = peer(Answers(honest(), honest()))
     with pytest.raises(Deadlock) as caught:
         p.reads()
@@ -193,7 +193,8 @@ def test_a_peer_that_answers_as_it_should_and_waits_is_in_the_deadlock(peer: Any
     ids=["runs", "under way", "nothing", "cut", "too long", "unknown", "not whole", "huge"],
 )
 def test_an_answer_that_shows_no_standstill(peer: Any, wrong: Any) -> None:  # wire 10.3, 10.7
-    """The answer leads to no report, and the session goes on: the next look finds the deadlock."""
+    """The answer leads to no report, and the session continues: the next look finds the
+    deadlock."""
     p = peer(Answers(wrong, honest(), honest()))
     with pytest.raises(Deadlock):
         p.reads()
@@ -290,7 +291,7 @@ def test_a_peer_that_does_not_answer_keeps_it_from_being_told(
 
 
 def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
-    """In the middle of this program's round the peer asks too, and then asks again on another path.
+    """During this program's round the peer also asks, and then asks again on another path.
     This program answers the first question, and gives an empty answer to the second.
     """
     heard: list[tuple[int, int, int]] = []
@@ -361,7 +362,7 @@ def test_a_program_that_answers_trusts_the_programs_that_may_ask(peer: Any) -> N
 
 
 def test_a_report_that_breaks_off_anywhere_is_none(peer: Any) -> None:  # wire 10.6, 10.7
-    """Each truncated report is ignored, and so are the bytes after it; the session goes on."""
+    """Each truncated report is ignored, and so are the bytes after it; the session continues."""
     whole = report("deadlock", "main/a in b", "main/c in d")
     assert native._rounds_told(whole) == ("deadlock", ["main/a in b", "main/c in d"])
     for n in range(len(whole)):

@@ -340,7 +340,7 @@ def test_ordinary_code_that_may_be_woken_waits(program):  # rule 11.2
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets", "threads"])
 @pytest.mark.parametrize("operation", [o for o in ORDINARY if o not in ("sleep", "tick")])
 def test_ordinary_code_that_waits_is_told_of(operation, backend):  # rules 10.6, 11.2
-    """Another thread lives, so the wait is not bad use. The report contains the operation, the
+    """Another thread exists, so the wait is not bad use. The report contains the operation, the
     place, and advice.
     """
     out, _ = runs(
@@ -431,8 +431,8 @@ assert len(mine()) == 2, told
     ],
 )
 def test_ordinary_code_that_something_will_wake_is_not_told_of(wait):  # rule 10.6
-    """A run goes on in which a process is busy outside any operation of Weft; or there is a time
-    limit."""
+    """Either a run continues in which a process is busy outside any operation of Weft, or the wait
+    has a time limit. Nothing is reported."""
     runs(
         CALLS
         + f"""

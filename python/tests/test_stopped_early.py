@@ -51,7 +51,7 @@ async def once(b, r, *ends):
 
 
 def test_it_is_told(b, messages):  # rule 3.6
-    """The report contains the process, the line of the write, the channel, and what to do."""
+    """The report contains the process, the line of the write, the channel, and advice."""
 
     async def passes_on(b, r, w):
         await b.op(w.write(await b.op(r.read())))
@@ -259,7 +259,8 @@ class _Plain:
 
 
 def test_guests_of_asyncio_and_threads_of_their_own(play: Runner, messages: list[str]) -> None:
-    """Rules 3.6, 13.1, 15.3."""
+    """Rules 3.6, 13.1, 15.3: a reader is also reported if it is a guest, or a coroutine on a
+    thread."""
 
     async def main() -> None:
         c = co.Channel("c")

@@ -1,5 +1,4 @@
-"""Tests which processes are started again (rule 7.16), and which values a death takes along (rule
-7.17).
+"""Tests which processes are started again (rule 7.16), and which values a death loses (rule 7.17).
 
 Most tests are in virtual time, with a Place that starts no OS processes. The Place decides when an
 OS process would die.
@@ -292,7 +291,7 @@ def test_one_that_has_ended_is_not_started_again() -> None:
 
 def test_a_tree_of_supervisors() -> None:
     """Rule 7.16: the third death in `left` counts as one for `above`, which starts `right` again
-    too; then `left` counts anew. The second such death is too much for `above`.
+    too; then `left` counts anew. At the second such death `above` ends.
     """
     place = Place()
     above = Supervisor(place, restarts=1, within=600, strategy="one for all", backoff=0)

@@ -57,7 +57,7 @@ def test_a_value_is_given_back_as_it_is(value: Any) -> None:
 
 
 def test_a_value_is_let_go_when_its_receiver_lets_it_go() -> None:
-    """Rule 12.2: no object that is kept for the next communication holds the value of the last
+    """Rule 12.2: no object that Weft keeps for the next communication holds the value of the last
     communication."""
 
     async def body(r: Any, w: Any) -> None:
