@@ -268,7 +268,7 @@ def in_a_task(barrier: Any, log: list[str]) -> None:
 
 
 def test_a_scheduler_does_not_wait_for_ever() -> None:
-    """Other processes need the caller's thread. The home carries out the request once it continues."""
+    """Other processes need the caller's thread. The home, once it continues, serves the request."""
     parties: list[int] = []
     all_told: list[list[str]] = [[], [], []]
     kinds = (in_coroutines, in_greenlets, in_a_task)
