@@ -264,7 +264,7 @@ def test_a_cancelled_operation_is_let_go_of(play: Runner, what: str) -> None:
 
 
 def test_a_held_writer_is_not_cancelled(play: Runner) -> None:
-    """Rules 1.6 and 6.3."""
+    """Rules 1.6 and 6.3: the cancellation is raised only after the reader has left its block."""
 
     async def main() -> Any:
         c = Channel()

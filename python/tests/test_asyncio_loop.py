@@ -59,7 +59,7 @@ class Counting(asyncio.SelectorEventLoop):
 
 
 def test_an_idle_guest_schedules_nothing() -> None:
-    """Rule 13.3."""
+    """Rule 13.3: while the processes of a guest wait, the guest schedules no callbacks."""
     loop = Counting()
 
     async def scheduled_in_a_while() -> int:

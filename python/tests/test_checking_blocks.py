@@ -117,7 +117,7 @@ def test_it_sleeps_in_virtual_time_and_yields() -> None:
 
 
 def test_it_ends_with_the_run_that_has_no_end() -> None:
-    """Rule 17.5."""
+    """Rule 17.5: a block that runs without an end ends the check."""
 
     def spins() -> None:
         with Group() as group:

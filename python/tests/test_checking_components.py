@@ -109,7 +109,7 @@ def two_sources(n: int, first: bool, native: bool) -> Any:
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_select_of_a_component_takes_any_guard_that_a_rule_allows(first: bool) -> None:
-    """Rules 5.4, 17.1."""
+    """Rules 5.4, 17.1: the search finds both outcomes, as for a select in Python."""
     found, runs = outcomes(two_sources(1, first, native=True))
     assert len(found) == 2
     assert (found, runs) == outcomes(two_sources(1, first, native=False))
@@ -117,13 +117,15 @@ def test_a_select_of_a_component_takes_any_guard_that_a_rule_allows(first: bool)
 
 @pytest.mark.soak
 def test_more_values_have_the_same_outcomes() -> None:
-    """Rules 5.4, 17.1."""
+    """Rules 5.4, 17.1: sources of two values have the same outcomes in a component and in
+    Python."""
     assert outcomes(two_sources(2, True, True)) == outcomes(two_sources(2, True, False))
 
 
 @pytest.mark.parametrize("grain", ["operation", "park"])
 def test_two_writers_come_in_each_order(grain: str) -> None:
-    """Rules 1.2, 17.2."""
+    """Rules 1.2, 17.2: the values of two components that write to one channel arrive in both
+    orders."""
 
     def network() -> Any:
         a, b, c = co.Channel("a"), co.Channel("b"), co.Channel("c")
@@ -171,7 +173,8 @@ def test_times_of_a_component_are_virtual() -> None:
 
 
 def test_a_poison_by_a_component_has_the_outcomes_of_pythons() -> None:
-    """Rules 4.1, 17.2."""
+    """Rules 4.1, 17.2: a poison by a component has the same outcomes as a poison by a Python
+    process."""
 
     @co.process
     async def poisons(r: Any) -> None:
@@ -232,7 +235,7 @@ def test_a_value_that_a_component_leaves_in_a_buffer_is_lost() -> None:
 
 
 def test_a_component_that_is_not_the_same_twice_is_noticed() -> None:
-    """Rule 17.9."""
+    """Rule 17.9: a component that counts its calls is reported as not the same twice."""
 
     def network() -> Any:
         c, a, b = co.Channel("c"), co.Channel("a"), co.Channel("b")
@@ -245,7 +248,7 @@ def test_a_component_that_is_not_the_same_twice_is_noticed() -> None:
 
 
 def test_after_a_check_components_run_on_the_pool_again() -> None:
-    """Rule 17.12."""
+    """Rule 17.12: a component runs as usual after a check."""
     weft.check(hidden, **QUICK)
     a, b = co.Channel("a"), co.Channel("b")
     pooled = tasks().ints(+a, -b)

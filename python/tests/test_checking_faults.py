@@ -116,7 +116,7 @@ def test_hosts_are_simulated_and_values_are_copied() -> None:
 
 
 def test_without_faults_nobody_dies() -> None:
-    """Rule 17.10."""
+    """Rule 17.10: without `faults` the careless farmer fails in no schedule."""
     report = weft.check(careless, **QUICK)
     assert not report.failed, report.text
 
@@ -139,7 +139,8 @@ def test_two_deaths_are_too_many_for_two_workers() -> None:
 
 
 def test_a_partition_is_seen_at_both_sides() -> None:
-    """Rule 17.10."""
+    """Rule 17.10: the check finds a schedule in which a lost session makes the careless farmer
+    fail."""
     report = weft.check(careless, faults="partition", **QUICK)
     assert report.failed, report.text
 

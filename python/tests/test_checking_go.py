@@ -404,7 +404,8 @@ def made_twice(mended: bool) -> None:
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_is_found_and_short_and_what_mends_it_is_not_blamed(name: str) -> None:
-    """Rules 17.5 to 17.8."""
+    """Rules 17.5 to 17.8: the bug is found with at most two deviations, and the fixed program does
+    not fail."""
     network, kind, options = BUGS[name]
     report = weft.check(partial(network, False), seconds=30, **options)
     assert report.kind == kind, report.text

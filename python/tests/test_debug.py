@@ -241,7 +241,7 @@ def test_a_write_that_failed_leaves_the_object(changes: list[Changed]) -> None:
 
 
 def test_guards_that_were_not_chosen_leave_their_objects(changes: list[Changed]) -> None:
-    """Rule 5.10."""
+    """Rule 5.10: the value of a guard that was not chosen may be changed."""
     c, d = Channel("c"), Channel("d")
 
     @process
@@ -306,7 +306,7 @@ def test_ends_locks_and_generators() -> None:
 
 
 def test_results_of_children_may_be_what_was_sent(changes: list[Changed]) -> None:
-    """Rule 14.5."""
+    """Rule 14.5: a value that returns as the result of a child may be changed."""
 
     @process
     async def returns(r: Any) -> Any:

@@ -111,7 +111,7 @@ async def circle(fed: Any, back: Any, _forth: Any) -> None:
 
 
 def test_a_deadlock_names_the_guard_that_fell_silent(b: Any) -> None:
-    """Rules 5.6, 10.2."""
+    """Rules 5.6, 10.2: the report names the silent guard, and advises ended="raise"."""
     fed, back = b.weft.Channel("fed"), b.weft.Channel("back")
 
     async def around(b: Any, fed: Any, back: Any, _forth: Any) -> None:

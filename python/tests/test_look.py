@@ -39,7 +39,8 @@ SHARES = (
 
 @pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets"])
 def test_a_program_that_was_not_prepared(home: Path, tmp_path: Path, backend: str) -> None:
-    """Rules 14.9 to 14.12."""
+    """Rules 14.9 to 14.12: a look finds the processes, channels, shares and bottleneck of a plain
+    program."""
     with running(tmp_path, PIPE, "--on", backend) as p:
         assert _visit.doors() == [p.pid]
         network = looks_until(
@@ -261,7 +262,7 @@ def test_more_processes_than_are_asked_for(home: Path, tmp_path: Path) -> None:
 
 
 def test_only_the_user_can_open_it(home: Path, tmp_path: Path) -> None:
-    """Rule 14.9."""
+    """Rule 14.9: the socket and its folder are private, and the kernel refuses another user."""
     with running(tmp_path, PIPE) as p:
         at = home / "weft" / f"{p.pid}.sock"
         assert stat.S_IMODE(at.stat().st_mode) == 0o600
@@ -308,7 +309,7 @@ def test_it_is_turned_off(home: Path, tmp_path: Path) -> None:
 def test_without_a_runtime_directory(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 14.9."""
+    """Rule 14.9: without a runtime directory, the error says which variable to set."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "none"))
     with running(tmp_path, PIPE) as p:
         assert "this user has no runtime directory" in refused(p.pid)
@@ -327,7 +328,7 @@ def test_a_directory_that_is_not_the_users_alone(home: Path, tmp_path: Path) -> 
 
 
 def test_the_child_of_a_fork_has_its_own(home: Path, tmp_path: Path) -> None:
-    """Rule 14.9."""
+    """Rule 14.9: the child of a fork has a socket of its own."""
     text = """
         import os, sys
         from weft import Channel, Outside, process, run

@@ -89,7 +89,8 @@ def as_written(network: Any) -> bool:
 
 @pytest.mark.parametrize("on", ["one", "cores", "threads"])
 def test_a_program_that_was_not_prepared(home: Path, program: Path, on: str) -> None:
-    """Rules 14.9 to 14.12."""
+    """Rules 14.9 to 14.12: a look finds the processes, channels, shares and bottleneck of a plain
+    program."""
     with running(program, on) as p:
         assert _visit.doors() == [p.pid]
         network = looks_until(as_written, p.pid)

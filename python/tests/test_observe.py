@@ -254,7 +254,7 @@ def test_many_channels_are_folded_into_their_names() -> None:
 def test_two_threads_that_fold_at_once_count_a_channel_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 14.4."""
+    """Rule 14.4: if two threads fold the rows of one channel, its figures count once."""
 
     @process
     async def writes(w: Any) -> None:

@@ -52,7 +52,7 @@ def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_file_that_runs_on_both_and_one_that_does_not(tmp_path: Path) -> None:
-    """Rule 19.7."""
+    """Rule 19.7: the report and the exit status of a portable file and of another file."""
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"
     good.write_text(GOOD)
     bad.write_text(GOOD.replace("return 1", "return [*[1]]"))
@@ -119,7 +119,7 @@ def test_a_module_beside_the_file_that_is_not_python_is_named(
 
 
 def test_the_list_has_every_difference_with_its_reason() -> None:
-    """Rule 19.7."""
+    """Rule 19.7: `--list` prints each difference with its reason, also as JSON."""
     status, text = says("--list")
     assert status == 0
     for difference in (*portable_list.NAMES, *portable_list.MODULES):
