@@ -50,7 +50,7 @@ class Choosing:
 
     def retired(self, op: Op, i: int) -> bool:
         """Returns whether the channel of guard i has retired for this operation. A guard that has
-        fallen silent stays silent until the operation is over (5.6).
+        fallen silent remains silent until the operation has ended (5.6).
         """
         g = op.guards[i]
         return i in op.silent or self.chans[g.on].ended(side_of(g)) == "Retired"

@@ -318,7 +318,7 @@ def entries(state: State, a: int, b: int) -> set[Entry]:
 def _key(w: World) -> Any:
     """Returns the part of a state that is compared. It contains the outcome of an operation that
     has ended, but not how the outcome was reached. It contains which processes wait at a barrier,
-    but not their order, because all go on together (rule 8.1).
+    but not their order, because all continue together (rule 8.1).
     """
     chans, ends, barriers, _, *rest = w.world_key()
     barriers = tuple((enrolled, tuple(sorted(line))) for enrolled, line in barriers)

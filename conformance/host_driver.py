@@ -7,7 +7,7 @@
 
 Invariants
 - The history is one file, to which every OS process appends each record by one write(). So the
-  kernel orders the records, and the record of an earlier event comes first.
+  kernel orders the records, and the record of an earlier event precedes those of later events.
 - A process runs in another OS process only if nothing in it needs anything in STAYS. Processes that
   it starts run in the same OS process, on threads, greenlets and coroutines in turn.
 """

@@ -43,7 +43,7 @@ INSTANT = (
     "reschedule",
     "leave",
 )  # these operations take effect immediately and never wait
-LEFT = {"ext": "release", "limit": "leave"}  # kinds of blocks, each with the operation that ends it
+LEFT = {"ext": "release", "limit": "leave"}  # blocks, each with the operation that ends the block
 
 
 class Sim(Composing):
@@ -335,7 +335,7 @@ class Sim(Composing):
             elif s[0] == "iter":
                 p.frames += (
                     ("iter", self.code.nest[id(s)][0], 10**9, ((body, pc), 0)),
-                )  # The loop begins as if a turn had ended: the read comes first.
+                )  # The loop begins as if a turn had ended, with the read.
             else:
                 p.at = (body, pc)
                 return self._call(p)

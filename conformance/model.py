@@ -150,7 +150,7 @@ class World(Passing):
     # --------------------------------------------------------------------------- operations (1, 5)
 
     def begin(self, op: Op) -> None:
-        """Starts an operation (its guards come by `commit` and `enrol`).
+        """Starts an operation (`commit` and `enrol` add its guards).
 
         A guard that is off takes no part in the checks (5.2).
 
@@ -272,7 +272,7 @@ class World(Passing):
         return True
 
     def take(self, pid: int) -> Outcome:
-        """Makes the process go on. Returns the outcome of its operation."""
+        """Makes the process continue. Returns the outcome of its operation."""
         op = self.ops.pop(pid)
         assert op.state == "done" and op.out is not None
         return op.out

@@ -2,9 +2,9 @@
 readable form.
 
 `generate(seed)` gives the same network for the same seed on every Python, because all its choices
-come from `random.Random(seed).random()`. `features` limits what a network may contain; a driver
-names the features of its runtime. Every network ends under the model: normally, by a deadlock that
-the run reports, or by a failure.
+are drawn from `random.Random(seed).random()`. `features` limits what a network may contain; a
+driver names the features of its runtime. Every network ends under the model: normally, by a
+deadlock that the run reports, or by a failure.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@ in tasks of asyncio (task_driver.py), or on several of them at once ("tasks+thre
 records their histories.
 
 The driver's assumptions about the package are in python_names.py, and a run of one network in
-python_play.py. The player (python_player.py) is one generator for both kinds of process: it
-yields a function that starts an operation. The coroutine backend awaits what the
+python_play.py. The player (python_player.py) is one generator for awaiting and for blocking
+processes: it yields a function that starts an operation. The coroutine backend awaits what the
 function returns; the other backends take it as the result. The process itself makes a record just
 before an operation starts and just after it returns. All processes append to one list, which thus
 has the order of the records.

@@ -5,7 +5,7 @@ runtime.
        └───────────────▶ stop channels ───▶┘
 
 Sources write a few values and end, each at its own time. Sinks read a few values and end, or read
-all. Between them selectors select over their ends, turn after turn, until the select is over:
+all. Between them selectors select over their ends, turn after turn, until the select has ended:
 merges (only inputs), dispatchers (only outputs), buffers (both), joins, and processes with a stop
 channel (`ended="raise"`). Now and then a guard is off, so that silent guards, guards that hold the
 select open and guards that end it occur in all combinations. When a selector meets an end, it goes

@@ -69,7 +69,7 @@ def begin(name: str) -> None:
 
 
 def end(name: str, passed: int, failed: int) -> None:
-    """Reports that the test is over."""
+    """Reports that the test has ended."""
     _write_line(f"end {passed} {failed} {name}")
 
 
@@ -102,7 +102,7 @@ class Listener:
         with self.path.open("rb") as file:
             file.seek(self._at)
             lines = file.read()
-        lines = lines[: lines.rfind(b"\n") + 1]  # the end of the last line is still to come
+        lines = lines[: lines.rfind(b"\n") + 1]  # the rest of the last line has not arrived yet
         self._at += len(lines)
         self.signs += bool(lines)
         for line in lines.decode(errors="replace").splitlines():

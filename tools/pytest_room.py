@@ -51,7 +51,7 @@ import pytest
 BUNDLE = 4  # how many tests are claimed at a time
 SOME = 5  # how many failed tests are run once more; if more have failed, the cause is not chance
 SOAK = "WEFT_SOAK"  # if this variable is set, tests marked `soak` run too
-LANE = "WEFT_LANE"  # the variable that tells a lane where to claim bundles, and where results go
+LANE = "WEFT_LANE"  # the variable from which a lane learns where to claim bundles and write results
 DONE = "(the lane has ended)"  # the last line that a lane writes
 ALONE = {"-x", "--exitfirst", "--pdb", "--trace", "--collect-only", "--co", "-s", "--help", "-h"}
 
@@ -195,8 +195,8 @@ def run_lane(
 
 
 def await_lanes(lanes: list[subprocess.Popen[bytes]], listeners: list[progress.Listener]) -> bool:
-    """Waits until all lanes have ended, and forwards their reports. Returns whether Ctrl-C came (it
-    reaches the lanes too).
+    """Waits until all lanes have ended, and forwards their reports. Returns whether Ctrl-C was
+    pressed (its signal reaches the lanes too).
     """
     interrupted = False
     while True:

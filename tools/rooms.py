@@ -225,7 +225,7 @@ def group_lives(group: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # the process lives, but belongs to another user (sudo)
+        pass  # the process exists, but belongs to another user (sudo)
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # the process ended during the check
             state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
@@ -259,7 +259,7 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 class RoomProcess(subprocess.Popen[bytes]):
     """A process whose CPU seconds are read from /proc when the process has ended. They include
-    those of its descendants that were waited for. Where there is no /proc, `cpu` stays None.
+    those of its descendants that were waited for. Where there is no /proc, `cpu` remains None.
     """
 
     cpu: float | None = None

@@ -349,7 +349,8 @@ def test_a_ring_with_several_tokens(p: Any, tokens: int) -> None:
 
 def test_many_processes_each_read_one_value(p: Any) -> None:
     """There are more processes than Spawn starts together (1,000). The next batch starts when no
-    process has ended for a while. compat/docs/pycsp.md gives the time that a million takes.
+    process has ended for a while. compat/docs/pycsp.md gives the time that a million processes
+    take.
     """
     channel = p.Channel()
     seen: list[int] = []

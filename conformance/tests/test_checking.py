@@ -67,8 +67,8 @@ def test_the_reduced_search_has_the_outcomes_of_all_schedules_and_no_others(seed
 
 def test_a_deadline_that_moves_makes_the_old_one_void() -> None:
     """A moved deadline makes the old one void, so the reduced search also needs the order in which
-    the old deadline comes first. An earlier version missed that order in this network, which comes
-    from a soak.
+    the old deadline passes first. An earlier version missed that order in this network, which was
+    found by a soak.
     """
     times, features = GROUPS[364 % len(GROUPS)]
     compared = compare(364, features, size=2, times=times)

@@ -1,10 +1,10 @@
 """A toy package with weft's names, over the model, so that tests can run the Python driver without
 any runtime.
 
-It has one scheduler, first come, first served. A process is a coroutine, or a thread that runs only
-while the scheduler lets it. Both kinds of process pass a function that starts the operation to the
-scheduler, and receive the outcome. `package(...)` makes the module; `broken` names a defect that
-the module has.
+The toy has one scheduler, first come, first served. A process is a coroutine, or a thread that runs
+only while the scheduler lets it. Both types of process pass a function that starts the operation to
+the scheduler, and receive the outcome. `package(...)` makes the module; `broken` names a defect
+that the module has.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ HOSTS = (1, 10, 100, 300, 1000, 3000)
 class Costs(NamedTuple):
     """Times of the model, in seconds."""
 
-    work: float  # seconds that a job takes
+    work: float  # seconds that the home needs to serve a request
     service: float  # seconds that a request takes at its home
     delay: float  # seconds for one way over the network
 

@@ -25,8 +25,8 @@ from weft import Barrier, Channel, Parallel, process, run, select
 @process
 async def reindeer(back, home, years):
     for _ in range(years):
-        # A reindeer that is back from its holidays waits at this barrier. The last reindeer to come
-        # back wakes Santa.
+        # A reindeer that is back from its holidays waits at this barrier. The last reindeer that
+        # returns wakes Santa.
         await back.sync()
         await home.sync()  # the toys are delivered
 

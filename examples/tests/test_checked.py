@@ -210,7 +210,7 @@ TWO: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", TWO)
 def test_a_stream_of_two_is_the_same_in_every_order(name: str) -> None:
-    """The result is the same whichever of the two parts comes first."""
+    """The result is the same whichever of the two parts runs first."""
 
     def network() -> None:
         make = getattr(co, name)

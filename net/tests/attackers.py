@@ -1,4 +1,4 @@
-"""A member of a network that takes names which its certificate does not grant (WIRE-NETWORKS.md
+"""A member of a network that claims names which its certificate does not grant (WIRE-NETWORKS.md
 17.3, 17.4). The same attacks are tried on programs in Python and in C++.
 
     with Thief(url, keys) as thief:

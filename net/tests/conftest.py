@@ -227,7 +227,7 @@ _tried = os.getpid() * 331 % SOME
 def of_its_own() -> Iterator[str]:
     """Yields an address at which a server can be started again, after it was killed.
 
-    Meanwhile no other lane takes the port (each port that is in use has a file), nor does the
+    During that time no other lane uses the port (each port that is in use has a file), nor does the
     system use it for an outgoing connection: the port is below those that the system assigns, if
     there are lower ones.
     """

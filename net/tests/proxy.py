@@ -52,7 +52,7 @@ def _machine_of(address: str) -> int:
 
 
 class Loopback:
-    port = 0  # the port at which the server of the tests listens; 0 stands for any
+    port = 0  # the port at which the server of the tests listens; 0 means any
     loss = 0.05  # the loss of a bad network; there are fewer pieces than packets
 
     def __init__(self, _: int, seed: int) -> None:

@@ -189,8 +189,8 @@ def test_a_ticket_is_good_once(server, keys, program):  # wire 17.4
 def test_a_program_that_takes_tickets_and_shows_none_delays_no_other(
     server, keys, monkeypatch
 ):  # wire 17.4
-    """The home writes the next ticket even if no renewal ever comes, for example if a program was
-    refused because of its own or the home's certificate.
+    """The home writes the next ticket even if no renewal is ever requested, for example if a
+    program was refused because of its own or the home's certificate.
     """
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
     with joined(server, keys) as network, joined(server, keys) as other:
@@ -531,7 +531,7 @@ def test_a_name_that_another_took_meanwhile(server, keys, monkeypatch):  # wire 
 
 
 def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, monkeypatch):
-    """wire 17.3: the name is deleted although a renewal writes the name once more meanwhile."""
+    """wire 17.3: the name is deleted although a renewal writes it again during the deletion."""
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         look, looks = network._meeting._entry_of, []

@@ -536,7 +536,7 @@ def test_beside_one_that_has_no_calls(gpu1, caller):
 
 
 def test_once_its_last_call_is_over(gpu1, caller, after, fifo):
-    """Nothing is reported before the last call is over, whether that call is the first of its
+    """No deadlock is reported before the last call has ended, whether that call is the first of its
     session or a later one.
     """
     path, go = fifo

@@ -396,7 +396,8 @@ def test_no_numpy_at_the_reader(monkeypatch):
 
 
 def test_what_cbor_itself_refuses():
-    """The check of the bytes comes first; this test is for values that the check might overlook."""
+    """A value that the check of the bytes would overlook is refused by the reader of CBOR
+    itself."""
     with pytest.raises(BadUse, match=r"(?s)^read on a channel: .*\. The value is lost"):
         _net_values._loads(bytes.fromhex("8201"), None)
 

@@ -164,7 +164,7 @@ def child(seeds: range, backend: str, only: set[int] | None, steps: int) -> None
         print(seed, flush=True)
         try:
             play(seed, backend, only, steps)
-        except Bell:  # the alarm came between two programs, where Weft's code does not run
+        except Bell:  # the alarm arrived between two programs, where Weft's code does not run
             signal.setitimer(signal.ITIMER_REAL, 0)
     print("done", flush=True)
     sys.stdout.flush()

@@ -32,7 +32,7 @@ from weft.coroutines import (
 def test_a_reader_cancelled_in_the_turn_of_its_wake_up_takes_nothing(
     play: Runner, how: str
 ) -> None:
-    """Rule 6.6: the value stays with the writer, and goes to the next reader in the waiting
+    """Rule 6.6: the value remains with the writer, and is passed to the next reader in the waiting
     queue."""
 
     async def main() -> Any:

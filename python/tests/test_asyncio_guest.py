@@ -185,7 +185,7 @@ def test_a_block_is_cancelled_by_a_thread_and_by_what_was_spawned(play: Runner) 
 
 @pytest.mark.skipif(not hasattr(asyncio.Task, "cancelling"), reason="3.10 does not count requests")
 def test_a_request_of_another_stays_when_a_failure_cancels_the_block(play: Runner) -> None:
-    """Rule 13.4: only the request that came from the failure is withdrawn."""
+    """Rule 13.4: only the request that the failure has made is withdrawn."""
 
     async def main() -> tuple[str, int]:
         async def block() -> tuple[str, int]:

@@ -114,7 +114,7 @@ def test_the_result_of_a_process_is_the_result_of_the_function() -> None:
         (programs.left_in_some_order, {"strict": True}, "left behind"),
         (programs.left_in_some_order, {"same": True}, "depends on the order"),
         (programs.quiet, {"strict": True}, ""),
-        # Where objects are shared the search goes on at random, up to the limit.
+        # If objects are shared, the search continues at random, up to the limit.
         (programs.shares_a_list, {"schedules": 100}, ""),
         (programs.shares_a_list, {"schedules": 100, "strict": True}, "told"),
         (programs.shares_a_list, {"schedules": 100, "all": True}, "cut"),
@@ -353,7 +353,7 @@ def test_a_method_is_checked_too() -> None:
 
 
 def test_tokens_are_run_first_and_kept() -> None:
-    """Rule 17.8: the decorators may be in any order; the token stays after the fault has been
+    """Rule 17.8: the decorators may be in any order; the token may remain after the fault has been
     mended."""
     token = weft.check(programs.hidden, **QUICK).token
     for checked in (

@@ -1,7 +1,7 @@
 """Ends of channels inside values that are sent to other OS processes, or received from them (rule
 2.4, WIRE.md 7.4, 7.5).
 
-Every test here starts interpreters, which takes some 0.2 s each.
+Every test here starts interpreters; each start takes some 0.2 s.
 """
 
 from __future__ import annotations

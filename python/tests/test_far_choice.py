@@ -1,5 +1,5 @@
-"""Choices over ends whose home is another OS process (rules 5, 6; WIRE.md 4.5, 5): in every kind of
-process, with timers, ends of processes and local channels beside these ends."""
+"""Choices over ends whose home is another OS process (rules 5, 6; WIRE.md 4.5, 5): in processes of
+every backend, with timers, ends of processes and local channels beside these ends."""
 
 from __future__ import annotations
 

@@ -89,8 +89,8 @@ def test_a_waiting_process_there_has_chosen_otherwise_and_has_not_run_yet(reads:
 
     @process
     async def holds_up(inp: Any) -> None:
-        """Waits until the other home has answered. Meanwhile no other process of this scheduler
-        runs."""
+        """Waits until the other home has answered. No other process of this scheduler runs during
+        that time."""
         asks = threading.Thread(target=lambda: threads.select(inp, skip()))
         asks.start()
         asks.join()

@@ -343,7 +343,7 @@ def test_the_path_of_a_pipeline(tmp_path: Path) -> None:
 
 
 def test_perfettos_own_classes_read_it(tmp_path: Path) -> None:
-    """Checks the tracks, how slices nest, and that flow ids come in pairs."""
+    """Checks the tracks, how slices nest, and that each flow id occurs twice."""
     pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     c = Channel("c")
     with flight(tmp_path / "f"):

@@ -411,7 +411,7 @@ def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
             patch.setattr(threading.Thread, "start", raises)
         elif (
             where == "run"
-        ):  # in CPython's start(), too, the exception may come when the thread is already at work
+        ):  # in CPython's start(), too, the thread may already be at work by then
             real = threading.Thread.start
 
             def start(self):

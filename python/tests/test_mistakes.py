@@ -388,8 +388,8 @@ class Thing:
 
 
 def test_nothing_is_kept_by_the_search(b):  # rules 2.2, 14.2
-    """The search examines all objects, and every variable. None of these objects lives longer
-    because of the search."""
+    """The search examines all objects, and every variable. The search must not make any of these
+    objects exist longer."""
     c = b.weft.Channel("c")
     kept = c.writer()
     box, variable = [Thing()], Thing()

@@ -178,7 +178,7 @@ def test_it_is_over(kind):  # rule 11.1
 
 
 @pytest.mark.parametrize("how", ["send", "throw", "close"])
-def test_a_coroutine_that_another_drives(how):  # rule 11.1: loud, and nobody hangs
+def test_a_coroutine_that_another_drives(how):  # rule 11.1: an error, and no process hangs
     c: Channel = Channel()
     r, w = c.reader(), c.writer()
 

@@ -222,8 +222,8 @@ def test_a_second_type_is_refused_and_both_are_named(b):  # rule 16.2
 
 
 def test_a_call_that_is_refused_leaves_all_its_channels_as_they_were(b):
-    """Rules 11.1, 16.2, 16.3: the channels before the channel that cannot be native also stay as
-    they were."""
+    """Rules 11.1, 16.2, 16.3: the channels before the channel that cannot be native are also
+    unchanged."""
     a, full = b.weft.Channel("a"), b.weft.Channel("full", capacity=1)
     first = basics().ints(+a, -(of_ints := b.weft.Channel("ints")))
     reader, writer = +full, -full

@@ -1,7 +1,7 @@
 """Processes of native components in other OS processes, and native channels with ends in other OS
 processes (rules 16.7, 16.8).
 
-Nearly every test here starts interpreters, which takes some 0.2 s each.
+Nearly every test here starts interpreters; each start takes some 0.2 s.
 """
 
 from __future__ import annotations

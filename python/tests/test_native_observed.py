@@ -64,7 +64,7 @@ class Seen:
             self.parked.set()
 
     def shape(self) -> list[tuple[str, str | None]]:
-        """Returns the events, without those that depend on which process came first."""
+        """Returns the events, without those that depend on which process ran first."""
         return [(what, op) for what, op, _, _ in self.events if what != "park"]
 
     def check(self) -> None:

@@ -461,7 +461,7 @@ def test_a_failure_cancels_hundreds_of_them():  # rules 6.2, 7.3
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_failure_or_a_limit_in_the_middle_of_it_all(seed):  # rules 6.2, 7.3, 8.5
-    """Chains at work, on every kind of thread, are cancelled at a random moment: by a failure,
+    """Chains at work, on threads of every backend, are cancelled at a random moment: by a failure,
     by poison, by a limit."""
     choose = random.Random(seed)
     kinds = [co_echo, th_echo, basics().ints, *[tasks().ints] * 4]

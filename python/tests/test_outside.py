@@ -344,7 +344,7 @@ for goes in lambda: tokens[0].close(), drops:
     [
         ("token = Outside(due=True)", "token.close()"),
         ("token = Outside(due=True)", "del token"),
-        # This token is ended in the way in which a program leaves a network.
+        # This token is ended as it is when a program leaves a network.
         ("from weft._extension import native as token; token._outside(True)", "token._outside(0)"),
     ],
     ids=["closed", "dropped", "left"],

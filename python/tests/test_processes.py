@@ -1,7 +1,7 @@
 """weft.processes: processes of the operating system as processes of a network (rules 1 to 4, 6, 7,
 11; WIRE.md 7, 8).
 
-Every test here starts interpreters, which takes some 0.2 s each.
+Every test here starts interpreters; each start takes some 0.2 s.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 cancellation, and other reports about these OS processes (rules 4.5, 5.8, 6.1, 7.2, 7.11, 14.4,
 14.6).
 
-Every test here starts interpreters, which takes some 0.2 s each.
+Every test here starts interpreters; each start takes some 0.2 s.
 """
 
 from __future__ import annotations

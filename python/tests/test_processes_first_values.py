@@ -349,7 +349,7 @@ def test_a_value_in_the_buffer_is_told_to_who_gives_the_end(hosts: Hosts) -> Non
 
 @pytest.mark.parametrize("wait", [False, True])
 def test_an_end_whose_channel_has_such_a_value(hosts: Hosts, wait: bool) -> None:  # rule 2.4
-    """The end is in a write to another OS process. The write fails, and the end stays in this OS
+    """The end is in a write to another OS process. The write fails, and the end remains in this OS
     process."""
     c, inner = Channel("c", capacity=0), Channel("inner", capacity=1)
     w = inner.writer()

@@ -362,7 +362,7 @@ def test_what_a_killed_writer_gave_away_stays_the_readers(host: Any) -> None:
     got = ps.run(reads(+there), kills(-there))[0]
     assert [float(a.sum()) for a in got] == [float(i) * LENGTH for i in range(20)]
     for array in got:
-        array[...] = 0  # the reader's array may be written to, whoever has died
+        array[...] = 0  # the reader may write to its array, although the writer has died
     del got, array
     gc.collect()
     assert segments() <= before + 16

@@ -1,4 +1,4 @@
-"""weft.processes.Hosts: OS processes that stay alive and run many processes, and the choice of the
+"""weft.processes.Hosts: OS processes that remain and run many processes, and the choice of the
 place where a process runs (rules 6.1, 7.1, 11.1, 15.3).
 """
 

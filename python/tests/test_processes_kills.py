@@ -246,8 +246,8 @@ def puts(out: Any, value: int) -> None:
 
 @th.process
 def reads_lines(inp: Any, got: list[int]) -> None:
-    """Reads ends from `inp`, and one value from each of them. An end that came from a program that
-    has since died may be dead.
+    """Reads ends from `inp`, and one value from each of them. An end that was sent by a program
+    that has since died may be dead.
     """
     try:
         while True:

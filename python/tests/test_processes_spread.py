@@ -419,7 +419,7 @@ def test_what_all_say_three_times_is_so() -> None:
 def test_and_nobody_is_accused_if_one_says_anything_else(
     root: dict[str, Any], host: dict[str, Any], when: int
 ) -> None:
-    """Rule 14.3, WIRE.md 10.9: a change matters in whichever round it comes."""
+    """Rule 14.3, WIRE.md 10.9: a change in any round matters."""
     rounds = [moments_of(), moments_of(), moments_of()]
     rounds[when] = moments_of(root, host)
     assert judged(*rounds) == set()

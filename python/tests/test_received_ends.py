@@ -203,7 +203,7 @@ def test_what_is_dropped_goes_at_once(b):  # rules 2.2, 2.3
 
 
 def test_one_that_waits_when_the_first_end_comes(b):  # rules 2.3, 2.4
-    """When the read began, only numbers had come through the channel."""
+    """When the read began, only numbers had passed through the channel."""
 
     async def keeps(b, r):
         number = await b.op(r.read())

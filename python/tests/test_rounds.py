@@ -134,7 +134,7 @@ def test_of_two_answers_at_once_the_one_that_was_asked_for_counts(hosts: Any) ->
     second = h.asked()
     h.says(answer(first, [space(2)]) + b"!" + answer(second, ["a line"]))
     assert h.member.take() == ["a line"]
-    assert h.member.stands  # wire 10.1: a report that comes unasked between the rounds is not lost
+    assert h.member.stands  # wire 10.1: an unasked report between rounds is not lost
 
 
 def test_a_host_that_dies_within_its_answer_has_gone(hosts: Any) -> None:  # wire 10.2

@@ -215,7 +215,7 @@ def test_networks_that_end_well_after_many_looks(beside: Any) -> None:
 
     @th.process
     def slowly(out: Any, inp: Any) -> Any:
-        th.sleep(0.3)  # meanwhile all other processes wait
+        th.sleep(0.3)  # during this time all other processes wait
         out.write("well")
         return inp.read()
 

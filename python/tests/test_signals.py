@@ -1,4 +1,4 @@
-"""Tests signals that arrive when the main thread is about to sleep: none stays unnoticed
+"""Tests signals that arrive when the main thread is about to sleep: each is noticed
 (SEMANTICS.md, rule 6.7).
 """
 

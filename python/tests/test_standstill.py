@@ -425,7 +425,7 @@ assert len(mine()) == 2, told
 @pytest.mark.parametrize(
     "wait",
     [
-        "r.read()",  # a write comes from the run below
+        "r.read()",  # the run below writes the value
         "select(r, after(1000))",
         "with timeout(1000): r.read()",
     ],

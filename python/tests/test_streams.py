@@ -279,7 +279,7 @@ def test_accept_without_a_descriptor(b):  # rule 18.6
     taken, waits = [], []
 
     async def accepts(b, door):
-        await limited(b, door.accept)  # now the process, or its thread, has what it waits with
+        await limited(b, door.accept)  # now its engine exists
         waits.append(True)
         return await b.op(door.accept())
 

@@ -40,9 +40,9 @@ if sys.version_info < (3, 11):
 
 
 class Place(Elsewhere):
-    """A place that simulates OS processes in this program. Each life of f(name, lives) lasts as
-    many seconds as the next number of `lives` says, and then dies; after the last number the call
-    returns. In its life n the process holds the value "job n".
+    """A place that simulates OS processes in this program. Each life of f(name, lives) lasts for
+    the next number of `lives`, in seconds, and then dies; after the last number the call returns.
+    In its life n the process holds the value "job n".
     """
 
     _stops = True
@@ -194,7 +194,7 @@ def test_the_counts_begin_anew_when_no_process_is_left(tree: bool) -> None:
 
 
 def test_the_back_off_of_a_supervisor_starts_over_after_its_own_healthy_life() -> None:
-    """The supervisor is itself started again every 150 s, although none of its processes lives that
+    """The supervisor is itself started again every 150 s, although none of its processes runs that
     long."""
     place = Place()
     above = Supervisor(place, restarts=None, backoff=1, healthy=60)
@@ -257,7 +257,7 @@ FOREVER = 10_000.0
     [("one for one", "b"), ("one for all", "abc"), ("rest for one", "bc")],
 )
 def test_strategies(strategy: str, again: str) -> None:
-    """Rule 7.16: b dies at 5. No process starts again before the pause is over."""
+    """Rule 7.16: b dies at 5. No process starts again before the pause has ended."""
     place = Place()
     supervisor = Supervisor(place, strategy=strategy, backoff=0.5)
     lives = {"a": [FOREVER], "b": [5.0], "c": [FOREVER]}
@@ -496,8 +496,8 @@ def test_a_memory_limit_that_is_met_is_a_death(caplog: Any, tmp_path: Any) -> No
 
 
 def test_peers_learn_that_it_is_given_up() -> None:
-    """Rules 4.5, 7.13: peers learn that the process is given up, although no attempt was known to
-    be the last."""
+    """Rules 4.5, 7.13: peers learn that the supervisor has abandoned the process, although no
+    attempt was known to be the last."""
     c = Channel("c")
     place = Supervisor(restarts=1, within=1000, backoff=0)
 

@@ -1,7 +1,7 @@
 """Tests workers that are started again when they die (rule 7.13), and extended reads from another
 OS process (rule 1.6, wire 4.6, 4.7).
 
-Every test here starts interpreters, which takes some 0.2 s each.
+Every test here starts interpreters; each start takes some 0.2 s.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ def test_a_value_that_cannot_be_unpickled_is_reported_as_its_error() -> None:
 
 
 def test_peers_learn_of_it_when_the_supervisor_gives_up() -> None:
-    """The ends die when the supervisor gives up and not before, and do not retire (rules 4.5,
-    7.13)."""
+    """The ends die when the supervisor abandons the process, and not before, and do not retire
+    (rules 4.5, 7.13)."""
     c = Channel("c")
     place = Supervisor(restarts=2, backoff=0)
 

@@ -1,4 +1,4 @@
-"""Tests that a network that fails in a task which nobody awaits is reported at once (rule 13.8)."""
+"""Tests that a network that fails in a task that is not awaited is reported at once (rule 13.8)."""
 
 from __future__ import annotations
 

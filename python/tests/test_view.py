@@ -170,7 +170,7 @@ def test_a_program_that_stops_goes_on_and_ends(
 
 
 def test_a_knot(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 14.3: the page receives the processes that can never go on."""
+    """Rule 14.3: the page receives the processes that can never continue."""
     monkeypatch.setattr(_server, "STANDS", 0.05)
     with running(tmp_path, KNOT) as p, serving(p.pid) as server:
         events = Events(server)

@@ -194,7 +194,7 @@ def hosts():
         )
 
         def runs():
-            with contextlib.suppress(BaseException):  # the second host leaves the network meanwhile
+            with contextlib.suppress(BaseException):  # the second host leaves the network
                 Parallel(
                     source.on("threads")(lines.writer()),
                     programs.stage.on(network.host("gpu1"))(lines.reader(), checked.writer()),

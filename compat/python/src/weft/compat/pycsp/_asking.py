@@ -1,4 +1,4 @@
-"""Sends questions to the program where a channel lives, and receives the answers: over two
+"""Sends questions to the program that is the home of a channel, and receives the answers: over two
 channels, one question at a time.
 
 Invariants

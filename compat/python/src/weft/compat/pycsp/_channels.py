@@ -1,7 +1,7 @@
 """pycsp's channels and their ends over Weft's.
 
 Invariants
-- A channel keeps one native end of each side for as long as it lives, and all its pycsp ends of
+- A channel keeps one native end of each side for as long as it exists, and all its pycsp ends of
   that side work through it. In pycsp only retire gives an end up (neither the return of a process
   nor the collector does), so Weft's own counting of ends (rule 2.2) must not see pycsp's ends.
 - `_open[side]` counts the pycsp ends that were made and not retired, under `_counting`. When it
