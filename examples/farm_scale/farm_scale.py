@@ -52,8 +52,8 @@ HOSTS = (1, 10, 100, 300, 1000, 3000)
 class Costs(NamedTuple):
     """Times of the model, in seconds."""
 
-    work: float  # seconds that the home needs to serve a request
-    service: float  # seconds that a request takes at its home
+    work: float  # seconds of work for a job
+    service: float  # seconds that a home needs to serve a request
     delay: float  # seconds for one way over the network
 
 
