@@ -411,7 +411,7 @@ def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
             patch.setattr(threading.Thread, "start", raises)
         elif (
             where == "run"
-        ):  # in CPython's start(), too, the thread may already be at work by then
+        ):  # in CPython's start(), too, the thread may already be at work by that time
             real = threading.Thread.start
 
             def start(self):
