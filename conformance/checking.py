@@ -160,7 +160,7 @@ def modelled(net: dict[str, Any], limit: int = 300_000) -> set[Outcome]:
 
 
 def _ended_well(outcomes: set[Outcome]) -> set[Outcome]:
-    """Returns these outcomes, each reduced to how the run ended if it did not end well."""
+    """Returns `outcomes`; an outcome whose run did not end well is reduced to how the run ended."""
     return {x if ("run", ("ok",)) in x else dict(x)["run"] for x in outcomes}
 
 
@@ -177,7 +177,7 @@ class Compared:
 
     @property
     def wrong(self) -> str:
-        """Returns what is wrong with the searches, or "" if they agree."""
+        """Returns the differences between the searches, or "" if the searches agree."""
         return self._wrong_reduced() or next(filter(None, map(self._wrong_way, self.ways)), "")
 
     def _wrong_way(self, way: tuple[str, Searched]) -> str:

@@ -17,8 +17,8 @@ from .objects import READ, WRITE, Barrier, Chan, Guard, Op, side_of
 
 
 class Choosing:
-    """The part of `model.World` that inspects guards. It uses the fields of World that are declared
-    here.
+    """The part of `model.World` that inspects guards. This class uses the fields of World that it
+    declares.
     """
 
     chans: list[Chan]
@@ -130,8 +130,8 @@ class Choosing:
         return sorted({*hot, *last}) or idle
 
     def has_ended(self, op: Op) -> bool:
-        """Returns whether a waiting select is over. As long as it has not examined all guards that
-        decide it, it can still find another guard ready.
+        """Returns whether a waiting select is over. A select that has not examined all guards that
+        decide it can still find another guard ready.
         """
         last = self.ended_by(op) if op.state == "waiting" else ()
         return bool(last) and set(last) <= set(op.seen)

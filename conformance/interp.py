@@ -408,8 +408,8 @@ class Sim(Composing):
 
     @staticmethod
     def _end_of(p: Proc, pid: int, pre: bool = True) -> Guard:
-        """Returns the end of a process as a guard (7.11). It is bad use if the process names
-        itself, even if the guard is off.
+        """Returns the end of a process as a guard (7.11). A process that names itself makes bad
+        use, even if the guard is off.
         """
         if pid == p.pid:
             raise BadUse("the end of the process itself")

@@ -73,7 +73,7 @@ class Block:
     run: bool
     file: str
     exit: int = 0
-    # In seconds; less than the five minutes after which the runner reports a hang.
+    # The limit in seconds, less than the five minutes after which the runner reports a hang.
     timeout: float = 280.0
     at_root: bool = False
     expected: str | None = None
@@ -209,8 +209,8 @@ class Made:
 def make(
     first: str | None, library: str, folder: Path, one: bool = False, ready: Sequence[str] = ()
 ) -> Made:
-    """Compiles the source `library`, or weft_single.hpp, but for a library that is `ready`, and
-    parses the header `first` if one is given.
+    """Compiles the source `library`, or weft_single.hpp, unless a compiled library is given as
+    `ready`. Parses the header `first` if it is given.
     """
     before: list[str] = []
     after = [str(ROOT / file) for file in ready] or [str(folder / "library.o")]

@@ -158,7 +158,7 @@ def spread(items: list[pytest.Item]) -> None:
 
 def bundles(items: list[pytest.Item]) -> list[list[pytest.Item]]:
     """Returns bundles of tests, each of one file. A file marked `together` is one bundle; such
-    bundles come first, because they are long.
+    bundles are claimed first, because they are long.
     """
     files = [list(group) for _, group in itertools.groupby(items, key=lambda item: item.path)]
     whole = [file for file in files if any(item.get_closest_marker("together") for item in file)]

@@ -68,7 +68,7 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """One [[touch]] of quick.toml: a change of `paths` runs `tests`."""
+    """One [[touch]] of quick.toml: after a change of `paths`, `tests` are run."""
 
     paths: tuple[str, ...]
     tests: tuple[str, ...]
@@ -112,8 +112,8 @@ def git(*arguments: str) -> list[str]:
 
 
 def changed() -> list[str]:
-    """Returns the files that differ from the last commit, new ones too. If there are none, returns
-    those that the last commit has changed.
+    """Returns the files that differ from the last commit, including new files. If there are none,
+    returns the files that the last commit has changed.
     """
     files = git("diff", "--name-only", "HEAD") + git("ls-files", "--others", "--exclude-standard")
     if not files:

@@ -200,8 +200,8 @@ def load_house(path: Path) -> House:
 
 
 def choose(house: House, names: list[str]) -> list[Room]:
-    """Returns the rooms named, each once and in the order of the file; all of them if none is
-    named.
+    """Returns the named rooms, each once and in the order of the file; if no room is named, all
+    rooms.
     """
     known = [room.name for room in house.rooms]
     for name in names:
@@ -311,7 +311,7 @@ groups = Groups()
 
 
 def start_room(script: Path, progress_file: Path, lower: int) -> RoomProcess:
-    # The output goes to a log and also to a person, so the room must not treat it as a terminal.
+    # The output is written to a log and also shown, so the room must not treat it as a terminal.
     return RoomProcess(
         [*(["nice", "-n", str(lower)] if lower else []), str(script)],
         cwd=ROOT,

@@ -19,7 +19,7 @@ from weft.compat.apycsp import Alternative, Channel, Parallel, PoisonException, 
 from weft.compat.apycsp.plugNplay import Delta2, Prefix, Successor
 from weft.errors import BadUse
 
-# The client of a test imports this module too.
+# The client of a test also imports this module.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "net/tests"))
 
 from machines import Machines, why_not

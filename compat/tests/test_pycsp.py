@@ -470,7 +470,8 @@ def test_io_returns_and_raises(p: Any) -> None:
 
 
 def test_io_lets_the_others_run(p: Any) -> None:
-    """One process waits in io until the next process acts."""
+    """One process waits in io until the next process has acted, which is possible only if io lets
+    it run."""
     met = threading.Event()
 
     @p.io

@@ -31,7 +31,7 @@ def test_each_entry_that_is_made_wrong_is_found(entry: Entry) -> None:
 
 
 def test_the_table_has_these_entries_and_no_others() -> None:
-    """An entry that is too strong is found too, because no pair of steps needs it."""
+    """An entry that is too strong is also found, because no pair of steps needs the entry."""
     all_of_them = entries_of(table)
     assert set(WITNESSES) | (NOWHERE & all_of_them) == all_of_them
     assert not set(WITNESSES) & NOWHERE

@@ -159,8 +159,8 @@ def within(end: int, **more: Any) -> dict[str, Any]:
 
 SOURCE, SINK = proc(1, ["0w"], ["write", 0], ["write", 0]), proc(2, ["0r"], ["read", 0])
 
-# Each of these networks was shrunk from one on which a runtime and the model disagreed, or it
-# decided how a rule must be read.
+# Each of these networks was shrunk from one on which a runtime and the model disagreed, or the
+# network decided how a rule must be read.
 FOUND = {
     "rule 4.1: poison at a closed end": net(
         1, proc(1, ["0w"], ["retire", 0], ["poison", 0, 2]), SINK

@@ -62,8 +62,8 @@ def test_philosophers_with_security_never_starve(table: str) -> None:
 
 
 def test_greedy_philosophers_are_found_without_the_unlucky_moment() -> None:
-    """Rule 17.5: the philosophers take the left fork first, and nothing forces all of them to do so
-    at the same time.
+    """Rule 17.5: the check finds the deadlock of philosophers who take the left fork first,
+    although no process forces all of them to do so at the same time.
     """
     dining = example("dining_philosophers")
     report = weft.check(lambda: run(dining.dinner("greedy without a barrier", 3, 1)))

@@ -154,7 +154,7 @@ class Thief:
 
 
 def _delete_and_take(thief: Thief, name: str) -> None:
-    """Deletes the entry and writes another one. Repeats both if the home has written its entry in
+    """Deletes the entry and writes another entry. Repeats both if the home has written its entry in
     between.
     """
     while True:

@@ -45,8 +45,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 
-# The builds of the C++ programs, by the names in WEFT_NET_CPP: as users build them, and with
-# sanitizers.
+# The builds of the C++ programs that WEFT_NET_CPP names: those of users, and those with sanitizers.
 BUILDS = os.environ.get("WEFT_NET_CPP", "asan").split()
 FOUND = 99  # the status of a program in which a sanitizer has found something
 SANITIZED = {

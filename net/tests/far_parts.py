@@ -187,7 +187,7 @@ def does(name: str) -> Any:
 
 
 class Loads:
-    """An object that cannot be rebuilt: to unpickle it raises an exception."""
+    """An object that cannot be rebuilt: unpickling it raises an exception."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -125,7 +125,7 @@ class Machines:
         return f"{NETWORK}.{machine}"
 
     def inside(self, machine: int) -> list[str]:
-        """Returns the words to put before a command so that it runs on this machine."""
+        """Returns the words to put before a command so that the command runs on this machine."""
         return ["nsenter", f"--net=/proc/{self.holders[machine - 1].pid}/ns/net", "--"]
 
     def reached(self, url: str, machine: int) -> str:

@@ -35,8 +35,8 @@ TOLD = "WEFT_TEST_PROXY"  # the environment variable with "PORT MACHINE" for a p
 
 
 def through(address: str) -> str:
-    """Returns the address by which this program reaches another program: `address` itself if there
-    is no proxy.
+    """Returns the address by which this program reaches another program; this is `address` itself
+    if no proxy is used.
     """
     if TOLD not in os.environ:
         return address
@@ -53,7 +53,7 @@ def _machine_of(address: str) -> int:
 
 class Loopback:
     port = 0  # the port at which the server of the tests listens; 0 means any
-    loss = 0.05  # the loss of a bad network; there are fewer pieces than packets
+    loss = 0.05  # the loss of a bad network; a connection has fewer pieces than packets
 
     def __init__(self, _: int, seed: int) -> None:
         self.random = random.Random(seed)
@@ -139,7 +139,8 @@ class Loopback:
                 writer.transport.abort()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Sends pieces when they are due, each after the previous one. Up to 64 are under way."""
+        """Sends pieces when they are due, each after the previous one. Up to 64 pieces are under
+        way."""
         under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(64)
 
         async def deliver() -> None:

@@ -140,8 +140,8 @@ def test_an_entry_that_is_written_again(url, lab, keys_of, program):  # wire 17.
 
 
 def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17.4
-    """A proxy keeps all bytes that a client has sent to the home. If they are sent again, the home
-    refuses them.
+    """A proxy keeps all bytes that a client has sent to the home. When these bytes are sent again,
+    the home refuses them.
     """
     home, _ = lab
     reader = offered(home, "lab/results")

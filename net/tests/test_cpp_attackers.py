@@ -131,8 +131,8 @@ def test_entries_that_are_written_again(server, keys_of, cpp, refused):  # wire 
 
 
 def test_bytes_that_are_said_again(server, keys_of, cpp):  # wire 17.1, 17.4
-    """A proxy keeps all bytes that a client in C++ has sent to a home in C++. If they are sent
-    again, the home refuses them."""
+    """A proxy keeps all bytes that a client in C++ has sent to a home in C++. When these bytes are
+    sent again, the home refuses them."""
     home = cpp("reads_all", server.url, keys_of("lab", "lab/*"), "lab/results", 0)
     assert home.next_report() == "offered"
     with (

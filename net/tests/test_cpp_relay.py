@@ -29,7 +29,7 @@ from weft.errors import BadUse, PeerDied, Retired
 
 @pytest.fixture
 def network(server: Any, keys: Path) -> Iterator[net.Network]:
-    """Yields the network of a Python program without an address: only the relay reaches it."""
+    """Yields the network of a Python program without an address, which only the relay reaches."""
     with net.join(server.url, keys=keys, name="python", relay="only") as joined:
         yield joined
 

@@ -41,7 +41,7 @@ OF_BOTH = ["machines", "proxy"]
 
 @pytest.fixture(params=BOTH, ids=OF_BOTH)
 def lan(request: pytest.FixtureRequest) -> Iterator[Lan]:
-    """Three machines. The first one has the server."""
+    """Yields three machines; the first machine has the server."""
     seed = int(os.environ.get("WEFT_SEED", random.randrange(1 << 30)))
     print("seed", seed)
     with request.param(3, seed) as made:

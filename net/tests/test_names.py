@@ -550,7 +550,7 @@ def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, mon
 
 
 def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monkeypatch):
-    """wire 17.3: the renewal waits, as it does right after a program has taken a ticket."""
+    """wire 17.3: a renewal that waited while the name was withdrawn does not write the name."""
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         meeting = network._meeting

@@ -62,7 +62,8 @@ def test_its_number_of_calls(agent, network):
 
 
 def test_over_two_hosts(agent, network, server, keys):
-    """Each of three calls waits for the other two: they run at the same time, on both hosts."""
+    """Each of three calls waits for the other two, so all three must run at the same time, on both
+    hosts."""
     agents = [agent("gpu1", "--hosts", "2"), agent("gpu2", "--hosts", "1")]
     channels = [(th.Channel(), th.Channel()) for _ in range(3)]
     with Executor(on=network.hosts(2)) as pool:

@@ -104,7 +104,8 @@ def waits_and_holds(c: Any, d: Any) -> Any:
 def test_a_program_that_connects_to_a_name_wakes_a_run(
     network, server, keys, program
 ):  # wire 17.16
-    """All processes wait, and because of the name this is not a deadlock."""
+    """All processes wait, which is not a deadlock, because another program may connect to the
+    name."""
     p = program("writes_when_told", server.url, keys, "lab/c", 1)
     assert p.next_report() == "here"
     c = th.Channel("c")
@@ -242,7 +243,8 @@ def test_an_agent_until_it_is_closed(server, keys):  # wire 17.16
 
 
 def test_a_process_that_waits_for_a_host(network, agent):  # wire 17.16
-    """A process asks the network for the host, and all others wait for the process that asks."""
+    """A process asks the network for the host, and all others wait for that process: this is not a
+    deadlock."""
     c = th.Channel("c")
 
     @th.process

@@ -74,7 +74,8 @@ def test_a_parcel_arrives_as_it_was(tmp_path):  # wire 17.26
 
 
 def test_the_digest_covers_names_and_bytes(tmp_path):  # wire 17.26
-    """No two of these parcels have the same digest, though some contain the same bytes."""
+    """No two of the parcels in this test have the same digest, although some contain the same
+    bytes."""
     folders = [
         written(tmp_path / "a", job="import one", one="x = 1"),
         written(tmp_path / "b", job="import one", one="x = 2"),
@@ -143,7 +144,7 @@ def test_what_is_no_parcel(tmp_path, kind):  # wire 17.26
 
 
 def test_a_file_and_a_folder_of_one_name(tmp_path):  # wire 17.26
-    """The digest is correct, but no file system can hold these files."""
+    """A parcel with a file and a folder of one name is refused although its digest is correct."""
     data = raw(["", False, [["a", 1], ["a/b", 1]]], b"xy")
     files = {"a": _of(b"x"), "a/b": _of(b"y")}
     digest = _net_parcels.Parcel("", files).digest

@@ -1,5 +1,5 @@
 """Tests sessions through the NATS server, for programs that do not reach each other
-(WIRE-NETWORKS.md 17.17 to 17.21). test_ways.py tests the packet lines below them.
+(WIRE-NETWORKS.md 17.17 to 17.21). test_ways.py tests the packet lines below these sessions.
 """
 
 from __future__ import annotations

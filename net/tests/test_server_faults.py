@@ -102,7 +102,8 @@ def test_nothing_is_said_in_the_clear(keys, monkeypatch):  # wire 17.1
     ids=lambda one: type(one).__name__,
 )
 def test_why_nothing_is_reached(error, says, keys, monkeypatch):
-    """The error explains why there is no connection, with a server and with another program."""
+    """The error of a failed connection explains the failure, with a server and with another
+    program."""
 
     async def fails(*_: Any, **__: Any) -> None:
         raise error

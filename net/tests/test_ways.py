@@ -145,8 +145,8 @@ MAX_UNDER_WAY = 2 * PACKET * WINDOW + 4 * HIGH + 10 * PACKET
 
 
 def test_a_side_that_does_not_read_costs_a_bounded_memory(paired):  # wire 13.3, 17.20
-    """The sender does not stop, and the reader reads only when the sender has had to wait. Between
-    the two there are never more bytes than the bound.
+    """The sender does not stop, and the reader reads only when the sender has had to wait. Never
+    more bytes than the bound are between the two.
     """
 
     async def test(pair: Pair) -> None:

@@ -24,7 +24,7 @@ PATIENCE = 1000 * N  # the number of limits that may expire before all values ha
 
 
 class Impatience:
-    """A time limit around an operation, and the number of times that it was too short."""
+    """A time limit around an operation, and the number of times that the limit was too short."""
 
     def __init__(self, limit: Callable[[], Any], patience: int = PATIENCE) -> None:
         self.limit = limit

@@ -63,7 +63,7 @@ def test_its_driver_may_end_it(kind, then):  # rules 6.2, 11.1
     async def main():
         op = make(p)
         assert await one_step(awaits(op), then) == ("thrown" if then == "throw" else "closed")
-        del op  # an alternative stays enrolled as long as it lives
+        del op  # an alternative remains enrolled as long as it exists
         for c in (p.c, p.other):
             if kind not in ("parallel", "sequence"):
                 stats = c.stats()

@@ -1,5 +1,5 @@
 """asyncio in a checked function: if a task is alone on its loop, the networks that it awaits are
-checked. Anything else of asyncio is refused (rule 17.13).
+checked. All other uses of asyncio are refused (rule 17.13).
 """
 
 from __future__ import annotations

@@ -620,7 +620,8 @@ def test_the_selects_of_one_step_are_told_apart() -> None:
 
 
 def test_the_faults_of_one_step_are_told_apart() -> None:
-    """Rule 17.8: at one step a process may die, lose its session, or be slow."""
+    """Rule 17.8: at one step a process may die, lose its session, or be slow, and the token
+    distinguishes these."""
 
     @coroutines.process
     async def asks() -> str:

@@ -388,7 +388,8 @@ def test_a_fingerprint_is_one_of_the_value(value: Any) -> None:
 def test_programs_that_keep_the_rule_are_never_accused(
     sent: list[tuple[str, Any]], change: bool, capacity: int
 ) -> None:
-    """Rule 14.5: random values through two channels and a stage that changes them."""
+    """Rule 14.5: random values pass through two channels and a stage that changes them, without a
+    report."""
     found: list[Changed] = []
     debug(True, found.append)
     try:

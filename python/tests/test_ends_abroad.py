@@ -87,8 +87,8 @@ def test_requests_with_the_end_for_the_answer() -> None:
 
 @pytest.mark.parametrize("capacity", [0, 1])
 def test_a_request_that_is_never_answered(capacity: int) -> None:  # rules 3.1, 12.2
-    """The end is in a list. The list is freed together with the value in which it was sent, while
-    the process that made the end sleeps."""
+    """The end is in a list. The list is freed together with the value that contained it, while the
+    process that made the end sleeps; that process must be woken."""
     c = Channel("requests", capacity=capacity)
 
     @th.process

@@ -78,7 +78,8 @@ KINDS = ["coroutine", "greenlet", THREAD]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_group_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.6, 11.1
-    """The process's arguments are dropped when it ends, after its own blocks have been closed."""
+    """The process's arguments are dropped when it ends, after its own blocks have been closed. A
+    group that their finaliser then opens is bad use, or counts as left open."""
     log: list = []
     kept: list = []
 

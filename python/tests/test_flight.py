@@ -459,8 +459,8 @@ def test_what_is_no_file_of_this_version(made: Any, tmp_path: Path) -> None:
 
 
 def test_more_events_than_memory_holds(tmp_path: Path) -> None:
-    """The events are never all in memory: a file with two million events is read in as much
-    memory as one with few.
+    """The events are never all in memory: a file with two million events is read in as much memory
+    as a file with few events.
     """
     one = block(process(1, "main/a"), place(1, "c"), write(5, 0, 0) * 16_000)
     for name, blocks in (("few", 2), ("many", 150)):

@@ -121,8 +121,8 @@ def in_another(barrier: Any) -> None:
 
 @pytest.mark.parametrize("what", list(of_the_parent()))
 def test_what_was_made_before_a_fork_is_refused_in_the_child(what: str) -> None:
-    """Rule 11.4: the child would wait for parties that do not exist in it; at a barrier of one
-    party the child would continue alone."""
+    """Rule 11.4: using the object in the child is bad use, because the child would wait for parties
+    that do not exist in it, or, at a barrier of one party, continue alone."""
     all_of_them = of_the_parent()
 
     def used() -> str:

@@ -206,8 +206,8 @@ def test_a_parked_greenlet_keeps_what_it_has_and_lets_go_of_it():
 
 
 def test_many_start_one_another():
-    """If greenlets were started from within one another, each new one would be deeper on the
-    stack."""
+    """If greenlets were started from within one another, each new greenlet would be deeper on the
+    stack, and the stack would overflow."""
 
     @gr.process
     def starts(n):

@@ -335,7 +335,7 @@ def test_slow_calls_get_one_thread_more_at_a_time(small_pool, monkeypatch):
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets"])
 @pytest.mark.parametrize("bound", ["small", "usual"])
 def test_calls_that_wait_for_each_other_all_run(request, backend, bound):
-    """Rule 7.9: all calls run, even if there are more of them than the pool has threads."""
+    """Rule 7.9: all calls run, even if the calls outnumber the threads of the pool."""
     if bound == "small":
         request.getfixturevalue("small_pool")
     many = _io.LIMIT + 7

@@ -99,8 +99,8 @@ print(switches() / N)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_the_child_of_a_fork_finds_an_empty_door() -> None:  # rule 11.2
-    """The parent's threads wait in the door when it forks; none of these threads exists in the
-    child."""
+    """The parent's threads wait in the door when it forks. None of these threads exists in the
+    child, so the door must be empty there."""
     words = program(
         HEAD.replace("{end}", "pass")
         + """

@@ -478,8 +478,8 @@ def test_in_an_asyncio_task():  # rules 13.1, 16.1
 
 
 def test_tasks_of_asyncio_meet_components():  # rules 6.6, 13.1, 16.1, 16.2
-    """The tasks are not processes. They are woken, and cancelled, while components write without
-    the interpreter's lock.
+    """Tasks, which are not processes, are woken and cancelled while components write without the
+    interpreter's lock.
     """
 
     async def main(n):

@@ -153,7 +153,7 @@ def test_a_thousand_on_a_few_threads():
 
 def test_the_pool_goes_with_its_processes():
     """Every run has its own pool of threads; when the processes of the run have ended, these
-    threads end too."""
+    threads also end."""
 
     def once():
         a, c = channels(2)

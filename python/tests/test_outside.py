@@ -130,7 +130,7 @@ def runs(text: str, backend: str = "coroutines", library: str = "", **environmen
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_thread_of_c(backend: str, library: str) -> None:  # rule 10.3
-    """Python knows the C thread only while it calls back, and not between two calls."""
+    """Python knows the C thread only while the thread calls back, and not between two calls."""
     runs(
         """
 used = threading.Event()
@@ -210,8 +210,8 @@ assert len(told) == 1, told
 
 @pytest.mark.parametrize("act", ["c.poison()", "p.cancel()"])
 def test_one_that_only_ends_what_is_there(act: str, library: str) -> None:  # rule 10.3
-    """The thread only ends channels, and neither reads nor writes values. Nevertheless it counts as
-    outside."""
+    """The thread only ends channels, and neither reads nor writes values. Nevertheless the thread
+    counts as outside."""
     runs(
         f"""
 acted = threading.Event()
@@ -444,7 +444,8 @@ assert len(told) == 1, told
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_handler_acts(backend: str) -> None:  # rules 10.3, 10.6
-    """The program is the one on the page python/docs/stopping.md."""
+    """While a signal's handler may act, a standstill is reported, and the handler ends the wait. A
+    handler that reaches no end does not hide a deadlock."""
     runs(
         """
 then = lambda: os.kill(os.getpid(), signal.SIGUSR1)

@@ -241,7 +241,7 @@ def test_a_callback_that_wakes_a_process(
 
 @knows_threads
 def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> None:  # rule 10.6
-    """The report is the same as in a program without an Executor: it does not mention the
+    """A standstill is reported as in a program without an Executor: the report does not mention the
     Executor's threads and processes.
     """
     c = Channel("c")

@@ -70,7 +70,7 @@ def test_one_copy_for_all_calls_of_a_map(pool: Executor, made: list[int]) -> Non
 
 
 def test_a_change_between_two_calls_is_never_missed(pool: Executor, made: list[int]) -> None:
-    """rule 9.4: the change counts even while another call uses the array as it was before."""
+    """Rule 9.4: the change counts even while another call uses the array in its earlier state."""
     a = arrays(32 * MIB)
     held = pool._state.large._at(a, a.nbytes)[0]  # type: ignore[attr-defined]
     for n, at in enumerate((0, -1, a.size // 2)):
@@ -172,7 +172,7 @@ def test_the_memory_of_a_copy_serves_the_next_one() -> None:
 
 
 def test_a_call_that_wrote_to_its_array_leaves_the_next_one_as_it_was() -> None:
-    """rule 9.4: a mapping is used again only if the call before has not written to it."""
+    """Rule 9.4: a mapping is used again only if the previous call has not written to it."""
     with Executor(1) as alone:
         a = arrays(20 * MIB)
         for at in (0, a.size // 2, -1):

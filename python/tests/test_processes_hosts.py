@@ -479,7 +479,7 @@ def test_a_group_of_coroutines_uses_them(two: Hosts) -> None:
 
 @pytest.mark.parametrize("held", ["", "me = lambda: me\n    me.hosts = hosts\n    del hosts"])
 def test_a_program_ends_with_hosts_that_it_never_closed(tmp_path: Path, held: str) -> None:
-    """The hosts are in a global, or in a cycle. In both cases they are released when the
+    """The hosts are in a global, or in a cycle. In both cases the hosts are released when the
     interpreter has almost ended.
     """
     text = f"""

@@ -60,8 +60,8 @@ def asks(w: Any, r: Any, n: int) -> int:
 def test_many_threads_of_one_program_and_two_hosts_and_one_that_never_lets_go_of_the_lock(
     over: str,
 ) -> None:
-    """The thread that serves the links needs the interpreter's lock for a moment, while other
-    threads hold it.
+    """Values arrive although the thread that serves the links needs the interpreter's lock for a
+    moment, while other threads hold that lock.
     """
     stop = threading.Event()
 

@@ -352,8 +352,8 @@ def test_the_summary_the_picture_and_the_chrome_file_have_each_process_once(
 
 
 def test_measuring_counts_each_communication_once(two: Hosts) -> None:
-    """Rule 14.7: channels with both ends in other OS processes, with one end in another, and
-    channels that were made in another."""
+    """Rule 14.7: counts are right for channels with both ends in other OS processes, with one end
+    in another OS process, and for channels that were made there."""
     a, b = Channel("a"), Channel("b")
     with measuring() as m:
         pipeline(two, 40, a, b)
@@ -570,7 +570,7 @@ def test_however_a_host_was_started(start: str, tmp_path: Path) -> None:
 
 
 def test_readmes_picture_with_os_processes(tmp_path: Path) -> None:
-    """Rule 14.7: this is how the README's picture is made, by `--on processes`. The process main
+    """Rule 14.7: makes the README's picture with `--on processes`. The process main
     also runs in another OS process."""
     (tmp_path / "hello.py").write_text(hello(), encoding="utf-8")
     run_it = weft("run", "hello.py", "--on", "processes", "--trace", "t.jsonl", cwd=tmp_path)

@@ -193,7 +193,7 @@ def last(inp: Any, out: Any) -> None:
 
 
 def test_not_if_an_end_is_held_by_no_process(two: Hosts) -> None:
-    """Rule 14.3: a local variable in this program holds the end."""
+    """Rule 14.3: no process is stuck while a local variable in this program holds the end."""
     c, d = Channel("c"), Channel("d")
     mine = c.writer()
     nobody_while(

@@ -103,8 +103,8 @@ def test_headers_include_only_downwards() -> None:
 
 
 def test_no_header_includes_itself_by_a_way_round() -> None:
-    """No header includes itself within a layer either. One pair is allowed: the version's text
-    contains the configuration, which contains the version's numbers.
+    """Within a layer, too, no header includes itself indirectly. One pair is allowed: the version's
+    text contains the configuration, which contains the version's numbers.
     """
     edges = [
         (place(file), other)

@@ -156,7 +156,7 @@ def test_no_table_has_a_row_without_words() -> None:
 
 
 def test_tables_stand_on_lines_of_their_own() -> None:
-    """A table that was reflowed with the text around it is no table any longer."""
+    """A table that was reflowed with the text around it would no longer be a table."""
     dashes = re.compile(r"^ *(> )?\|[-:| ]+\|$")
     for page in PAGES:
         text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -1,5 +1,5 @@
-"""Tests `./run pythons`: which interpreters it selects, what it does with each, and its table. The
-interpreters are stand-ins.
+"""Tests `./run pythons`: which interpreters it selects, the steps for each of them, and the table.
+The interpreters are stand-ins.
 """
 
 from __future__ import annotations

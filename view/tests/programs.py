@@ -163,7 +163,7 @@ def hosts():
     """
     here = Path(__file__).resolve().parent
     os.environ["WEFT_NATS_SERVER"] = str(here.parent.parent / ".build/net/bin/nats-server")
-    import programs  # the hosts find the functions by this name
+    import programs  # the hosts find the functions in the module of this name
 
     from weft import net
     from weft._net.server import Server
