@@ -593,7 +593,8 @@ class Sim(Composing):
         return {"p": p.pid, "e": "ret", "out": shown, "t": self.now}
 
     def _cancelled(self, p: Proc, how: tuple) -> Outcome:
-        """Handles the cancellation of the operation in which the process waited."""
+        """Ends the operation in which the process waited with Cancelled, or the composition.
+        Returns the outcome."""
         if p.st == "join":
             return self._joined(p, how)
         self._meet(p)

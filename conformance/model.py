@@ -370,8 +370,8 @@ class World(Passing):
         self._decide(op, (why, i, *more))
 
     def _told(self, pid: int, i: int, c: Chan) -> None:
-        """Handles the end of the channel at which guard i waits: the guard falls silent (5.6), or
-        the operation raises the end.
+        """Called when the channel at which guard i waits has ended: the guard falls silent (5.6),
+        or the operation raises the end.
         """
         op = self.ops[pid]
         side = side_of(op.guards[i])

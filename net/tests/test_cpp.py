@@ -637,7 +637,7 @@ def test_a_peer_in_cpp_that_is_killed(server, keys, network, cpp):  # wire 2.5, 
 
 @pytest.mark.parametrize("other", ["python", "cpp"])
 def test_a_home_in_cpp_whose_writer_is_killed(server, keys, cpp, program, other):  # wire 2.5
-    """The channel of the home has died, since its last writer was killed."""
+    """If the last writer of a home in C++ is killed, the home's channel has died."""
     home = cpp("reads_all", server.url, keys, "c", 0)
     assert home.next_report() == "offered"
     start = cpp if other == "cpp" else program

@@ -49,7 +49,8 @@ def test_results_come_back(gpu1, caller):  # wire 17.9, 17.10
 
 
 def test_ends_go_over(gpu1, caller):  # wire 17.10
-    """The caller is the home of all ends, including ends in lists and dicts."""
+    """A call receives ends, including ends in lists and dicts. The caller is the home of all these
+    ends."""
 
     @th.process
     def drives(out: Any, back: Any) -> list[int]:
@@ -381,7 +382,8 @@ def test_an_allowed_module_that_kills_its_process(agent, tmp_path):  # wire 17.9
 
 
 def test_what_killed_agents_leave_is_removed_by_the_next(agent, tmp_path, monkeypatch):
-    """Files of running agents, and of other programs, remain."""
+    """An agent removes the files of killed agents; files of running agents, and of other programs,
+    remain."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     own = ("--hosts", "1", "--allow", "far_parts:pid")
 

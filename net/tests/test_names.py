@@ -69,7 +69,7 @@ def test_readers_by_name(server, keys, program, relay):
 
 
 def test_whoever_comes_first_waits(server, keys, program):
-    """The name is offered only after another program has requested it."""
+    """A program that requests a name waits until another program offers the name."""
     p = program("names_writer", server.url, keys, "later", 3)
     with joined(server, keys) as network:
         c = th.Channel("later")

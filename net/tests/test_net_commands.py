@@ -221,7 +221,8 @@ def test_keys_for_another_machine(keys, tmp_path):
 
 
 def test_an_authority_is_not_replaced(keys, tmp_path):
-    """With a new authority the keys of all other machines would become worthless."""
+    """The keys of an authority are not made again: with a new authority the keys of all other
+    machines would become worthless."""
     made = net.make_keys(tmp_path / "made")
     authority = (made / "authority-key.pem").read_bytes()
     for name in ("certificate.pem", "key.pem"):

@@ -57,7 +57,7 @@ def test_a_process_on_another_host(server, keys, agent, tmp_path):
 
 
 def test_the_source_goes_along(server, keys, agent, tmp_path):
-    """The other machine has no file of the program."""
+    """The page's program runs although the other machine has no file of the program."""
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):
         folder.mkdir()

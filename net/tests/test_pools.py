@@ -53,7 +53,8 @@ def test_a_pool_of_hosts(agent, network):
 
 
 def test_as_many_hosts_as_may_run_it(agent, network, monkeypatch):  # wire 17.9
-    """Of three hosts, two may run `pid`, and one may run `add`."""
+    """Of three hosts, two may run `pid`, and one may run `add`; a function cannot be called on more
+    hosts than may run it."""
     agent("gpu1", "--hosts", "1", "--allow", "far_parts:pid")
     agent("gpu2", "--hosts", "1", "--allow", "far_parts:pid", "--allow", "far_parts:add")
     hosts = network.hosts(2, patience=0.5)

@@ -219,7 +219,7 @@ def test_it_has_a_path(how: dict[str, Any]) -> None:
 
 
 def test_what_its_clean_up_may_do() -> None:
-    """Tries each kind of operation, a group, and a limit, in the clean-up."""
+    """The clean-up may perform each type of operation, open a group, and use a limit."""
     c, d = Channel(), Channel(capacity=2)
     w, r, dw, dr = c.writer(), c.reader(), d.writer(), d.reader()
     done: list[Any] = []

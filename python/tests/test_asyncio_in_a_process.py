@@ -190,7 +190,7 @@ def test_timeouts(play: Runner) -> None:
 
 @new_in_3_11
 def test_a_timeout_around_operations_that_never_wait(play: Runner) -> None:
-    """Rules 6.1 and 7.7: with yield_, processes let the loop run."""
+    """Rules 6.1 and 7.7: processes that use yield_ let the loop run, so the timeout expires."""
 
     @process
     async def busy(w: Any) -> str:

@@ -183,7 +183,8 @@ async def write_all(w: Any) -> None:
 def test_readers_in_haste_and_a_writer_that_is_no_task(
     play: Runner, hasty: Callable[..., Impatience], writer: str
 ) -> None:
-    """Rule 6.6: the writer is a process in the same loop, or a thread."""
+    """Rule 6.6: each value is read, although the writer is a process in the same loop, or a
+    thread."""
 
     async def main() -> list[Any]:
         c = Channel(capacity=2)

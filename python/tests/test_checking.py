@@ -191,7 +191,8 @@ def test_a_process_that_starves_in_the_usual_order_is_told(function: Any, says: 
 
 
 def test_operations_of_ordinary_code_in_a_block_are_decided() -> None:
-    """Rule 17.2: in a block ordinary code is the process main."""
+    """Rule 17.2: in a block ordinary code is the process main, whose operations the check
+    decides."""
     for function in (programs.works_in_a_block, programs.only_starts_in_a_block):
         report = weft.check(function, **QUICK)
         assert report.complete and report.told == [], report.text
@@ -263,7 +264,7 @@ def test_what_cannot_be_checked(function: Any, kind: str) -> None:
 def test_a_thread_of_a_native_component_is_refused_by_name(
     component: Any, name: str, given: dict[str, Any], where: str
 ) -> None:
-    """Rule 17.9. A check cannot stop the thread of a component."""
+    """Rule 17.9. The report names the component: a check cannot stop its thread."""
     made = getattr(component(), name)
 
     def network() -> None:

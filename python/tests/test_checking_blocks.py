@@ -192,7 +192,7 @@ def test_ordinary_code_and_a_process_in_its_place_have_the_same_outcomes(seed: i
 
 @pytest.mark.parametrize("search", ["reduced", "walk", "pct", "few"])
 def test_a_schedule_with_yields_is_replayed(search: str) -> None:
-    """Rule 17.8, for each search that may have found the schedule."""
+    """Rule 17.8: each search's token replays a schedule that contains yields."""
     scripts = [[("yield", 0), ("write", 0), ("yield", 0)], [("yield", 0), ("mixed", 0)]]
     function = partial(network, scripts, 1, False)
     for outcome in Search(function, Options(search, schedules=40)):

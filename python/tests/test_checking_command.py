@@ -127,7 +127,8 @@ def test_what_cannot_be_checked_is_one_sentence(name: str, says: str) -> None:
 
 
 def test_a_function_that_computes_for_ever_is_named() -> None:
-    """Rule 17.9. The command waits for half a second instead of ten."""
+    """Rule 17.9. The message names the line. In this test the command waits for half a second
+    instead of ten."""
     sooner = (
         "import sys, weft.cli, weft._checking.patches as patches; patches.NOTHING_FOR = 0.5; "
         "sys.exit(weft.cli.main())"
@@ -156,7 +157,7 @@ def test_a_process_that_waits_for_its_children_does_not_compute_for_ever() -> No
 
 
 def test_a_program_that_is_not_the_same_twice() -> None:
-    """Rules 17.9, 17.11: status 4, and the first step that differs."""
+    """Rules 17.9, 17.11: the status is 4, and the output has the first step that differs."""
     done = check(of("not_the_same_twice"))
     assert done.returncode == 4, done.stdout + done.stderr
     assert "not the same twice" in done.stdout

@@ -69,7 +69,7 @@ def hidden(mended: bool = False) -> None:
 
 
 def test_a_deadlock_of_one_order_is_found_and_replayed() -> None:
-    """Rules 17.2, 17.4, 17.8. A plain run ends well."""
+    """Rules 17.2, 17.4, 17.8. A plain run ends well, and the check finds the deadlock."""
     report = weft.check(hidden, **QUICK)
     assert (report.kind, report.deviations, report.least, report.status) == ("deadlock", 1, True, 3)
     assert "component_tasks.cpp:" in report.text and "knot:" in report.text
@@ -139,7 +139,8 @@ def test_two_writers_come_in_each_order(grain: str) -> None:
 
 
 def test_parties_of_a_barrier_in_components() -> None:
-    """Rules 17.2, 17.7: a sync, a guard of a select, resign() and enrol()."""
+    """Rules 17.2, 17.7: the check decides a sync, a barrier as a guard, resign() and enrol() of
+    components."""
 
     def network() -> Any:
         barrier, log, go = co.Barrier(2), co.Channel("log", capacity=9), co.Channel("go")
@@ -158,7 +159,8 @@ def test_parties_of_a_barrier_in_components() -> None:
 
 
 def test_times_of_a_component_are_virtual() -> None:
-    """Rule 17.3. With `any` a time may pass before a value arrives."""
+    """Rule 17.3. Times pass without delay, and with `any` a time may pass before a value
+    arrives."""
 
     def network() -> Any:
         a, log = co.Channel("a"), co.Channel("log")
@@ -192,7 +194,8 @@ def test_a_poison_by_a_component_has_the_outcomes_of_pythons() -> None:
 
 
 def test_a_component_that_fails_is_found() -> None:
-    """Rule 17.5. The other component is cancelled in its operation, and ends."""
+    """Rule 17.5. The failure is found; the other component is cancelled in its operation, and
+    ends."""
 
     def network() -> None:
         a, b, log = co.Channel("a"), co.Channel("b"), co.Channel("log")
@@ -224,7 +227,8 @@ def test_a_value_that_nobody_takes_stays_with_the_component() -> None:
 
 
 def test_a_value_that_a_component_leaves_in_a_buffer_is_lost() -> None:
-    """Rule 17.5. The call of the component releases its channels when it ends."""
+    """Rule 17.5. The value counts as lost, because a component releases its channels when it
+    ends."""
 
     def network() -> None:
         a, b = co.Channel("a"), co.Channel("b", capacity=1)

@@ -193,7 +193,8 @@ def test_selects_barriers_and_times_are_the_same_whatever_processes_are(name: st
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernels_bug_is_found_and_what_mends_it_is_not_blamed(name: str) -> None:
-    """Rule 17.5, on bugs of Go programs (GoBench)."""
+    """Rule 17.5: the bug of each Go program of GoBench is found, and the mended program is not
+    blamed."""
     kernel, time = KERNELS[name]
     for search in ("reduced", "walk", "pct", "few"):
         s = Search(partial(kernel, False), Options(search, time=time, schedules=1000))
@@ -271,7 +272,7 @@ def test_a_search_for_few_notices_it_too() -> None:
 
 
 def test_where_processes_park_alone_there_are_fewer_schedules() -> None:
-    """Rule 17.2: the philosophers' deadlock needs the grain of operations."""
+    """Rule 17.2: the philosophers' deadlock is found only at the grain of operations."""
     s, outcomes = searched(partial(philosophers, 3, False), "all", grain="park")
     assert s.complete
     assert failures(outcomes) == []
@@ -448,7 +449,7 @@ def test_auto_is_complete_where_the_reduced_search_is_and_else_goes_on_at_random
 
 
 def test_a_wrong_entry_of_the_relation_misses_outcomes() -> None:
-    """Rule 17.7: two writes of one channel do not commute."""
+    """Rule 17.7: if the table says that two writes of one channel commute, outcomes are missed."""
     write = 1
     for buffered in (False, True):
         _engine.flip(write, write, buffered)

@@ -415,7 +415,8 @@ def test_a_bug_is_found_and_short_and_what_mends_it_is_not_blamed(name: str) -> 
 
 
 def test_lost_values_say_what_to_do() -> None:
-    """Rule 17.5. A channel that is poisoned has no lost values."""
+    """Rule 17.5. The report advises what to do about lost values. A channel that is poisoned has
+    none."""
     report = weft.check(partial(stopped_early, False), seconds=30)
     assert "poison the channel" in report.text
 

@@ -94,7 +94,8 @@ def test_on_another_thread_the_clocks_are_real(world: World) -> None:
 
 
 def test_a_name_that_was_imported_before_is_replaced_too(tmp_path: Path) -> None:
-    """Rule 17.3: `from time import monotonic` in a module of the program."""
+    """Rule 17.3: a name that `from time import monotonic` has put into a module of the program is
+    also replaced."""
     module = types.ModuleType("checked_program")
     module.__file__ = str(tmp_path / "checked_program.py")
     exec("from time import monotonic, sleep as nap\nfrom os import urandom", module.__dict__)
@@ -126,7 +127,8 @@ def _drawn() -> list[Any]:
 
 
 def test_random_numbers_are_the_same_in_every_run(world: World) -> None:
-    """Rule 17.3: random, Random(), SystemRandom, urandom, secrets, uuid."""
+    """Rule 17.3: random, Random(), SystemRandom, urandom, secrets and uuid give the same numbers in
+    each run."""
     with world.run():
         first = _drawn()
     with world.run():

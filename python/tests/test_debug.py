@@ -176,7 +176,7 @@ def test_a_receiver_may_change_what_it_has(b: Any, changes: list[Changed]) -> No
 
 
 def test_a_receiver_on_another_thread_may_change_it_at_any_time(changes: list[Changed]) -> None:
-    """Rule 14.5: the receiver changes the value while its sender runs."""
+    """Rule 14.5: a receiver on another thread may change the value while its sender runs."""
     c, other = Channel("c"), Channel("other", capacity=9)
     changed = threading.Event()
 

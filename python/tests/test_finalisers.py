@@ -198,7 +198,7 @@ def test_what_a_handler_does_as_a_run_begins():  # rule 11.1: before there are p
 
 
 def test_a_block_that_ends_while_processes_are_listed():
-    """Rule 11.1: the iterable that gives the processes ends the block."""
+    """Rule 11.1: if the iterable that gives the processes ends the block, Spawn() is bad use."""
     block = Group()
 
     def ends():

@@ -144,7 +144,7 @@ def test_which_process_failed_and_which_was_cancelled(tmp_path: Path) -> None:
 
 
 def test_the_ring_keeps_the_last(tmp_path: Path) -> None:
-    """Rule 14.14: the ring has the requested size, and never grows."""
+    """Rule 14.14: the ring keeps the last events; it has the requested size, and never grows."""
     c = Channel("c")
     n = 60_000
     with flight(tmp_path / "f", size=1 << 18):
@@ -303,7 +303,8 @@ def test_sizes_that_are_none(size: str) -> None:
 
 
 def test_the_path_is_the_slow_stages(made: Any) -> None:
-    """Rule 14.15: the times of this file are made up, so the path is known."""
+    """Rule 14.15: the path goes through the slow stages. The times of this file are invented, so
+    the path is known."""
     path = made(MAGIC + head() + block(pair(100)) + piece("Z")).critical()
     assert path.steps[0].path == "main/a"
     assert path.steps[0].busy / path.seconds == pytest.approx(0.9, abs=0.02)

@@ -187,7 +187,8 @@ def test_an_arrow_from_a_board_to_another_program(tmp_path: Path) -> None:
 
 
 def test_programs_of_two_hosts_with_one_pid() -> None:
-    """In Perfetto a program is its pid; that of a container is often 1."""
+    """Two programs with one pid must stay apart: in Perfetto a program is its pid, and that of a
+    container is often 1."""
     pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
 
     class Both:

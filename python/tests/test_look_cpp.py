@@ -180,7 +180,7 @@ def test_every_way_of_waiting(home: Path, program: Path) -> None:
 
 
 def test_processes_that_can_never_go_on(home: Path, program: Path) -> None:
-    """Rule 14.3, by the question that `weft view` asks."""
+    """Rule 14.3: the question that `weft view` asks is answered with the processes of the knot."""
     with running(program, "knot") as p, _visit.Looking(p.pid) as looking:
         until_asleep(p.pid)
         stuck = {one.path: one.waits_for for one in looking.stuck()}

@@ -76,7 +76,7 @@ def through(made: Any, values: Any, host: Any) -> list[Any]:
 
 
 def test_it_runs_in_an_os_process_of_its_own_or_on_a_host(crashing: Any, host: Any) -> None:
-    """Rule 16.8: the place is chosen by on=, by factory.on(), or by process.on()."""
+    """Rule 16.8: the process runs in the place that on=, factory.on() or process.on() chooses."""
     pids = []
     for make in (
         lambda w: crashing.pid(w, on="process"),

@@ -60,7 +60,8 @@ def test_the_watchdog_names_a_hog_by_path_file_and_line() -> None:
 
 
 def test_one_report_for_each_incident() -> None:
-    """Rule 14.1: the test has a clock of its own."""
+    """Rule 14.1: a long step is reported once, until the process has let others run. The test has a
+    clock of its own."""
     hogs: list[Any] = []
     dog = watchdog(1000.0, hogs.append)
     late = 10**13
@@ -113,7 +114,7 @@ def test_a_process_that_parks_is_no_hog() -> None:
 
 
 def test_without_a_callback_it_warns() -> None:
-    """Rule 14.1: the watchdog is begun by run(watchdog=)."""
+    """Rule 14.1: run(watchdog=) without a callback gives a warning."""
     warned = threading.Event()
 
     def shown(*_: Any, **__: Any) -> None:
@@ -130,7 +131,8 @@ def test_without_a_callback_it_warns() -> None:
 
 
 def test_the_watchdogs_thread_hides_no_deadlock() -> None:
-    """Rule 10.3: the watchdog's thread is a helper thread, and uses no end."""
+    """Rule 10.3: a deadlock is raised beside the watchdog, whose thread is a helper thread and uses
+    no end."""
     c = Channel("c")
     keep = c.writer()  # a local variable holds the end: another thread might use it
 

@@ -58,7 +58,8 @@ def test_a_signal_is_answered_while_the_main_thread_computes(home: Path) -> None
 
 
 def test_a_deadlock_is_declared_beside_on_signal() -> None:
-    """Rule 10.3: the handler of on_signal() does not count as one that may act."""
+    """Rule 10.3: a deadlock is raised, because the handler of on_signal() does not count as one
+    that may act."""
     text = """
         import signal
         from weft.coroutines import Channel, Deadlock, process, run

@@ -219,7 +219,7 @@ def test_frames_that_arrow_cannot_have_go_as_they_are(monkeypatch: pytest.Monkey
 
 
 def test_results_on_disk_by_joblib(tmp_path: Path) -> None:
-    """python/docs/from-joblib-ray.md: Memory of joblib, in each OS process."""
+    """Memory of joblib works in each OS process, as python/docs/from-joblib-ray.md describes."""
     pytest.importorskip("joblib")
     with Executor(2) as both:
         inputs = [(str(tmp_path), n) for n in range(4)]

@@ -278,7 +278,8 @@ def test_what_waits_and_can_go_goes(hosts: Hosts) -> None:  # rule 11.1
 
 
 def test_a_choice_that_commits_elsewhere_is_told_of_nothing(hosts: Hosts) -> None:  # rule 5.10
-    """The guard whose value cannot be sent was not chosen."""
+    """A choice raises no error for a value that cannot be sent if that value's guard was not
+    chosen."""
     c, other = Channel("c"), Channel("other", capacity=1)
     chosen: list[int] = []
 

@@ -87,7 +87,7 @@ def test_many_threads_of_one_program_and_two_hosts_and_one_that_never_lets_go_of
 
 
 def test_hosts_that_were_introduced_to_each_other_send_arrays(over: str) -> None:
-    """Each value has its own descriptor (WIRE.md 9.2)."""
+    """Two hosts send arrays to each other; each value has its own descriptor (WIRE.md 9.2)."""
     pytest.importorskip("numpy")
     numbers, sums = Channel("numbers"), Channel("sums")
 

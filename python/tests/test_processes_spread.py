@@ -107,7 +107,7 @@ def test_a_knot_of_a_host_and_of_processes_here(two: Hosts) -> None:
 
 
 def test_a_knot_over_a_host_of_a_host(two: Hosts) -> None:
-    """Rule 14.7: a knot with a channel that was made in a host."""
+    """Rule 14.7: a knot is found whose channel was made in a host."""
     c, d = Channel("c"), Channel("d")
     found = found_beside(
         there.with_a_host.on(two[0])(c.reader(), d.writer()),
@@ -123,7 +123,7 @@ def test_a_knot_over_a_host_of_a_host(two: Hosts) -> None:
 
 
 def test_a_knot_by_a_full_buffer(two: Hosts) -> None:
-    """Rules 1.4, 14.7: a writer that waits for a credit (wire 6.2)."""
+    """Rules 1.4, 14.7: a knot is found whose writer waits for a credit (wire 6.2)."""
     c, d = Channel("c", capacity=2), Channel("d")
     found = found_beside(
         there.fills.on(two[0])(c.writer(), 20, d.writer()),
@@ -171,7 +171,8 @@ def nobody_while(*network: Any, until: Callable[[], Any]) -> list[Any]:
 
 
 def test_not_if_a_process_that_runs_holds_an_end(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.3: a process that runs in another OS process holds the end."""
+    """Rule 14.3: no process is stuck while a process that runs in another OS process holds the
+    end."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     c, d = Channel("c"), Channel("d")
@@ -205,7 +206,7 @@ def test_not_if_an_end_is_held_by_no_process(two: Hosts) -> None:
 
 
 def test_not_if_an_end_is_in_a_buffer(two: Hosts) -> None:
-    """Rule 14.3: a value with the end is under way."""
+    """Rule 14.3: no process is stuck while a value with the end is under way."""
     c, d, carries = Channel("c"), Channel("d"), Channel("carries", capacity=1)
     reader = carries.reader()
 
@@ -443,7 +444,8 @@ def test_nor_if_something_was_under_way() -> None:
 
 
 def test_a_process_that_waits_for_a_call_goes_on_once_that_does() -> None:
-    """Rule 14.3: a process that waits for a call in a host holds ends too."""
+    """Rule 14.3: a process that waits for a call in a host also holds ends, and continues when the
+    call does."""
     calls = {"calls": {8: "end1"}}
     caller = {
         "away": {(HOST, "end1"): 7},

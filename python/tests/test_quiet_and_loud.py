@@ -93,8 +93,8 @@ def test_raised_as_a_class_too(b):  # rule 3.5
 
 
 def test_what_is_unmet_poisons_all_the_same(b):  # rules 3.5, 4.3
-    """The program makes the exception, or meets the exception when it asks for an end. The
-    exception may also be of a class of the program.
+    """Poison spreads if the program makes the exception, or meets the exception when it asks for an
+    end. The exception may also be of a class of the program.
     """
 
     class Mine(Poisoned):
@@ -129,7 +129,8 @@ async def returns(b):
 
 @pytest.mark.parametrize("how", ["Retired", "Poisoned"])
 def test_raised_again_in_another_process_it_is_met(b, how):  # rule 3.5
-    """The exception goes through a channel as a value."""
+    """An exception that is passed through a channel as a value, and raised again, is an end that
+    was met."""
     _, r = ended(b, how)
     hand_over = b.weft.Channel("hand over")
 
@@ -268,7 +269,8 @@ def test_parallel_sequence_group_and_spawn_stay_quiet(b):  # rule 7.1
 
 
 def test_a_run_within_a_process_raises_too(b):  # rule 7.1
-    """Threads and greenlets may call run; a coroutine process may not."""
+    """A run within a process raises what left its only process. Threads and greenlets may call run;
+    a coroutine process may not."""
     if not b.blocking:
         pytest.skip("run in a coroutine process is bad use")
 

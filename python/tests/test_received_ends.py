@@ -203,7 +203,8 @@ def test_what_is_dropped_goes_at_once(b):  # rules 2.2, 2.3
 
 
 def test_one_that_waits_when_the_first_end_comes(b):  # rules 2.3, 2.4
-    """When the read began, only numbers had passed through the channel."""
+    """A received end is released even if, when the read began, only numbers had passed through the
+    channel."""
 
     async def keeps(b, r):
         number = await b.op(r.read())
@@ -312,7 +313,7 @@ def test_a_guest_lets_go_too(play) -> None:
 
 
 def test_poisoned_is_what_its_peers_get(play) -> None:
-    """Rules 2.3, 4.3, for processes that are guests of an asyncio loop."""
+    """Rules 2.3, 4.3: poison spreads to the ends that a process of a guest has received."""
 
     @co.process
     async def meets(r: Any, bad: Any) -> None:

@@ -472,7 +472,7 @@ def test_a_fork_is_refused_by_name(b: Backend) -> None:
 
 
 def test_sleepers_are_interrupted() -> None:
-    """Rule 6.1: Ctrl-C arrives while only a timer remains."""
+    """Rule 6.1: Ctrl-C ends a run in which only a timer remains."""
 
     @process
     async def sleeps() -> None:

@@ -220,8 +220,8 @@ def test_what_comes_late_of_a_void_round_is_not_taken_for_the_next(hosts: Any) -
 
 
 def test_two_rounds_at_once_have_an_answer_each(hosts: Any) -> None:  # wire 10.3
-    """The second round begins when the first has ended; or one round gives way to the other, and
-    starts again.
+    """Each round has its own answers: the second begins when the first has ended, or one round
+    gives way to the other and starts again.
     """
     one = hosts()
     results = [in_thread(_rounds._all_spaces) for _ in range(2)]
@@ -286,7 +286,8 @@ def test_one_that_has_left_meanwhile_keeps_nobody_from_being_heard(
 
 
 def test_one_that_hears_nothing_is_asked_all_the_same(hosts: Any) -> None:  # rule 14.7
-    """The host's socket is full. In an earlier version this delayed the asking thread forever."""
+    """The host's socket is full. In an earlier version the full socket delayed the asking thread
+    forever."""
     stopped = hosts()
     for _ in range(10_000):
         stopped.member.ask()
@@ -323,8 +324,8 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, i
     monkeypatch.setattr(_rounds, "_bell", bell.fileno())
     monkeypatch.setattr(_rounds, "_answers", False)
     monkeypatch.setattr(_rounds, "AGAIN", (0,) * len(_rounds.AGAIN))
-    # The thread that asks hosts may still look on behalf of an earlier test. It uses the real
-    # rounds.
+    # The thread that asks hosts may still look on behalf of an earlier test. That thread uses the
+    # real rounds.
     here, really = threading.get_ident(), _rounds._all_spaces
 
     def looks(*rounds: Any, rung: bytes = b"") -> tuple[int, int, bool]:

@@ -141,8 +141,8 @@ def counters() -> tuple[int, int]:
 
 
 class Answers:
-    """Answers each ASK with the next of the given answers. After the last answer it closes the
-    session."""
+    """Answers each ASK with the next of the given answers. After the last answer the session is
+    closed."""
 
     def __init__(self, *how: Callable[[Peer, Frame], None]) -> None:
         self.left = list(how)
@@ -202,7 +202,8 @@ def test_an_answer_that_shows_no_standstill(peer: Any, wrong: Any) -> None:  # w
 
 
 def test_one_that_has_moved_between_the_rounds(peer: Any) -> None:  # wire 10.3
-    """The program has moved, is at rest again, and reports that."""
+    """A program that has moved between two rounds is asked again; the deadlock is raised once two
+    rounds agree."""
 
     def anew(f: Callable[[int], bytes]) -> Callable[[Peer, Frame], None]:
         return lambda peer, frame: peer.say(frame, f(incarnation()))
@@ -257,7 +258,7 @@ def test_a_frame_of_a_round_that_is_a_fault_ends_the_session(
 
 
 def test_a_peer_that_dies_in_the_middle_of_a_round_is_a_death(peer: Any) -> None:  # wire 10.6
-    """The peer dies between the two parts of its answer."""
+    """If the peer dies between the two parts of its answer, the reader meets PeerDied."""
 
     def half(peer: Peer, f: Frame) -> None:
         peer.say(f, program(peer=incarnation())[:10], where=1)
@@ -271,7 +272,7 @@ def test_a_peer_that_dies_in_the_middle_of_a_round_is_a_death(peer: Any) -> None
 def test_a_peer_that_does_not_answer_keeps_it_from_being_told(
     peer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # wire 10.5
-    """The peer is silent, like one that is stopped. Once the peer answers again, new answers count,
+    """The peer is silent, like a stopped program. Once the peer answers again, new answers count,
     and its late answer is ignored."""
     monkeypatch.setattr(_rounds, "PATIENCE", 0.01)
     late: list[Frame] = []

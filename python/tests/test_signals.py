@@ -342,7 +342,7 @@ def test_several_signals_as_the_run_ends_leave_the_programs_handler(backend: str
 
 
 def test_no_bytecode_runs_while_a_run_begins_and_ends() -> None:
-    """A bytecode may run a handler, which may raise where no code would notice it."""
+    """A bytecode may run a handler, which may raise where no code would notice the exception."""
     out = moments("""
         @co.process
         async def a(): pass

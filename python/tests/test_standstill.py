@@ -537,7 +537,7 @@ except BadUse as wrong:
 
 @pytest.mark.parametrize(("name", "signal"), [("weft: a call", 0), ("mine", 1)])
 def test_threads_of_wefts_own_are_no_ordinary_code(name, signal, caplog, monkeypatch):  # rule 10.6
-    """Helper threads may wait. They are not reported, because a user cannot change that."""
+    """Helper threads that wait are not reported, because a user cannot change that."""
     import threading
 
     from weft._watching import standstill as _standstill

@@ -195,9 +195,7 @@ def test_an_end_that_the_program_itself_let_go_of(b, messages, how):  # rules 3.
 
 
 def test_a_process_that_catches_it_is_not_told_of(b, messages):  # rules 3.5, 3.6
-    """A process that wrote in a select, which examines more than one channel, is not reported
-    either.
-    """
+    """A process that wrote in a select, which examines several channels, is also not reported."""
 
     async def catches(b, w):
         try:

@@ -65,7 +65,7 @@ def test_a_server_and_its_client(b, address, tmp_path):  # rule 18.11
         with await b.op(b.weft.connect(door.address)) as s:
             assert s.peer == door.address
             await b.op(s.write_all(b"question"))
-            s.shutdown_write()  # half-close: this side reads on
+            s.shutdown_write()  # half-close: this side can still read
             return await read_all(b, s)
 
     with b.weft.listen(at) as door:

@@ -182,7 +182,8 @@ def test_a_process_that_waits_for_its_next_life_is_given_up_too(again: str) -> N
 
 @pytest.mark.parametrize("tree", [False, True])
 def test_the_counts_begin_anew_when_no_process_is_left(tree: bool) -> None:
-    """A supervisor outlives its runs, whose clocks may differ."""
+    """The counts begin anew with each run, because a supervisor outlives its runs, whose clocks may
+    differ."""
     place = Place()
     if tree:
         above = Supervisor(place, restarts=1, within=60, backoff=0)
@@ -204,8 +205,8 @@ def test_the_back_off_of_a_supervisor_starts_over_after_its_own_healthy_life() -
 
 
 def test_the_log_names_a_death_in_one_whole_sentence(caplog: Any) -> None:
-    """The sentence ends before "; the last that it wrote to its standard error:", without the text
-    after it.
+    """The sentence of the log ends before "; the last that it wrote to its standard error:" and the
+    text that follows.
     """
     place = Place()
     call = place.call
@@ -394,7 +395,8 @@ def crashes(place: Any, n: int, caplog: Any) -> None:
 
 
 def test_each_lost_value_is_named(caplog: Any) -> None:
-    """Rule 7.17: `for job in jobs` runs in OS processes that are killed."""
+    """Rule 7.17: each value is named that a loop `for job in jobs` loses when its OS process is
+    killed."""
     crashes(Supervisor(restarts=3, within=0.001, backoff=0), 4, caplog)
 
 

@@ -199,7 +199,7 @@ def test_the_death_of_another_is_a_failure_of_the_worker() -> None:
 
 
 def test_a_supervisor_is_cancelled_while_it_waits() -> None:
-    """The cancellation arrives between two attempts, in a back-off of an hour."""
+    """A cancellation that arrives between two attempts ends a back-off of an hour."""
     c = Channel("c")
     signals = Channel("told")
 
@@ -221,7 +221,8 @@ def test_a_supervisor_is_cancelled_while_it_waits() -> None:
 
 
 def test_one_that_dies_of_its_cancellation_is_not_started_again() -> None:
-    """The process had met the request, which is not made again (rules 6.1, 6.5)."""
+    """A process that dies of its cancellation is not started again, because the request was met
+    (rules 6.1, 6.5)."""
     lives, ready, never = Channel("lives"), Channel("ready"), Channel("never")
     kept, inp = never.writer(), ready.reader()
     lived: list[int] = []

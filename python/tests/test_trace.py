@@ -284,7 +284,8 @@ def test_lines_at_random(tmp_path: Path) -> None:
 def test_a_full_disk_cuts_it_off_and_changes_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Rules 14.2 and 14.6: a trace that is larger than one block."""
+    """Rules 14.2 and 14.6: a full disk cuts off a trace that is larger than one block, and changes
+    no outcome."""
     c = Channel("c")
 
     @process

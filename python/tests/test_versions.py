@@ -178,8 +178,8 @@ NETWORK = """
 
 
 def test_a_network_of_threads_and_coroutines_runs_and_leaves_the_lock_as_it_is() -> None:
-    """The program runs under `-W error`: on builds without a lock, weft declares that it needs none
-    (gate.hpp).
+    """The program runs under `-W error`: on builds without an interpreter lock, weft declares that
+    it needs no lock (gate.hpp).
     """
     done = python(NETWORK, "-W", "error")
     assert done.returncode == 0, done.stderr

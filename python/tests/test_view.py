@@ -248,7 +248,7 @@ def test_the_page_is_in_the_package() -> None:
 
 
 def test_the_looks_are_stopped_at_any_time():  # rule 14.10
-    """The looks may be stopped before they have begun, twice, and while a browser listens."""
+    """The looks may be stopped before the first look, twice, and while a browser listens."""
     never = _server.Looks(_server.Program(os.getpid()), 0.1, 100)
     never.stop()
     never.stop()

@@ -129,7 +129,7 @@ def _at_exit() -> None:
 
 
 def left_by(error: Cancelled) -> None:
-    """Handles a cancellation that has reached an operation. In the main program the cancellation
-    stands for a failure or a deadlock, which is raised."""
+    """Called when an operation was cancelled. In the main program the cancellation stands for a
+    failure or a deadlock, which is raised."""
     if current.get() is None:
         leave(error)
