@@ -593,7 +593,7 @@ class Sim(Composing):
         return {"p": p.pid, "e": "ret", "out": shown, "t": self.now}
 
     def _cancelled(self, p: Proc, how: tuple) -> Outcome:
-        """Ends the operation in which the process waited with Cancelled, or the composition.
+        """Raises Cancelled in the operation in which the process waited, or ends its composition.
         Returns the outcome."""
         if p.st == "join":
             return self._joined(p, how)

@@ -132,7 +132,7 @@ class Loopback:
         except asyncio.CancelledError:
             self.counts["cut"] += 1
         except OSError:
-            pass  # no program listens at the address, or one of the two has ended
+            pass  # no program listens at the address, or one of the two programs has ended
         finally:
             del self.open[task]
             for writer in writers:

@@ -220,8 +220,8 @@ ALLOWS = ["far_parts:pid", "far_parts:plus"]
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_a_false_host(gpu1, keys_of, trust):  # wire 17.9
-    """A false host would receive the arguments, and with `trust` this program would unpickle its
-    result."""
+    """A client refuses a false host, which would receive the arguments, and whose result would be
+    unpickled with `trust`."""
     with (
         Thief(gpu1.url, keys_of("thief"), trust=trust) as thief,
         net.join(gpu1.url, keys=keys_of("client"), trust=trust) as caller,

@@ -573,7 +573,8 @@ def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monk
 
 
 def test_a_session_that_ends_is_heard_out_before_it_is_let_go(server, keys):
-    """wire 17.13: the session's link reads on its own thread, so unread bytes could be lost."""
+    """wire 17.13: all bytes of a session that has ended are read, although its link reads on a
+    thread of its own."""
     done: queue.Queue[str] = queue.Queue()
 
     class EndedSession:

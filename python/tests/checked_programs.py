@@ -147,7 +147,7 @@ def merged() -> Any:
 
 
 def loses_a_value() -> None:
-    """In every order the reader has ended before the second value is read."""
+    """Runs a reader that in every order ends before the second value is read."""
     c = Channel("c", capacity=4)
     run(writes(c.writer(), 1, 2), reads(c.reader(), 1))
 
@@ -479,7 +479,7 @@ def fair_enough() -> None:
 
 
 def works_in_a_block() -> Any:
-    """Ordinary code performs operations while a group runs."""
+    """Performs operations in ordinary code while a group runs."""
     c = threads.Channel("c")
     with threads.Group() as group:
         group.start(thread_writes(c.writer(), 1, 2))
@@ -494,7 +494,7 @@ def thread_writes(out, *values):
 
 
 def dines_in_a_block() -> None:
-    """Ordinary code and a process take two forks in opposite orders."""
+    """Runs a block in which ordinary code and a process take two forks in opposite orders."""
     left, right = threads.Channel("left", capacity=1), threads.Channel("right", capacity=1)
     with threads.Group() as group:
         group.start(dines((left.writer(), left.reader()), (right.writer(), right.reader())))
