@@ -131,7 +131,8 @@ def ended(process: subprocess.Popen[str], seconds: float) -> tuple[bool, str]:
         process.kill()
         process.communicate()
         return False, f"no end after {seconds:.0f} s"
-    # A task of asyncio whose exception nobody has taken writes a traceback, and the program goes on.
+    # If no code has received the exception of a task of asyncio, a traceback is written and the
+    # program continues.
     ended_well = process.returncode == 0 and "Traceback" not in out + err
     lines = (err or out).strip().splitlines()
     return ended_well, lines[-1] if lines else f"status {process.returncode}"

@@ -17,7 +17,7 @@ impossible choice. Such a history is flagged, with the record that no run explai
                   These choices are open: which ready guard a select takes (checked for fairness and
                   priority, 5.4), and when ends are released, timers fire and cancellations arrive.
                   yield_ is checked (7.7).
-  grain "cores"   threads: an operation starts at any moment after its `call`; a select looks at
+  grain "cores"   threads: an operation starts at any moment after its `call`; a select examines
                   its guards one by one. Fairness, priority and yield_ are not judged: between cores
                   they cannot be seen from records alone.
 
@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
     """The checker's answer.
 
     ok: the history is possible. unknown: the budget ran out. why, at: the mistake, and the record
-    that nothing explains. states: how many states were searched.
+    that no run explains. states: how many states were searched.
     """
 
     ok: bool

@@ -29,7 +29,7 @@ from .explore import frozen
 #: The features of the random networks, unless the caller names others.
 FEATURES = frozenset({"select", "output guards", "buffer", "retire", "try", "priority", "ends"})
 #: Groups of features, for the slice of the tests and for the soak.
-Group = tuple[str, frozenset[str]]  # when times come, and the features of a network
+Group = tuple[str, frozenset[str]]  # when times pass, and the features of a network
 GROUPS: tuple[Group, ...] = (
     ("quiet", FEATURES),
     (
@@ -162,7 +162,7 @@ def modelled(net: dict[str, Any], limit: int = 300_000) -> set[Outcome]:
 
 
 def _ended_well(outcomes: set[Outcome]) -> set[Outcome]:
-    """Returns these outcomes, each reduced to how the run ended if it did not end well."""
+    """Returns `outcomes`; an outcome whose run did not end well is reduced to how the run ended."""
     return {x if ("run", ("ok",)) in x else dict(x)["run"] for x in outcomes}
 
 
@@ -179,7 +179,7 @@ class Compared:
 
     @property
     def wrong(self) -> str:
-        """Returns what is wrong with the searches, or "" if they agree."""
+        """Returns the differences between the searches, or "" if the searches agree."""
         return self._wrong_reduced() or next(filter(None, map(self._wrong_way, self.ways)), "")
 
     def _wrong_way(self, way: tuple[str, Searched]) -> str:
@@ -188,7 +188,7 @@ class Compared:
             return f"{name}: it is not the same twice"
         if found.lost:
             return found.lost
-        # In some of its schedules the search "auto" lets times come early, so `all` must have been
+        # In some of its schedules the search "auto" lets times pass early, so `all` must have been
         # searched with early times too.
         if self.all is not None and (more := found.outcomes - self.all.outcomes):
             return f"{name}: all schedules have not {next(iter(more))}"
@@ -255,8 +255,8 @@ def compare(
             )
         if ways:
             for way, options in WAYS:
-                # The search "auto" lets times come early in some of its schedules, unless no time
-                # may come early.
+                # The search "auto" lets times pass early in some of its schedules, unless no time
+                # may pass early.
                 early = 1 if times == "any" else 0
                 options = {"seed": seed + 1, "early": early, "time": times} | options
                 found = searched(net, features, way, replays=3, on=on, **options)
@@ -286,7 +286,7 @@ def compare_all(
 
     Args:
         seeds: the first and the last but one, as in 0-2000.
-        ends: after how many seconds no further network is begun; None for no limit.
+        ends: the number of seconds after which no further network is begun; None for no limit.
         group: returns the times and features of a seed's network.
         one: compares the searches of that network.
         ways: whether a network with too many schedules counts as passed, since other searches than

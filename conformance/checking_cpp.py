@@ -68,8 +68,8 @@ class CheckedTwin:
 def compare(
     twin: CheckedTwin, seed: int, features: frozenset[str], *, size: int, times: str, most: int
 ) -> Compared:
-    """Compares the searches of one random network with one another and, if times come only when
-    no process can run, with the model."""
+    """Compares the searches of one random network with one another and, if times pass only when no
+    process can run, with the model."""
     net = networks.generate(seed, size, features)
     result = Compared(seed)
     every = twin.searched(net, "all", times, most)

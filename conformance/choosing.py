@@ -1,4 +1,5 @@
-"""Determines which guards of an operation are ready, and when a select is over (rules 5.4 to 5.7).
+"""Determines which guards of an operation are ready, and when all guards that decide a select have
+retired (rules 5.4 to 5.7).
 
     off (5.2)     never ready, decides nothing; may hold a select open (5.6)
     open ──▶ ready: a partner, a value, a slot, an end other than retirement
@@ -16,8 +17,8 @@ from .objects import READ, WRITE, Barrier, Chan, Guard, Op, side_of
 
 
 class Choosing:
-    """The part of `model.World` that inspects guards. It uses the fields of World that are declared
-    here.
+    """The part of `model.World` that inspects guards. This class uses the fields of World that it
+    declares.
     """
 
     chans: list[Chan]
@@ -49,7 +50,7 @@ class Choosing:
 
     def retired(self, op: Op, i: int) -> bool:
         """Returns whether the channel of guard i has retired for this operation. A guard that has
-        fallen silent stays silent until the operation is over (5.6).
+        fallen silent remains silent until the operation has ended (5.6).
         """
         g = op.guards[i]
         return i in op.silent or self.chans[g.on].ended(side_of(g)) == "Retired"
@@ -129,8 +130,8 @@ class Choosing:
         return sorted({*hot, *last}) or idle
 
     def has_ended(self, op: Op) -> bool:
-        """Returns whether a waiting select is over. As long as it has not examined all guards that
-        decide it, it can still find another guard ready.
+        """Returns whether a waiting select is over. A select that has not examined all guards that
+        decide it can still find another guard ready.
         """
         last = self.ended_by(op) if op.state == "waiting" else ()
         return bool(last) and set(last) <= set(op.seen)

@@ -60,7 +60,7 @@ class State:
 
     world: World
     waited: frozenset[tuple[int, int, int, bool]] = frozenset()  # pid, channel, side, ended="raise"
-    # Pid → the places that the step of this process touches.
+    # Pid → the places that the step of this process accesses.
     touches: dict[int, list[Touch]] = field(default_factory=dict)
     parked: frozenset[int] = frozenset()  # waiting selects, whose touches can become weaker
 
@@ -318,7 +318,7 @@ def entries(state: State, a: int, b: int) -> set[Entry]:
 def _key(w: World) -> Any:
     """Returns the part of a state that is compared. It contains the outcome of an operation that
     has ended, but not how the outcome was reached. It contains which processes wait at a barrier,
-    but not their order, because all go on together (rule 8.1).
+    but not their order, because all continue together (rule 8.1).
     """
     chans, ends, barriers, _, *rest = w.world_key()
     barriers = tuple((enrolled, tuple(sorted(line))) for enrolled, line in barriers)
@@ -391,7 +391,7 @@ def _look(
     if third is not None and "select" not in (a.what, b.what):
         return
     one = run(((1, a), (2, b), *last))
-    if third is not None:  # The third step is done only where it has decided a select of the pair.
+    if third is not None:  # The third step is done only if it has decided a select of the pair.
         one = [
             s for s in one if (("s", 1), "all") in s.touches[3] or (("s", 2), "all") in s.touches[3]
         ]

@@ -20,8 +20,8 @@ Record = dict[str, Any]
 
 
 class Composing(Limiting):
-    """The part of `interp.Sim` that handles groups. It uses the fields of Sim that are declared
-    here.
+    """The part of `interp.Sim` that handles groups. This class uses the fields of Sim that it
+    declares.
     """
 
     failing: bool
@@ -108,7 +108,8 @@ class Composing(Limiting):
                 q.doomed = True
 
     def _end(self, p: Proc, _: None) -> Record:
-        """Handles the end of a body, which has returned or has been left by an exception."""
+        """Ends the process, whose body has returned or has been left by an exception. Returns the
+        record."""
         out = [p.exc[0]] if p.exc else ["ok"]
         self._leave(p, p.exc)
         return {"p": p.pid, "e": "end", "out": out}

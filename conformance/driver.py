@@ -302,7 +302,7 @@ def conform(
         if time.monotonic() >= until:
             break
         if seed > seeds.start and (seed - seeds.start) % 50 == 0:
-            # This line shows that the run is still alive.
+            # This line shows that the run continues.
             print(f"  {seed - seeds.start} of {len(seeds)}", file=sys.stderr, flush=True)
         net = SHAPES[shape](seed, size, driver.features)
         v, history = verdict(driver, net, seed, budget)

@@ -7,7 +7,7 @@
 
 Invariants
 - The history is one file, to which every OS process appends each record by one write(). So the
-  kernel orders the records, and the record of an earlier event comes first.
+  kernel orders the records, and the record of an earlier event precedes those of later events.
 - A process runs in another OS process only if nothing in it needs anything in STAYS. Processes that
   it starts run in the same OS process, on threads, greenlets and coroutines in turn.
 """
@@ -116,9 +116,9 @@ class Away:
     """The hosts of a server, and the history of the running network.
 
     Args:
-        machines: use the hosts of the network that $WEFT_NET and $WEFT_SERVER name. There must be
-        at least two hosts; they allow `played` and `played_awaiting`, and run on this machine, so
-        that they write the same file. With $WEFT_TRUST values are pickled.
+        machines: use the hosts of the network that $WEFT_NET and $WEFT_SERVER name. The network
+        must have at least two hosts; they allow `played` and `played_awaiting`, and run on this
+        machine, so that they write the same file. With $WEFT_TRUST values are pickled.
     """
 
     def __init__(self, machines: bool = False) -> None:

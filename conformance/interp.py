@@ -43,7 +43,7 @@ INSTANT = (
     "reschedule",
     "leave",
 )  # these operations take effect immediately and never wait
-LEFT = {"ext": "release", "limit": "leave"}  # kinds of blocks, each with the operation that ends it
+LEFT = {"ext": "release", "limit": "leave"}  # blocks, each with the operation that ends the block
 
 
 class Sim(Composing):
@@ -106,7 +106,7 @@ class Sim(Composing):
     # --- the steps that can come next
 
     def steps(self) -> list[Step]:
-        """Returns every step that could happen next; empty when the run is over."""
+        """Returns every step that could happen next; empty when the run has ended."""
         if self.over:
             return []
         found: list[Step] = []
@@ -165,7 +165,7 @@ class Sim(Composing):
 
     def _rets(self, p: Proc, out: Outcome | None) -> Iterator[Step]:
         """Yields the ways in which an operation returns. `Poisoned` has the strength that the
-        channel has when the process goes on (4.2), and on threads that moment can be some time
+        channel has when the process continues (4.2), and on threads that moment can be some time
         before the record is made.
         """
         if out is None or out[0] != "Poisoned" or len(out) < 4:
@@ -176,8 +176,8 @@ class Sim(Composing):
             yield ("ret", p.pid, "strength", strength)
 
     def _meeting(self, p: Proc, *how: str) -> Step:
-        """Makes the process go on with Cancelled. On threads another request can arrive between the
-        moment at which the process goes on and its record.
+        """Makes the process continue with Cancelled. On threads another request can arrive between
+        the moment at which the process continues and its record.
         """
         return ("meet" if self.grain == "cores" else "ret", p.pid, *how)
 
@@ -335,7 +335,7 @@ class Sim(Composing):
             elif s[0] == "iter":
                 p.frames += (
                     ("iter", self.code.nest[id(s)][0], 10**9, ((body, pc), 0)),
-                )  # The loop begins as if a turn of it were over: the read comes first.
+                )  # The loop begins as if a turn had ended, with the read.
             else:
                 p.at = (body, pc)
                 return self._call(p)
@@ -408,8 +408,8 @@ class Sim(Composing):
 
     @staticmethod
     def _end_of(p: Proc, pid: int, pre: bool = True) -> Guard:
-        """Returns the end of a process as a guard (7.11). It is bad use if the process names
-        itself, even if the guard is off.
+        """Returns the end of a process as a guard (7.11). A process that names itself makes bad
+        use, even if the guard is off.
         """
         if pid == p.pid:
             raise BadUse("the end of the process itself")
@@ -524,7 +524,7 @@ class Sim(Composing):
             )
 
     def _ret(self, p: Proc, how: tuple) -> Record:
-        """Makes the process go on with the outcome of its operation."""
+        """Makes the process continue with the outcome of its operation."""
         kind = self._kind(p)
         s = self._stmt(p)
         if p.st == "join":
@@ -593,7 +593,8 @@ class Sim(Composing):
         return {"p": p.pid, "e": "ret", "out": shown, "t": self.now}
 
     def _cancelled(self, p: Proc, how: tuple) -> Outcome:
-        """Handles the cancellation of the operation in which the process waited."""
+        """Raises Cancelled in the operation in which the process waited, or ends its composition.
+        Returns the outcome."""
         if p.st == "join":
             return self._joined(p, how)
         self._meet(p)

@@ -22,7 +22,7 @@ QUIET = (
 
 
 class Judge(World):
-    """A base of `interp.Sim`. It uses the fields of Sim that are declared here."""
+    """A base of `interp.Sim`. This class uses the fields of Sim that it declares."""
 
     code: Code
     procs: dict[int, Proc]

@@ -43,7 +43,8 @@ class Limiting(Judge):
         )
 
     def _request_cancel(self, p: Proc) -> None:
-        """Handles a request to end that reaches the process (6)."""
+        """Delivers a request to end (6): the process meets it at its operation, or once it is
+        started."""
         if p.st in ("finishing", "ended"):
             return
         p.cancel = True
@@ -51,7 +52,7 @@ class Limiting(Judge):
             self._pursue(p)
 
     def _request_from_elsewhere(self, p: Proc) -> None:
-        """Handles a request by a process on another thread (6.1). The operation of the asked
+        """Records a request by a process on another thread (6.1). The operation of the asked
         process can commit before its scheduler learns of the request. An operation that begins
         afterwards meets the request.
         """

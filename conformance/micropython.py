@@ -2,7 +2,7 @@
 file for each file of scenarios/.
 
 The conversion makes these changes: annotations and `__future__` are removed; `pytest` becomes the
-`kit` of micropython/tests (`raises`, `approx`); the names of `weft` come from weft.coroutines.
+`kit` of micropython/tests (`raises`, `approx`); the names of `weft` are those of weft.coroutines.
 MicroPython has neither awaiting comprehensions nor starred items in a list: the former become a
 loop before their statement, the latter become a sum. On threads `log.append(x)` takes a lock.
 Otherwise the scenario stays the same, line by line.

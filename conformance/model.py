@@ -150,7 +150,7 @@ class World(Passing):
     # --------------------------------------------------------------------------- operations (1, 5)
 
     def begin(self, op: Op) -> None:
-        """Starts an operation (its guards come by `commit` and `enrol`).
+        """Starts an operation (`commit` and `enrol` add its guards).
 
         A guard that is off takes no part in the checks (5.2).
 
@@ -242,7 +242,7 @@ class World(Passing):
             self.barriers[g.on].line.append((pid, i))
         elif (
             g.kind == "time" and g.value < math.inf
-        ):  # a time at or beyond the end of the clock never comes (8.5)
+        ):  # a time at or beyond the end of the clock is never reached (8.5)
             self.arm(g.value, pid, i)
 
     def arm(self, deadline: int, pid: int, i: int) -> None:
@@ -272,7 +272,7 @@ class World(Passing):
         return True
 
     def take(self, pid: int) -> Outcome:
-        """Makes the process go on. Returns the outcome of its operation."""
+        """Makes the process continue. Returns the outcome of its operation."""
         op = self.ops.pop(pid)
         assert op.state == "done" and op.out is not None
         return op.out
@@ -370,8 +370,8 @@ class World(Passing):
         self._decide(op, (why, i, *more))
 
     def _told(self, pid: int, i: int, c: Chan) -> None:
-        """Handles the end of the channel at which guard i waits: the guard falls silent (5.6), or
-        the operation raises the end.
+        """Called when the channel at which guard i waits has ended: the guard falls silent (5.6),
+        or the operation raises the end.
         """
         op = self.ops[pid]
         side = side_of(op.guards[i])

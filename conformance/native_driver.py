@@ -183,8 +183,8 @@ class _Played:
         self.pid, self.returned = pid, play.returned
 
     def step(self, now: int, went: str) -> str:
-        """Goes on to the next operation and returns it in words; `went` is the outcome of the
-        previous one.
+        """Continues to the next operation and returns that operation in words; `went` is the
+        outcome of the previous one.
         """
         self.names.at = now
         result, failure = None, None
@@ -291,5 +291,5 @@ def results(returned: set[int], processes: list[dict[str, Any]], got: Any) -> li
 
 
 def forget() -> None:
-    """Drops the references to the processes of a network that is over."""
+    """Drops the references to the processes of a network that has ended."""
     _playing.clear()

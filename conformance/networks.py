@@ -2,9 +2,9 @@
 readable form.
 
 `generate(seed)` gives the same network for the same seed on every Python, because all its choices
-come from `random.Random(seed).random()`. `features` limits what a network may contain; a driver
-names the features of its runtime. Every network ends under the model: normally, by a deadlock that
-the run reports, or by a failure.
+are drawn from `random.Random(seed).random()`. `features` limits what a network may contain; a
+driver names the features of its runtime. Every network ends under the model: normally, by a
+deadlock that the run reports, or by a failure.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Maker:
             if self.rng.random() < 0.4:
                 out += self.statement(
                     pid, sides, 9
-                )  # the process goes on, perhaps with the end that it retired
+                )  # the process continues, perhaps with the end that it retired
         if self.has("fail", 0.06):
             out.append(["fail"])
         return out
@@ -125,7 +125,7 @@ class Maker:
 
     def limit(self, body: list[Any]) -> list[Any]:
         """Makes a block with a limit (7.12). Usually the Timeout of the block is caught. Now and
-        then the Cancelled of the limit is caught inside the block, which then goes on.
+        then the Cancelled of the limit is caught inside the block, which then continues.
         """
         how = self.pick([*LIMITS])
         if self.rng.random() < 0.25:

@@ -26,9 +26,9 @@ class Guard(NamedTuple):
 
     kind: "in", "out", "time", "skip", "barrier", "ended" (7.11).  on: number of the channel,
     barrier or process. end: number of the end. value: what is sent (int, str, or ("end", number));
-    for "time" the absolute deadline. made: a function makes the value; raises: the function raises
-    (5.8).  pre: the precondition (5.2). ends: the retirement of its channel makes it ready,
-    ended="raise" (5.6).
+    for "time" the absolute deadline. made: whether a function makes the value; raises: whether this
+    function raises (5.8).  pre: the precondition (5.2). ends: the retirement of its channel makes
+    it ready, ended="raise" (5.6).
     """
 
     kind: str

@@ -19,8 +19,8 @@ from .objects import READ, WRITE, Chan, End, Op, Outcome
 
 
 class Passing(Choosing):
-    """The part of `model.World` that moves values. It uses the fields and steps of World that are
-    declared here.
+    """The part of `model.World` that moves values. This class uses the fields and steps of World
+    that it declares.
     """
 
     ends: list[End]
@@ -49,7 +49,7 @@ class Passing(Choosing):
 
     def _depart(self, value: Any) -> Any:
         """Takes the value from its writer. If the value is an end, it moves (2.4): the sender's end
-        is closed, and a new end, which no process holds yet, is on its way.
+        is closed, and a new end, which no process holds yet, is under way.
         """
         if isinstance(value, tuple) and value[0] == "end":
             old = self.ends[value[1]]
@@ -109,7 +109,7 @@ class Passing(Choosing):
             self._drop(c, value)
 
     def make(self, pid: int) -> None:
-        """Calls the function of the committed guard for its owner, before the reader goes on
+        """Calls the function of the committed guard for its owner, before the reader continues
         (5.8).
         """
         op = self.ops[pid]

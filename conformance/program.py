@@ -58,7 +58,7 @@ class Proc:
         self.by = -1  # which of `limits` asked for the last Cancelled; -1: a request from outside
         self.passed = False  # whether the process's group has received its request to end
         self.watchers: tuple[int, ...] = ()  # the processes that wait for its end (7.11)
-        self.excused = False  # true if only its watchers learn of its failure (7.11)
+        self.excused = False  # whether only its watchers learn of its failure (7.11)
         self.n = 0  # the number of values made so far
         self.todo: tuple = ()
         # the exception that unwinds the process or left it: (name, strength, met)

@@ -3,8 +3,8 @@ in tasks of asyncio (task_driver.py), or on several of them at once ("tasks+thre
 records their histories.
 
 The driver's assumptions about the package are in python_names.py, and a run of one network in
-python_play.py. The player (python_player.py) is one generator for both kinds of process: it
-yields a function that starts an operation. The coroutine backend awaits what the
+python_play.py. The player (python_player.py) is one generator for awaiting and for blocking
+processes: it yields a function that starts an operation. The coroutine backend awaits what the
 function returns; the other backends take it as the result. The process itself makes a record just
 before an operation starts and just after it returns. All processes append to one list, which thus
 has the order of the records.
@@ -54,7 +54,7 @@ class PythonDriver:
 
 class ApartDriver:
     """A Driver over a Python backend in an OS process of its own. If a network hangs or crashes the
-    runtime, its history breaks off, but the tests go on.
+    runtime, its history breaks off, but the tests continue.
 
     The OS process serves one network after another, each with a JSON line as question and answer,
     until `close` or until the OS process is lost.
@@ -86,7 +86,7 @@ class ApartDriver:
         try:
             requests.write(json.dumps(net) + "\n")
             requests.flush()
-            # The server itself gives up after `seconds`. If it has not answered after twice that
+            # The server itself ends after `seconds`. If it has not answered after twice that
             # time, it is dead.
             if select.select([replies], [], [], 2 * self.seconds + 5)[0]:
                 line = replies.readline()
@@ -119,7 +119,7 @@ class ApartDriver:
 
 
 def serve(backend: str, seconds: float) -> None:
-    """Runs the networks that come as lines on the standard input. If a network takes longer than
+    """Runs the networks that arrive as lines on the standard input. If a network takes longer than
     `seconds`, the answer contains the records made so far, and the OS process ends, because the
     network's processes cannot be stopped.
     """

@@ -168,8 +168,8 @@ class Names:
         # the pure package need not report a knot
         knot = [self.pid_of(path) for path in getattr(error, "knot", ())]
         found: dict[str, Any] = {"blocked": [pid for pid in named if pid is not None]}
-        # In the pure package a process holds a barrier once it has used the barrier. So the pure
-        # package's knots are compared only in its scenarios.
+        # In the pure package a process holds a barrier once it has used the barrier. So the knots
+        # of the pure package are compared only in its scenarios.
         if knot and None not in knot and not os.environ.get("WEFT_PURE"):
             found["knot"] = knot
         return found

@@ -89,7 +89,8 @@ class Play:
         return {"pids": failed} if None not in failed else {}
 
     def make(self, proc: dict[str, Any], slots: list[Any]) -> Any:
-        """Makes a process object with its ends: some are new, some come from the maker's slots."""
+        """Makes a process object with its ends: some are new, some are taken from the maker's
+        slots."""
         ends = [
             slots[e] if isinstance(e, int) else self.names.end(self.channels[e[0]], e[1])
             for e in proc["ends"]

@@ -1,9 +1,9 @@
 """Plays the statements of one process of a network on a Python backend: starts each operation and
 makes its two records.
 
-The same generator plays every kind of process. It yields a function that starts an operation; its
-driver (python_play.py, task_driver.py) awaits what the function returns, or takes the returned
-value as the result.
+The same generator plays the processes of every backend. It yields a function that starts an
+operation; its driver (python_play.py, task_driver.py) awaits what the function returns, or takes
+the returned value as the result.
 """
 
 from __future__ import annotations

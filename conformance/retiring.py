@@ -1,11 +1,11 @@
-"""Random networks in which guards retire while their select goes on (rule 5.6), as data for any
+"""Random networks in which guards retire while their select continues (rule 5.6), as data for any
 runtime.
 
     sources ──▶ a few channels ──▶ selectors ──▶ a few channels ──▶ sinks
        └───────────────▶ stop channels ───▶┘
 
 Sources write a few values and end, each at its own time. Sinks read a few values and end, or read
-all. Between them selectors select over their ends, turn after turn, until the select is over:
+all. Between them selectors select over their ends, turn after turn, until the select has ended:
 merges (only inputs), dispatchers (only outputs), buffers (both), joins, and processes with a stop
 channel (`ended="raise"`). Now and then a guard is off, so that silent guards, guards that hold the
 select open and guards that end it occur in all combinations. When a selector meets an end, it goes
@@ -58,7 +58,7 @@ class _Retiring(Maker):
 
     def leaving(self, sides: list[Side]) -> list[Any]:
         """Returns the statements by which a process ends: usually none; sometimes it first retires
-        or poisons an end and stays for a while.
+        or poisons an end and continues for a while.
         """
         slot = int(self.rng.random() * len(sides))
         if self.has("retire", 0.2):

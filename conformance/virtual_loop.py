@@ -1,8 +1,8 @@
-"""An asyncio loop whose time is virtual: time stands still while anything can run; otherwise it
+"""An asyncio loop whose time is virtual: time does not advance while anything can run; otherwise it
 jumps to the loop's earliest timer.
 
     select(timeout):  something is ready ──► as usual
-                      a thread works for the loop ──► wait for it; the time stands still
+                      a thread works for the loop ──► wait for it; the time does not advance
                       a timer is set ──► jump
                       nothing ──► Stuck
 
@@ -11,7 +11,7 @@ Invariants
   computed from `time()` gives the same number again. `virtual_time` informs Weft that the timers of
   this loop's tasks follow this time (rule 13.7).
 - `calls` counts the calls under way in the loop's threads, `processes` the processes on threads of
-  their own; while there are any, the time stands still.
+  their own; while either is above 0, the time does not advance.
 """
 
 from __future__ import annotations

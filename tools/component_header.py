@@ -2,15 +2,15 @@
 
     component_header.compiler() ──► "g++ -I.build/tests/component-HASH", for $CXX
 
-More than two thirds of the time in which g++ compiles a small component is the parsing of this
-header. g++ takes the precompiled header of a folder that -I names, if its flags are the same; for
-other flags it passes the precompiled header over, and parses the header itself.
+g++ spends more than two thirds of the time for a small component on parsing this header. g++ takes
+the precompiled header of a folder that -I names, if its flags are the same; for other flags it
+ignores the precompiled header, and parses the header itself.
 
 Invariants
 - Only the standard library is used, so that the tests of any room can import this file.
-- The folder's name has a hash of all that decides what is in it: Weft's headers, the compiler, the
-  flags. The folder gets this name once the precompiled header is whole.
-- One OS process compiles the header; others wait for that one (flock).
+- The folder's name has a hash of everything that determines its contents: Weft's headers, the
+  compiler, the flags. The folder gets this name once the precompiled header is complete.
+- One OS process compiles the header; other OS processes wait for that one (flock).
 """
 
 from __future__ import annotations

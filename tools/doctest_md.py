@@ -32,7 +32,7 @@ All blocks of a file share one scratch folder, in which they run unless `in=root
 `save` are ignored.
 
 Invariants
-- A file without a block marked `run` fails: a tour that is not tested must not look tested.
+- A file without a block marked `run` fails: a tour without tests must not seem tested.
 - The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
 """
 
@@ -73,7 +73,7 @@ class Block:
     run: bool
     file: str
     exit: int = 0
-    # In seconds; less than the five minutes after which the runner reports a hang.
+    # The limit in seconds, less than the five minutes after which the runner reports a hang.
     timeout: float = 280.0
     at_root: bool = False
     expected: str | None = None
@@ -194,10 +194,10 @@ def compiling() -> list[str]:
 
 @dataclass(frozen=True)
 class Made:
-    """The things that are made once for all C++ blocks.
+    """The files that are made once for all C++ blocks.
 
     Attributes: before, after: the compiler's arguments before and after a block. single: whether
-    blocks include the one header. wrong: the things that could not be made, and why.
+    blocks include the one header. wrong: the files that could not be made, and why.
     """
 
     before: tuple[str, ...] = ()
@@ -209,8 +209,8 @@ class Made:
 def make(
     first: str | None, library: str, folder: Path, one: bool = False, ready: Sequence[str] = ()
 ) -> Made:
-    """Compiles the source `library`, or weft_single.hpp, but for a library that is `ready`, and
-    parses the header `first` if one is given.
+    """Compiles the source `library`, or weft_single.hpp, unless a compiled library is given as
+    `ready`. Parses the header `first` if it is given.
     """
     before: list[str] = []
     after = [str(ROOT / file) for file in ready] or [str(folder / "library.o")]

@@ -9,8 +9,8 @@ needs other flags compiles the library itself.
 Invariants
 - Only the standard library is used: tests of several rooms import this file.
 - The file's name has a hash of everything that determines its contents: the sources, the compiler,
-  the flags. The file gets this name once it is whole. So a file with this name is whole and up to
-  date.
+  the flags. The file gets this name once it is complete. So a file with this name is complete and
+  up to date.
 - One OS process compiles the library; other OS processes wait for that one (flock).
 """
 

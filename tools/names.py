@@ -268,7 +268,8 @@ def alike_stub(table: dict[str, Any], backend: str) -> str:
 
 
 def without_await(text: str) -> str:
-    """Returns a program without its words `async` and `await`; comments and strings stay."""
+    """Returns a program without its words `async` and `await`; comments and strings are
+    unchanged."""
     lines = text.splitlines(keepends=True)
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     for token, following in reversed(list(itertools.pairwise(tokens))):

@@ -1,8 +1,9 @@
 /**
  * A reporter for node --test that writes the beginning and the end of each test to the file that
- * $WEFT_PROGRESS names (progress.py), and writes
- * nothing else:  node --test --test-reporter=tap --test-reporter-destination=stdout --test-reporter=…/tools/progress.mjs
- * --test-reporter-destination=stderr
+ * $WEFT_PROGRESS names (progress.py), and writes nothing else:
+ *
+ *     node --test --test-reporter=tap --test-reporter-destination=stdout
+ *         --test-reporter=…/tools/progress.mjs --test-reporter-destination=stderr
  */
 import { appendFileSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
@@ -28,7 +29,7 @@ export default async function* tell(source) {
     const name = data.file ? `${basename(data.file)}: ${data.name}` : data.name;
     if (type === 'test:dequeue' || (type === 'test:start' && !under.has(name))) {
       under.add(name);
-      // A test that holds a subtest is still alive.
+      // A test that contains a running subtest still runs.
       for (const each of under) if (data.nesting > 0 || each === name) say(`begin ${each}`);
     } else if (type !== 'test:start') {
       under.delete(name);

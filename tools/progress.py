@@ -1,4 +1,4 @@
-"""Signs of life: writes the reports of a room's tests while they run, and listens to them.
+"""Writes the reports of a room's tests while the tests run, and reads these reports.
 
 A program that runs tests appends lines to the file that $WEFT_PROGRESS names, each line whole at
 once. Without this variable nothing is written.
@@ -43,8 +43,8 @@ from typing import NamedTuple
 
 VARIABLE = "WEFT_PROGRESS"
 STILL = 300.0  # seconds without a sign of life after which a test counts as hung
-# A listener whose runner itself listens waits for these further seconds, since the runner can name
-# what hangs.
+# A listener whose runner itself listens waits for these further seconds, because that runner can
+# name the test that hangs.
 GRACE = 30.0
 LOOK = 0.2  # seconds between two reads of the progress
 
@@ -69,7 +69,7 @@ def begin(name: str) -> None:
 
 
 def end(name: str, passed: int, failed: int) -> None:
-    """Reports that the test is over."""
+    """Reports that the test has ended."""
     _write_line(f"end {passed} {failed} {name}")
 
 
@@ -102,7 +102,7 @@ class Listener:
         with self.path.open("rb") as file:
             file.seek(self._at)
             lines = file.read()
-        lines = lines[: lines.rfind(b"\n") + 1]  # the end of the last line is still to come
+        lines = lines[: lines.rfind(b"\n") + 1]  # the rest of the last line has not arrived yet
         self._at += len(lines)
         self.signs += bool(lines)
         for line in lines.decode(errors="replace").splitlines():

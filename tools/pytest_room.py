@@ -1,10 +1,10 @@
-"""Runs pytest in parallel lanes, and closes with the line that `./run test` adds up.
+"""Runs pytest in parallel lanes, and prints as its last line the counts that `./run test` adds up.
 
     .venv/bin/python tools/pytest_room.py python/tests [PYTEST ARGS…]
 
-A room's tests/run may end in `exec` of this. The counts are: each test that passed; each that
-failed, and each error in setup, teardown or collection. Tests that were skipped, or failed as
-expected, count as neither; pytest names them.
+A room's tests/run may end with an `exec` of this program. The counts are: each test that passed;
+each that failed, and each error in setup, teardown or collection. Tests that were skipped, or
+failed as expected, count as neither; pytest names them.
 
 A lane is a pytest process that collects everything and runs the bundles it claims. A bundle is a
 few consecutive tests of one file, or all of a file marked `together` (pytestmark =
@@ -51,7 +51,7 @@ import pytest
 BUNDLE = 4  # how many tests are claimed at a time
 SOME = 5  # how many failed tests are run once more; if more have failed, the cause is not chance
 SOAK = "WEFT_SOAK"  # if this variable is set, tests marked `soak` run too
-LANE = "WEFT_LANE"  # the variable that tells a lane where to claim bundles, and where results go
+LANE = "WEFT_LANE"  # the variable from which a lane learns where to claim bundles and write results
 DONE = "(the lane has ended)"  # the last line that a lane writes
 ALONE = {"-x", "--exitfirst", "--pdb", "--trace", "--collect-only", "--co", "-s", "--help", "-h"}
 
@@ -64,7 +64,7 @@ class Lane:
     def __init__(
         self, shared: Path | None, kept: Path | None = None, only: list[str] | None = None
     ) -> None:
-        self.shared = shared  # the folder where bundles are claimed; None: there is no other lane
+        self.shared = shared  # the folder where bundles are claimed; None: this is the only lane
         self.only = only  # the tests to run; None: all
         self.first = kept is None or kept.stem == "0"
         self.kept = kept  # the file to which each test's result is written immediately
@@ -91,7 +91,7 @@ class Lane:
             with self.kept.open("a") as file:
                 file.write(json.dumps([name in self.passed, name]) + "\n")
 
-    @pytest.hookimpl(tryfirst=True)  # pytest's own hook looks at the marks after this one (-m soak)
+    @pytest.hookimpl(tryfirst=True)  # pytest's own hook reads the marks after this one (-m soak)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
@@ -117,7 +117,7 @@ class Lane:
         items = self.claimed(session.items)
         item = next(items, None)
         while item is not None:
-            following = next(items, None)  # claimed early, so that fixtures that both use stay up
+            following = next(items, None)  # claimed early, so that shared fixtures remain
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if session.shouldstop:
                 raise session.Interrupted(session.shouldstop)
@@ -158,7 +158,7 @@ def spread(items: list[pytest.Item]) -> None:
 
 def bundles(items: list[pytest.Item]) -> list[list[pytest.Item]]:
     """Returns bundles of tests, each of one file. A file marked `together` is one bundle; such
-    bundles come first, because they are long.
+    bundles are claimed first, because they are long.
     """
     files = [list(group) for _, group in itertools.groupby(items, key=lambda item: item.path)]
     whole = [file for file in files if any(item.get_closest_marker("together") for item in file)]
@@ -195,8 +195,8 @@ def run_lane(
 
 
 def await_lanes(lanes: list[subprocess.Popen[bytes]], listeners: list[progress.Listener]) -> bool:
-    """Waits until all lanes have ended, and forwards their reports. Returns whether Ctrl-C came (it
-    reaches the lanes too).
+    """Waits until all lanes have ended, and forwards their reports. Returns whether Ctrl-C was
+    pressed (its signal reaches the lanes too).
     """
     interrupted = False
     while True:

@@ -6,13 +6,14 @@
     ./run quick PATH… -k CASE      the tests of PATH whose names contain CASE
     ./run quick --list [PATH|CASE] lists the tests without running them
 
-tools/quick.toml says which tests belong to which files. They are the nearest ones, not all: before
-a change is merged, `./run test ROOM` runs the rest. The builds are made to be fast: -O0, a program
+tools/quick.toml says which tests belong to which files. These are only the nearest tests: before a
+change is merged, `./run test ROOM` runs the rest. The builds are made to be fast: -O0, a program
 for each file of C++ tests, no library in between, the Python package as `pip install --editable`
 makes it. ccache is used where it is installed.
 
 `./run quick --measure` changes one line in each of three files, one after the other, runs the tests
-of that file, puts the line back, and prints how long it took (CONTRIBUTING.md has the goals).
+of that file, restores the line, and prints the seconds that the tests took (CONTRIBUTING.md has the
+goals).
 
 Invariants
 - Only the standard library (Python 3.11, for tomllib).
@@ -67,7 +68,7 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """One [[touch]] of quick.toml: a change of `paths` runs `tests`."""
+    """One [[touch]] of quick.toml: after a change of `paths`, `tests` are run."""
 
     paths: tuple[str, ...]
     tests: tuple[str, ...]
@@ -79,7 +80,7 @@ def table(path: Path = TABLE) -> list[Row]:
 
 
 def is_test(path: str) -> bool:
-    """Returns whether the file holds tests, so that it can be run alone."""
+    """Returns whether the file contains tests, so that it can be run alone."""
     name = path.rsplit("/", 1)[-1]
     return (
         (fnmatch.fnmatch(name, "test_*.py") and "/tests/" in path)
@@ -111,8 +112,8 @@ def git(*arguments: str) -> list[str]:
 
 
 def changed() -> list[str]:
-    """Returns the files that differ from the last commit, new ones too. If there are none, returns
-    those that the last commit has changed.
+    """Returns the files that differ from the last commit, including new files. If there are none,
+    returns the files that the last commit has changed.
     """
     files = git("diff", "--name-only", "HEAD") + git("ls-files", "--others", "--exclude-standard")
     if not files:

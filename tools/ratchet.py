@@ -81,7 +81,7 @@ def count(root: Path, files: list[Path]) -> Figures:
 
 def compile_cost(root: Path) -> dict[str, Any]:
     """Returns the costs of parsing the library: preprocessed lines, and seconds of the CPU (the
-    least of three). Returns an empty dictionary without g++.
+    least of three runs). Returns an empty dictionary if there is no g++.
     """
     if shutil.which("g++") is None:
         return {}

@@ -56,8 +56,8 @@ SUMMARY = re.compile(r"(\d+) passed, (\d+) failed")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 POLITE = 3.0  # seconds between SIGTERM and SIGKILL
 EXCERPT = 20  # lines of output that are shown again at the end, above a room's first `FAIL …`
-LINGER = 2.0  # seconds that a room's children have to end after the room has ended
-HEARTBEAT = 30.0  # seconds of silence after which a line reports that the room still works
+LINGER = 2.0  # seconds that a room's descendants have to end after the room has ended
+HEARTBEAT = 30.0  # seconds of silence after which a line reports that the room still runs
 SOAK = 3600.0  # seconds; the soak's budget for a room that does not give one
 # How much lower the priority (nice) is of a room marked `early`, because other rooms wait for the
 # set-up, and of a room marked `beside`.
@@ -66,7 +66,7 @@ EARLY, BESIDE = 5, 5
 
 @dataclass(frozen=True)
 class Room:
-    """One line of rooms.toml."""
+    """One room of rooms.toml."""
 
     name: str
     budget: float
@@ -101,7 +101,7 @@ class Result:
     passed: int = 0
     failed: int = 0
     seconds: float = 0.0
-    cpu: float | None = None  # CPU seconds; None: the system does not tell
+    cpu: float | None = None  # CPU seconds; None: the system does not report them
     budget: float = 0.0
     notes: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)  # names of the tests that were reported
@@ -200,8 +200,8 @@ def load_house(path: Path) -> House:
 
 
 def choose(house: House, names: list[str]) -> list[Room]:
-    """Returns the rooms named, each once and in the order of the file; all of them if none is
-    named.
+    """Returns the named rooms, each once and in the order of the file; if no room is named, all
+    rooms.
     """
     known = [room.name for room in house.rooms]
     for name in names:
@@ -216,7 +216,7 @@ def say(text: str) -> None:
 
 
 def group_lives(group: int) -> bool:
-    """Returns whether anything in the process group still runs.
+    """Returns whether any process of the group still runs.
 
     A zombie does not count: in a container it might never be reaped, and it holds no resources.
     """
@@ -225,7 +225,7 @@ def group_lives(group: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # the process lives, but belongs to another user (sudo)
+        pass  # the process exists, but belongs to another user (sudo)
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # the process ended during the check
             state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
@@ -259,7 +259,7 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 class RoomProcess(subprocess.Popen[bytes]):
     """A process whose CPU seconds are read from /proc when the process has ended. They include
-    those of its descendants that were waited for. Where there is no /proc, `cpu` stays None.
+    those of its descendants that were waited for. Where there is no /proc, `cpu` remains None.
     """
 
     cpu: float | None = None
@@ -275,8 +275,8 @@ class RoomProcess(subprocess.Popen[bytes]):
 
 
 class Groups:
-    """The process groups of the rooms that run. stop() ends them all, and after it none is started.
-    `lock` protects `processes` and `stopped`.
+    """The process groups of the rooms that run. stop() ends all groups, and afterwards no group is
+    started. `lock` protects `processes` and `stopped`.
     """
 
     def __init__(self) -> None:
@@ -311,7 +311,7 @@ groups = Groups()
 
 
 def start_room(script: Path, progress_file: Path, lower: int) -> RoomProcess:
-    # The output goes to a log and also to a person, so the room must not treat it as a terminal.
+    # The output is written to a log and also shown, so the room must not treat it as a terminal.
     return RoomProcess(
         [*(["nice", "-n", str(lower)] if lower else []), str(script)],
         cwd=ROOT,

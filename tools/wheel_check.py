@@ -1,11 +1,11 @@
-"""Tries a wheel in an environment that has nothing else: tools/wheel_check.py INTERPRETER WHEEL
+"""Tries a wheel in an environment without other packages: tools/wheel_check.py INTERPRETER WHEEL
 COMPAT FOLDER
 or: tools/wheel_check.py --pure INTERPRETER WHEEL FOLDER
 
 First the core is tried alone, then all extras. COMPAT is the wheel of weft-compat. FOLDER is made
 anew, and everything runs in it, far from any checkout. With --pure the wheel has no extension
 module: the program runs, and so do the scenarios of conformance/ that such a wheel should pass. If
-something does not work, the text says what went wrong, and the exit status is 1.
+something does not work, the text names the fault, and the exit status is 1.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Tries the wheels in empty Debians, where nothing of a checkout is: tools/wheel_root.py WHEELS
+"""Tries the wheels in fresh Debian systems, which contain no checkout: tools/wheel_root.py WHEELS
 SUITE…
 
 WHEELS is the folder with the wheels. For each suite (`bookworm`, `trixie`, …) mmdebstrap makes a
 root with Python and its venv alone, which stays in .build/wheels/root-SUITE for the next time. One
 command in the root installs the wheel that pip chooses, without any network, and runs a program.
 The table has the time that the command took, and its CPU time. The exit status is 1 if the program
-printed something else than it should. Only root can run this script, because it uses chroot.
+printed other text than it should. Only root can run this script, because it uses chroot.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COMMAND = (
 
 
 def root_of(suite: str) -> Path:
-    """Returns the folder with the root of a suite. Makes the folder if it is not there."""
+    """Returns the folder with the root of a suite. Makes the folder if it does not exist."""
     root = HOME / f"root-{suite}"
     if not (root / "usr/bin/python3").exists():
         shutil.rmtree(root, ignore_errors=True)
@@ -52,7 +52,7 @@ def within(root: Path, command: str) -> tuple[str, str, int]:
 
 
 def attempt(suite: str, wheels: Path) -> tuple[list[str], bool]:
-    """Returns the row of a suite, and whether everything was right."""
+    """Returns the row of a suite, and whether the program printed the expected text."""
     root = root_of(suite)
     here = root / "try"
     shutil.rmtree(here, ignore_errors=True)

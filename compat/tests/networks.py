@@ -23,7 +23,7 @@ def implementations() -> list[str]:
 
 
 def load(name: str) -> Any:
-    """Returns one of the implementations, and makes it the current one, as if the program had
+    """Returns the implementation `name`, and makes it the current one, as if the program had
     imported it last.
     """
     module = importlib.import_module(f"weft.compat.pycsp.{name}")

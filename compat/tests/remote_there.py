@@ -37,7 +37,8 @@ def doubles(inp: Any, out: Any) -> None:
 
 
 def main() -> None:
-    """Doubles the values on "in"; no process writes to "stays". Prints its port."""
+    """Doubles the values of the channel "in". No process writes to the channel "stays". Prints the
+    port of the program."""
     inp, out = Channel("in"), Channel("out", buffer=int(sys.argv[1]))
     stays = Channel("stays")
     print(inp.address[1], flush=True)

@@ -1,5 +1,5 @@
 """weft.compat.pycsp: `@multiprocess` starts an OS process. Each of these processes starts an
-interpreter, which takes some 0.2 s."""
+interpreter; the start takes some 0.2 s."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def test_alternatives(run: Any) -> None:
             got.append((g, value) == (b.read, 2))
         got.append(await Alternative(a.read, skip).pri_select() == (skip, None))
         alt = Alternative(a.read, late)
-        # The late guard is chosen again and again.
+        # The guard `late` is chosen at each of several selects.
         got += [await alt.select() == (late, None) for _ in range(3)]
         got.append(await Alternative(write).select() == (write, 0))
         got.append(await out.read() == 7)

@@ -19,7 +19,7 @@ from weft.compat.apycsp import Alternative, Channel, Parallel, PoisonException, 
 from weft.compat.apycsp.plugNplay import Delta2, Prefix, Successor
 from weft.errors import BadUse
 
-# The client of a test imports this module too.
+# The client of a test also imports this module.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "net/tests"))
 
 from machines import Machines, why_not
@@ -126,7 +126,8 @@ def commstime(n: int) -> Any:
 
 
 def test_commstime(served):
-    """net_commstime: all four channels belong to the server; both sides serve."""
+    """net_commstime: all four channels belong to the server, and both sides serve; the numbers
+    arrive in order."""
     assert run(commstime(30)(served.address)) == [list(range(30))] * 2
 
 
@@ -188,7 +189,7 @@ def test_a_client_that_goes_takes_its_operations_along(served):
         connection = await net.setup_client(served.address)
         silent = await net.get_channel_proxy("silent")
         reading = asyncio.ensure_future(silent.read())
-        await asyncio.sleep(0)  # now the read is sent
+        await asyncio.sleep(0)  # now the read is being sent
         await connection.send_recv_cmd("ping")  # once this is answered, the read has arrived
         assert served.waiting() == 1
         connection.close()
@@ -222,7 +223,7 @@ def test_a_server_that_is_killed(served):
         await net.setup_client(served.address)
         silent = await net.get_channel_proxy("silent")
         reading = asyncio.ensure_future(silent.read())
-        await asyncio.sleep(0)  # now the read is sent
+        await asyncio.sleep(0)  # now the read is being sent
         await silent._connection.send_recv_cmd("ping")
         served.process.kill()
         with pytest.raises(ConnectionError):
@@ -288,7 +289,7 @@ def test_a_client_that_does_not_serve():
     ],
 )
 def test_rubbish(served, rubbish):
-    """A program that sends rubbish loses no more than its connection; other programs go on."""
+    """A program that sends rubbish loses no more than its connection; other programs continue."""
 
     async def main() -> None:
         host, port = served.address.split(":")

@@ -1,4 +1,4 @@
-"""Requests of compat's pycsp to the program in which a channel lives
+"""Requests of compat's pycsp to the program that is the home of a channel
 (weft/compat/pycsp/_asking.py)."""
 
 from __future__ import annotations

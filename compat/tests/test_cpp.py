@@ -62,7 +62,7 @@ NARROWED = {
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_a_value_that_does_not_fit_is_warned_of(compiler: str, tmp_path: Path) -> None:
-    """Both compilers accept the headers too."""
+    """The warning names the line of the program. Both compilers also accept the headers."""
     head = "#include <weft/compat/csp_plugnplay.hpp>\n#include <csp/csp.h>\n"
     functions = [
         f"void given_{i}(csp::chan_in<int> csp_in, csp::chan_out<int> csp_out) "

@@ -128,8 +128,7 @@ def test_listing_5_each_request_is_matched_once(p: Any) -> None:
 
 
 def test_listing_6_a_process_that_blocks_hands_over(p: Any) -> None:
-    """A ring: a token passes through every process in turn, although each process blocks
-    immediately."""
+    """A ring: a token passes through every process, although each process blocks immediately."""
     size, rounds = 30, 5
     ring = p.Channel() * size
 
@@ -274,8 +273,8 @@ def row(y: int, width: int, height: int) -> list[int]:
 
 
 def test_mandelbrot_by_a_producer_that_is_the_consumer_too(p: Any) -> None:
-    """Lines go out and come back in one choice; `action` is a function, where the example has a
-    string."""
+    """One process writes lines and reads the results in one choice; `action` is a function, where
+    the example has a string."""
     width, height = 24, 16
     to_workers, from_workers = p.Channel(), p.Channel()
 
@@ -311,8 +310,8 @@ def test_mandelbrot_by_a_producer_that_is_the_consumer_too(p: Any) -> None:
 
 @pytest.mark.parametrize("tokens", [1, 4])
 def test_a_ring_with_several_tokens(p: Any, tokens: int) -> None:
-    """Each token goes round n times; the process that sees the last token for the last time ends
-    the ring."""
+    """Each token passes around the ring n times; the process that sees the last token for the last
+    time ends the ring."""
     size, laps = 10, 6
     ring = p.Channel() * size
 
@@ -350,7 +349,8 @@ def test_a_ring_with_several_tokens(p: Any, tokens: int) -> None:
 
 def test_many_processes_each_read_one_value(p: Any) -> None:
     """There are more processes than Spawn starts together (1,000). The next batch starts when no
-    process has ended for a while. compat/docs/pycsp.md gives the time that a million takes.
+    process has ended for a while. compat/docs/pycsp.md gives the time that a million processes
+    take.
     """
     channel = p.Channel()
     seen: list[int] = []
@@ -406,8 +406,8 @@ def test_sieve_grows_as_it_runs(p: Any) -> None:
 
 
 def test_philosophers_dine(p: Any) -> None:
-    """Five philosophers, four of them seated at a time; each takes and lays down the two forks in
-    either order. In the end the butler ends too.
+    """Five philosophers, four of them seated at a time; each takes the two forks, and lays them
+    down, in either order. At the end the butler ends too.
     """
     seats, steps = 5, 200
     left, right = p.Channel() * seats, p.Channel() * seats

@@ -23,7 +23,7 @@ PROGRAMS = sorted((Path(__file__).parent / "micropython").glob("*.py"))
 
 @pytest.fixture(scope="module")
 def lib(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weft and the package, as mip installs both."""
+    """A folder with Weft and the package, as mip installs both."""
     return tiers.installed(tmp_path_factory.mktemp("lib"), PACKAGE)
 
 
@@ -43,7 +43,7 @@ def test_a_program(tier: str, program: Path, lib: Path) -> None:
     assert tiers.run(tier, program, folders=(lib,)) == expected(program)
 
 
-# PyCSP's names with locks use threads, which that board lacks.
+# PyCSP's names with locks use threads, which these boards lack.
 @pytest.mark.parametrize("where", list(board.FIRMWARE))
 def test_a_program_on_a_cortex_m3(where: str, tmp_path: Path) -> None:
     program = Path(__file__).parent / "micropython/apycsp.py"

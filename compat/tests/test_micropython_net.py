@@ -110,13 +110,14 @@ def on_micropython(lib: Path, tmp_path: Path, source: str, *args: str) -> subpro
 
 
 def test_a_client(lib: Path, tmp_path: Path) -> None:
-    """A client here does what one on CPython does; a read that is cancelled is withdrawn there."""
+    """A client on MicroPython behaves as a client on CPython does; a read that is cancelled is
+    withdrawn at the server."""
     with Served() as server, on_micropython(lib, tmp_path, CLIENT, server.address) as client:
         assert client.stdout and client.stdin
         got = "".join(client.stdout.readline() for _ in EXPECTED.splitlines())
         assert got == EXPECTED
         while server.waiting() != 1:
-            pass  # the cancelled read leaves when the server comes to it
+            pass  # the cancelled read is withdrawn once the server handles the request
         print("", file=client.stdin, flush=True)
         assert client.stdout.read() == "OSError OSError\n"
         assert client.wait() == 0
@@ -159,7 +160,7 @@ except KeyboardInterrupt:
 
 @pytest.fixture
 def port(lib: Path, tmp_path: Path) -> Iterator[int]:
-    """The port of a server on MicroPython."""
+    """Starts a server on MicroPython and returns its port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         number: int = free.getsockname()[1]
     with on_micropython(lib, tmp_path, SERVER, str(number)) as server:
@@ -177,7 +178,7 @@ def test_a_server(port: int) -> None:
         got: list[Any] = [await numbers.read() for _ in range(3)]
         reading = asyncio.create_task(echo.read())
         got += [await echo.write({"v": [1, 2]}), await reading]
-        # Many operations at once are answered each by its number.
+        # If many operations are requested at once, each answer has the number of its operation.
         got.append(sorted(await asyncio.gather(*(numbers.read() for _ in range(20)))))
         with pytest.raises(BadUse, match="no channel 'again'"):
             await net.get_channel_proxy("again")

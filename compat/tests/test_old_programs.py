@@ -1,5 +1,6 @@
 """The command compat/old_programs.py, over a checkout made here: which programs it finds, and what
-its table says of one that runs, one that lacks something, and one that fails.
+its table reports of a program that runs, of a program that needs a missing module, and of a program
+that fails.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from weft.compat.pycsp import _remote, current
 
 @pytest.fixture(autouse=True, scope="module")
 def nobody_listens_afterwards() -> Iterator[None]:
-    """Shuts the server down after these tests: as long as other programs may connect, the virtual
-    time of a run stands still (rule 10.3).
+    """Shuts the server down after these tests: while other programs may connect, the virtual time
+    of a run does not advance (rule 10.3).
     """
     yield
     _remote.shut()
@@ -470,7 +470,8 @@ def test_io_returns_and_raises(p: Any) -> None:
 
 
 def test_io_lets_the_others_run(p: Any) -> None:
-    """One process waits in io until the next process acts."""
+    """One process waits in io until the next process has acted, which is possible only if io lets
+    it run."""
     met = threading.Event()
 
     @p.io
@@ -498,7 +499,8 @@ def test_configuration_is_one(p: Any) -> None:
 
 
 def test_greenlets_have_no_other_interpreters(p: Any) -> None:
-    """test_apart.py tests `multiprocess`, test_ssh.py `sshprocess`."""
+    """Greenlets have no `multiprocess` or `sshprocess`. test_apart.py and test_ssh.py test these
+    with the other backends."""
     if p.version[3] == "greenlets":
         for refused in (p.multiprocess, p.MultiProcess, p.sshprocess, p.ClusterProcess):
             with pytest.raises(p.InfoException, match="not available for greenlets"):

@@ -202,4 +202,4 @@ def test_select_meets_select(p: Any) -> None:
             got += value is not None
         return got
 
-    assert sum(p.Parallel(side(+a, -b), side(+b, -a))) == 50  # every two selects pass one value
+    assert sum(p.Parallel(side(+a, -b), side(+b, -a))) == 50  # two selects that meet pass one value

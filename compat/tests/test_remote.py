@@ -160,7 +160,8 @@ def test_a_program_that_is_killed_is_lost(p: Any) -> None:
 
 
 def test_a_program_that_ends_as_it_is_found(p: Any) -> None:
-    """The other program's socket accepts the connection, but the program sends nothing."""
+    """If the other program's socket accepts the connection, but the program ends without a message,
+    the channel is not found."""
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 0)
     with socket.socket(socket.AF_UNIX) as listens:
         path = _remote._folder() / "pycsp-1"

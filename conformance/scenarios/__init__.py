@@ -7,7 +7,7 @@ the body of each process in it, is a task of asyncio (task_names.py).
 
 Invariants
 - A scenario's run keeps virtual time (rule 8.6). So `await settle()` returns when no other process
-  can go on; a scenario uses it to make sure that a process waits. No scenario sleeps in real time.
+can continue; a scenario uses it to make sure that a process waits. No scenario sleeps in real time.
 - A scenario does not know its backend, and does not depend on the order in which runnable processes
   run.
 - A scenario names the features it needs that some backends lack (`needs`); LACKS lists the features

@@ -1,5 +1,5 @@
-"""The parts that the files of scenarios share: `settle`, a pause in which every process goes as far
-as it can, and the simplest processes.
+"""The parts that the files of scenarios share: `settle`, a pause in which every other process runs
+until it waits, and the simplest processes.
 
 The module is compiled for each backend like the scenarios (`load`); the scenarios import it under
 its plain name.

@@ -23,7 +23,7 @@ from weft import (
 
 @process
 async def noting(log, reader):
-    """Logs one `Cancelled` for each request, and then goes on."""
+    """Logs one `Cancelled` for each request, and then continues."""
     try:
         log.append(await reader.read())
     except Cancelled:

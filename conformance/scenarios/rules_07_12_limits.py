@@ -208,7 +208,8 @@ async def what_the_block_started_and_waits_for_is_cancelled():
 
 @scenario("6.3", "6.4", "7.12")
 async def no_value_is_lost_by_one():
-    """A reader gives up again and again, sometimes at the moment when the writer arrives."""
+    """A reader repeatedly reaches its limit, sometimes at the moment when the writer arrives; no
+    value is lost."""
     c = Channel("c")
     reader = c.reader()
     got = []

@@ -79,7 +79,7 @@ async def what_repeats_a_request_of_an_outer_scope_is_the_outer_ones():
                 await sleep(1)  # this Cancelled leaves both blocks
         pytest.fail("the inner one took it")
     assert (outer.expired, inner.expired, now()) == (True, False, 0)
-    # what asks further out later counts from then on
+    # a request by an outer limit, made later, is met from then on
     async with move_on_after(2) as outer:
         async with move_on_after(1, again=True) as inner:
             while now() < 2:

@@ -112,7 +112,7 @@ async def a_cancelled_io_call_is_waited_for_no_longer():
         p.cancel()
     gate.set()
     assert p.result is False, "the process went on before the call had ended"
-    ended.wait()  # the call goes on after its caller was cancelled
+    ended.wait()  # the call continues after its caller was cancelled
 
 
 async def where():

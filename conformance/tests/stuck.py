@@ -21,7 +21,7 @@ class _Writer:
     def write(self, value: str) -> None:
         self.writes += 1
         if self.writes == 2:
-            signal.setitimer(signal.ITIMER_REAL, 1e-6)  # the signal by which serve() gives up
+            signal.setitimer(signal.ITIMER_REAL, 1e-6)  # the signal by which serve() ends a network
             threading.Event().wait()
 
 

@@ -1,5 +1,5 @@
-"""Tests of the checker and of the shrinker: histories of the model are never flagged, histories
-with an injected error are always flagged.
+"""Tests the checker and the shrinker: histories of the model are never flagged, and histories with
+an injected error are always flagged.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def test_a_read_that_ended_early():
 
 
 def test_a_read_after_retire():
-    # The writer retired its end and ended; the value of a later write cannot come from it.
+    # The writer retired its end and ended, so the value of a later write cannot be its own.
     n = net(
         1,
         proc(1, ["0w"], ["write", 0], ["retire", 0]),

@@ -35,7 +35,7 @@ def test_each_entry_that_is_made_wrong_is_found(entry: Entry) -> None:
 
 
 def test_the_table_has_these_entries_and_no_others() -> None:
-    """An entry that is too strong is found too, because no pair of steps needs it."""
+    """An entry that is too strong is also found, because no pair of steps needs the entry."""
     all_of_them = entries_of(table)
     assert set(WITNESSES) | (NOWHERE & all_of_them) == all_of_them
     assert not set(WITNESSES) & NOWHERE
@@ -99,8 +99,8 @@ def native_processes(seed: int, features: frozenset[str]) -> int:
 
 def test_a_deadline_that_moves_makes_the_old_one_void() -> None:
     """A moved deadline makes the old one void, so the reduced search also needs the order in which
-    the old deadline comes first. An earlier version missed that order in this network, which comes
-    from a soak.
+    the old deadline passes first. An earlier version missed that order in this network, which was
+    found by a soak.
     """
     times, features = GROUPS[364 % len(GROUPS)]
     compared = compare(364, features, size=2, times=times)

@@ -1,4 +1,4 @@
-"""Tests of the drivers: the line format for twins, and the Python driver over a toy package."""
+"""Tests the drivers: the line format for twins, and the Python driver over a toy package."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ def test_tasks_whose_guards_retire(tasks: ApartDriver) -> None:
 
 
 def test_in_those_networks_selects_go_on_without_a_guard() -> None:
-    """Rule 5.6. If no select went on after a guard retired, the tests of networks whose guards
-    retire would compare nothing. Therefore this test counts the selects that go on, by their
+    """Rule 5.6. If no select continued after a guard retired, the tests of networks whose guards
+    retire would compare nothing. Therefore this test counts the selects that continue, by their
     outcome.
     """
     came_to: Counter[str] = Counter()
@@ -159,8 +159,8 @@ def within(end: int, **more: Any) -> dict[str, Any]:
 
 SOURCE, SINK = proc(1, ["0w"], ["write", 0], ["write", 0]), proc(2, ["0r"], ["read", 0])
 
-# Each of these networks was shrunk from one on which a runtime and the model disagreed, or it
-# decided how a rule must be read.
+# Each of these networks was shrunk from one on which a runtime and the model disagreed, or the
+# network decided how a rule must be read.
 FOUND = {
     "rule 4.1: poison at a closed end": net(
         1, proc(1, ["0w"], ["retire", 0], ["poison", 0, 2]), SINK
@@ -314,8 +314,8 @@ def test_a_task_that_loses_what_it_took_is_noticed(monkeypatch: pytest.MonkeyPat
 def test_a_network_that_hangs_is_a_history_that_breaks_off(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A server that dies, and a runtime that never answers, are both reported, and the driver goes
-    on.
+    """A server that dies, and a runtime that never answers, are both reported, and the driver
+    continues.
     """
     broken = ApartDriver("no_such_backend")
     assert broken.run(generate(0), 0) == []

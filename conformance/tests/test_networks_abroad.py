@@ -1,9 +1,9 @@
 """Random networks whose processes run in other OS processes, alone and beside the other kinds,
 compared with the model.
 
-They test rules 1 to 7 and 10 across OS processes (WIRE.md 15). STAYS in host_driver.py lists the
-operations that a process cannot do from another OS process, and why. For one seed: python -m
-conformance.driver --on processes --with cancel,ended,watched --seed N
+The networks test rules 1 to 7 and 10 across OS processes (WIRE.md 15). STAYS in host_driver.py
+lists the operations that a process cannot do from another OS process, and why. For one seed: python
+-m conformance.driver --on processes --with cancel,ended,watched --seed N
 """
 
 from __future__ import annotations

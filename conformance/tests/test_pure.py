@@ -23,7 +23,7 @@ pytestmark = pytest.mark.together  # These tests share the outcomes that the lan
 
 ALL = list(collect("coroutines"))
 RUN = [name for name in ALL if name not in pure.LEFT_OUT]
-EACH, OF_THREADS = 40, 10  # networks in each test; threads cost more
+EACH, OF_THREADS = 40, 10  # the number of networks in each test; threads cost more
 ALL_FEATURES = DEFAULT | {"limit", "cancel", "ended", "watched"}
 
 

@@ -50,7 +50,7 @@ def test_rule_1_2_a_committed_select_is_passed_over():
     t = Table({}, {})
     t.select(1, t.g_in(0), t.g_in(1))
     t.read(2, 0)
-    t.write(3, "x", 1)  # the select goes on with channel 1
+    t.write(3, "x", 1)  # the select commits at channel 1
     t.write(4, "y", 0)
     assert t.out(1) == ("ok", 1, "x") and t.out(2) == ("ok", 0, "y")
 
@@ -334,8 +334,8 @@ def test_rules_2_5_3_5_an_end_raised_by_asking_for_a_new_end_is_a_failure():
     assert both(net(1, asks), 0) == {(("Retired", (("pids", (2,)),)),)}
     spawns = proc(2, ["0r"], ["retire", 0], ["spawn", proc(3, ["0r"])])
     assert both(net(1, spawns), 0) == {(("Retired", (("pids", (2,)),)),)}
-    # An exception that is raised again further out is still a failure. Once it has been caught, it
-    # is like any other.
+    # An exception that is raised again further out is still a failure. A failure that has been
+    # caught is like any other exception.
     inside = proc(1, [], ["par", [proc(2, ["0r"], ["retire", 0], ["par", [proc(3, ["0r"])]])]])
     assert both(net(1, inside), 0) == {(("Retired", (("pids", (1,)),)),)}
     caught = proc(2, ["0r"], ["retire", 0], ["try", [["par", [proc(3, ["0r"])]]], ["Retired"], []])

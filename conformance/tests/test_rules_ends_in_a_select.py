@@ -222,8 +222,8 @@ def test_rule_5_6_by_priority_it_competes_in_the_place_of_any_that_decides():
 
 
 def test_rule_5_6_fair_lets_the_end_of_all_wait_for_n_selects_at_most():
-    """There is a full source, and two outputs whose readers have ended: the select raises at its
-    second call at the latest.
+    """A select has a full source, and two outputs whose readers have ended: the select raises at
+    its second call at the latest.
     """
     n = net(
         [{"capacity": 9}, {}, {}],

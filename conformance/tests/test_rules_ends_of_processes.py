@@ -61,8 +61,8 @@ def test_a_poisoned_and_a_cancelled_one() -> None:
 
 
 def test_it_is_ready_once_the_process_has_let_go_and_stays_so() -> None:
-    """When the process has ended, the channel has retired for the reader, which waits for the end
-    of the process alone.
+    """When the process has ended, its channel has retired. The reader waits only for the end of the
+    process, which stays ready.
     """
     given = net(
         1,

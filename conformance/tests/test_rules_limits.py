@@ -110,7 +110,7 @@ def test_it_stays_through_several_operations() -> None:
 
 
 def test_nothing_or_less_acts_at_the_first_operation() -> None:
-    """A limit of 0 or less acts even at an operation that could commit."""
+    """A limit of 0 or less ends even an operation that could commit."""
     for t in (0, -1):
         given = net([{"capacity": 1}], proc(1, ["0w", "0r"], within("move_on", t, ["write", 0])))
         assert both(given, 1) == {(OK, CANCELLED, ENDED_BY_IT)}
@@ -256,7 +256,8 @@ def test_no_value_is_lost_by_one() -> None:
 
 
 def test_a_writer_that_is_held_is_not_let_go() -> None:
-    """Rules 1.6, 6.3."""
+    """Rules 1.6, 6.3: a limit does not end a write whose value a reader holds in an extended
+    read."""
     given = net(
         1,
         proc(1, ["0w"], within("timeout", 1, ["write", 0]), ["sleep", 1]),
@@ -273,14 +274,15 @@ def test_a_process_that_will_be_asked_is_in_no_deadlock() -> None:
 
 
 def test_a_process_that_catches_the_deadlocks_cancelled_and_waits_again_is_asked_again() -> None:
-    """Rule 10.1."""
+    """Rule 10.1: a process that catches the Cancelled of a deadlock and waits again is cancelled
+    again."""
     given = alone(catching("Cancelled", ["read", 0]), ["read", 0])
     assert both(given, 1) == {(CANCELLED, CANCELLED)}
     assert runs(given) == {"Deadlock"}
 
 
 def test_bad_use_by_one_who_is_asked() -> None:
-    """Rules 6.1, 11.1: both exceptions are possible at the start of the operation."""
+    """Rules 6.1, 11.1: bad use and Cancelled are both possible at the start of the operation."""
     given = alone(within("move_on", 0, ["retire", 0], ["read", 0]))
     assert {log[2] for log in both(given, 1)} == {CANCELLED, ("BadUse",)}
 

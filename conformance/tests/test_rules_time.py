@@ -78,7 +78,7 @@ def test_rule_7_4_who_is_spawned_into_a_failing_run_is_cancelled():
 
 
 def test_rule_7_7_yield_lets_every_runnable_process_run():
-    # Processes 2 and 3 have operations that have committed when process 1 yields: so both go on
+    # Processes 2 and 3 have operations that have committed when process 1 yields: so both continue
     # before process 1 does.
     n = net(
         2,
@@ -244,8 +244,8 @@ def test_rule_11_2_a_process_exists_once():
 
 
 def test_rule_12_2_dropped_values_are_released_after_the_step():
-    # An end among dropped values is retired, and a party that waits at its channel learns of that
-    # in the same step.
+    # An end among dropped values is retired, and a party that waits at its channel learns of the
+    # retirement in the same step.
     t = Table({"capacity": 1, "overflow": "drop_newest"}, {})
     t.write(1, "x")
     t.read(2, 1)

@@ -24,7 +24,8 @@ RACE = 2000  # cancellations in one race
 
 @pytest.fixture(autouse=True)
 def _switch_often() -> Iterator[None]:
-    """Lets threads switch as often as possible, so that cancellations occur everywhere."""
+    """Makes the interpreter switch threads as often as possible, so that cancellations occur
+    everywhere."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

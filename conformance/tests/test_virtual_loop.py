@@ -1,5 +1,5 @@
 """Tests the loop with virtual time on which scenarios run as tasks: when it jumps, when it waits,
-and when it gives up.
+and when it raises Stuck.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A toy package with weft's names, over the model, so that tests can run the Python driver without
 any runtime.
 
-It has one scheduler, first come, first served. A process is a coroutine, or a thread that runs only
-while the scheduler lets it. Both kinds of process pass a function that starts the operation to the
-scheduler, and receive the outcome. `package(...)` makes the module; `broken` names a defect that
-the module has.
+The toy has one scheduler, first come, first served. A process is a coroutine, or a thread that runs
+only while the scheduler lets it. Both types of process pass a function that starts the operation to
+the scheduler, and receive the outcome. `package(...)` makes the module; `broken` names a defect
+that the module has.
 """
 
 from __future__ import annotations
@@ -96,9 +96,9 @@ class Process:
         self.kids: list[Process] = []
         self.cancel = self.done = self.started = False
         self.error: BaseException | None = None
-        self.result: Any = NoResult(how="cancelled")  # stays until the process has returned
-        self.wake: Any = None  # the function that makes the process go on
-        # returns (ok, value or error) once the process can go on
+        self.result: Any = NoResult(how="cancelled")  # remains until the process has returned
+        self.wake: Any = None  # the function that makes the process continue
+        # returns (ok, value or error) once the process can continue
         self.waits: Callable[[], Any] | None = None
         self.path = function.__name__
 
@@ -181,7 +181,7 @@ def commits(op: Op, shape: Callable[[tuple], Any]) -> Callable[[Process], Callab
             return lambda: (False, wrong)
         hot = world.choices(op)
         if hot:
-            # A fair select starts at the next guard each time.
+            # A fair select starts at another guard each time.
             p.turn = getattr(p, "turn", 0) + (op.kind == "select")
             world.commit(
                 pid,

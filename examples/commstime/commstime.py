@@ -1,5 +1,4 @@
-"""CommsTime shows what a communication costs, by four small processes that do nothing but
-communicate.
+"""CommsTime measures what a communication costs, with four small processes that only communicate.
 
     weft run examples/commstime/commstime.py
     weft run examples/commstime/commstime.py --on threads --rounds 20000 --parallel-delta
@@ -9,8 +8,8 @@ communicate.
            c               b
            └── successor ◄─┘
 
-A round is four communications. The benchmark is Peter Welch's, from occam; CSP systems have
-reported it ever since.
+A round is four communications. The benchmark is Peter Welch's, from occam; authors of CSP
+systems have reported its result ever since.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ async def delta_in_parallel(before, left, right):
 
 @process
 async def consumer(before, rounds):
-    """Reads `rounds` numbers after one that warms up; returns the seconds they took and the last
-    number.
+    """Reads one number as a warm-up, then `rounds` numbers; returns the seconds that these took and
+    the last number.
     """
     await before.read()
     began = time.perf_counter()

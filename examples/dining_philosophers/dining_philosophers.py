@@ -1,4 +1,5 @@
-"""Five philosophers, five forks: how a deadlock looks, and two ways to avoid it.
+"""Five philosophers, five forks: what the report of a deadlock contains, and two ways to avoid the
+deadlock.
 
     weft run examples/dining_philosophers/dining_philosophers.py
     weft run examples/dining_philosophers/dining_philosophers.py --table greedy
@@ -11,8 +12,9 @@ a fork that is in use cannot be taken.
     butler   a butler lets all philosophers but one sit down, by a choice with preconditions (Hoare,
              "Communicating Sequential Processes", section 2.5)
     ordered  every philosopher takes the fork with the smaller number first (Dijkstra)
-    greedy   everyone takes the left fork first. In the end all hold one fork and wait for the
-             other: the run raises Deadlock, which names the knot (exit status 3 under `weft run`)
+    greedy   every philosopher takes the left fork first. In the end all hold one fork and wait
+             for the other: the run raises Deadlock, which names the knot (exit status 3 under
+             `weft run`)
 
 A philosopher holds a fork as a pair (take, put) of ends. The pair is a tuple, so that the process
 owns the ends (rule 2.3).
@@ -42,7 +44,7 @@ async def eat(first, second, held):
     take_other, put_other = second
     await take.read()
     if held is not None:
-        await held.sync()  # now every philosopher has one fork, and so a deadlock is certain
+        await held.sync()  # every philosopher holds a fork here, so a deadlock is certain
     await take_other.read()
     await put_other.write("fork")
     await put.write("fork")

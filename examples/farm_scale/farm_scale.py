@@ -14,7 +14,8 @@ from one wait to the next, so a thousand hosts need one CPU and no network.
 
 Assumptions
 - A host has one worker. A job takes two communications with the worker's home: the job is read, and
-  the result is written. Each is a request and its answer, which go over the network (--delay each).
+  the result is written. Each communication is a request and its answer, which go over the network
+  (--delay each).
 - A home serves one request at a time, in order of arrival, in --service, however many hosts it
   has. This holds for `weft.net` in Python, where all sessions of a program share one event loop.
 - All jobs take --work, and all values are small. Where jobs differ in length, a farm is slower than
@@ -49,10 +50,10 @@ HOSTS = (1, 10, 100, 300, 1000, 3000)
 
 
 class Costs(NamedTuple):
-    """Times, in seconds."""
+    """Times of the model, in seconds."""
 
-    work: float  # seconds that a job takes
-    service: float  # seconds that a request takes at its home
+    work: float  # seconds of work for a job
+    service: float  # seconds that a home needs to serve a request
     delay: float  # seconds for one way over the network
 
 

@@ -106,7 +106,7 @@ async def collect(reader):
 
 
 def network(node, folder, slow_every):
-    """Returns the processes, and those of them that return something."""
+    """Returns the processes, and those of them that return a result."""
     measured = {s: Channel(f"measured {s}") for s in STATIONS}
     refused, alarms, recorded = Channel("refused"), Channel("alarms"), Channel("recorded")
     ask, answers, averages = Channel("ask"), Channel("answers"), Channel("averages")

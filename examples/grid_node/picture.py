@@ -1,5 +1,5 @@
-"""The picture: voltages and frequency as the node saw them, the decisions, and the recorded
-disturbance.
+"""Draws the picture: voltages and frequency as the node measured them, the decisions, and the
+recorded disturbance.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 that drew each row.
 
     weft net up                                        in one terminal
-    weft host --name gpu1 --allow over_hosts:worker    in others, each in this directory
+    weft host --name gpu1 --allow over_hosts:worker    in other terminals, each in this directory
     weft host --name gpu2 --allow over_hosts:worker
     python over_hosts.py --hosts 2                     without --hosts: in processes on this machine
 

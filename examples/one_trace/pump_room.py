@@ -39,7 +39,7 @@ def dial(numbers, n):
 
 @process
 def fan(answers, samples, n):
-    """Takes `n` numbers from the board, and hands them on."""
+    """Reads `n` numbers from the board, and writes them to the component."""
     for _ in range(n):
         samples.write(float(answers.read()))
 
@@ -57,7 +57,7 @@ def show(verdicts):
 
 @contextlib.contextmanager
 def port(device, emulated, folder):
-    """Yields the board's serial port; of an emulated board a socket."""
+    """Yields the board's serial port, or a socket if the board is emulated."""
     if not emulated:
         yield device
         return

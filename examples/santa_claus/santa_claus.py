@@ -9,8 +9,8 @@
       elf × 10 ──queue──► porter ──door (3 elves)──►╝
 
 Santa waits for one of two things, by a choice: a barrier with all his reindeer, which has priority,
-or a group of elves at his door. The porter lets elves in by threes. Many published solutions are
-only nearly right; `weft check` proves this one for a few reindeer and elves.
+or a group of elves at his door. The porter lets elves in three at a time. Many published solutions
+contain an error; `weft check` proves this one for a few reindeer and elves.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from weft import Barrier, Channel, Parallel, process, run, select
 @process
 async def reindeer(back, home, years):
     for _ in range(years):
-        # A reindeer that is back from its holidays waits at this barrier. The last reindeer to come
-        # back wakes Santa.
+        # A reindeer that is back from its holidays waits at this barrier. The last reindeer that
+        # returns wakes Santa.
         await back.sync()
         await home.sync()  # the toys are delivered
 

@@ -55,15 +55,15 @@ def tried(function: Callable[[], Any], schedules: int, **options: Any) -> Report
 
 @pytest.mark.parametrize("table", ["butler", "ordered"])
 def test_philosophers_with_security_never_starve(table: str) -> None:
-    """Checks every order of three philosophers who eat once."""
+    """Checks every order of three philosophers who eat once: none fails."""
     dinner = example("dining_philosophers").dinner
     report = proven(lambda: run(dinner(table, 3, 1)))
     assert report.schedules > 1
 
 
 def test_greedy_philosophers_are_found_without_the_unlucky_moment() -> None:
-    """Rule 17.5: the philosophers take the left fork first, and nothing forces all of them to do so
-    at the same time.
+    """Rule 17.5: the check finds the deadlock of philosophers who take the left fork first,
+    although no process forces all of them to do so at the same time.
     """
     dining = example("dining_philosophers")
     report = weft.check(lambda: run(dining.dinner("greedy without a barrier", 3, 1)))
@@ -210,7 +210,7 @@ TWO: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", TWO)
 def test_a_stream_of_two_is_the_same_in_every_order(name: str) -> None:
-    """The result is the same whichever of the two parts comes first."""
+    """The result is the same whichever of the two parts runs first."""
 
     def network() -> None:
         make = getattr(co, name)

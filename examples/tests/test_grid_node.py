@@ -160,8 +160,8 @@ async def every(reader: Any) -> list[Any]:
 
 
 def test_a_device_that_blocks_holds_nobody_up(node: Any, tmp_path: Path) -> None:
-    """`frames` waits in read(2) at a pipe. Meanwhile other processes run, and a frame that arrives
-    in pieces is read as a whole.
+    """`frames` waits in read(2) at a pipe. Other processes run while it waits, and a frame that
+    arrives in pieces is read as a whole.
     """
     inputs.write_frames(tmp_path / "pmu.bin", 50, 1.0, SEED)
     whole = (tmp_path / "pmu.bin").read_bytes()[20:]

@@ -1,5 +1,5 @@
-"""Tests a network of a board, C++, threads and a second host: its trace, as Perfetto's own
-classes read it (rules M24, 14.14, 14.17)."""
+"""Tests the trace of a network of a board, C++, threads and a second host, as Perfetto's own
+classes read the trace (rules M24, 14.14, 14.17)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def weft(*args: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Runs the network, and returns the folder of its files and what `weft trace` says of them."""
+    """Runs the network, and returns the folder of its files and the output of `weft trace` for
+    these files."""
     folder = tmp_path_factory.mktemp("traced")
     make = ["make", "-s", "-C", ROOT / "mcu", "-f", "csp/csp.mk", "FLIGHT=256", "pc_recorded"]
     subprocess.run(make, check=True)

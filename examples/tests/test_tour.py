@@ -1,4 +1,4 @@
-"""The five-minute tour of the README works line by line."""
+"""Tests that the five-minute tour of the README works line by line."""
 
 import subprocess
 import sys

@@ -42,7 +42,7 @@ def start(*arguments: str, **changed: str) -> subprocess.CompletedProcess[str]:
 
 
 def powers() -> list[float]:
-    """Returns what a Fourier transform finds at 500 Hz in each block."""
+    """Returns the power at 500 Hz in each block, by a Fourier transform."""
     blocks = np.array([*accelerometer.readings(BLOCKS)], float).reshape(BLOCKS, accelerometer.SIZE)
     found = np.abs(np.fft.rfft(blocks)[:, accelerometer.SIZE * 500 // 4000]) ** 2
     return [float(power) for power in found]
@@ -72,7 +72,7 @@ def test_a_limit_keeps_the_quiet_blocks_from_the_display() -> None:
 
 
 def test_the_python_sources_are_portable() -> None:
-    """rule 19.7"""
+    """Rule 19.7: MicroPython can run both Python sources."""
     files = [FOLDER / "goertzel.py", FOLDER / "accelerometer.py"]
     command = [sys.executable, "-m", "weft.cli", "portable", *files, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -83,7 +83,8 @@ def test_the_python_sources_are_portable() -> None:
 
 
 def test_what_a_place_lacks_is_named(tmp_path: Path) -> None:
-    """If a place ran the filter in this program instead, it would lack nothing, and not fail."""
+    """A missing tool of a place is an error. If the monitor ran the filter in this program instead,
+    no error would be shown."""
     nothing = str(tmp_path)
     for arguments, changed, message in [
         (["board"], {"WEFT_CHECKOUT": nothing}, "the emulator is in a checkout of Weft"),

@@ -1,12 +1,12 @@
-"""Sends a token round a ring of processes, to show how many processes there can be, and what a hop
-costs.
+"""Sends a token round a ring of processes, to measure how many processes are possible, and what a
+hop costs.
 
     weft run examples/token_ring/token_ring.py --size 100000
     weft run examples/token_ring/token_ring.py --size 1000 --on threads
 
       start ──► relay ──► relay ──► … ──► back to start
 
-Each process adds one to the token, so the number that comes back is the number of its hops.
+Each process adds one to the token, so the number that returns is the number of its hops.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the host "cellar" runs for the filter in C++. The host builds the component, and runs it
-between two processes in Python, since a channel with an end of a component does not lead to another
-machine.
+"""The processes that the host "cellar" runs for the filter in C++. The host builds the component,
+and runs it between two processes in Python, since a channel with an end of a component does not
+lead to another machine.
 """
 
 from pathlib import Path

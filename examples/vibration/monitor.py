@@ -1,10 +1,10 @@
-"""A vibration monitor, whose filter runs where one word says.
+"""A vibration monitor, whose filter runs at the place that an option names.
 
     accelerometer ──samples──► goertzel ──powers──► threshold ──alarms──► display
                                (anywhere)
 
-On the `device` the accelerometer is on the board too. At all other places everything but the filter
-runs in this program.
+At the place `device` the accelerometer is also on the board. At all other places everything but the
+filter runs in this program.
 """
 
 from __future__ import annotations

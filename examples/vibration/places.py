@@ -125,7 +125,7 @@ PLACES = {
 @contextlib.contextmanager
 def loopback():
     """Starts a network on this machine alone, with the host "cellar", and joins the network. With
-    two machines a person starts these two commands elsewhere (python/docs/network.md), and this
+    two machines a user starts the two commands on those machines (python/docs/network.md), and this
     program only calls `net.join(URL)`.
     """
     with tempfile.TemporaryDirectory() as keys, contextlib.ExitStack() as stack:

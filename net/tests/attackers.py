@@ -1,4 +1,4 @@
-"""A member of a network that takes names which its certificate does not grant (WIRE-NETWORKS.md
+"""A member of a network that claims names which its certificate does not grant (WIRE-NETWORKS.md
 17.3, 17.4). The same attacks are tried on programs in Python and in C++.
 
     with Thief(url, keys) as thief:
@@ -99,7 +99,7 @@ class Thief:
 
     def refused(self, client: Any, name: str, takes: Callable[[Thief, str], None]) -> str:
         """Returns the error that a client receives after the thief has attacked. The attack is
-        repeated if the home has rewritten its entry before the client came.
+        repeated if the home has rewritten its entry before the client connected.
         """
         while True:
             takes(self, name)
@@ -126,7 +126,7 @@ class Thief:
 
     @contextlib.contextmanager
     def answers_with(self, folder: Path) -> Iterator[dict[str, Any]]:
-        """Makes the thief answer with the certificate in `folder` too. Yields the fields of an
+        """Makes the thief also answer with the certificate in `folder`. Yields the fields of an
         entry that leads to the thief.
         """
 
@@ -154,7 +154,7 @@ class Thief:
 
 
 def _delete_and_take(thief: Thief, name: str) -> None:
-    """Deletes the entry and writes another one. Repeats both if the home has written its entry in
+    """Deletes the entry and writes another entry. Repeats both if the home has written its entry in
     between.
     """
     while True:

@@ -45,8 +45,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 
-# The builds of the C++ programs, by the names in WEFT_NET_CPP: as users build them, and with
-# sanitizers.
+# The builds of the C++ programs that WEFT_NET_CPP names: those of users, and those with sanitizers.
 BUILDS = os.environ.get("WEFT_NET_CPP", "asan").split()
 FOUND = 99  # the status of a program in which a sanitizer has found something
 SANITIZED = {
@@ -87,7 +86,7 @@ class Program:
         return json.loads(line)
 
     def go(self) -> None:
-        """Lets the program go on if it waits for permission."""
+        """Permits the program to continue, if it waits for permission."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -227,7 +226,7 @@ _tried = os.getpid() * 331 % SOME
 def of_its_own() -> Iterator[str]:
     """Yields an address at which a server can be started again, after it was killed.
 
-    Meanwhile no other lane takes the port (each port that is in use has a file), nor does the
+    During that time no other lane uses the port (each port that is in use has a file), nor does the
     system use it for an outgoing connection: the port is below those that the system assigns, if
     there are lower ones.
     """
@@ -281,8 +280,8 @@ def refusing() -> Iterator[str]:
 
 @pytest.fixture
 def never_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes programs believe that the server was never away, so that they do not wait for a program
-    that is missing.
+    """Makes programs believe that the server was never away, so that they do not wait for missing
+    programs.
     """
     monkeypatch.setattr(_net_relay, "BACK", 0.0)
 
@@ -373,8 +372,8 @@ def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent
         try:
             yield agent
         finally:
-            # Whatever the tests have requested, the agent's OS processes live, and no exception in
-            # the agent went unnoticed.
+            # Whatever the tests have requested, the agent's OS processes still run, and the agent
+            # has reported no exception.
             died = [pid for pid in pids if gone(pid)]
             agent.process.terminate()
             _, errors = agent.process.communicate()

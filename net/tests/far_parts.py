@@ -90,15 +90,15 @@ def dies(numbers: Any) -> None:
 
 @ps.process
 def writes_for_ever(numbers: Any, reports: Any) -> None:
-    """Reports how the process ended, even after a cancellation, because a cancellation runs its
-    `finally`."""
+    """Writes numbers until the process ends, and reports in its `finally` how it ended, so a
+    cancellation is reported too."""
     try:
         while True:
             numbers.write(os.getpid())
     finally:
         try:
             reports.write("ended")
-        except Cancelled:  # the end of `numbers` came before the cancellation
+        except Cancelled:  # the end of `numbers` was noticed before the cancellation
             reports.write("ended")
 
 
@@ -140,7 +140,7 @@ class RetiredSubclass(ps.Retired):
 @ps.process
 def left_by(how: str, *ends: Any) -> None:
     """Raises the ChannelEnd of an end that no operation met. In the last case an operation met the
-    end: a read of a channel that has ended."""
+    end: the process reads a channel that has ended."""
     c = ps.Channel("there")
     r = c.reader()
     if how == "asks":
@@ -187,7 +187,7 @@ def does(name: str) -> Any:
 
 
 class Loads:
-    """An object that cannot be rebuilt: to unpickle it raises an exception."""
+    """An object that cannot be rebuilt: unpickling it raises an exception."""
 
     def __init__(self, name: str) -> None:
         self._name = name

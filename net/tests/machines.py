@@ -11,7 +11,7 @@ Instead each machine has a TUN device, whose packets go to the switch, a program
 resends the packets that the switch loses, as on any bad network.
 
 Invariants
-- A namespace lives as long as its holder, a `cat` whose input belongs to the test: when the test
+- A namespace exists as long as its holder, a `cat` whose input belongs to the test: when the test
   ends, all namespaces are removed.
 - The switch chooses the lost packets by a seed, in the order in which packets arrive.
 """
@@ -40,7 +40,7 @@ TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x4004_54CA, 1, 0x1000
 
 
 def why_not() -> str:
-    """Returns why machines cannot be made on this system, or "" if they can."""
+    """Returns the reason why namespaces cannot be made on this system, or "" if they can."""
     if os.geteuid() != 0:
         return "namespaces with networks are for root: nothing was cut, delayed or lost"
     for program in ("ip", "unshare", "nsenter"):
@@ -125,7 +125,7 @@ class Machines:
         return f"{NETWORK}.{machine}"
 
     def inside(self, machine: int) -> list[str]:
-        """Returns the words to put before a command so that it runs on this machine."""
+        """Returns the words to put before a command so that the command runs on this machine."""
         return ["nsenter", f"--net=/proc/{self.holders[machine - 1].pid}/ns/net", "--"]
 
     def reached(self, url: str, machine: int) -> str:

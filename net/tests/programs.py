@@ -193,8 +193,8 @@ def counts_by_name(server: str, keys: str, name: str) -> None:
 
 
 def is_home(server: str, keys: str, name: str, relay: str = "auto") -> None:
-    """Offers both sides of a channel, and keeps an end of each until the test lets the program go
-    on."""
+    """Offers both sides of a channel, and keeps an end of each until the test permits the program
+    to continue."""
     with net.join(server, keys=keys, name="home", relay=relay) as network:
         c = th.Channel(name)
         held = c.reader(), c.writer()
@@ -243,7 +243,7 @@ def squares_by_name(server: str, keys: str, name: str) -> None:
 
 
 def reads_by_name(server: str, keys: str, name: str) -> None:
-    """Reads until the channel ends, or Ctrl-C comes. Reports which of the two happened."""
+    """Reads until the channel ends or Ctrl-C is pressed. Reports which of the two happened."""
     with net.join(server, keys=keys) as network:
         values = network.reader(name)
         try:
@@ -279,7 +279,7 @@ def calls_what_never_ends(server: str, keys: str, host: str) -> None:
 
 def calls_by_an_executor(server: str, keys: str, host: str) -> None:
     """Waits for an Executor's call that never ends, until the second Ctrl-C. Reports when the call
-    has begun, when the run is cancelled, why the call is over, and how the program ended.
+    has begun, when the run is cancelled, why the call ended, and how the program ended.
     """
     import far_parts
 
@@ -514,7 +514,7 @@ def cuts_off(server: str, keys: str, address: str) -> None:
 
 def squares_on_two(server: str, keys: str, address: str, n: str) -> None:
     """Has jobs squared by a supervisor over two hosts. Reports which OS process holds the tenth
-    job, and goes on once the test allows it. Then reports which squares arrived, which jobs were
+    job, and continues once the test permits it. Then reports which squares arrived, which jobs were
     done twice, and the log.
     """
     import far_parts

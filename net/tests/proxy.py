@@ -35,8 +35,8 @@ TOLD = "WEFT_TEST_PROXY"  # the environment variable with "PORT MACHINE" for a p
 
 
 def through(address: str) -> str:
-    """Returns the address by which this program reaches another program: `address` itself if there
-    is no proxy.
+    """Returns the address by which this program reaches another program; this is `address` itself
+    if no proxy is used.
     """
     if TOLD not in os.environ:
         return address
@@ -52,8 +52,8 @@ def _machine_of(address: str) -> int:
 
 
 class Loopback:
-    port = 0  # the port at which the server of the tests listens; 0 stands for any
-    loss = 0.05  # the loss of a bad network; there are fewer pieces than packets
+    port = 0  # the port at which the server of the tests listens; 0 means any
+    loss = 0.05  # the loss of a bad network; a connection has fewer pieces than packets
 
     def __init__(self, _: int, seed: int) -> None:
         self.random = random.Random(seed)
@@ -132,14 +132,15 @@ class Loopback:
         except asyncio.CancelledError:
             self.counts["cut"] += 1
         except OSError:
-            pass  # no program listens at the address, or one of the two has ended
+            pass  # no program listens at the address, or one of the two programs has ended
         finally:
             del self.open[task]
             for writer in writers:
                 writer.transport.abort()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Sends pieces when they are due, each after the previous one. Up to 64 are under way."""
+        """Sends pieces when they are due, each after the previous one. Up to 64 pieces are under
+        way."""
         under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(64)
 
         async def deliver() -> None:

@@ -140,8 +140,8 @@ def test_an_entry_that_is_written_again(url, lab, keys_of, program):  # wire 17.
 
 
 def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17.4
-    """A proxy keeps all bytes that a client has sent to the home. If they are sent again, the home
-    refuses them.
+    """A proxy keeps all bytes that a client has sent to the home. When these bytes are sent again,
+    the home refuses them.
     """
     home, _ = lab
     reader = offered(home, "lab/results")
@@ -149,7 +149,7 @@ def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17
     kept_by = home._meeting.kept
     home._meeting.kept = lambda session: (received.append(session.host), kept_by(session))
     with Thief(url, keys_of("thief")) as thief, overhears(home.address) as (address, kept):
-        while not kept:  # the home had rewritten its entry before the client came
+        while not kept:  # the home had rewritten its entry before the client connected
             received.clear()
             thief.put("lab/results", {**thief.entry("lab/results"), "address": address})
             p = program("names_writer", url, keys_of("client"), "lab/results", 3)
@@ -220,8 +220,8 @@ ALLOWS = ["far_parts:pid", "far_parts:plus"]
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_a_false_host(gpu1, keys_of, trust):  # wire 17.9
-    """A false host would receive the arguments, and with `trust` this program would unpickle its
-    result."""
+    """A client refuses a false host, which would receive the arguments, and whose result would be
+    unpickled with `trust`."""
     with (
         Thief(gpu1.url, keys_of("thief"), trust=trust) as thief,
         net.join(gpu1.url, keys=keys_of("client"), trust=trust) as caller,

@@ -1,5 +1,5 @@
 """Tests connections without a first message (WIRE-NETWORKS.md 17.2): a listener keeps few of them,
-and goes on serving others.
+and continues to serve others.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def test_there_are_never_more_than_most(keys, monkeypatch):  # wire 17.2
 
 
 def test_a_session_is_none_of_those_who_come(keys, monkeypatch):  # wire 17.2
-    """A connection whose first message has come is not closed because of later connections."""
+    """A connection whose first message has arrived is not closed because of later connections."""
     coming = _net_tls.Coming()
     limits(monkeypatch, 1, 1, 0.0)
 

@@ -106,7 +106,7 @@ def test_several_come_at_once(server, keys, network, cpp):  # wire 17.4
 
 def test_values_go_through_cpp_as_they_were(server, keys, network, cpp):  # wire 9.1, 17.13, 17.15
     """Values of some megabytes arrive too. A value that C++ does not accept is reported when it is
-    read, and the session goes on.
+    read, and the session continues.
     """
     out, back = th.Channel("values"), th.Channel("back")
     w, r = out.writer(), back.reader()
@@ -160,8 +160,8 @@ DTYPES = ["b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "c8"
 
 
 def test_arrays_of_numpy_go_through_cpp(server, keys, network, cpp):  # wire 17.15
-    """Arrays of each dtype that C++ knows arrive, with any shape and any byte order. Another dtype
-    is reported when it is read.
+    """Arrays of each dtype that C++ knows arrive, with any shape and any byte order. An array with
+    another dtype is reported when it is read.
     """
     channels = {d: (th.Channel(d), th.Channel(f"{d} back")) for d in DTYPES}
     ends = {d: (out.writer(), back.reader()) for d, (out, back) in channels.items()}
@@ -238,8 +238,8 @@ def test_arrays_that_are_none(server, keys, network, cpp):  # wire 17.15
 
 
 def test_numbers_of_numpy(server, keys, network, cpp):  # wire 17.15
-    """C++ takes an array for a list of numbers, and a numpy scalar for a number; Python accepts the
-    arrays and numbers that C++ makes.
+    """C++ accepts an array for a list of numbers, and a numpy scalar for a number; Python accepts
+    the arrays and numbers that C++ makes.
     """
     parts = ("list", "one", "made")
     channels = {part: th.Channel(part) for part in parts}
@@ -336,7 +336,7 @@ def beside(network: Any, cpp: Any, name: str, *args: object) -> Any:
 
 
 def test_a_deadlock_with_cpp_is_told_in_both(server, keys, network, cpp):  # wire 10.8, 17.23
-    """Once no further program can come, the deadlock is reported without a time limit, in one
+    """Once no further program can join, the deadlock is reported without a time limit, in one
     report, with processes and lines of both programs.
     """
     p, r, w = beside(network, cpp, "passes_on", server.url, keys)
@@ -467,7 +467,7 @@ def test_a_name_that_is_taken(server, keys, network, cpp):  # wire 17.3
 
 def test_openssl_is_there_until_a_program_has_ended(server, keys, cpp):
     """After main() a thread of nats.c may still close a connection. That thread would crash if
-    OpenSSL were already gone."""
+    OpenSSL were already unloaded."""
     p = cpp("ends_with_openssl", server.url, keys)
     assert (p.next_report(), p.ended()) == (True, 0)
 
@@ -504,7 +504,7 @@ def test_keys_of_another_authority(server, keys, strange_keys, network, cpp, pro
     with pytest.raises(BadUse, match="shows a certificate that our authority has not signed"):
         network.reader("c")
     network._meeting._client_tls = _net_names._net_keys.context(Path(keys), server=False)
-    network.reader("c").retire()  # the other channels go on
+    network.reader("c").retire()  # the other channels still work
     home.go()
 
 
@@ -637,7 +637,7 @@ def test_a_peer_in_cpp_that_is_killed(server, keys, network, cpp):  # wire 2.5, 
 
 @pytest.mark.parametrize("other", ["python", "cpp"])
 def test_a_home_in_cpp_whose_writer_is_killed(server, keys, cpp, program, other):  # wire 2.5
-    """The channel of the home has died, since its last writer was killed."""
+    """If the last writer of a home in C++ is killed, the home's channel has died."""
     home = cpp("reads_all", server.url, keys, "c", 0)
     assert home.next_report() == "offered"
     start = cpp if other == "cpp" else program
@@ -649,8 +649,8 @@ def test_a_home_in_cpp_whose_writer_is_killed(server, keys, cpp, program, other)
 
 
 def test_the_server_is_away(server, keys, network, cpp, tmp_path):  # wire 17.8
-    """Sessions go on while the server is away. Programs that join later meet once the server is
-    back, even under the name that a home in C++ has renewed.
+    """Sessions continue while the server is down. Programs that join later meet once the server
+    runs again, even under the name that a home in C++ has renewed.
     """
     p = cpp("writes_for_ever", server.url, keys, "c")
     assert p.next_report() == "offered"

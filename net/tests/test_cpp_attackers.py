@@ -42,7 +42,7 @@ def refused(server, keys_of, cpp):
     """
 
     def why(thief: Thief, name: str, takes: Any) -> str:
-        # The client tries again if the home has rewritten its entry before the client came.
+        # The client tries again if the home has rewritten its entry before the client connected.
         while True:
             takes(thief, name)
             kind, message = cpp(
@@ -131,8 +131,8 @@ def test_entries_that_are_written_again(server, keys_of, cpp, refused):  # wire 
 
 
 def test_bytes_that_are_said_again(server, keys_of, cpp):  # wire 17.1, 17.4
-    """A proxy keeps all bytes that a client in C++ has sent to a home in C++. If they are sent
-    again, the home refuses them."""
+    """A proxy keeps all bytes that a client in C++ has sent to a home in C++. When these bytes are
+    sent again, the home refuses them."""
     home = cpp("reads_all", server.url, keys_of("lab", "lab/*"), "lab/results", 0)
     assert home.next_report() == "offered"
     with (
@@ -141,7 +141,7 @@ def test_bytes_that_are_said_again(server, keys_of, cpp):  # wire 17.1, 17.4
         overhears(address := thief.entry("lab/results")["address"]) as (false, kept),
     ):
         writer = client.writer("lab/results")
-        while not kept:  # the home had rewritten its entry before the client came
+        while not kept:  # the home had rewritten its entry before the client connected
             thief.put("lab/results", {**thief.entry("lab/results"), "address": false})
             p = cpp("tries", server.url, keys_of("client"), "lab/results", "writer", 60)
             assert (p.next_report(), p.ended()) == (["ok", ""], 0)
@@ -240,7 +240,7 @@ def test_nobody_offers_what_his_keys_are_not_for(server, keys_of, keys, tmp_path
 
 
 def test_odd_first_messages(server, keys, cpp):  # wire 17.2
-    """Each message is refused with an error in words, and the home goes on, as in
+    """Each message is refused with an error in words, and the home continues, as in
     test_odd_frames.py for Python.
     """
     home = cpp("is_home", server.url, keys, "c")

@@ -1,5 +1,5 @@
-"""Tests parts of `weft/net.hpp` without other programs: the ways of the relay (ways.cpp), and, by
-libFuzzer, the code that reads input from the network (fuzz.cpp).
+"""Tests parts of `weft/net.hpp` without other programs: the packet lines of the relay (ways.cpp),
+and, by libFuzzer, the code that reads input from the network (fuzz.cpp).
 """
 
 from __future__ import annotations

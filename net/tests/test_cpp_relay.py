@@ -1,6 +1,6 @@
 """C++ programs that meet others through the NATS server (WIRE-NETWORKS.md 17.17 to 17.21). The
-other program is in Python, or in C++ too. ways.cpp tests the ways in isolation. Each test is run
-with every build of the programs.
+other program is in Python, or in C++ too. ways.cpp tests the packet lines in isolation. Each test
+is run with every build of the programs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weft.errors import BadUse, PeerDied, Retired
 
 @pytest.fixture
 def network(server: Any, keys: Path) -> Iterator[net.Network]:
-    """Yields the network of a Python program without an address: only the relay reaches it."""
+    """Yields the network of a Python program without an address, which only the relay reaches."""
     with net.join(server.url, keys=keys, name="python", relay="only") as joined:
         yield joined
 
@@ -222,7 +222,7 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, network, cpp):  
 
 def test_keys_of_another_authority(server, keys, strange_keys, network, cpp):  # wire 17.21
     """The server might accept programs with keys of another authority. A home in C++ does not, and
-    a C++ program accepts no such home. Sessions of other programs go on.
+    a C++ program accepts no such home. Sessions of other programs continue.
     """
     home = cpp("is_home", server.url, keys, "c", relay="only")
     assert home.next_report() == "offered"
@@ -354,7 +354,7 @@ def test_a_program_that_leaves_says_so(server, keys, network, cpp):  # wire 17.1
     session.close()
     assert p.next_report()[1] == "PeerDied"
     assert p.ended() == 0
-    # The session's last message, or its last acknowledgement, is still to come.
+    # The session's last message, or its last acknowledgement, has not arrived.
     while network._meeting._relay._ways:
         network._call(asyncio.sleep(0))
     with pytest.raises((PeerDied, BadUse)):

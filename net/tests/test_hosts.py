@@ -49,7 +49,8 @@ def test_results_come_back(gpu1, caller):  # wire 17.9, 17.10
 
 
 def test_ends_go_over(gpu1, caller):  # wire 17.10
-    """The caller is the home of all ends, including ends in lists and dicts."""
+    """A call receives ends, including ends in lists and dicts. The caller is the home of all these
+    ends."""
 
     @th.process
     def drives(out: Any, back: Any) -> list[int]:
@@ -381,7 +382,8 @@ def test_an_allowed_module_that_kills_its_process(agent, tmp_path):  # wire 17.9
 
 
 def test_what_killed_agents_leave_is_removed_by_the_next(agent, tmp_path, monkeypatch):
-    """Files of a living agent, and of other programs, stay."""
+    """An agent removes the files of killed agents; files of running agents, and of other programs,
+    remain."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     own = ("--hosts", "1", "--allow", "far_parts:pid")
 
@@ -471,7 +473,7 @@ def test_without_keys_of_the_network(agent, server, strange_keys):
 
 
 def test_the_server_is_lost(agent, server, network):  # wire 17.8
-    """A host that the caller has met before goes on serving."""
+    """A host that the caller has met before continues to serve."""
     agent()
     assert th.run(parts.add.on("gpu1")(1, 2)) == 3
     server.stop(signal.SIGKILL)
@@ -603,7 +605,7 @@ def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
 
 @pytest.mark.soak
 def test_a_killed_agent_is_started_again_at_once(agent, network):  # wire 17.3
-    """The new agent takes over the name, which the killed agent cannot withdraw."""
+    """The new agent takes the name, which the killed agent cannot withdraw."""
     first = agent("gpu1", "--hosts", "1")
     host = network.host("gpu1")
     assert th.run(parts.pid.on(host)()) in first.report["pids"]

@@ -1,5 +1,5 @@
-"""Tests networks over IPv6: on its loopback, and with link-local addresses, which mean nothing
-without their zone.
+"""Tests networks over IPv6: on its loopback, and with link-local addresses, which are valid only
+with their zone.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 step, otherwise at every tenth.
 
 Whenever a program is killed at a step, the program that waits for it receives an error of Weft and
-goes on, and the next program that comes gets a session.
+continues, and the next program that connects gets a session.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def network(server: Any, keys: Path) -> Iterator[net.Network]:
 
 class Attempt(threading.Thread):
     """Writes to a channel by name until a write fails with `error`. A write that has failed only
-    because a busy program did not answer in time is repeated, until the kill has come.
+    because a busy program did not answer in time is repeated until the kill.
     """
 
     def __init__(self, network: net.Network, name: str, killed: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_home(step, network, server, keys, program, tmp_path):  # wire 17.22
 @pytest.mark.usefixtures("never_away")
 @pytest.mark.parametrize("step", steps("comer"))
 def test_a_program_that_connects(step, network, server, keys, program, tmp_path):  # wire 17.22
-    """The channel goes on working for the home and for other programs that connect."""
+    """The channel continues to work for the home and for other programs that connect."""
     killed = tmp_path / "killed"
     c = th.Channel("c")
     r, keep = c.reader(), c.writer()
@@ -141,7 +141,7 @@ def test_a_program_that_connects(step, network, server, keys, program, tmp_path)
 @pytest.mark.parametrize("step", steps("home", "comer"))
 def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.8, 17.22
     """The server is started again. The program that had reached that step has succeeded, or
-    receives an error; then the network goes on as before.
+    receives an error; then the network works as before.
     """
     killed = tmp_path / "killed"
     address = server.url.removeprefix("tls://")
@@ -198,7 +198,7 @@ def test_a_host_dies_before_it_has_the_call(server, keys, agent, monkeypatch):  
 @pytest.mark.usefixtures("never_away")
 @pytest.mark.parametrize("step", steps("agent", "call"))
 def test_a_host(step, server, keys, agent, tmp_path):  # wire 17.12, 17.22
-    """The calls are supervised, over the killed host and another one: each call has its result."""
+    """The calls are supervised, over the killed host and another host: each call has its result."""
     killed = tmp_path / "killed"
     one = agent("gpu1", "--hosts", "1", before=killing(step, killed))
     agent("gpu2", "--hosts", "1")

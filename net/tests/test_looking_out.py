@@ -36,8 +36,8 @@ def test_what_never_comes(pipe):  # wire 17.25
 
 @pytest.mark.parametrize("looks", [0, 3000], ids=["sleeps", "looks"])
 def test_what_comes_meanwhile(pipe, looks):  # wire 17.25
-    """The byte arrives from a thread that takes the GIL while this thread waits. It also arrives if
-    earlier answers came so quickly that this thread spins for the next one.
+    """The byte arrives from a thread that takes the GIL while this thread waits. The byte also
+    arrives if earlier answers were so quick that this thread spins for the next answer.
     """
     here = os.pipe()
 
@@ -60,7 +60,7 @@ def test_what_comes_meanwhile(pipe, looks):  # wire 17.25
 
 
 def test_the_loop_waits_so(monkeypatch):  # wire 17.25
-    """The loop never waits for a timer with a time of 0, which would not let it sleep."""
+    """The loop never waits for a timer with a time of 0, since it would then never sleep."""
     waits = []
     wait = _native._wait_for
 

@@ -41,7 +41,7 @@ OF_BOTH = ["machines", "proxy"]
 
 @pytest.fixture(params=BOTH, ids=OF_BOTH)
 def lan(request: pytest.FixtureRequest) -> Iterator[Lan]:
-    """Three machines. The first one has the server."""
+    """Yields three machines; the first machine has the server."""
     seed = int(os.environ.get("WEFT_SEED", random.randrange(1 << 30)))
     print("seed", seed)
     with request.param(3, seed) as made:
@@ -78,7 +78,7 @@ def meeting(
     ids=["rendezvous", "buffer", "large"],
 )
 def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wire 17.7
-    """Some of the packets are lost; each takes 20 to 25 ms, so that some packets overtake others.
+    """Some of the packets are lost; each packet takes 20 to 25 ms, so that some overtake others.
     All values arrive unchanged and in order.
     """
     home = program("sums", meeting(2), keys, f"{lan.address(2)}:0", capacity, before=lan.inside(2))
@@ -96,9 +96,9 @@ def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wir
 
 
 def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
-    """wire 17.7, 8.1, 8.3: neither side hangs; an open write is in doubt, an open read is not. When
-    the network is back, ends that were held through the session stay dead, and a new session with
-    the same program begins.
+    """wire 17.7, 8.1, 8.3: neither side hangs. Whether an open write was received is unknown; an
+    open read lost nothing. When the network is back, ends that were held through the session stay
+    dead, and a new session with the same program begins.
     """
     home = program("is_cut", meeting(2), keys, f"{lan.address(2)}:0", before=lan.inside(2))
     assert home.next_report() == "offered"
@@ -170,7 +170,7 @@ def is_of(pid: int, ancestor: int) -> bool:
 @pytest.mark.soak
 def test_a_server_that_is_restarted_under_load(keys, program, tmp_path, own_address):  # wire 17.8
     """The server is killed (SIGKILL) repeatedly, while names are offered and withdrawn. Meanwhile
-    sessions go on, and each time the next program that comes gets a session.
+    sessions continue, and each time the next program that connects gets a session.
     """
     folder = net.make_keys(tmp_path / "server", by=keys)
     server = _net_server.Server(folder, own_address)

@@ -69,7 +69,7 @@ def test_readers_by_name(server, keys, program, relay):
 
 
 def test_whoever_comes_first_waits(server, keys, program):
-    """The name is offered only after another program has requested it."""
+    """A program that requests a name waits until another program offers the name."""
     p = program("names_writer", server.url, keys, "later", 3)
     with joined(server, keys) as network:
         c = th.Channel("later")
@@ -95,7 +95,7 @@ def test_in_coroutines(server, keys, program):
 
 
 def test_all_come_at_once(server, keys, program):  # wire 17.4
-    """Each writer that comes has a ticket of its own."""
+    """Each writer that connects has a ticket of its own."""
     with joined(server, keys) as network:
         c = th.Channel("results")
         keep, r = c.writer(), c.reader()
@@ -189,8 +189,8 @@ def test_a_ticket_is_good_once(server, keys, program):  # wire 17.4
 def test_a_program_that_takes_tickets_and_shows_none_delays_no_other(
     server, keys, monkeypatch
 ):  # wire 17.4
-    """The home writes the next ticket even if no renewal ever comes, for example after a program
-    was refused because of its own certificate or the home's.
+    """The home writes the next ticket even if no renewal is ever requested, for example if a
+    program was refused because of its own or the home's certificate.
     """
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
     with joined(server, keys) as network, joined(server, keys) as other:
@@ -207,7 +207,7 @@ def test_several_at_once_get_a_ticket_each_and_the_home_writes_one_for_each(
     server, keys, monkeypatch
 ):  # wire 17.4
     """Of the programs that try the same ticket all but one are too late, and the home writes no new
-    ticket for these; otherwise more and more of them would be too late.
+    ticket for the late programs; otherwise more and more programs would be late.
     """
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
     wrote, write = [], _net_names.Meeting._write
@@ -418,7 +418,7 @@ def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypa
 @pytest.mark.parametrize("relay", ["auto", "only"])
 def test_the_name_of_a_killed_home_is_taken_over(server, keys, other_keys, program, relay):
     """Wire 17.3. A program with the same keys takes the name immediately, but not while the home
-    lives. Another member must wait.
+    runs. Another member must wait.
     """
     p = program("is_home", server.url, keys, "lab", relay)
     assert p.next_report() == "offered"
@@ -465,8 +465,8 @@ def test_what_counts_as_gone(server, keys, refusing, change, gone):  # wire 17.3
 
 
 def test_the_server_is_killed_under_load(server, keys, program, tmp_path):  # wire 17.8
-    """Programs with sessions go on; a new program receives an error; and when the server is back,
-    programs meet as before.
+    """Programs with sessions continue; a new program receives an error; and when the server runs
+    again, programs meet as before.
     """
     with joined(server, keys) as network:
         c = th.Channel("numbers")
@@ -531,7 +531,7 @@ def test_a_name_that_another_took_meanwhile(server, keys, monkeypatch):  # wire 
 
 
 def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, monkeypatch):
-    """wire 17.3: a renewal writes the name although it is cancelled while its message is sent."""
+    """wire 17.3: the name is deleted although a renewal writes it again during the deletion."""
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         look, looks = network._meeting._entry_of, []
@@ -550,7 +550,7 @@ def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, mon
 
 
 def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monkeypatch):
-    """wire 17.3: the renewal waits, as it does right after a program has taken a ticket."""
+    """wire 17.3: a renewal that waited while the name was withdrawn does not write the name."""
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         meeting = network._meeting
@@ -573,7 +573,8 @@ def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monk
 
 
 def test_a_session_that_ends_is_heard_out_before_it_is_let_go(server, keys):
-    """wire 17.13: the session's link reads on its own thread, so unread bytes could be lost."""
+    """wire 17.13: all bytes of a session that has ended are read, although its link reads on a
+    thread of its own."""
     done: queue.Queue[str] = queue.Queue()
 
     class EndedSession:

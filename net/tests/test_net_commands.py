@@ -113,7 +113,7 @@ def test_the_server_ends_by_itself(folder, up):
 
 def test_two_terminals(folder, up):
     """Follows the page on networks: a program offers a name, and another program finds the server
-    by the folder only.
+    only by the folder.
     """
     assert weft("ls", "--keys", folder).stderr == (
         "no names: no program offers a channel, and there is no host\n"
@@ -235,7 +235,8 @@ def test_keys_for_another_machine(keys, tmp_path):
 
 
 def test_an_authority_is_not_replaced(keys, tmp_path):
-    """With a new authority the keys of all other machines would become worthless."""
+    """The keys of an authority are not made again: with a new authority the keys of all other
+    machines would become worthless."""
     made = net.make_keys(tmp_path / "made")
     authority = (made / "authority-key.pem").read_bytes()
     for name in ("certificate.pem", "key.pem"):
@@ -285,7 +286,7 @@ def test_only_tls_1_3(keys):  # wire 17.1
 
 
 def test_a_host_ends_by_a_signal_that_another_of_its_threads_gets(agent) -> None:
-    """The system may deliver a signal to any thread, and the main thread must end."""
+    """The system may deliver a signal to any thread, and the main thread must then end."""
     host = agent()
     pid = host.process.pid
     other = next(int(t.name) for t in Path(f"/proc/{pid}/task").iterdir() if int(t.name) != pid)

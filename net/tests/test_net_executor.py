@@ -62,7 +62,8 @@ def test_its_number_of_calls(agent, network):
 
 
 def test_over_two_hosts(agent, network, server, keys):
-    """Each of three calls waits for the other two: they run at the same time, on both hosts."""
+    """Each of three calls waits for the other two, so all three must run at the same time, on both
+    hosts."""
     agents = [agent("gpu1", "--hosts", "2"), agent("gpu2", "--hosts", "1")]
     channels = [(th.Channel(), th.Channel()) for _ in range(3)]
     with Executor(on=network.hosts(2)) as pool:
@@ -84,14 +85,14 @@ def test_failures_come_back(gpu1, caller):  # wire 17.11, 17.14
         assert type(wrong) is parts.Odd and wrong.args == ("odd", 3)
         assert isinstance(wrong.__cause__, RemoteTraceback) and "in fails\n" in str(wrong.__cause__)
         assert type(pool.submit(parts.fails, "value").exception()) is ValueError
-        assert pool.submit(parts.plus, 1, 1).result() == 2  # the pool goes on
+        assert pool.submit(parts.plus, 1, 1).result() == 2  # the pool continues
         wrong = pool.submit(parts.plus, 1, None).exception()
         assert type(wrong) is TypeError
 
 
 def test_what_is_not_allowed_is_refused(agent, network):  # wire 17.9
-    """The calls that are not allowed fail, and the error names what to add; the other calls go
-    on."""
+    """The calls that are not allowed fail, and the error names what to add; the other calls
+    continue."""
     agent("gpu1", "--allow", "far_parts:plus", "--hosts", "1")
     for on, says in (
         ("gpu1", r"far_parts:where is not allowed on host gpu1.*with --allow for it too"),
@@ -144,7 +145,7 @@ def test_pickles_where_both_trust(agent, server, keys):  # wire 17.6
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, keys, trust):
-    """Rule 9.3. Other calls go on in the same OS process. Without trust no odd object can be
+    """Rule 9.3. Other calls continue in the same OS process. Without trust no odd object can be
     sent."""
     there = agent("gpu1", "--hosts", "1", *["--trust"][: int(trust)])
     with net.join(server.url, keys=keys, trust=trust), Executor(1, on="gpu1") as pool:
@@ -216,7 +217,7 @@ def test_a_process_that_dies(agent, network):  # wire 17.12, 17.14
 
 def test_a_second_ctrl_c_gives_up_its_calls(agent, server, keys, program):
     """Rule 6.7. The OS process of the host is stopped, and does not answer. The first Ctrl-C
-    cancels the run, but a process that waits for a future comes to no operation.
+    cancels the run, but a process that waits for a future reaches no operation.
     """
     there = agent("gpu1", "--hosts", "1")
     p = program("calls_by_an_executor", server.url, keys, "gpu1")
@@ -353,7 +354,7 @@ def test_a_network_that_was_left(agent, server, keys):
 
 
 def test_a_call_that_begins_as_the_network_is_left(agent, server, keys, monkeypatch):
-    """The call must not go on in a session that no program ends."""
+    """The call must not continue in a session that no program ends."""
     agent("gpu1", "--hosts", "1")
     loop = _net_loop.use()  # the loop keeps running, as if for another network
     network = net.join(server.url, keys=keys)
@@ -427,7 +428,7 @@ def test_hosts_by_the_url_of_their_network(gpu1, keys, monkeypatch):  # wire 17.
 
 def test_a_caller_that_waits_in_vain_is_told_where_the_call_is(gpu1, caller, fifo):
     """Rounds do not reach hosts of other machines, so only a timeout reports a call that waits
-    there forever. test_where_calls_are.py tests the place that the report names.
+    forever on such a host. test_where_calls_are.py tests the place that the report names.
     """
     path, go = fifo
     with Executor(1, on="gpu1") as pool:
@@ -536,7 +537,7 @@ def test_beside_one_that_has_no_calls(gpu1, caller):
 
 
 def test_once_its_last_call_is_over(gpu1, caller, after, fifo):
-    """Nothing is reported before the last call is over, whether that call is the first of its
+    """No deadlock is reported before the last call has ended, whether that call is the first of its
     session or a later one.
     """
     path, go = fifo

@@ -66,7 +66,7 @@ def test_a_host_in_a_trace_and_in_a_look(host, network, keys, server, recording,
             to.write(i)
             assert inp.read() == 2 * i
         # The host's process waits for the next value. On a busy machine the first looks may miss
-        # it.
+        # that process.
         while not looks or "doubles" not in looks[-1].stdout:
             looks.append(weft("top", server.url, "--keys", keys, "--json"))
             assert looks[-1].returncode == 0, looks[-1].stderr
@@ -183,7 +183,7 @@ def test_a_network_without_hosts(keys, server, refusing):
 
 
 def test_a_host_that_is_not_looked_at(recording, agent, network, keys, server, monkeypatch):
-    """With WEFT_INSPECT=0 a host reveals nothing but its clock."""
+    """With WEFT_INSPECT=0 a host reports nothing but its clock."""
     monkeypatch.setenv("WEFT_INSPECT", "0")
     agent("unseen")
     assert th.run(parts.add.on(network.host("unseen"))(1, 2)) == 3

@@ -68,8 +68,8 @@ def test_to_a_door(keys):  # wire 17.2
 
 
 def test_to_an_agent(gpu1, keys, caller):  # wire 17.9, 17.12
-    """A client with a pass sends odd messages too. The agent's OS processes go on, and the agent
-    prints nothing (conftest.py).
+    """A client with a pass also sends odd messages. The agent's OS processes continue, and the
+    agent prints nothing (conftest.py).
     """
     pid = run(parts.pid.on(caller.host("gpu1"))())
     entry, shown = caller._meeting._passes["gpu1"]
@@ -280,8 +280,7 @@ def test_what_an_agent_answers(server, keys_of, network, apart):  # wire 17.9, 1
         for i, odd in enumerate(ODD):
             fate = {"pid": odd, "returncode": odd, "stack": odd, "memory": odd, "stderr": odd}
             fields.update({"pid": odd, "call": odd, "pass": odd, "fate": fate if i % 2 else odd})
-            # The session is with this program itself, which ends the session, so the call's process
-            # has died.
+            # The session is with this program itself, which ends the session, so the call fails.
             with pytest.raises((ProcessDied, BadUse)) as died:
                 run(parts.pid.on(network.host("odd"))())
             assert isinstance(died.value, WeftError)

@@ -43,7 +43,7 @@ def test_on_the_laptop(tmp_path):
 
 @pytest.mark.parametrize("where", ['"gpu1"', "network.hosts()"])
 def test_on_two_machines_and_on_a_cluster(where, server, keys, agent, tmp_path):
-    """The page's second block replaces the last two lines of the first block."""
+    """The program works whose last two lines are those of the page's second block."""
     assert f"square.on({where})" in TEXT
     imported, _, joined = TWO.partition("\n\n")
     channels = BODY.splitlines(keepends=True)[0]

@@ -1,5 +1,5 @@
 """Tests which parts of a network count as outside (rule 10.3, WIRE-NETWORKS.md 17.16): a deadlock
-is reported, unless another program may still come.
+is reported, unless another program may still connect.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def takes(r: Any) -> list[Any]:
 
 @th.process
 def takes_then(r: Any, then: Any) -> Any:
-    """Calls `then` first, so that the effects of `then` come while the other processes wait."""
+    """Calls `then` first, so that the effects of `then` occur while the other processes wait."""
     then()
     return r.read()
 
@@ -64,9 +64,9 @@ def test_a_network_that_was_only_joined(network):  # wire 17.16
 
 
 def test_an_end_that_ordinary_code_holds_where_one_was_only_joined(network, keys):  # wire 17.16
-    """Only a foreign thread could still use the end. The network's own threads do not count: not
-    the thread of its loop, nor those that look up addresses, nor the thread that keeps the log of a
-    server that this program has started.
+    """Only a foreign thread could still use the end. The network's own threads do not count as
+    such: not the thread of its loop, nor those that look up addresses, nor the thread that keeps
+    the log of a server that this program has started.
     """
     with pytest.raises(BadUse, match=r"the NATS server at .* cannot be used"):
         net.join("nats://no-such-name.invalid:4222", keys=keys)
@@ -104,7 +104,8 @@ def waits_and_holds(c: Any, d: Any) -> Any:
 def test_a_program_that_connects_to_a_name_wakes_a_run(
     network, server, keys, program
 ):  # wire 17.16
-    """All processes wait, and because of the name this is not a deadlock."""
+    """All processes wait, which is not a deadlock, because another program may connect to the
+    name."""
     p = program("writes_when_told", server.url, keys, "lab/c", 1)
     assert p.next_report() == "here"
     c = th.Channel("c")
@@ -170,8 +171,8 @@ def test_a_network_that_is_left_with_its_names(server, keys):  # wire 17.16
 
 
 def test_a_session_until_it_is_over(network, server, keys, program):  # wire 17.16
-    """The session goes on when the name is withdrawn, and values still come through the session.
-    Then the session ends while all processes wait, and the deadlock is reported.
+    """The session continues when the name is withdrawn, and values still arrive through the
+    session. Then the session ends while all processes wait, and the deadlock is reported.
     """
     p = program("writes_when_told", server.url, keys, "lab/c", 1000)
     assert p.next_report() == "here"
@@ -242,7 +243,8 @@ def test_an_agent_until_it_is_closed(server, keys):  # wire 17.16
 
 
 def test_a_process_that_waits_for_a_host(network, agent):  # wire 17.16
-    """A process asks the network for the host, and all others wait for the process that asks."""
+    """A process asks the network for the host, and all others wait for that process: this is not a
+    deadlock."""
     c = th.Channel("c")
 
     @th.process

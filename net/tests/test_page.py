@@ -57,7 +57,7 @@ def test_a_process_on_another_host(server, keys, agent, tmp_path):
 
 
 def test_the_source_goes_along(server, keys, agent, tmp_path):
-    """The other machine has no file of the program."""
+    """The page's program runs although the other machine has no file of the program."""
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):
         folder.mkdir()
@@ -78,7 +78,7 @@ def test_the_source_goes_along(server, keys, agent, tmp_path):
 
 
 def test_the_class_that_is_accepted(server, keys, agent, tmp_path):
-    """An object of the page's module is sent as an argument and comes back as a result."""
+    """An object of the page's module is sent as an argument and is returned as a result."""
     function = "\n\ndef moved(p):\n    return Point(p.name, (p.at[0] + 1, p.at[1]))\n"
     program = (
         "import points\nfrom weft import net\nfrom weft.processes import Executor\n"
@@ -125,7 +125,7 @@ def test_the_picture_comes_though_a_host_is_killed(server, keys, agent, tmp_path
     )
     assert drawing.stderr is not None
     first = drawing.stderr.readline().split()[0]
-    drawing.send_signal(signal.SIGSTOP)  # no results are taken, so some lines remain to be drawn
+    drawing.send_signal(signal.SIGSTOP)  # no results are received, so some lines remain to be drawn
     agents[first].kill()
     agents[first].process.wait()
     drawing.send_signal(signal.SIGCONT)

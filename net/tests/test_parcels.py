@@ -74,7 +74,8 @@ def test_a_parcel_arrives_as_it_was(tmp_path):  # wire 17.26
 
 
 def test_the_digest_covers_names_and_bytes(tmp_path):  # wire 17.26
-    """No two of these parcels have the same digest, though some contain the same bytes."""
+    """No two of the parcels in this test have the same digest, although some contain the same
+    bytes."""
     folders = [
         written(tmp_path / "a", job="import one", one="x = 1"),
         written(tmp_path / "b", job="import one", one="x = 2"),
@@ -143,7 +144,7 @@ def test_what_is_no_parcel(tmp_path, kind):  # wire 17.26
 
 
 def test_a_file_and_a_folder_of_one_name(tmp_path):  # wire 17.26
-    """The digest is correct, but no file system can hold these files."""
+    """A parcel with a file and a folder of one name is refused although its digest is correct."""
     data = raw(["", False, [["a", 1], ["a/b", 1]]], b"xy")
     files = {"a": _of(b"x"), "a/b": _of(b"y")}
     digest = _net_parcels.Parcel("", files).digest
@@ -269,7 +270,7 @@ def some_parcels(tmp_path: Path, n: int) -> list[_net_parcels.Parcel]:
 
 
 def test_the_shelf_keeps_what_was_used_last(tmp_path):  # wire 17.26
-    """A parcel that a call uses stays, however many other parcels come."""
+    """A parcel that a call uses stays, however many other parcels arrive."""
     parcels = some_parcels(tmp_path, _net_shelf.KEPT + 2)
 
     async def body() -> None:
@@ -537,7 +538,7 @@ def test_a_module_that_changes_while_it_is_sent(joined, tmp_path, imports, monke
 
 
 def test_callers_that_send_rubbish(joined, tmp_path, imports, monkeypatch):  # wire 17.26
-    """The agent refuses the rubbish, and goes on."""
+    """The agent refuses the rubbish, and continues."""
     here = written(tmp_path / "here", jobs_along=JOB, ours_along="def f(n):\n    return n\n")
     jobs = imports(here, "jobs_along")
     packed = _net_parcels.packed

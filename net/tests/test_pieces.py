@@ -70,7 +70,7 @@ async def over_tcp() -> tuple[Any, Any]:
 
 
 def says_no_more(writer: asyncio.StreamWriter) -> None:
-    """Announces that no more bytes come. With TLS this ends both directions."""
+    """Announces that no more bytes will be sent. With TLS this ends both directions."""
     if writer.can_write_eof():
         writer.write_eof()
     else:
@@ -111,7 +111,7 @@ async def pours(link: socket.socket) -> None:
 
 
 async def received(link: socket.socket, most: int = 1 << 30) -> bytes:
-    """Returns the bytes that come until the end, or until `most` bytes have come."""
+    """Returns the bytes that arrive until the end, or until `most` bytes have arrived."""
     data = b""
     with contextlib.suppress(ConnectionResetError):  # a reset, after unread bytes, is an end too
         while len(data) < most and (more := await recv(link)):
@@ -330,7 +330,7 @@ def test_pieces_may_come_in_any_parts():  # wire 17.13
 @pytest.mark.parametrize("most", [10, 300, (1 << 16) - PIECE.size])
 def test_a_session_says_whole_frames(most):  # wire 17.13
     """Whole frames let the reader of a large value use each frame in the buffer in which it
-    came."""
+    arrived."""
     link = _native._Link(-1, "whole", False, False, 0, 0, 0, 1)
     feed = link.feed()
     kept = [th.Channel(f"c{i}") for i in range(2000)]

@@ -53,7 +53,8 @@ def test_a_pool_of_hosts(agent, network):
 
 
 def test_as_many_hosts_as_may_run_it(agent, network, monkeypatch):  # wire 17.9
-    """Of three hosts, two may run `pid`, and one may run `add`."""
+    """Of three hosts, two may run `pid`, and one may run `add`; a function cannot be called on more
+    hosts than may run it."""
     agent("gpu1", "--hosts", "1", "--allow", "far_parts:pid")
     agent("gpu2", "--hosts", "1", "--allow", "far_parts:pid", "--allow", "far_parts:add")
     hosts = network.hosts(2, patience=0.5)
@@ -99,7 +100,7 @@ def test_supervised_over_a_pool(agent, network):
 @pytest.mark.parametrize("gone", [False, True], ids=["it has no ticket", "it has gone"])
 def test_a_pool_asks_another_host(agent, network, gone, monkeypatch):  # wire 17.9
     """The first host has no ticket, or its name disappears between the listing and the request.
-    Meanwhile its agent does not write, as if its machine were cut off.
+    Its agent does not write during that time, as if its machine were cut off.
     """
     monkeypatch.setattr(_net_named, "SOON", 0.3)
     stopped, other = (agent(name, "--hosts", "1") for name in ("gpu1", "gpu2"))

@@ -1,5 +1,5 @@
 """Tests sessions through the NATS server, for programs that do not reach each other
-(WIRE-NETWORKS.md 17.17 to 17.21). test_ways.py tests the packet lines below them.
+(WIRE-NETWORKS.md 17.17 to 17.21). test_ways.py tests the packet lines below these sessions.
 """
 
 from __future__ import annotations
@@ -346,7 +346,7 @@ def test_a_peer_that_is_killed_is_dead_after_the_lease(
 def test_one_that_is_stopped_is_dead_after_the_lease(
     server, keys, program, monkeypatch
 ):  # wire 17.19
-    """When the stopped program goes on, it learns that the session is over."""
+    """When the stopped program continues, it learns that the session has ended."""
     network, r, p = with_a_lease(server, keys, program, monkeypatch)
     with network:
         p.process.send_signal(signal.SIGSTOP)

@@ -77,7 +77,8 @@ def test_why_a_server_cannot_be_used(kind, monkeypatch):
 
 
 def test_nothing_is_said_in_the_clear(keys, monkeypatch):  # wire 17.1
-    """An attacker on the way strips the request for TLS from the server's first line."""
+    """An attacker between client and server removes the request for TLS from the server's first
+    line; the client then sends nothing."""
     monkeypatch.setattr(_net_faults, "SPEAKS", 0.2)
     other = _ServerThatSends(INFO % b'"tls_required": false, "jetstream": true')
     try:
@@ -101,7 +102,8 @@ def test_nothing_is_said_in_the_clear(keys, monkeypatch):  # wire 17.1
     ids=lambda one: type(one).__name__,
 )
 def test_why_nothing_is_reached(error, says, keys, monkeypatch):
-    """The error explains why there is no connection, with a server and with another program."""
+    """The error of a failed connection explains the failure, with a server and with another
+    program."""
 
     async def fails(*_: Any, **__: Any) -> None:
         raise error

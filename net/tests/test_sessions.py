@@ -33,7 +33,7 @@ PLAIN: list[Any] = [
     b"bytes",
     [1, [2, {"a": None}]],
     {"k": [b"", ""], "n": -1},
-    b"x" * (3 << 20),  # such a value goes in pieces, since no descriptor passes (wire 17.5)
+    b"x" * (3 << 20),  # such a value is sent in pieces, since no descriptor passes (wire 17.5)
 ]
 
 
@@ -264,8 +264,8 @@ def test_the_session_ends_before_what_is_waited_for(keys, program):
 
 
 def test_nothing_is_left_that_could_come(keys):  # rule 10.3
-    """While the door is open a program might connect; once it is closed, a run that stands still is
-    a deadlock again.
+    """While the door is open a program might connect; once it is closed, a run in which no process
+    can continue is a deadlock again.
     """
     with net.listen(keys=keys):
         pass
@@ -359,7 +359,7 @@ def test_no_certificate(keys):  # wire 17.1
         try:
             with _tls(keys, certificate=False).wrap_socket(raw) as tls:
                 tls.sendall(_first.packed({"host": "x", "name": "y"}))
-                refused = not tls.recv(1)  # in TLS 1.3 the refusal comes only at this point
+                refused = not tls.recv(1)  # in TLS 1.3 the refusal arrives only at this point
         except OSError:
             refused = True
         assert refused

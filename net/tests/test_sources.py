@@ -134,7 +134,8 @@ def test_a_file_that_rests_is_read_once(tmp_path, monkeypatch):
 
 
 def test_a_fault_of_the_parser_is_passed_over(tmp_path, monkeypatch):
-    """CPython 3.11 wrongly raises SystemError while it parses such a file."""
+    """CPython 3.11 wrongly raises SystemError while it parses such a file; the file counts
+    nevertheless."""
     written(tmp_path, job="import helper", helper="")
     faults = iter([SystemError("AST constructor recursion depth mismatch (before=24, after=19)")])
     parse = ast.parse

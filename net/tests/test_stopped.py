@@ -92,5 +92,5 @@ def test_its_sender_keeps_no_more_than_was_under_way(
         end.retire()
     n, spoilt, how = p.next_report()
     assert spoilt == 0
-    if not SECONDS:  # after 20 s the session is over (17.7)
+    if not SECONDS:  # after 20 s the session has ended (17.7)
         assert (n, how) == (1 + WRITERS * EACH, "Retired")

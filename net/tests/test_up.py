@@ -184,7 +184,7 @@ def test_a_program_that_is_not_there(start):
 
 
 def test_it_is_killed(start):
-    """When `weft up` is killed, the agents notice that their standard input ends."""
+    """When `weft up` is killed, the agents notice that their standard input ends, and end."""
     process = start("--ssh", "node1", "--ssh", "node2")
     hosts = joined(process)
     process.kill()

@@ -146,7 +146,7 @@ def test_a_key_that_is_not_the_users(sshd, start, tmp_path):
 
 
 def test_a_host_that_is_another(sshd, start, tmp_path):
-    """`ssh` would ask whether to continue. Since no user can answer, `ssh` gives up."""
+    """`ssh` would ask whether to continue. Since no user can answer, `ssh` ends."""
     sshd.client(tmp_path / "bin/ssh", "user")
     (sshd.folder / "known_hosts").write_text("")
     status, errors = ended(start("--ssh", "localhost"))

@@ -396,7 +396,8 @@ def test_no_numpy_at_the_reader(monkeypatch):
 
 
 def test_what_cbor_itself_refuses():
-    """The check of the bytes comes first; this test is for values that the check might overlook."""
+    """A value that the check of the bytes would overlook is refused by the reader of CBOR
+    itself."""
     with pytest.raises(BadUse, match=r"(?s)^read on a channel: .*\. The value is lost"):
         _net_values._loads(bytes.fromhex("8201"), None)
 
@@ -580,7 +581,7 @@ def test_through_a_session_and_back(keys, program):  # wire 17.6, 17.15
 
 
 def test_a_class_that_is_not_accepted(keys, program):  # wire 17.15
-    """A value of a class that the reader does not accept is lost, and the channel goes on."""
+    """A value of a class that the reader does not accept is lost, and the channel still works."""
     with net.listen(keys=keys) as door:
         p = program("writes_objects", door.address, keys)
         with door.next() as session:
@@ -596,7 +597,7 @@ def test_a_class_that_is_not_accepted(keys, program):  # wire 17.15
             assert r.read() == [Place("b")]
             with pytest.raises(Retired):
                 r.read()
-            assert p.next_report() == "written"  # the session still goes on
+            assert p.next_report() == "written"  # the session still works
         assert "closed the session" in p.next_report()
 
 

@@ -80,8 +80,8 @@ class _Evil:
 
 @pytest.mark.parametrize("message", ["arguments", "failure"])
 def test_a_pickle_among_plain_values_is_no_pickle(gpu1, caller, tmp_path, monkeypatch, message):
-    """wire 17.10: between programs that do not trust each other, bytes in place of a pickle stay
-    bytes."""
+    """wire 17.10: between programs that do not trust each other, bytes that arrive in place of a
+    pickle are not unpickled."""
     evil = pickle.dumps(((), {"x": _Evil(tmp_path / "made")}))
     if message == "arguments":
         monkeypatch.setattr(_net_calls, "packed", lambda *_: evil)

@@ -25,7 +25,7 @@ from weft.errors import BadUse
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal, and each part of one has the type of the other's."""
+    """Returns whether two values are equal, and each part of one has the type of the other's."""
     if type(one) is not type(other):
         return False
     if isinstance(one, (list, tuple, collections.deque)):
@@ -96,13 +96,13 @@ def test_pythons_own_types_arrive_as_they_were(value):  # wire 17.15
 def test_a_field_arrives_as_its_annotation_says():  # wire 17.15
     assert passed(Place("a", [1, 2])) == Place("a", (1, 2))
     # A member in a field for anything, beside one in a field for that Enum, would arrive as its
-    # value: it is refused.
+    # value, so such an object is refused.
     with pytest.raises(BadUse, match=r"a malformed object of .*Painted has come"):
         passed(Painted(Color.RED, more=Color.RED))
 
 
 def test_an_array_of_another_machine():  # wire 17.15
-    """Bytes of the other order are turned round, and numbers of another size are refused."""
+    """Bytes of the other order are swapped, and numbers of another size are refused."""
     other = ">" if sys.byteorder == "little" else "<"
     here = array.array("i", [1, 258])
     turned = array.array("i", here)

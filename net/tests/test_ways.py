@@ -43,7 +43,7 @@ async def flushed(client: Any) -> None:
 
 
 class Pair:
-    """The relays of two programs, a session between them, and a third client."""
+    """The relays of two programs, with a session between the programs, and a third client."""
 
     def __init__(self, url: str, keys: Path) -> None:
         self.url = url
@@ -140,13 +140,13 @@ def test_both_ways_and_the_end(paired):  # wire 17.19
 
 # --- memory ---------------------------------------------------------------------------------------
 
-# In bytes: two windows, and what waits on both sides.
+# A number of bytes: two windows, and what waits on both sides.
 MAX_UNDER_WAY = 2 * PACKET * WINDOW + 4 * HIGH + 10 * PACKET
 
 
 def test_a_side_that_does_not_read_costs_a_bounded_memory(paired):  # wire 13.3, 17.20
-    """The sender does not stop, and the reader reads only when the sender has had to wait. Between
-    the two there are never more bytes than the bound.
+    """The sender does not stop, and the reader reads only when the sender has had to wait. Never
+    more bytes than the bound are between the two.
     """
 
     async def test(pair: Pair) -> None:

@@ -139,7 +139,7 @@ def test_one_that_is_stopped_does_not_say(agent, network, monkeypatch):
 
 def test_which_programs_may_ask(agent, network):
     """The question needs the number of a call, which only the call's caller knows; there is no
-    answer about a call that is over.
+    answer about a call that has ended.
     """
     there = agent("gpu1", "--hosts", "1")
     with pool_of(1) as pool:
@@ -149,7 +149,7 @@ def test_which_programs_may_ask(agent, network):
         for wrong in ("", "0" * 16, None, 7, ["a"]):
             assert _net_loop.call(network._loop, meeting.where("gpu1", wrong)) is None
         assert _net_loop.call(network._loop, meeting.where("nobody", "0" * 16)) is None
-    # The call's OS process has not yet learnt that the call is over.
+    # The call's OS process has not yet learnt that the call has ended.
     while asked.ask().result() is not None:
         th.sleep(0.001)
     assert there.process.poll() is None
@@ -261,7 +261,8 @@ sys.stdin.read()
 
 
 def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, server, keys):
-    """wire 17.14: the call is cancelled once, at its next operation, and so can still clean up."""
+    """wire 17.14: the call is cancelled once, at its next operation, so it can still release its
+    resources."""
     agent("gpu1", "--hosts", "1")
     jobs, reports = ([th.Channel(name) for name in "ab"] for _ in range(2))
     held = [c.writer() for c in jobs]  # these writers make the calls wait

@@ -88,7 +88,7 @@ def test_a_link_to_who_carries_its_bytes():  # wire 17.24
         for _ in range(1_000_000):
             if not set(short()) <= before:
                 break
-            os.sched_yield()  # the link's thread has only just begun
+            os.sched_yield()  # the link's thread may have only just begun
         else:
             pytest.fail("no thread has the short slice")
     finally:

@@ -52,7 +52,7 @@ def good() -> Any:
 
 
 def deadlock() -> None:
-    """Deadlocks in every order."""
+    """Runs a network that deadlocks in every order."""
     c, d = Channel("c"), Channel("d")
 
     @process
@@ -147,13 +147,13 @@ def merged() -> Any:
 
 
 def loses_a_value() -> None:
-    """In every order the reader has ended before the second value is read."""
+    """Runs a reader that in every order ends before the second value is read."""
     c = Channel("c", capacity=4)
     run(writes(c.writer(), 1, 2), reads(c.reader(), 1))
 
 
 def loses_by_poison() -> None:
-    """Poison empties a channel, which is no loss."""
+    """Poisons a channel that still holds values, which counts as no loss."""
     c = Channel("c", capacity=4)
 
     @process
@@ -186,8 +186,8 @@ def never_ends() -> None:
 
 
 def left_in_some_order() -> Any:
-    """If the first writer comes first, no process reads the second writer's value, and Retired ends
-    that writer."""
+    """If the first writer writes first, no process reads the second writer's value, and Retired
+    ends that writer."""
     c = Channel("c")
     return run(writes(c.writer(), 1), writes(c.writer(), 2), reads(c.reader(), 1))[2] and None
 
@@ -227,7 +227,7 @@ def changes_what_it_has_sent() -> None:
 
 
 def early() -> Any:
-    """Fails only if a time comes although a process could go on."""
+    """Fails only if a time passes although a process could continue."""
     c = Channel("c")
 
     @process
@@ -363,7 +363,7 @@ def saves() -> None:
 
 
 def uses_the_clock() -> None:
-    """Every clock and every random number is the same in each run."""
+    """Uses clocks and random numbers, which give the same results in each run."""
     import random
 
     c = Channel("c")
@@ -408,7 +408,7 @@ def test_with_a_fixture(tmp_path) -> None:
 
 
 def quiet() -> None:
-    """In every order a process is quietly left waiting."""
+    """Leaves a process waiting, quietly, in every order."""
     c = Channel("c")
 
     @process
@@ -431,8 +431,8 @@ async def prefers(first, second, out):
 
 
 def starves_a_guard() -> None:
-    """Some process always waits at the first guard, so the second guard is not chosen until the
-    end.
+    """Runs a select whose first guard always has a partner, so the second guard is not chosen until
+    the end.
     """
     a, b, c = Channel("a"), Channel("b"), Channel("c")
     run(
@@ -475,7 +475,7 @@ async def quiet_writer(out):
 
 
 def fair_enough() -> None:
-    """Runs the same network without priorities."""
+    """Runs the network of starves_a_guard() without priorities."""
     a, b, c = Channel("a"), Channel("b"), Channel("c")
 
     @process
@@ -492,7 +492,7 @@ def fair_enough() -> None:
 
 
 def works_in_a_block() -> Any:
-    """Ordinary code performs operations while a group runs."""
+    """Performs operations in ordinary code while a group runs."""
     c = threads.Channel("c")
     with threads.Group() as group:
         group.start(thread_writes(c.writer(), 1, 2))
@@ -507,7 +507,7 @@ def thread_writes(out, *values):
 
 
 def dines_in_a_block() -> None:
-    """Ordinary code and a process take two forks in opposite orders."""
+    """Runs a block in which ordinary code and a process take two forks in opposite orders."""
     left, right = threads.Channel("left", capacity=1), threads.Channel("right", capacity=1)
     with threads.Group() as group:
         group.start(dines((left.writer(), left.reader()), (right.writer(), right.reader())))

@@ -30,7 +30,7 @@ from weft.coroutines import (
 )
 
 Kernel = Callable[[bool], Any]
-KERNELS: dict[str, tuple[Kernel, str]] = {}  # name → the function, and the kind of its times
+KERNELS: dict[str, tuple[Kernel, str]] = {}  # name → the function, and when its times pass
 
 
 def kernel(name: str, time: str = "quiet") -> Callable[[Kernel], Kernel]:

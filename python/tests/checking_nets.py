@@ -115,8 +115,8 @@ async def starter(out: Any) -> None:
 
 
 def hidden(mended: bool = False) -> None:
-    """Runs two users of two locks. The second user begins when a token has reached it in four hops.
-    In plain runs the token never arrives while the first user is between its two locks.
+    """Runs two users of two locks. The second user begins when a token has reached that user in
+    four hops. In plain runs the token never arrives while the first user is between its two locks.
     """
     a, b = [(Channel(name), Channel(f"{name}.free")) for name in "AB"]
 

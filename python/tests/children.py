@@ -75,7 +75,7 @@ def until_asleep(pid: int) -> None:
 
 
 def weft(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command `weft`, to its end."""
+    """Runs the command `weft` until it ends."""
     return subprocess.run(
         [sys.executable, "-m", "weft.cli", *arguments],
         capture_output=True,

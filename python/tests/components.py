@@ -1,5 +1,5 @@
-"""Builds the components of the tests, and has the processes at their other ends. Each component is
-built once for its content, and kept in .build/components.
+"""Builds the components of the tests, and contains the Python processes at the other ends of their
+channels. Each component is built once for its content, and kept in .build/components.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class _Done:
-    """An awaitable for an operation that has blocked and is already over."""
+    """An awaitable for an operation that has blocked and has already ended."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

@@ -14,7 +14,7 @@ and checks the interpreter's assertions; on another build, blocks of memory are 
 are made in a child process. If the child crashes or hangs, that is reported, and another child
 continues after that place. The last line says how many calls passed and failed.
 
---leaks also reports references that CPython itself leaves, so look at each report; soak runs
+--leaks also reports references that CPython itself leaves, so inspect each report; soak runs
 without --leaks.
 
 When an allocation fails, a call may raise MemoryError, also as the cause or context of another
@@ -87,7 +87,8 @@ def total() -> int:
 def grows(function: Callable[[], Any], times: int) -> tuple[int, int]:
     """Returns by how much the count grows (0: not at all), and in how many calls. A leak is a count
     that grows in each of three rounds and in two long ones. A count that grows only once belongs to
-    a cache; and some 250 references come and go with the hosts' last answers, which a thread keeps.
+    a cache; and some 250 references are made and dropped with the hosts' last answers, which a
+    thread keeps.
     """
     for _ in range(3):
         function()

@@ -33,7 +33,7 @@ CO = Backend("coroutines")
 
 def on_a_loop(main: Any) -> None:
     """Runs main() in a new loop. If asyncio has no memory to call a callback, it forgets the
-    callback, and with it a task, which then never goes on. In that case on_a_loop() raises
+    callback, and with it a task, which then never continues. In that case on_a_loop() raises
     MemoryError."""
     forgotten: list[BaseException] = []
 
@@ -239,7 +239,7 @@ for _name in BACKENDS[:2]:
 
 @functools.cache
 def host() -> Any:
-    """Another OS process, which holds the ends on the other side."""
+    """Yields another OS process, which holds the ends on the other side."""
     hosts = Hosts(1)
     atexit.register(hosts.close)
     return hosts[0]

@@ -136,8 +136,8 @@ def raised(how: str, n: int) -> None:
 
 
 def comes(failing: Callable[[], Any]) -> None:
-    """Checks that the exception that `failing` raises arrives unchanged. If it comes from another
-    OS process and cannot be pickled, its text must arrive.
+    """Checks that the exception that `failing` raises arrives unchanged. If the exception was
+    raised in another OS process and cannot be pickled, its text must arrive.
     """
     try:
         failing()

@@ -103,7 +103,7 @@ def raises_first(folder: str, n: int, error: Any) -> int:
 
 
 def stays(n: int, those: tuple[int, ...]) -> int:
-    """Never returns if n is in `those`; else returns n."""
+    """Returns n, or never returns if n is in `those`."""
     if n in those:
         threading.Event().wait()
     return n

@@ -174,7 +174,7 @@ def act_alternative_use(w: World) -> Any:
 
 
 def act_operation(w: World) -> Any:
-    """Steps an object that can be awaited."""
+    """Steps an object that can be awaited, as a driver of the object would."""
     candidates = [
         t
         for t in w.things

@@ -11,9 +11,9 @@ progress for a while, is run again alone, shrunk to the calls that are needed, a
 seed. The last line says how many passed and failed.
 
 A program that makes no progress is not necessarily wrong: by the rules a writer waits as long as an
-extended read holds its value, whoever cancels it (1.6), and a network waits as long as a thread
-lives that may hold its ends (10.3). So such a program is woken, and then made to release its
-objects:
+extended read holds its value, whether or not the writer is cancelled (1.6), and a network waits
+while a thread that may hold its ends exists (10.3). So such a program is woken, and then made to
+release its objects:
 
     HANG seconds without progress: SIGUSR1 wakes it, no more.
       It goes on or ends: FAILED, it had missed something.
@@ -65,7 +65,7 @@ lost: list[str] = []  # the exceptions that left the loop's callbacks, as the lo
 
 
 def say_where() -> None:
-    """Reports where the program stands still. If standing still is a failure, the reports of its
+    """Reports where the program waits without progress. If this is a failure, the reports of its
     loop go to the log.
     """
     with contextlib.suppress(RuntimeError):
@@ -84,14 +84,14 @@ def told(loop: Any, context: dict[str, Any]) -> None:
 
 
 def let_go(w: World) -> None:
-    """Releases all objects that the program keeps. After that the program begins no more calls."""
+    """Releases all objects that the program keeps. Afterwards the program begins no more calls."""
     say_where()
     os.write(1, b"let go\n")
     w.over = True
     w.things.clear()
     gc.collect()
     w.end_blocks()
-    # An end that is under way in its own channel lives until the writer of that channel is
+    # An end that is under way in its own channel exists until the writer of that channel is
     # cancelled.
     for p in gc.get_objects():
         if isinstance(p, _native.Process):
@@ -132,7 +132,7 @@ def play(seed: int, backend: str, only: set[int] | None, steps: int) -> None:
                 )
             ]
             await asyncio.wait(network, timeout=HANG / 8)
-            # One request raises one Cancelled (rule 6.1), and the body of a process goes on after
+            # One request raises one Cancelled (rule 6.1), and the body of a process continues after
             # that. So the body must begin no more calls.
             w.over = True
             network[0].cancel()
@@ -164,7 +164,7 @@ def child(seeds: range, backend: str, only: set[int] | None, steps: int) -> None
         print(seed, flush=True)
         try:
             play(seed, backend, only, steps)
-        except Bell:  # the alarm came between two programs, where Weft's code does not run
+        except Bell:  # the alarm arrived between two programs, where Weft's code does not run
             signal.setitimer(signal.ITIMER_REAL, 0)
     print("done", flush=True)
     sys.stdout.flush()
@@ -256,7 +256,7 @@ def outcome(
         if line == "let go":
             waited.add(seed)
         elif line != "woken":
-            missed = missed or phase == 1  # the program went on only because the signal woke it
+            missed = missed or phase == 1  # the program continued only because the signal woke it
             if missed:
                 p.kill()
                 break

@@ -1,5 +1,5 @@
 """Puts odd objects (odd_objects.py) wherever Weft touches a user's object (odd_world.py): no
-program may crash or hang, and code that does not use the object must go on.
+program may crash or hang, and code that does not use the object must continue.
 
     python python/tests/fuzz_odd.py [--seed A[:B]] [--seconds N] [--cases N] [--only CASE…]
 

@@ -1,5 +1,5 @@
-"""The world of one program of fuzz_api.py: its things (ends, processes and other objects), its
-random choices, and objects that misbehave where the interpreter calls them.
+"""The world of one program of fuzz_api.py: its objects (ends, processes and others), its random
+choices, and objects that misbehave where the interpreter calls them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Hostile:
 
 
 class World:
-    """The things of one program, and the actions on them."""
+    """The objects of one program, and the actions on these objects."""
 
     DEPTH = 3  # how deeply calls may nest
 
@@ -108,8 +108,8 @@ class World:
 
     @property
     def awaits(self) -> bool:
-        """Whether the calling code awaits operations; otherwise they block, and are given a
-        timer."""
+        """Returns whether the calling code awaits operations; otherwise operations block, and are
+        given a timer."""
         from weft._native import where
 
         return where() in (1, 4)
@@ -159,7 +159,7 @@ class World:
         )
 
     def fitting(self, *kinds: type) -> Any:
-        """Returns a thing, mostly of the wanted kinds, and sometimes of another kind."""
+        """Returns an object, usually of the wanted types, and sometimes of another type."""
         if self.dice.random() < 0.85:
             found = self.of(*kinds)
             if found is not None:

@@ -4,7 +4,7 @@ every place of Weft's Python code where Python runs handlers (rule 12.1).
     .venv/bin/python python/tests/handled.py [EVERY [PROGRAM…]]   last line: N passed, N failed
 
 EVERY: only every EVERY-th of these places is used (interrupted.py defines the places). The result
-that a handler waits for must come, although the interrupted code may just be handling the handler's
+that a handler waits for must arrive, although the interrupted code may be working on the handler's
 call. A program that hangs has failed: it is killed from outside, and the last line that it prints
 names the place.
 """

@@ -170,7 +170,7 @@ _places: dict[CodeType, set[int]] = {}
 def places(code: CodeType) -> set[int]:
     """Returns the instructions before which a handler may run. Python treats an exception of the
     handler like one of the call. So an instruction with which a block of `try` or `with` ends after
-    the call is left out: there the tracer's exception would come too late.
+    the call is left out: there the tracer's exception would be raised too late.
     """
     found = _places.get(code)
     if found is None:
@@ -249,8 +249,8 @@ def traced(f: Callable[[], Any], tracer: Tracer) -> Any:
 
 
 def there_is() -> tuple[int, int, int, Any]:
-    """Returns the numbers of descriptors, of OS processes (the server and the tracker stay) and of
-    threads, and the handler of Ctrl-C.
+    """Returns the numbers of descriptors, of OS processes (the server and the tracker remain) and
+    of threads, and the handler of Ctrl-C.
     """
     children = 0
     for task in Path("/proc/self/task").iterdir():

@@ -243,7 +243,7 @@ def spin(seconds: float) -> None:
 
 
 def storm(kind: str, rounds: int, seed: int, signals: tuple[signal.Signals, ...]) -> list[str]:
-    """Returns the faults, a line for each round. In each round the child is sent `signals`, one
+    """Returns the faults, one line for each round. In each round the child is sent `signals`, one
     after the other, with some time between them.
     """
     dice = random.Random(seed)

@@ -1,4 +1,5 @@
-"""Programs that run while tests look at them: their texts, and how they are started (rules 14.9, 14.10).
+"""Programs that run while tests inspect them: their texts, and the functions that start them (rules
+14.9, 14.10).
 
 The fixture `home` (conftest.py) is the runtime directory that these programs and the tests share.
 """
@@ -85,9 +86,9 @@ def looks_until(shows: Callable[[Any], object], pid: int, interval: float = 0.4)
     """Looks at the program until `shows` accepts a look, and returns that look.
 
     A look lasts for a part of a second. On a busy machine a process may wait for a CPU meanwhile,
-    or the look may come at an unusual moment. So one look shows little of what the program usually
-    does. The last of LOOKS looks is returned whatever it shows, so that the test's own assertions
-    say what is wrong.
+    or the look may be taken at an unusual moment. So a single look does not show what the program
+    usually does. The last of LOOKS looks is returned whatever it shows, so that the test's own
+    assertions report the fault.
     """
     with _visit.Looking(pid) as looking:
         looking.look(0.05)  # after this look, the channel of a waiting thread is known
@@ -110,8 +111,8 @@ def weft_until(shows: Callable[[str], object], *arguments: str) -> str:
 
 
 def shares(network: Any, *wanted: tuple[str, float, tuple[str, ...]]) -> bool:
-    """Returns whether each wanted process did one of the given things for more than the given share
-    of the look's time. An entry of `wanted` holds the path, the share and the things."""
+    """Returns whether each wanted process had one of the given states for more than the given share
+    of the look's time. An entry of `wanted` holds the path, the share and the states."""
     rows = {row.path: row for row in network.rows}
     return all(path in rows and rows[path].part(*things) > least for path, least, things in wanted)
 

@@ -1,10 +1,9 @@
 """Breaks the extension on purpose, one edit at a time (mutants_list.py): a test must notice each
 edit (MUTANTS.md).
 
-    mutants.py                 runs every mutant, and says what kills it; exit status 1 if one lives
-    mutants.py NAME…           runs the named mutants
-    mutants.py --slice A:B     runs mutants A to B of the list
-    mutants.py --check         only checks that every edit still applies
+    mutants.py                 runs every mutant, and names the test that kills it; exit status 1 if
+    one survives mutants.py NAME…           runs the named mutants mutants.py --slice A:B     runs
+    mutants A to B of the list mutants.py --check         only checks that every edit still applies
 
 All edits are in one build at -O0, in a copy of the sources under .build/mutants/, and the
 environment variable WEFT_MUTANT says which one is on. First the killers (the tests that should

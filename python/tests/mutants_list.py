@@ -1,4 +1,5 @@
-"""The mutants of the extension (mutants.py): what each one breaks, and the test that must notice.
+"""The mutants of the extension (mutants.py): what each mutant breaks, and the test that must notice
+it.
 
 `old` is in its file exactly once; line breaks and spaces do not matter. All mutants are in one
 build, and one is turned on when the program runs. So `new` has one of three forms: statements in

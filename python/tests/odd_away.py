@@ -1,5 +1,5 @@
-"""The places where Weft touches a user's object that goes to another OS process, or comes from one
-(odd_world.py).
+"""The places where Weft touches a user's object that is sent to another OS process, or received
+from it (odd_world.py).
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ def pool_callback(world: World, odd: Odd) -> Any:
 
 
 def _of(futures: list[Any]) -> Any:
-    """Waits for the results of the calls. Each result must come."""
+    """Waits for the results of the calls. Each result must arrive."""
     for future in futures:
         with contextlib.suppress(BaseException):
             future.result()

@@ -38,7 +38,7 @@ def _has_compiler() -> bool:
 
 
 def _pass_through(odd: Odd, **where: Any) -> None:
-    """Checks that a value that its channel accepts comes out of the component."""
+    """Checks that a value that its channel accepts is written by the component again."""
     for name in VALUES.split():
         if not _has_compiler():
             return
@@ -86,7 +86,7 @@ def component_argument(_: World, odd: Odd) -> Any:
 def component_that_is_loaded(_: World, odd: Odd) -> Any:
     import weft.native
 
-    # load() would take a str or bytes as a path, and make a file there
+    # load() would treat a str or bytes as a path, and make a file there
     if odd.base not in ("str", "bytes"):
         return weft.native.load(make(odd))
     return None

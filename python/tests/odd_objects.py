@@ -176,7 +176,7 @@ _calls: dict[int, int] = {}
 
 def _end_of(method: str, me: Any) -> BaseException | None:
     """Returns the exception that ends a sequence which would otherwise be endless; None if the
-    method returns no sequence, or the sequence goes on.
+    method returns no sequence, or the sequence continues.
     """
     ends = {"__getitem__": IndexError, "__next__": StopIteration, "__anext__": StopAsyncIteration}
     if method not in ends:

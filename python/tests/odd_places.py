@@ -80,7 +80,7 @@ def value_that_is_dropped(_: World, odd: Odd) -> Any:
 
 @place(VALUE)
 def value_that_comes_back(_: World, odd: Odd) -> Any:
-    """The value comes back with the exception by which its write fails."""
+    """The value is returned with the exception by which its write fails."""
     c = th.Channel("c")
     w, r = c.writer(), c.reader()
     r.retire()
@@ -416,7 +416,7 @@ def observers(_: World, odd: Odd) -> Any:
     ):
         with contextlib.suppress(Exception):
             wrong()
-    # tracing() would take a str or bytes as a path, and make a file there
+    # tracing() would treat a str or bytes as a path, and make a file there
     if odd.base not in ("str", "bytes"):
         with observe.tracing(thing):
             pass

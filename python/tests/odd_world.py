@@ -2,7 +2,7 @@
 
     @place("__eq__ …")       adds a function of an odd object (odd_objects.py), with the methods
                              that are likely to be called there
-    world.hosts, world.pool  live as long as the places of one seed run
+    world.hosts, world.pool exist as long as the places of one seed run
 
 The places are sorted by their cost: those in PLACES run by the thousand, those in AWAY use existing
 OS processes, and those in DEAR start new ones. The hosts and the pool are used by many places, and

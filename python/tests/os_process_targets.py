@@ -169,7 +169,7 @@ def inner_end() -> Any:
 
 @process
 def bad_writes(out: Any) -> list[str]:
-    """Writes values that are refused, each at its write; the channel stays usable."""
+    """Writes values that are refused, each at its write; the channel remains usable."""
     messages = []
     for value in (Unsendable(), [lambda: 0], [inner_end()], Channel("d")):
         try:
@@ -695,5 +695,5 @@ def draws() -> tuple[float, float]:
 
 @process
 def sum_of_the_end(inp: Any) -> int:
-    """Reads an end from `inp`, and returns the sum of the values that come through it."""
+    """Reads an end from `inp`, and returns the sum of the values that are read from that end."""
     return sum(inp.read())

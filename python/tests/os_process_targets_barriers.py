@@ -66,7 +66,7 @@ def phases_in_tasks(barrier: Barrier, out: Any, me: int, n: int) -> None:
 
 @process
 def phases_of_two(barrier: Barrier, out: Any, me: int, n: int) -> None:
-    """Two parties in one OS process."""
+    """Runs two parties in one OS process."""
 
     @th.process
     def one(who: int) -> None:
@@ -100,8 +100,8 @@ async def counts_in_coroutines(barrier: Barrier) -> tuple[int, int, int]:
 
 @process
 def keeps_its_own(out: Any, heard: Any) -> int:
-    """Makes a barrier, writes it with the pid of this OS process, and stays until `heard` tells the
-    process to end."""
+    """Makes a barrier, writes it with the pid of this OS process, and remains until a value on
+    `heard` ends the process."""
     barrier = Barrier(1)
     out.write((os.getpid(), barrier))
     heard.read()

@@ -246,8 +246,8 @@ def meets_another(inp: Any, out: Any, n: int, first: bool) -> list[Any]:
 
 @process
 def killed_when_told(a: Any, b: Any, out: Any, kill: Any) -> None:
-    """Passes on the values that it takes, by choices over several homes; it is killed at some
-    point.
+    """Passes on the values that it reads, by choices over several homes, until a test kills this
+    process.
     """
 
     @th.process
@@ -379,8 +379,8 @@ def first_of(inp: Any) -> Any:
 
 @process
 def hands_out_meanwhile(inp: Any) -> list[Any]:
-    """A value waits in a choice over several homes, at a local channel whose reader then goes to
-    another OS process.
+    """Offers a value in a choice over several homes, at a local channel whose reader is then sent
+    to another OS process.
     """
     c, go = Channel("c"), Channel("go")
 

@@ -14,7 +14,7 @@ from weft.processes import Channel, ChannelEnd, Parallel, process
 
 @process
 def offers(out: Any) -> list[int]:
-    """Sends the writer of a channel of its own; returns the values that come on that channel."""
+    """Sends the writer of a channel of its own; returns the values that arrive on that channel."""
     mine = Channel("mine")
     reader = mine.reader()
     out.write(mine.writer())
@@ -107,7 +107,7 @@ def uses_what_it_sent(out: Any) -> list[str]:
 
 @process
 def keeps_what_was_not_taken(out: Any, ready: Any) -> int:
-    """Gives up the write of an end, so that the end still belongs to this process."""
+    """Abandons the write of an end, so that the end still belongs to this process."""
     mine = Channel("mine")
     reader, end = mine.reader(), mine.writer()
     try:
@@ -155,7 +155,7 @@ def takes_and_dies(inp: Any, ready: Any) -> None:
 
 @process
 def echoes(inp: Any, out: Any) -> str:
-    """Sends each value back to the OS process from which it came."""
+    """Sends each value back to the OS process from which the value came."""
     try:
         while True:
             out.write([inp.read()])

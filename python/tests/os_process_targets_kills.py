@@ -11,7 +11,7 @@ from weft.processes import Channel, Output, Retired, process, select
 
 @process
 def merge(a: Any, b: Any, out: Any) -> None:
-    """Passes on the values that come on either channel, by choice."""
+    """Passes on the values of both channels, by choice."""
     while True:
         _, value = select(a, b)
         out.write(value)
@@ -52,7 +52,7 @@ def make(inp: Any, a: Any, b: Any) -> None:
 
 @process
 def answer(inp: Any) -> None:
-    """Squares numbers. Each number comes together with the end for its answer."""
+    """Squares numbers. Each number arrives together with the end for its answer."""
     for value, to in inp:
         to.write(value**2)
 

@@ -23,7 +23,7 @@ def meets(barrier: Any, inp: Any, out: Any) -> None:
 
 @process
 async def two_meet(barrier: Any, inp: Any, out: Any) -> None:
-    """Has two parties in one scheduler, of which one takes part for one phase at a time."""
+    """Runs two parties on one scheduler, of which one enrols for a single phase at a time."""
 
     @co.process
     async def joins() -> None:

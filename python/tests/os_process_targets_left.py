@@ -46,7 +46,7 @@ def _writes(out: Any) -> str:
 
 @process
 def writes_when_told(here: Any, signal: Any, reports: Any) -> None:
-    """Gives away a reader of a channel, and writes to the channel once the test tells it to.
+    """Gives away a reader of a channel, and writes to the channel once `signal` has a value.
     Reports how the write ended.
     """
     c = Channel("c")

@@ -31,12 +31,12 @@ class Info(ctypes.Structure):
 
 @process
 def nothing() -> None:
-    """A call that does nothing."""
+    """Does nothing; a test measures the cost of the call itself."""
 
 
 @process
 def in_use() -> int:
-    """Returns the bytes that malloc has given out; -1 if this C library does not report them."""
+    """Returns the bytes that malloc has allocated; -1 if this C library does not report them."""
     try:
         ask = ctypes.CDLL(None).mallinfo2
     except AttributeError:

@@ -111,8 +111,8 @@ def computes(seconds: float) -> None:
 
 @process
 async def hogs(signals: Any) -> None:
-    """Hogs its scheduler again and again, until the test has noticed this process. A hog is
-    reported once for each step, and the report may be made before the process is in computes().
+    """Occupies its scheduler again and again, until the test has noticed this process. A step that
+    is too long is reported once, and the report may be made before the process is in computes().
     """
     end = time.monotonic() + BOUND
     seconds = 0.05

@@ -132,7 +132,7 @@ def two_tasks(inp: Any, out: Any) -> int:
 
 @process
 def task_gives_up(inp: Any, ready: Any, out: Any) -> Any:
-    """A read that is cancelled has taken nothing (rule 6.2)."""
+    """Cancels a read, which must have taken nothing (rule 6.2)."""
 
     async def main() -> str:
         task = asyncio.ensure_future(inp.read())

@@ -1,5 +1,5 @@
 """Processes that test_processes_spread.py starts in other OS processes: knots over several of them,
-beside processes that go on.
+beside processes that continue.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def _holds_here(out: Any, inp: Any) -> None:
 
 @process
 def waits_for_word(path: str, out: Any) -> None:
-    """Waits for an event that Weft does not know about, and holds an end."""
+    """Waits for an event that is unknown to Weft, and holds an end."""
     with Path(path).open("rb", buffering=0) as fifo:
         fifo.read(1)
     out.write("word")

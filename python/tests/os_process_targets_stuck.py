@@ -47,7 +47,7 @@ def choose(a: Any, b: Any, out: Any) -> None:
 
 @process
 def asleep(inp: Any, out: Any) -> Any:
-    """Sleeps; meanwhile no process runs anywhere."""
+    """Sleeps; no process runs anywhere during that time."""
     sleep(0.4)
     out.write("slept")
     return inp.read()
@@ -55,7 +55,7 @@ def asleep(inp: Any, out: Any) -> Any:
 
 @process
 def computes(path: str, out: Any) -> None:
-    """Waits for an event that Weft does not know about."""
+    """Waits for an event that is unknown to Weft."""
     with Path(path).open("rb", buffering=0) as fifo:
         out.write(os.read(fifo.fileno(), 10))
 

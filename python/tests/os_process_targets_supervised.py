@@ -1,5 +1,5 @@
-"""Processes of the operating system that test_supervisor.py starts, and that die when the test
-tells them to; see os_process_targets.py.
+"""Processes of the operating system that test_supervisor.py starts, and that die when their
+arguments require it; see os_process_targets.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The messages of the commands about a program that is stopped, dies, or is being looked at by
-others. The checks are the same for Python programs and C++ programs (rule 14.9).
+"""The messages of the commands about a program that is stopped, dies, or is inspected by other
+visitors. The checks are the same for Python programs and C++ programs (rule 14.9).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def weft_here(*arguments: str) -> tuple[int, str, str]:
     return status, out.getvalue(), err.getvalue()
 
 
-#: the commands that look at a program
+#: the commands that inspect a program
 ASKS = (("top", "--once"), ("graph",), ("dump",))
 #: the commands that refuse a program without a door; `view` is not in ASKS, because a page waits
 #: for a program that does not answer
@@ -68,8 +68,8 @@ def one_that_stops(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) ->
 
 
 def one_that_dies(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two visitors look at a program when it dies. The program's parent has not collected its exit
-    status yet."""
+    """Checks what two visitors learn who inspect a program when it dies. The program's parent has
+    not collected its exit status yet."""
     refusals: list[str] = []
 
     def looks() -> None:
@@ -95,8 +95,8 @@ def one_that_dies(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def many_who_look(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program serves AT_ONCE visitors at the same time. One more visitor is refused, and learns
-    the reason."""
+    """Checks that the program serves AT_ONCE visitors at the same time. One more visitor is
+    refused, and learns the reason."""
     with contextlib.ExitStack() as stack:
         all_of_them = [stack.enter_context(_visit.Visit(p.pid)) for _ in range(_visit.AT_ONCE)]
         for visit in all_of_them:
@@ -110,7 +110,8 @@ def many_who_look(p: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def without_a_file(pid: int, home: Path) -> None:
-    """The program has a socket but no recorder: `weft dump` says how to switch one on."""
+    """Checks that `weft dump` explains how to switch on a recorder, if the program has a socket but
+    no recorder."""
     status, _, err = weft_here("dump", str(pid), "-o", str(home / "none"))
     assert status == 2 and "nothing is recorded" in err and err.count("\n") == 1, err
     assert not (home / "none").exists()

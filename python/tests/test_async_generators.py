@@ -219,7 +219,7 @@ def test_it_has_a_path(how: dict[str, Any]) -> None:
 
 
 def test_what_its_clean_up_may_do() -> None:
-    """Tries each kind of operation, a group, and a limit, in the clean-up."""
+    """The clean-up may perform each type of operation, open a group, and use a limit."""
     c, d = Channel(), Channel(capacity=2)
     w, r, dw, dr = c.writer(), c.reader(), d.writer(), d.reader()
     done: list[Any] = []
@@ -255,7 +255,8 @@ def test_what_its_clean_up_may_do() -> None:
 
 @ours
 def test_it_holds_the_ends_of_the_process_that_dropped_it(how: dict[str, Any]) -> None:
-    """Rules 2.3, 7.15: the process ends, and the channel goes on until the clean-up is done."""
+    """Rules 2.3, 7.15: the process ends, and the channel remains open until the clean-up is
+    done."""
     c = Channel()
 
     async def writes(w: Any) -> Generator:
@@ -331,8 +332,8 @@ def test_a_run_that_is_cancelled_cancels_it() -> None:
 
 @pytest.mark.filterwarnings("ignore:a Group, entered")
 def test_a_group_or_a_limit_that_it_has_open_is_its_first_process() -> None:
-    """Rules 7.5, 7.12, 7.15: in the clean-up it is bad use to leave a group or limit that the
-    generator's first process has opened, and the error says so."""
+    """Rules 7.5, 7.12, 7.15: in the clean-up, leaving a group or limit is bad use if the
+    generator's first process has opened it; the error names this reason."""
 
     async def limited() -> Generator:
         async with timeout(3600):

@@ -32,7 +32,7 @@ from weft.coroutines import (
 def test_a_reader_cancelled_in_the_turn_of_its_wake_up_takes_nothing(
     play: Runner, how: str
 ) -> None:
-    """Rule 6.6: the value stays with the writer, and goes to the next reader in the waiting
+    """Rule 6.6: the value remains with the writer, and is passed to the next reader in the waiting
     queue."""
 
     async def main() -> Any:
@@ -63,7 +63,8 @@ def test_a_reader_cancelled_in_the_turn_of_its_wake_up_takes_nothing(
 
 
 def test_a_writer_cancelled_in_the_turn_of_its_commit_completes(play: Runner) -> None:
-    """Rule 6.3: the value has been taken. The cancellation comes once, at the next operation."""
+    """Rule 6.3: the value has been taken. The cancellation is raised once, at the next
+    operation."""
 
     async def main() -> Any:
         c = Channel()
@@ -91,7 +92,7 @@ def test_a_writer_cancelled_in_the_turn_of_its_commit_completes(play: Runner) ->
 
 
 def test_write_many_goes_on_after_a_write_that_had_committed(play: Runner) -> None:
-    """Rule 6.3: the cancellation comes at the next write. In an earlier version write_many()
+    """Rule 6.3: the cancellation is raised at the next write. In an earlier version write_many()
     returned as if all values had been written.
     """
 
@@ -184,8 +185,8 @@ def test_cancelled_tasks_leave_no_loop_behind() -> None:
 
 @new_in_3_11
 def test_a_timeout_that_came_too_late_leaves_nothing_behind(play: Runner) -> None:
-    """The write has committed when the time is up, so the block ends without an exception, and no
-    cancellation comes later."""
+    """The write has committed when the limit expires, so the block ends without an exception, and
+    no cancellation is raised later."""
 
     async def main() -> Any:
         c = Channel()
@@ -263,7 +264,7 @@ def test_a_cancelled_operation_is_let_go_of(play: Runner, what: str) -> None:
 
 
 def test_a_held_writer_is_not_cancelled(play: Runner) -> None:
-    """Rules 1.6 and 6.3."""
+    """Rules 1.6 and 6.3: the cancellation is raised only after the reader has left its block."""
 
     async def main() -> Any:
         c = Channel()
@@ -453,7 +454,7 @@ def test_a_task_of_a_closed_loop_gives_up_its_place() -> None:
 
 @pytest.mark.parametrize("how", ["write", "select", "read", "read by select"])
 def test_a_task_dropped_while_a_partner_holds_it(play: Runner, how: str) -> None:
-    """Rule 6.6: the task is killed after the commit. The partner goes on, and the value that it
+    """Rule 6.6: the task is killed after the commit. The partner continues, and the value that it
     makes is dropped."""
 
     async def waits(r: Any, w: Any) -> None:

@@ -71,7 +71,7 @@ def test_a_group_as_a_block(play: Runner) -> None:
 
 
 def test_a_block_that_is_left_by_an_exception_cancels_its_processes(play: Runner) -> None:
-    """Rule 7.5."""
+    """Rule 7.5: the exception cancels the block's process, and the task's own end stays open."""
 
     async def main() -> Any:
         c = Channel()
@@ -124,7 +124,7 @@ def test_a_failure_cancels_the_block(play: Runner, waits_at: str) -> None:
 
 
 def test_a_block_that_goes_on_when_it_is_cancelled(play: Runner) -> None:
-    """Rules 7.5, 13.4: the task is asked to end once, and goes on. The failure is raised
+    """Rules 7.5, 13.4: the task is asked to end once, and continues. The failure is raised
     nevertheless."""
 
     async def main() -> int:
@@ -185,7 +185,7 @@ def test_a_block_is_cancelled_by_a_thread_and_by_what_was_spawned(play: Runner) 
 
 @pytest.mark.skipif(not hasattr(asyncio.Task, "cancelling"), reason="3.10 does not count requests")
 def test_a_request_of_another_stays_when_a_failure_cancels_the_block(play: Runner) -> None:
-    """Rule 13.4: only the request that came from the failure is withdrawn."""
+    """Rule 13.4: only the request that the failure has made is withdrawn."""
 
     async def main() -> tuple[str, int]:
         async def block() -> tuple[str, int]:
@@ -213,7 +213,7 @@ def test_a_request_of_another_stays_when_a_failure_cancels_the_block(play: Runne
 
 
 def test_failures(play: Runner) -> None:
-    """Rule 7.2."""
+    """Rule 7.2: one failure is raised as it is, and several failures as a group."""
 
     async def main() -> None:
         c = Channel()

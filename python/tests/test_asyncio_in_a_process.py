@@ -190,7 +190,7 @@ def test_timeouts(play: Runner) -> None:
 
 @new_in_3_11
 def test_a_timeout_around_operations_that_never_wait(play: Runner) -> None:
-    """Rules 6.1 and 7.7: with yield_, processes let the loop have its turn."""
+    """Rules 6.1 and 7.7: processes that use yield_ let the loop run, so the timeout expires."""
 
     @process
     async def busy(w: Any) -> str:
@@ -217,8 +217,8 @@ def held(go: threading.Event) -> None:
 
 
 def test_spawned_ones_that_end_again_and_again_within_one_turn(play: Runner) -> None:
-    """Rules 7.4 and 13.1: a guest is notified once of each process's end, even if the next end
-    comes before the guest has handled the previous one.
+    """Rules 7.4 and 13.1: a guest is notified once of each process's end, even if the next process
+    ends before the guest has handled the previous end.
     """
 
     def spend() -> None:  # longer than a turn lasts
@@ -283,8 +283,8 @@ def test_a_task_group_in_a_process(play: Runner) -> None:
 
 
 def test_a_task_cancels_a_process_by_its_task(play: Runner) -> None:
-    """asyncio's cancellation is raised in the await, and a process that this exception leaves has
-    ended quietly."""
+    """asyncio's cancellation is raised in the await, and a process ends quietly by this
+    exception."""
 
     @process
     async def first(tasks: list[Any], r: Any) -> str:
@@ -342,7 +342,7 @@ def test_a_process_is_cancelled_while_it_awaits_asyncio(play: Runner) -> None:
 
 
 def test_the_task_that_waits_is_cancelled(play: Runner) -> None:
-    """Rule 13.4: the network is cancelled, and ends before the task goes on."""
+    """Rule 13.4: the network is cancelled, and ends before the task continues."""
 
     @process
     async def cleans_up(r: Any, log: list[str]) -> None:

@@ -179,7 +179,7 @@ def test_a_task_that_is_in_time(play):  # rule 7.12
         with pytest.raises(TimeoutError):
             async with deadline(now() - 1):
                 await asyncio.sleep(LONG)
-        await asyncio.sleep(21 * SHORT)  # no request is left
+        await asyncio.sleep(21 * SHORT)  # no request remains
         await turns(3)
 
     play(main())
@@ -279,7 +279,8 @@ def test_a_cancellation_beside_an_expiry_in_a_task(play):  # rule 7.12
 
 
 def test_a_value_that_committed_is_delivered_to_a_task(play):  # rule 7.12
-    """The writer comes, and the time is up before the task runs (rules 6.3, 6.6)."""
+    """The writer arrives, and the limit expires before the task runs; the task still gets the value
+    (rules 6.3, 6.6)."""
     c = Channel()
 
     async def main():

@@ -59,7 +59,7 @@ class Counting(asyncio.SelectorEventLoop):
 
 
 def test_an_idle_guest_schedules_nothing() -> None:
-    """Rule 13.3."""
+    """Rule 13.3: while the processes of a guest wait, the guest schedules no callbacks."""
     loop = Counting()
 
     async def scheduled_in_a_while() -> int:
@@ -89,7 +89,7 @@ def test_an_idle_guest_schedules_nothing() -> None:
 
 
 def test_a_busy_guest_lets_the_loop_go_on(play: Runner) -> None:
-    """Rule 13.2: callbacks, tasks and sockets have their turns while processes never block."""
+    """Rule 13.2: callbacks, tasks and sockets run in turn, although the processes never block."""
 
     @process
     async def spins(stop: list[bool]) -> int:
@@ -112,7 +112,7 @@ def test_a_busy_guest_lets_the_loop_go_on(play: Runner) -> None:
 
 
 def test_timers_of_a_guest_are_never_early(play: Runner) -> None:
-    """Rule 8.5."""
+    """Rule 8.5: a sleep of a guest does not end before its time."""
 
     @process
     async def sleeper(span: float) -> bool:
@@ -143,7 +143,8 @@ def test_virtual_time_in_a_loop_of_its_own() -> None:
 
 
 def test_a_deadlock_is_told_when_nothing_else_is_on_the_loop() -> None:
-    """Rules 10.1 and 13.6."""
+    """Rules 10.1 and 13.6: a deadlock is raised if nothing else is on the loop, and ends outside
+    stay open."""
 
     async def main() -> None:
         c, d = Channel("c"), Channel("d")
@@ -163,7 +164,8 @@ def test_a_deadlock_is_told_when_nothing_else_is_on_the_loop() -> None:
 
 @pytest.mark.parametrize("what", ["task", "timer", "future", "socket"])
 def test_no_deadlock_is_told_while_something_else_is_on_the_loop(what: str) -> None:
-    """Rule 10.4."""
+    """Rule 10.4: no deadlock is raised while a task, a timer, a future or a socket of the loop may
+    still act."""
 
     async def main() -> Any:
         c = Channel()

@@ -49,7 +49,7 @@ def test_all_backends_and_io_calls_in_a_guest(play: Runner) -> None:
 
 
 def test_an_io_call_in_a_task_stops_no_loop(play: Runner) -> None:
-    """Rule 7.9."""
+    """Rule 7.9: while the call blocks its thread, the loop continues."""
     go_on = threading.Event()
 
     @io
@@ -60,7 +60,7 @@ def test_an_io_call_in_a_task_stops_no_loop(play: Runner) -> None:
     async def main() -> Any:
         call = asyncio.ensure_future(blocks())
         await asyncio.sleep(0)
-        go_on.set()  # the loop, which goes on during the call, runs this line
+        go_on.set()  # the loop, which continues during the call, runs this line
         assert (await thread_of(1))[1] is not threading.current_thread()
         return await call
 
@@ -68,7 +68,7 @@ def test_an_io_call_in_a_task_stops_no_loop(play: Runner) -> None:
 
 
 def test_a_trace_has_guests_and_tasks(play: Runner, tmp_path: Path) -> None:
-    """Rule 14.6."""
+    """Rule 14.6: the trace contains the operations of a task and of the process of a guest."""
     file = tmp_path / "trace"
 
     async def read(r: Any) -> Any:
@@ -89,7 +89,7 @@ def test_a_trace_has_guests_and_tasks(play: Runner, tmp_path: Path) -> None:
 
 
 def test_a_partial_deadlock_of_a_guest_is_reported_on_demand(play: Runner) -> None:
-    """Rules 10.5 and 14.3: a process that awaits something of the loop can still go on."""
+    """Rules 10.5 and 14.3: a process that awaits an event of the loop can still continue."""
 
     @process
     async def holds(r: Any, w: Any) -> None:

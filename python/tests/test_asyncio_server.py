@@ -23,8 +23,8 @@ aiohttp = pytest.importorskip("aiohttp")
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/asyncio.md"
 
-# Makes a clerk call here(), which may report that an order has come, and wait until the test lets
-# the clerk go on.
+# Makes a clerk call here(), which may report that an order has arrived, and wait until the test
+# permits the clerk to continue.
 WAITS = ('total = sum(order["prices"])', 'await here(order); total = sum(order["prices"])')
 
 
@@ -277,7 +277,7 @@ def program(folder: Path, command: list[str], ready: tuple[str, int]) -> Iterato
 
 
 async def stopped_in_the_middle(running: Any, port: int, folder: Path) -> None:
-    """SIGTERM comes while the clerk has an order, which is answered."""
+    """Sends SIGTERM while the clerk has an order, which must still be answered."""
     mark = folder / "mark"
     async with aiohttp.ClientSession() as client:
         order = {"prices": [6, 7], "mark": str(mark)}

@@ -1,8 +1,8 @@
 """Tasks with the shortest possible time limits still pass values on (rule 6.6).
 
 If two tasks wait for one value, each is cancelled in the turn in which it is notified of the value.
-They must not pass the value round forever. A test fails once its tasks have given up far more often
-than there are values.
+They must not pass the value round forever. A test fails once far more limits have expired than
+there are values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PATIENCE = 1000 * N  # the number of limits that may expire before all values ha
 
 
 class Impatience:
-    """A time limit around an operation, and the number of times that it was too short."""
+    """A time limit around an operation, and the number of times that the limit was too short."""
 
     def __init__(self, limit: Callable[[], Any], patience: int = PATIENCE) -> None:
         self.limit = limit
@@ -86,7 +86,7 @@ HOW: dict[str, Callable[[Any, Any], Any]] = {
 def test_readers_in_haste_get_every_value(
     play: Runner, hasty: Callable[..., Impatience], capacity: int, how: str
 ) -> None:
-    """Rule 6.6."""
+    """Rule 6.6: each value is read, although the readers' limits are very short."""
 
     async def main() -> list[Any]:
         c, other = Channel(capacity=capacity), Channel()
@@ -183,7 +183,8 @@ async def write_all(w: Any) -> None:
 def test_readers_in_haste_and_a_writer_that_is_no_task(
     play: Runner, hasty: Callable[..., Impatience], writer: str
 ) -> None:
-    """Rule 6.6: the writer is a process in the same loop, or a thread."""
+    """Rule 6.6: each value is read, although the writer is a process in the same loop, or a
+    thread."""
 
     async def main() -> list[Any]:
         c = Channel(capacity=2)

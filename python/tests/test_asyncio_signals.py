@@ -60,7 +60,7 @@ async def nothing() -> None:
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """A loop in which a signal comes when the first callback that `at` accepts is scheduled: at
+    """A loop in which a signal arrives when the first callback that `at` accepts is scheduled: at
     such a moment asyncio's loop runs Python code.
     """
 
@@ -101,7 +101,7 @@ def test_a_handler_that_raises_as_a_task_is_told_loses_no_wake_up(loop: Loop) ->
     writer = loop.create_task(write())
     with pytest.raises(Ended):
         loop.run_until_complete(turns(3))
-    assert loop.at is None  # the signal has come
+    assert loop.at is None  # the signal has arrived
     loop.run_until_complete(turns(3))
     assert reader.done() and reader.result() == 5
     assert writer.done()
@@ -286,8 +286,8 @@ def test_a_failure_while_it_ends_does_not_hide_the_exception() -> None:
 
 @pytest.mark.usefixtures("raising")
 def test_what_is_raised_as_a_network_is_made_gives_it_up(loop: Loop) -> None:
-    """The guest's first turn is scheduled, but the task that should wait for the guest never does
-    so."""
+    """The guest's first turn is scheduled, but the task that should wait for the guest never
+    waits."""
     c = Channel[int]()
     w = c.writer()
     loop.at = lambda callback: "weft_turn" in repr(callback)
@@ -483,7 +483,7 @@ def test_a_task_that_its_loop_drops_leaves_no_handler_of_a_runner_that_has_gone(
 
     async def starts() -> None:
         tasks.append(waits())
-        tasks[0].send(None)  # the task waits for its network, and no code drives the task on
+        tasks[0].send(None)  # the task waits for its network, and no loop drives the task further
 
     try:
         runner.run(starts())

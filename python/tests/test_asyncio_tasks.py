@@ -118,7 +118,7 @@ def test_select_in_a_task(play: Runner) -> None:
 
 
 def test_two_selects_of_tasks_meet(play: Runner) -> None:
-    """Rule 5.3."""
+    """Rule 5.3: two tasks that both select pass a value to each other."""
 
     async def main() -> Any:
         a, b = Channel(), Channel()
@@ -159,7 +159,7 @@ def test_a_computed_value_that_fails(play: Runner) -> None:
 
 
 def test_extended_read_in_a_task(play: Runner) -> None:
-    """Rule 1.6."""
+    """Rule 1.6: the writer waits until the task has left the block of the extended read."""
 
     async def main() -> Any:
         c = Channel()
@@ -208,7 +208,7 @@ def test_barrier_timer_and_yield_in_tasks(play: Runner) -> None:
 
 @pytest.mark.parametrize("mode", ["fair", "priority", "random"])
 def test_an_alternative_offers_its_value_at_each_select(play: Runner, mode: Any) -> None:
-    """Rules 5.9, 13.7."""
+    """Rules 5.9, 13.7: an alternative of a task offers the value that is given at each select."""
 
     async def main() -> Any:
         c = Channel(capacity=3)
@@ -245,7 +245,7 @@ def test_an_alternative_in_a_task(play: Runner) -> None:
 
 
 def test_the_ends_of_a_channel_reach_tasks(play: Runner) -> None:
-    """Rules 3.1, 3.3, 4.2."""
+    """Rules 3.1, 3.3, 4.2: retirement and poison are raised in tasks."""
 
     async def main() -> None:
         c = Channel()
@@ -277,7 +277,7 @@ def test_the_ends_of_a_channel_reach_tasks(play: Runner) -> None:
 
 
 def test_an_end_moves_from_task_to_task(play: Runner) -> None:
-    """Rule 2.4."""
+    """Rule 2.4: a task that receives an end can use it, and the sender cannot."""
 
     async def main() -> Any:
         carry, c = Channel(), Channel()

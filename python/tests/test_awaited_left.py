@@ -63,7 +63,7 @@ def test_its_driver_may_end_it(kind, then):  # rules 6.2, 11.1
     async def main():
         op = make(p)
         assert await one_step(awaits(op), then) == ("thrown" if then == "throw" else "closed")
-        del op  # an alternative stays enrolled as long as it lives
+        del op  # an alternative remains enrolled as long as it exists
         for c in (p.c, p.other):
             if kind not in ("parallel", "sequence"):
                 stats = c.stats()
@@ -94,7 +94,7 @@ def test_its_driver_may_end_it(kind, then):  # rules 6.2, 11.1
 )
 def test_its_driver_may_end_it_after_the_commit(
     kind, then
-):  # rules 6.3, 11.1: the wake-up is on its way
+):  # rules 6.3, 11.1: the wake-up has been sent
     make, how, _ = KINDS[kind]
     p = Place()
 
@@ -180,7 +180,7 @@ HELD = {
 @pytest.mark.parametrize("way", ["close", "throw", "collected"])
 @pytest.mark.parametrize("kind", HELD)
 def test_a_held_writer_is_left(kind, way):
-    """Rules 1.6, 6.3, 11.1: the writer's process goes on once the extended reader releases it."""
+    """Rules 1.6, 6.3, 11.1: the writer's process continues once the extended reader releases it."""
     p = Place()
     order = []
 

@@ -21,7 +21,7 @@ LIMIT = 280  # seconds after which a program that hangs fails, without stopping 
 
 
 def program(text, **how):
-    """Runs a program; returns (exit status, output). A program that hangs reports where."""
+    """Runs a program; returns (exit status, output). A program that hangs reports the place."""
     head = (
         "import faulthandler; faulthandler.dump_traceback_later(270, exit=True)\n"
         "from weft.threads import *\nfrom weft.errors import *\n"

@@ -40,7 +40,7 @@ def test_weft_check_is_a_callable_with_replay() -> None:
 
 
 def test_nothing_is_found_and_every_schedule_was_run() -> None:
-    """Rules 17.1, 17.7."""
+    """Rules 17.1, 17.7: the report of a complete search without a fault is true and complete."""
     report = weft.check(programs.good, **QUICK)
     assert not report.failed and report.complete and report.status == 0
     assert (report.kind, report.token, report.deviations, report.svg) == ("", "", 0, "")
@@ -48,7 +48,8 @@ def test_nothing_is_found_and_every_schedule_was_run() -> None:
 
 
 def test_a_deadlock_is_found_and_made_short() -> None:
-    """Rules 17.4, 17.5, 17.8."""
+    """Rules 17.4, 17.5, 17.8: the deadlock is shortened to one deviation, and its token replays
+    it."""
     report = weft.check(programs.hidden, **QUICK)
     assert (report.kind, report.deviations, report.least, report.status) == ("deadlock", 1, True, 3)
     assert report.found_at == 2 and not report.complete
@@ -59,7 +60,7 @@ def test_a_deadlock_is_found_and_made_short() -> None:
 
 
 def test_what_a_plain_run_shows_has_no_deviations() -> None:
-    """Rule 17.4."""
+    """Rule 17.4: the schedule of a failure in the usual order has no deviations."""
     report = weft.check(programs.deadlock, **QUICK)
     assert (report.kind, report.deviations, report.token, report.found_at) == (
         "deadlock",
@@ -71,7 +72,7 @@ def test_what_a_plain_run_shows_has_no_deviations() -> None:
 
 @pytest.mark.parametrize("backend", ["coroutines", "threads"])
 def test_thread_processes_have_the_schedules_of_coroutines(backend: str) -> None:
-    """Rule 17.2."""
+    """Rule 17.2: thread processes are checked with the schedules that coroutines have."""
     report = weft.check(
         programs.with_threads if backend == "threads" else programs.who_is_first, **QUICK
     )
@@ -84,7 +85,7 @@ def test_thread_processes_have_the_schedules_of_coroutines(backend: str) -> None
 
 @pytest.mark.parametrize("search", ["auto", "all", "walk", "pct", "few"])
 def test_each_way_of_searching_finds_it(search: str) -> None:
-    """Rules 17.5, 17.8."""
+    """Rules 17.5, 17.8: each search finds the failure, and shortens it to one deviation."""
     report = weft.check(programs.who_is_first_asserted, search=search, **QUICK)
     assert report.kind == "exception" and report.deviations == 1 and report.least
 
@@ -113,7 +114,7 @@ def test_the_result_of_a_process_is_the_result_of_the_function() -> None:
         (programs.left_in_some_order, {"strict": True}, "left behind"),
         (programs.left_in_some_order, {"same": True}, "depends on the order"),
         (programs.quiet, {"strict": True}, ""),
-        # Where objects are shared the search goes on at random, up to the limit.
+        # If objects are shared, the search continues at random, up to the limit.
         (programs.shares_a_list, {"schedules": 100}, ""),
         (programs.shares_a_list, {"schedules": 100, "strict": True}, "told"),
         (programs.shares_a_list, {"schedules": 100, "all": True}, "cut"),
@@ -124,18 +125,20 @@ def test_the_result_of_a_process_is_the_result_of_the_function() -> None:
     ],
 )
 def test_what_each_property_finds(function: Any, options: dict[str, Any], kind: str) -> None:
-    """Rules 17.3, 17.5, 17.6, 17.7."""
+    """Rules 17.3, 17.5, 17.6, 17.7: with these options each program has the expected kind of
+    failure, or none."""
     assert weft.check(function, **{**QUICK, **options}).kind == kind
 
 
 def test_no_end_shows_the_steps_that_come_again() -> None:
-    """Rule 17.5."""
+    """Rule 17.5: the error of a run without an end shows the steps that are repeated."""
     report = weft.check(programs.never_ends, **QUICK)
     assert "come again and again" in report.error and "main/forwards[1]  write c" in report.error
 
 
 def test_a_shared_object_is_told_and_no_proof_is_claimed() -> None:
-    """Rules 17.6, 17.7."""
+    """Rules 17.6, 17.7: if processes share an object that one of them changes, the report says
+    so."""
     report = weft.check(programs.shares_a_list, schedules=100, **QUICK)
     assert report.schedules == 100  # so the search has continued at random
     assert not report.complete and any("share a list" in message for message in report.told)
@@ -148,7 +151,7 @@ def test_a_shared_object_is_told_and_no_proof_is_claimed() -> None:
 
 
 def test_a_failure_that_needs_a_stop_between_operations() -> None:
-    """Rule 17.2."""
+    """Rule 17.2: the report says that the failure needs a stop between operations."""
     report = weft.check(programs.fails_at_one_grain, **QUICK)
     assert report.kind == "deadlock" and "coroutines of one scheduler" in report.grain.replace(
         "\n", " "
@@ -157,13 +160,13 @@ def test_a_failure_that_needs_a_stop_between_operations() -> None:
 
 
 def test_a_process_is_left_in_some_order() -> None:
-    """Rule 17.6."""
+    """Rule 17.6: with strict=True a process that a channel's end leaves early is a failure."""
     report = weft.check(programs.left_in_some_order, strict=True, **QUICK)
     assert "main/writes" in report.what and "Retired" in report.what
 
 
 def test_the_channels_that_lost_values_are_named() -> None:
-    """Rule 17.5."""
+    """Rule 17.5: the report names each channel with the number of its lost values."""
     report = weft.check(programs.loses_a_value, **QUICK)
     assert report.what == "1 value that nobody took, in c"
     report = weft.check(programs.loses_in_two, keep_going=True, **QUICK)
@@ -181,7 +184,7 @@ def test_the_channels_that_lost_values_are_named() -> None:
     ],
 )
 def test_a_process_that_starves_in_the_usual_order_is_told(function: Any, says: str) -> None:
-    """Rule 17.6."""
+    """Rule 17.6: starvation is reported even if only the usual order was run."""
     report = weft.check(function, schedules=1, **QUICK)
     message = [sentence for sentence in report.told if sentence.startswith("starvation: ")]
     assert bool(message) == bool(says) and says in "".join(message), report.text
@@ -189,7 +192,8 @@ def test_a_process_that_starves_in_the_usual_order_is_told(function: Any, says: 
 
 
 def test_operations_of_ordinary_code_in_a_block_are_decided() -> None:
-    """Rule 17.2: in a block ordinary code is the process main."""
+    """Rule 17.2: in a block ordinary code is the process main, whose operations the check
+    decides."""
     for function in (programs.works_in_a_block, programs.only_starts_in_a_block):
         report = weft.check(function, **QUICK)
         assert report.complete and report.told == [], report.text
@@ -201,7 +205,8 @@ def test_operations_of_ordinary_code_in_a_block_are_decided() -> None:
 
 
 def test_a_seat_is_sold_twice_in_one_order_alone() -> None:
-    """Rules 17.5 and 17.7."""
+    """Rules 17.5 and 17.7: the check finds the order that sells the seat twice, and proves the
+    careful program."""
     report = weft.check(lambda: programs.sells_a_seat(False), **QUICK)
     assert (report.kind, report.deviations) == ("exception", 1), report.text
     assert "2 tickets for one seat" in report.text
@@ -210,7 +215,7 @@ def test_a_seat_is_sold_twice_in_one_order_alone() -> None:
 
 
 def test_a_check_that_a_process_starts_is_bad_use() -> None:
-    """Rule 17.9."""
+    """Rule 17.9: the error names the process that calls weft.check."""
 
     @coroutines.process
     async def checks() -> None:
@@ -242,7 +247,7 @@ def test_a_check_that_a_process_starts_is_bad_use() -> None:
     ],
 )
 def test_what_cannot_be_checked(function: Any, kind: str) -> None:
-    """Rule 17.9."""
+    """Rule 17.9: the report gives the reason in one line."""
     report = weft.check(function, **QUICK)
     assert report.kind == kind and report.what and "\n" not in report.what, report.text
 
@@ -260,7 +265,7 @@ def test_what_cannot_be_checked(function: Any, kind: str) -> None:
 def test_a_thread_of_a_native_component_is_refused_by_name(
     component: Any, name: str, given: dict[str, Any], where: str
 ) -> None:
-    """Rule 17.9. A check cannot stop the thread of a component."""
+    """Rule 17.9. The report names the component: a check cannot stop its thread."""
     made = getattr(component(), name)
 
     def network() -> None:
@@ -276,12 +281,12 @@ def test_a_thread_of_a_native_component_is_refused_by_name(
 
 
 def test_a_clock_does_not_make_it_differ() -> None:
-    """Rule 17.3."""
+    """Rule 17.3: a program that uses clocks and random numbers can be checked completely."""
     assert weft.check(programs.uses_the_clock, **QUICK).complete
 
 
 def test_a_check_within_a_check_is_bad_use() -> None:
-    """Rule 17.9."""
+    """Rule 17.9: the inner check is refused, and the report of the outer check says so."""
 
     def nested() -> None:
         weft.check(programs.good)
@@ -305,7 +310,8 @@ def test_what_is_no_function_is_bad_use() -> None:
 
 
 def test_after_a_check_nothing_is_left() -> None:
-    """Rule 17.12."""
+    """Rule 17.12: after a check, the replaced functions are restored, and programs run as
+    before."""
     before = time.time, threading.Lock, sys.stdout
     weft.check(programs.hidden, **QUICK)
     weft.check(programs.forks, **QUICK)
@@ -349,7 +355,7 @@ def test_a_method_is_checked_too() -> None:
 
 
 def test_tokens_are_run_first_and_kept() -> None:
-    """Rule 17.8: the decorators may be in any order; the token stays after the fault has been
+    """Rule 17.8: the decorators may be in any order; the token may remain after the fault has been
     mended."""
     token = weft.check(programs.hidden, **QUICK).token
     for checked in (
@@ -364,7 +370,7 @@ def test_tokens_are_run_first_and_kept() -> None:
 
 
 def test_a_token_that_does_not_fit_is_told_and_no_failure() -> None:
-    """Rule 17.8."""
+    """Rule 17.8: the report says that the token does not fit the program any more."""
     report = weft.check(programs.good, replay="w1:nobody@3=reads")
     assert not report.failed and "does not fit this program any more" in report.text
     weft.check.replay("w1:nobody@3=reads")(weft.check(**QUICK)(programs.good))()
@@ -372,7 +378,7 @@ def test_a_token_that_does_not_fit_is_told_and_no_failure() -> None:
 
 @pytest.mark.parametrize("token", ["", "w1:", "w9:a@1=b", 3])
 def test_a_token_that_is_none_is_refused_where_it_stands(token: Any) -> None:
-    """Rule 17.8."""
+    """Rule 17.8: replay() refuses the token when the decorator is applied."""
     with pytest.raises(weft.BadUse):
         weft.check.replay(token)
     with pytest.raises(weft.BadUse):
@@ -380,7 +386,7 @@ def test_a_token_that_is_none_is_refused_where_it_stands(token: Any) -> None:
 
 
 def test_a_token_by_numbers_is_accepted() -> None:
-    """Rule 17.8."""
+    """Rule 17.8: a token may name decisions and choices by numbers."""
     from weft._checking import engine as _engine
 
     found = next(o for o in _engine.Search(programs.hidden) if o.failed)

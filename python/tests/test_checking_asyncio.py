@@ -1,5 +1,5 @@
 """asyncio in a checked function: if a task is alone on its loop, the networks that it awaits are
-checked. Anything else of asyncio is refused (rule 17.13).
+checked. All other uses of asyncio are refused (rule 17.13).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def network(value: int = 1) -> Any:
 
 
 def test_networks_of_a_task_are_checked_one_after_the_other() -> None:
-    """Rule 17.13."""
+    """Rule 17.13: a task that awaits two networks and a sleep is checked completely."""
 
     async def main() -> Any:
         loop_time = asyncio.sleep(3600, "slept")
@@ -143,7 +143,7 @@ async def _runs_a_loop_in_a_loop() -> None:
 )
 @pytest.mark.filterwarnings("ignore")
 def test_more_of_asyncio_is_refused_with_its_line(main: Callable[[], Any]) -> None:
-    """Rules 17.9, 17.13."""
+    """Rules 17.9, 17.13: the report names the line that uses another part of asyncio."""
     report = weft.check(lambda: asyncio.run(main()), **QUICK)
     assert report.kind == "refused", report.text
     assert "test_checking_asyncio.py:" in report.what and "asyncio" in report.text

@@ -53,8 +53,8 @@ def test_all_orders_of_what_it_selects_are_found() -> None:
 
 
 def runs_within() -> tuple[Any, ...]:
-    """Starts a run within the block. When that run is over, other processes may run before the
-    block's own code goes on.
+    """Starts a run within the block. When that run has ended, other processes may run before the
+    block's own code continues.
     """
     c, d = Channel("c"), Channel("d", capacity=3)
     with Group() as group:
@@ -85,7 +85,7 @@ def test_a_run_within_the_block_ends_before_ordinary_code_goes_on() -> None:
 
 
 def before_and_after() -> list[int]:
-    """Communicates without any process. The values count like those of a process."""
+    """Communicates without any process. Lost values count like those of a process."""
     c = Channel("c", capacity=3)
     out, source = c.writer(), c.reader()
     out.write(1)
@@ -117,7 +117,7 @@ def test_it_sleeps_in_virtual_time_and_yields() -> None:
 
 
 def test_it_ends_with_the_run_that_has_no_end() -> None:
-    """Rule 17.5."""
+    """Rule 17.5: a block that runs without an end ends the check."""
 
     def spins() -> None:
         with Group() as group:
@@ -192,7 +192,7 @@ def test_ordinary_code_and_a_process_in_its_place_have_the_same_outcomes(seed: i
 
 @pytest.mark.parametrize("search", ["reduced", "walk", "pct", "few"])
 def test_a_schedule_with_yields_is_replayed(search: str) -> None:
-    """Rule 17.8, for each search that may have found the schedule."""
+    """Rule 17.8: each search's token replays a schedule that contains yields."""
     scripts = [[("yield", 0), ("write", 0), ("yield", 0)], [("yield", 0), ("mixed", 0)]]
     function = partial(network, scripts, 1, False)
     for outcome in Search(function, Options(search, schedules=40)):

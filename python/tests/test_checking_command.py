@@ -52,7 +52,8 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_a_deadlock_that_a_plain_run_never_shows() -> None:
-    """Rules 17.1, 17.8, 17.11."""
+    """Rules 17.1, 17.8, 17.11: the output has the deadlock, its knot and the command that replays
+    it."""
     done = check(of("hidden"))
     assert done.returncode == 3, done.stdout + done.stderr
     first = done.stdout.splitlines()[0]
@@ -69,7 +70,7 @@ def test_a_deadlock_that_a_plain_run_never_shows() -> None:
 
 
 def test_every_schedule_is_a_proof() -> None:
-    """Rule 17.7."""
+    """Rule 17.7: if all schedules are run without a failure, the output says so."""
     done = check(of("hidden_mended"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Every schedule: 2 runs stand for all of them" in done.stdout
@@ -96,7 +97,7 @@ def test_every_schedule_is_a_proof() -> None:
     ],
 )
 def test_what_comes_of_a_program(name: str, status: int, says: str) -> None:
-    """Rules 17.5, 17.6, 17.11."""
+    """Rules 17.5, 17.6, 17.11: each program gives its exit status and a sentence on stdout."""
     done = check(of(name), "--seconds", "5")
     assert done.returncode == status, done.stdout + done.stderr
     assert re.search(says, done.stdout), done.stdout
@@ -121,12 +122,13 @@ def test_what_comes_of_a_program(name: str, status: int, says: str) -> None:
     ],
 )
 def test_what_cannot_be_checked_is_one_sentence(name: str, says: str) -> None:
-    """Rule 17.9, 17.11."""
+    """Rule 17.9, 17.11: the reason is one line on stderr."""
     assert re.search(says, one_line(check(of(name), "--seconds", "5")))
 
 
 def test_a_function_that_computes_for_ever_is_named() -> None:
-    """Rule 17.9. The command waits for half a second instead of ten."""
+    """Rule 17.9. The message names the line. In this test the command waits for half a second
+    instead of ten."""
     sooner = (
         "import sys, weft.cli, weft._checking.patches as patches; patches.NOTHING_FOR = 0.5; "
         "sys.exit(weft.cli.main())"
@@ -155,7 +157,7 @@ def test_a_process_that_waits_for_its_children_does_not_compute_for_ever() -> No
 
 
 def test_a_program_that_is_not_the_same_twice() -> None:
-    """Rules 17.9, 17.11: status 4, and the first step that differs."""
+    """Rules 17.9, 17.11: the status is 4, and the output has the first step that differs."""
     done = check(of("not_the_same_twice"))
     assert done.returncode == 4, done.stdout + done.stderr
     assert "not the same twice" in done.stdout
@@ -190,7 +192,7 @@ def test_options_that_cannot_be(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 17.11."""
+    """Rule 17.11: wrong options are bad use, and the reason is one line on stderr."""
     monkeypatch.setattr(sys, "path", sys.path[:])
     assert cli.main(["check", of("good"), *arguments]) == cli.EXIT["bad use"]
     captured = capsys.readouterr()
@@ -228,7 +230,7 @@ def test_the_file_as_a_script(tmp_path: Path) -> None:
 
 
 def test_same_finds_a_result_that_depends_on_the_order() -> None:
-    """Rule 17.6."""
+    """Rule 17.6: only with --same is a result that depends on the order a failure."""
     assert check(of("who_is_first")).returncode == 0
     done = check(of("who_is_first"), "--same")
     assert done.returncode == 1, done.stdout
@@ -239,13 +241,13 @@ def test_same_finds_a_result_that_depends_on_the_order() -> None:
 
 
 def test_left_behind_is_told_and_fails_if_strict() -> None:
-    """Rule 17.6."""
+    """Rule 17.6: with --strict a process that is left behind is a failure."""
     done = check(of("left_in_some_order"), "--strict")
     assert done.returncode == 1 and "left behind: main/writes" in done.stdout, done.stdout
 
 
 def test_a_time_that_comes_early_is_another_search() -> None:
-    """Rule 17.3."""
+    """Rule 17.3: the failure is found only with --time any."""
     quiet = check(of("early"), "--search", "reduced" if False else "all", "--time", "quiet")
     assert quiet.returncode == 0, quiet.stdout
     any_time = check(of("early"), "--time", "any")
@@ -253,7 +255,7 @@ def test_a_time_that_comes_early_is_another_search() -> None:
 
 
 def test_a_failure_that_needs_a_stop_between_two_operations_says_so() -> None:
-    """Rule 17.2."""
+    """Rule 17.2: the output says that coroutines of one scheduler cannot fail in this way."""
     done = check(of("fails_at_one_grain"))
     assert done.returncode == 3 and "cannot happen while all of these are coroutines" in done.stdout
     assert check(of("fails_at_one_grain"), "--grain", "park").returncode == 0
@@ -315,7 +317,7 @@ def test_a_token_that_does_not_fail_shows_its_schedule() -> None:
 
 
 def test_several_os_processes() -> None:
-    """Rule 17.7."""
+    """Rule 17.7: with two OS processes, the deadlock is found and the mended program is proven."""
     done = check(of("hidden"), "-j", "2")
     assert done.returncode == 3 and "waits for ever" in done.stdout, done.stdout + done.stderr
     done = check(of("hidden_mended"), "-j", "2")
@@ -332,7 +334,7 @@ def test_a_budget_of_schedules() -> None:
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_tells_how_far_it_came(jobs: str) -> None:
-    """Rule 17.11."""
+    """Rule 17.11: Ctrl-C ends the search, and the output says how many schedules were run."""
     arguments = [
         "check",
         of("says_when_it_runs"),
@@ -360,8 +362,8 @@ def test_ctrl_c_tells_how_far_it_came(jobs: str) -> None:
 
 
 def test_ctrl_c_while_a_child_is_forked_is_not_lost() -> None:
-    """Rule 17.11. An exception in a function that os.fork() calls is lost, and the search would go
-    on for ever."""
+    """Rule 17.11. An exception in a function that os.fork() calls is lost, and the search would
+    never end."""
     interrupted = (
         "import os, signal, sys, weft.cli; "
         "os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGINT)); "

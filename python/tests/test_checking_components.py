@@ -21,7 +21,8 @@ QUICK: dict[str, Any] = {"seconds": 60}  # an upper limit: each of these searche
 
 @pytest.fixture(scope="module")
 def loaded() -> None:
-    """A check refuses the compiler, which is another OS process."""
+    """Loads the component before a check, because a check refuses the compiler, which is another OS
+    process."""
     tasks()
 
 
@@ -70,7 +71,7 @@ def hidden(mended: bool = False) -> None:
 
 
 def test_a_deadlock_of_one_order_is_found_and_replayed() -> None:
-    """Rules 17.2, 17.4, 17.8. A plain run ends well."""
+    """Rules 17.2, 17.4, 17.8. A plain run ends well, and the check finds the deadlock."""
     report = weft.check(hidden, **QUICK)
     assert (report.kind, report.deviations, report.least, report.status) == ("deadlock", 1, True, 3)
     assert "component_tasks.cpp:" in report.text and "knot:" in report.text
@@ -79,8 +80,8 @@ def test_a_deadlock_of_one_order_is_found_and_replayed() -> None:
 
 
 def test_a_component_that_is_right_is_proven() -> None:
-    """Rule 17.7. It takes the same schedules as the network of Python's processes, which stand for
-    all."""
+    """Rule 17.7. The search runs the same schedules as for the network of Python's processes; they
+    stand for all."""
     report = weft.check(lambda: hidden(mended=True), **QUICK)
     assert not report.failed and report.complete, report.text
     in_python = weft.check(programs.hidden_mended, **QUICK)
@@ -145,7 +146,7 @@ def two_sources(n: int, first: bool, native: bool) -> Any:
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_select_of_a_component_takes_any_guard_that_a_rule_allows(first: bool) -> None:
-    """Rules 5.4, 17.1."""
+    """Rules 5.4, 17.1: the search finds both outcomes, as for a select in Python."""
     found, runs = outcomes(two_sources(1, first, native=True))
     assert len(found) == 2
     assert (found, runs) == outcomes(two_sources(1, first, native=False))
@@ -153,13 +154,15 @@ def test_a_select_of_a_component_takes_any_guard_that_a_rule_allows(first: bool)
 
 @pytest.mark.soak
 def test_more_values_have_the_same_outcomes() -> None:
-    """Rules 5.4, 17.1."""
+    """Rules 5.4, 17.1: sources of two values have the same outcomes in a component and in
+    Python."""
     assert outcomes(two_sources(2, True, True)) == outcomes(two_sources(2, True, False))
 
 
 @pytest.mark.parametrize("grain", ["operation", "park"])
 def test_two_writers_come_in_each_order(grain: str) -> None:
-    """Rules 1.2, 17.2."""
+    """Rules 1.2, 17.2: the values of two components that write to one channel arrive in both
+    orders."""
 
     def network() -> Any:
         a, b, c = co.Channel("a"), co.Channel("b"), co.Channel("c")
@@ -173,7 +176,8 @@ def test_two_writers_come_in_each_order(grain: str) -> None:
 
 
 def test_parties_of_a_barrier_in_components() -> None:
-    """Rules 17.2, 17.7: a sync, a guard of a select, resign() and enrol()."""
+    """Rules 17.2, 17.7: the check decides a sync, a barrier as a guard, resign() and enrol() of
+    components."""
 
     def network() -> Any:
         barrier, log, go = co.Barrier(2), co.Channel("log", capacity=9), co.Channel("go")
@@ -192,7 +196,8 @@ def test_parties_of_a_barrier_in_components() -> None:
 
 
 def test_times_of_a_component_are_virtual() -> None:
-    """Rule 17.3. With `any` a time may come before a value."""
+    """Rule 17.3. Times pass without delay, and with `any` a time may pass before a value
+    arrives."""
 
     def network() -> Any:
         a, log = co.Channel("a"), co.Channel("log")
@@ -207,7 +212,8 @@ def test_times_of_a_component_are_virtual() -> None:
 
 
 def test_a_poison_by_a_component_has_the_outcomes_of_pythons() -> None:
-    """Rules 4.1, 17.2."""
+    """Rules 4.1, 17.2: a poison by a component has the same outcomes as a poison by a Python
+    process."""
 
     @co.process
     async def poisons(r: Any) -> None:
@@ -225,7 +231,8 @@ def test_a_poison_by_a_component_has_the_outcomes_of_pythons() -> None:
 
 
 def test_a_component_that_fails_is_found() -> None:
-    """Rule 17.5. The other component is cancelled in its operation, and ends."""
+    """Rule 17.5. The failure is found; the other component is cancelled in its operation, and
+    ends."""
 
     def network() -> None:
         a, b, log = co.Channel("a"), co.Channel("b"), co.Channel("log")
@@ -244,7 +251,7 @@ def test_a_component_that_fails_is_found() -> None:
 
 
 def test_a_value_that_nobody_takes_stays_with_the_component() -> None:
-    """Rules 2.1, 17.2: an operation that is put off keeps its value."""
+    """Rules 2.1, 17.2: an operation that is deferred keeps its value."""
 
     def network() -> Any:
         go, out, log = co.Channel("go"), co.Channel("out"), co.Channel("log")
@@ -257,7 +264,8 @@ def test_a_value_that_nobody_takes_stays_with_the_component() -> None:
 
 
 def test_a_value_that_a_component_leaves_in_a_buffer_is_lost() -> None:
-    """Rule 17.5. The call of the component lets go of its channels when it ends."""
+    """Rule 17.5. The value counts as lost, because a component releases its channels when it
+    ends."""
 
     def network() -> None:
         a, b = co.Channel("a"), co.Channel("b", capacity=1)
@@ -268,7 +276,7 @@ def test_a_value_that_a_component_leaves_in_a_buffer_is_lost() -> None:
 
 
 def test_a_component_that_is_not_the_same_twice_is_noticed() -> None:
-    """Rule 17.9."""
+    """Rule 17.9: a component that counts its calls is reported as not the same twice."""
 
     def network() -> Any:
         c, a, b = co.Channel("c"), co.Channel("a"), co.Channel("b")
@@ -281,7 +289,7 @@ def test_a_component_that_is_not_the_same_twice_is_noticed() -> None:
 
 
 def test_after_a_check_components_run_on_the_pool_again() -> None:
-    """Rule 17.12."""
+    """Rule 17.12: a component runs as usual after a check."""
     weft.check(hidden, **QUICK)
     a, b = co.Channel("a"), co.Channel("b")
     pooled = tasks().ints(+a, -b)

@@ -63,13 +63,14 @@ def failures(outcomes: list[Outcome]) -> list[Outcome]:
     ],
 )
 def test_so_many_schedules_stand_for_all(function: Callable[[], Any], runs: int) -> None:
-    """Rule 17.7."""
+    """Rule 17.7: the reduced search is complete after this number of runs."""
     s, outcomes = searched(function)
     assert (s.complete, s.runs, s.blocked, failures(outcomes)) == (True, runs, 0, [])
 
 
 def test_a_deadlock_that_plain_runs_never_have_is_found_in_the_second_run() -> None:
-    """Rules 17.5, 17.7."""
+    """Rules 17.5, 17.7: plain runs do not show the deadlock, and the search finds it in its second
+    run."""
     for _ in range(50):
         hidden()
     s, outcomes = searched(hidden)
@@ -85,7 +86,7 @@ def test_writers_come_in_every_order() -> None:
 
 @pytest.mark.parametrize("search", ["walk", "pct", "few"])
 def test_other_searches_find_it_too(search: str) -> None:
-    """Rule 17.5."""
+    """Rule 17.5: the incomplete searches find the deadlock of three philosophers too."""
     s, outcomes = searched(partial(philosophers, 3, False), search, schedules=1000)
     found = failures(outcomes)
     assert {outcome.kind for outcome in found} == {"deadlock"}
@@ -133,7 +134,8 @@ def test_a_schedule_is_the_same_whatever_its_processes_are(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_selects_barriers_and_times_are_the_same_whatever_processes_are(name: str) -> None:
-    """Rule 17.2."""
+    """Rule 17.2: coroutines, greenlets and threads give the same outcomes with selects, barriers
+    and times."""
     m = MODULES[name]
     awaits = m is coroutines
 
@@ -191,7 +193,8 @@ def test_selects_barriers_and_times_are_the_same_whatever_processes_are(name: st
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernels_bug_is_found_and_what_mends_it_is_not_blamed(name: str) -> None:
-    """Rule 17.5, on bugs of Go programs (GoBench)."""
+    """Rule 17.5: the bug of each Go program of GoBench is found, and the mended program is not
+    blamed."""
     kernel, time = KERNELS[name]
     for search in ("reduced", "walk", "pct", "few"):
         s = Search(partial(kernel, False), Options(search, time=time, schedules=1000))
@@ -223,7 +226,7 @@ def test_a_kernels_failure_is_made_short(name: str) -> None:
 
 
 def test_hidden_needs_one_deviation() -> None:
-    """Rule 17.8."""
+    """Rule 17.8: a schedule with several deviations is shortened to one, which can be replayed."""
     failed = next(outcome for outcome in Search(hidden, Options("walk")) if outcome.failed)
     assert len(failed.deviations) > 1
     short = shrink(hidden, failed)
@@ -236,7 +239,8 @@ def test_hidden_needs_one_deviation() -> None:
 
 
 def test_deviations_that_do_not_fit_are_told_and_are_no_failure() -> None:
-    """Rule 17.8."""
+    """Rule 17.8: if a deviation does not fit, the outcome names the step at which it should have
+    occurred."""
     outcome = replay(chain, [("main/stage[7]", 3, "go", "main/sink")])
     assert outcome.kind == "ok"
     assert outcome.difference.startswith("after step 3 of main/stage[7]")
@@ -244,7 +248,7 @@ def test_deviations_that_do_not_fit_are_told_and_are_no_failure() -> None:
 
 
 def test_a_program_that_is_not_the_same_twice_is_noticed() -> None:
-    """Rule 17.9."""
+    """Rule 17.9: a program whose number of processes is random is reported."""
 
     def differs() -> None:
         n = 1 + os.urandom(1)[0] % 3
@@ -261,21 +265,21 @@ def test_a_program_that_is_not_the_same_twice_is_noticed() -> None:
 
 
 def test_a_search_for_few_notices_it_too() -> None:
-    """Rule 17.9."""
+    """Rule 17.9: the search "few" also notices that a later run has other processes."""
     sizes = iter([3] + [4] * 100)
     _s, outcomes = searched(lambda: philosophers(next(sizes), False), "few")
     assert outcomes[-1].kind == "not the same"
 
 
 def test_where_processes_park_alone_there_are_fewer_schedules() -> None:
-    """Rule 17.2: the philosophers' deadlock needs the grain of operations."""
+    """Rule 17.2: the philosophers' deadlock is found only at the grain of operations."""
     s, outcomes = searched(partial(philosophers, 3, False), "all", grain="park")
     assert s.complete
     assert failures(outcomes) == []
 
 
 def test_times_come_when_nobody_can_run_or_at_any_moment() -> None:
-    """Rule 17.3."""
+    """Rule 17.3: a late value may arrive first only if times may pass early."""
 
     @coroutines.process
     async def late(out: Any) -> None:
@@ -308,7 +312,7 @@ def test_times_come_when_nobody_can_run_or_at_any_moment() -> None:
 
 
 def test_a_run_without_an_end_is_stopped() -> None:
-    """Rule 17.5."""
+    """Rule 17.5: a run that exceeds the limit of steps has the outcome "no end"."""
 
     @coroutines.process
     async def spins() -> None:
@@ -322,7 +326,7 @@ def test_a_run_without_an_end_is_stopped() -> None:
 
 
 def test_an_exception_of_one_order_is_found() -> None:
-    """Rule 17.5."""
+    """Rule 17.5: the search finds the one order in which an assertion fails."""
 
     def fails() -> None:
         assert writers(3) != (2, 0, 1)
@@ -334,7 +338,7 @@ def test_an_exception_of_one_order_is_found() -> None:
 
 
 def test_a_choice_of_the_program_is_searched_and_replayed() -> None:
-    """Rule 17.10."""
+    """Rule 17.10: the search runs every combination of the choices of choose()."""
 
     @coroutines.process
     async def chooses(out: Any) -> None:
@@ -361,7 +365,7 @@ def test_a_choice_of_the_program_is_searched_and_replayed() -> None:
 
 
 def test_values_that_nobody_takes_are_counted() -> None:
-    """Rule 17.5."""
+    """Rule 17.5: the outcome has the number of values that remain in the buffer."""
 
     @coroutines.process
     async def leaves(out: Any) -> None:
@@ -381,7 +385,7 @@ def test_values_that_nobody_takes_are_counted() -> None:
 
 
 def test_io_is_a_step_in_place() -> None:
-    """Rule 17.3."""
+    """Rule 17.3: each run calls an io function once for each process, and both orders are found."""
     calls = []
 
     @coroutines.process
@@ -406,7 +410,7 @@ def test_io_is_a_step_in_place() -> None:
 
 
 def test_a_check_within_a_check_is_refused_and_the_outer_goes_on() -> None:
-    """Rule 17.2."""
+    """Rule 17.2: the inner check is refused, and the outer check is complete."""
 
     def nested() -> None:
         assert is_checking()
@@ -420,7 +424,7 @@ def test_a_check_within_a_check_is_refused_and_the_outer_goes_on() -> None:
 
 
 def test_after_a_check_networks_run_as_before() -> None:
-    """Rule 17.12."""
+    """Rule 17.12: after a search, networks have their usual results."""
     searched(hidden)
     assert chain() == [3, 4, 5, 6, 7]
     hidden()
@@ -435,7 +439,7 @@ def test_a_search_ends_at_its_bounds() -> None:
 
 
 def test_auto_is_complete_where_the_reduced_search_is_and_else_goes_on_at_random() -> None:
-    """Rule 17.7."""
+    """Rule 17.7: a small network is searched completely, and a large one also at random."""
     s, _outcomes = searched(chain, "auto", seconds=5.0)
     assert (s.complete, s.ways) == (True, {"reduced": 1})
     s, _outcomes = searched(partial(merging, 5), "auto", seconds=0.5, schedules=20_000)
@@ -445,7 +449,7 @@ def test_auto_is_complete_where_the_reduced_search_is_and_else_goes_on_at_random
 
 
 def test_a_wrong_entry_of_the_relation_misses_outcomes() -> None:
-    """Rule 17.7: two writes of one channel do not commute."""
+    """Rule 17.7: if the table says that two writes of one channel commute, outcomes are missed."""
     write = 1
     for buffered in (False, True):
         _engine.flip(write, write, buffered)
@@ -460,7 +464,7 @@ def test_a_wrong_entry_of_the_relation_misses_outcomes() -> None:
 
 def test_many_processes_are_no_livelock() -> None:
     """Rules 17.5, 17.7: the bound on steps grows with the number of processes. A run that is too
-    large to be analysed cuts the reduced search.
+    large to be analysed ends the reduced search early.
     """
 
     def many() -> None:
@@ -525,7 +529,7 @@ def _more_processes_than_parties() -> None:
 
 
 def test_arrivals_at_a_barrier_with_fewer_parties_than_processes_do_not_commute() -> None:
-    """Rules 8.1, 17.7: all processes can go on only if the process that arrives twice arrives in
+    """Rules 8.1, 17.7: all processes can continue only if the process that arrives twice arrives in
     the first phase."""
     search, outcomes = searched(_more_processes_than_parties)
     assert search.complete and {outcome.kind for outcome in outcomes} == {"ok", "deadlock"}
@@ -574,7 +578,7 @@ def _drained(through_select: bool) -> str:
 
 @pytest.mark.parametrize("through_select", [False, True])
 def test_the_last_value_of_a_buffer_and_a_new_end_do_not_commute(through_select: bool) -> None:
-    """Rules 2.5, 17.7."""
+    """Rules 2.5, 17.7: the search finds the outcome with the new end and the outcome without it."""
     search, outcomes = searched(partial(_drained, through_select))
     assert search.complete and {o.value for o in outcomes} == {"made", "retired"}
 
@@ -597,7 +601,7 @@ def _outcomes_by_replay(function: Callable[[], Any], search: str, **options: Any
 
 
 def test_the_selects_of_one_step_are_told_apart() -> None:
-    """Rule 17.8. At the grain *park* a step goes on until its process parks."""
+    """Rule 17.8. At the grain *park* a step lasts until its process parks."""
 
     @coroutines.process
     async def fills_and_takes(outs: Any, sources: Any) -> str:
@@ -617,7 +621,8 @@ def test_the_selects_of_one_step_are_told_apart() -> None:
 
 
 def test_the_faults_of_one_step_are_told_apart() -> None:
-    """Rule 17.8: at one step a process may die, lose its session, or be slow."""
+    """Rule 17.8: at one step a process may die, lose its session, or be slow, and the token
+    distinguishes these."""
 
     @coroutines.process
     async def asks() -> str:

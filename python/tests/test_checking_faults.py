@@ -22,8 +22,8 @@ def worker(jobs: Any, done: Any) -> None:
 
 
 def _farm(careful: bool, jobs: int = 2, workers: int = 2) -> list[int]:
-    """Runs a farm in which each worker has its own channel. A job whose worker has died is given to
-    another worker.
+    """Runs a farm in which each worker has its own channel. If `careful`, a job whose write to a
+    dead worker failed is given to another worker.
     """
     to = [threads.Channel(f"jobs{k}") for k in range(workers)]
     back = [threads.Channel(f"done{k}") for k in range(workers)]
@@ -116,7 +116,7 @@ def test_hosts_are_simulated_and_values_are_copied() -> None:
 
 
 def test_without_faults_nobody_dies() -> None:
-    """Rule 17.10."""
+    """Rule 17.10: without `faults` the careless farmer fails in no schedule."""
     report = weft.check(careless, **QUICK)
     assert not report.failed, report.text
 
@@ -139,7 +139,8 @@ def test_two_deaths_are_too_many_for_two_workers() -> None:
 
 
 def test_a_partition_is_seen_at_both_sides() -> None:
-    """Rule 17.10."""
+    """Rule 17.10: the check finds a schedule in which a lost session makes the careless farmer
+    fail."""
     report = weft.check(careless, faults="partition", **QUICK)
     assert report.failed, report.text
 
@@ -252,7 +253,7 @@ def test_hosts_made_in_the_function_are_simulated() -> None:
 
 
 def test_a_slow_process_is_one_that_others_wait_for() -> None:
-    """Rule 17.10: a slow process goes on only when no other process can."""
+    """Rule 17.10: a slow process continues only when no other process can."""
 
     def network() -> None:
         c = threads.Channel("c")

@@ -1,5 +1,5 @@
-"""Bugs in the manner of Go programs, each with its fix: a check finds the bug, makes it short, and
-finds nothing once it is fixed (rules 17.5 to 17.8). The bugs of GoBench are in
+"""Bugs in the manner of Go programs, each with its fix: a check finds the bug, shortens its
+schedule, and finds nothing in the fixed program (rules 17.5 to 17.8). The bugs of GoBench are in
 checking_kernels.py; these are others.
 """
 
@@ -404,7 +404,8 @@ def made_twice(mended: bool) -> None:
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_bug_is_found_and_short_and_what_mends_it_is_not_blamed(name: str) -> None:
-    """Rules 17.5 to 17.8."""
+    """Rules 17.5 to 17.8: the bug is found with at most two deviations, and the fixed program does
+    not fail."""
     network, kind, options = BUGS[name]
     report = weft.check(partial(network, False), seconds=30, **options)
     assert report.kind == kind, report.text
@@ -414,7 +415,8 @@ def test_a_bug_is_found_and_short_and_what_mends_it_is_not_blamed(name: str) -> 
 
 
 def test_lost_values_say_what_to_do() -> None:
-    """Rule 17.5. A channel that is poisoned has no lost values."""
+    """Rule 17.5. The report advises what to do about lost values. A channel that is poisoned has
+    none."""
     report = weft.check(partial(stopped_early, False), seconds=30)
     assert "poison the channel" in report.text
 

@@ -46,7 +46,7 @@ def world(clock: list[float]) -> Iterator[World]:
 
 
 def test_clocks_are_those_of_the_run(world: World, clock: list[float]) -> None:
-    """Rule 17.3."""
+    """Rule 17.3: all clocks advance with the time of the run."""
     with world.run():
         before = time.time(), time.monotonic(), time.perf_counter(), time.monotonic_ns()
         clock[0] = 2.5
@@ -57,7 +57,7 @@ def test_clocks_are_those_of_the_run(world: World, clock: list[float]) -> None:
 
 
 def test_sleeping_takes_no_time_but_that_of_the_run(world: World) -> None:
-    """Rule 17.3."""
+    """Rule 17.3: time.sleep() advances the time of the run and takes no real time."""
     began = _patches.real.clock()
     with world.run():
         time.sleep(3600)
@@ -94,7 +94,8 @@ def test_on_another_thread_the_clocks_are_real(world: World) -> None:
 
 
 def test_a_name_that_was_imported_before_is_replaced_too(tmp_path: Path) -> None:
-    """Rule 17.3: `from time import monotonic` in a module of the program."""
+    """Rule 17.3: a name that `from time import monotonic` has put into a module of the program is
+    also replaced."""
     module = types.ModuleType("checked_program")
     module.__file__ = str(tmp_path / "checked_program.py")
     exec("from time import monotonic, sleep as nap\nfrom os import urandom", module.__dict__)
@@ -126,7 +127,8 @@ def _drawn() -> list[Any]:
 
 
 def test_random_numbers_are_the_same_in_every_run(world: World) -> None:
-    """Rule 17.3: random, Random(), SystemRandom, urandom, secrets, uuid."""
+    """Rule 17.3: random, Random(), SystemRandom, urandom, secrets and uuid give the same numbers in
+    each run."""
     with world.run():
         first = _drawn()
     with world.run():
@@ -215,7 +217,7 @@ def test_what_would_stop_or_leave_the_program_is_refused(
 
 
 def test_what_is_refused_is_noted_even_if_it_is_caught(world: World) -> None:
-    """Rule 17.9."""
+    """Rule 17.9: a refused call is recorded even if the program catches the exception."""
     with world.run(), contextlib.suppress(Exception):
         os.fork()
     assert len(world.refused) == 1

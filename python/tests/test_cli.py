@@ -294,7 +294,7 @@ DEADLOCK = """
 
 @EVERYWHERE
 def test_a_deadlock_prints_its_report_and_no_traceback(program, backend: str) -> None:
-    """Rule 10.2."""
+    """Rule 10.2: stderr has the report of the deadlock, and no traceback."""
     done = weft("run", program(DEADLOCK), "--on", backend)
     assert done.returncode == cli.EXIT["deadlock"] == 3
     assert "Traceback" not in done.stderr and done.stderr.startswith("weft: deadlock")
@@ -463,8 +463,8 @@ def test_bench_outside_a_checkout_measures_commstime(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_bench_passes_on_what_stops_it(tmp_path: Path, number: signal.Signals, status: int) -> None:
-    """The signal goes only to `weft bench`, which passes it on to the `./run` of the checkout, the
-    process that it has started.
+    """The signal is sent only to `weft bench`, which passes the signal on to the `./run` that it
+    has started.
     """
     for part in ("bench/run.py", "cpp/include/weft/version.hpp"):
         (tmp_path / part).parent.mkdir(parents=True)
@@ -604,7 +604,7 @@ def test_bench_in_a_checkout_is_its_run_bench(tmp_path: Path) -> None:
 
 @EVERYWHERE
 def test_a_trace_and_its_summary(program, tmp_path: Path, backend: str) -> None:
-    """Rule 14.6."""
+    """Rule 14.6: `weft run --trace` writes a trace, which `weft trace` summarises and draws."""
     out, picture = tmp_path / "out.jsonl", tmp_path / "out.json"
     done = weft("run", program(PIPE), "--on", backend, f"--trace={out}", "3")
     assert done.returncode == 0, done.stderr
@@ -622,7 +622,7 @@ def test_a_trace_and_its_summary(program, tmp_path: Path, backend: str) -> None:
 
 
 def test_the_trace_of_a_deadlock_is_whole(program, tmp_path: Path) -> None:
-    """Rule 14.6."""
+    """Rule 14.6: the trace of a deadlock contains the withdrawn operation."""
     out = tmp_path / "out.jsonl"
     text = """
     from weft import Channel, process, run

@@ -453,7 +453,7 @@ def test_virtual_time_stands_still_while_somebody_runs(b):  # rule 8.6
     ) == [None, (50, 0.0), 3.0]
 
 
-def test_selects_in_ordinary_code_keep_time():  # a plain thread is a guest at the channel
+def test_selects_in_ordinary_code_keep_time():  # a plain thread may select at a channel too
     from weft import threads
 
     c = threads.Channel()

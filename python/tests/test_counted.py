@@ -40,7 +40,8 @@ BAD = {
 @known
 @pytest.mark.parametrize("bad", BAD)
 def test_it_tells_what_is_wrong(bad: str, tmp_path: Path) -> None:
-    """counted.py notices a fault: a sweep that could notice none would be worse than no sweep."""
+    """Checks that counted.py notices a fault: a sweep that could notice none would be worse than no
+    sweep."""
     program = f"""
 import os, sys
 sys.path.insert(0, {str(COUNTED.parent)!r})

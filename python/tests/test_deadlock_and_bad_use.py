@@ -81,7 +81,8 @@ async def _waits_then_reads(b, r, z):
 
 @pytest.mark.parametrize("side", ["reader", "writer"])
 def test_a_side_that_never_had_an_end_is_named(b, side):
-    """Rule 10.2. If an end had been kept open, the report would have other words."""
+    """Rule 10.2. The report says that the side never had an end. If an end had been kept open, the
+    words would differ."""
     c = b.weft.Channel("lonely")
     p = b.process(send)(c.writer(), 1) if side == "reader" else b.process(receive)(c.reader())
     with pytest.raises(Deadlock) as caught:

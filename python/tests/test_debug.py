@@ -37,7 +37,8 @@ async def collect(r: Any, *more: Any) -> list[Any]:
 
 
 def test_a_buffer_used_again_and_again(b: Any, changes: list[Changed]) -> None:
-    """Rule 9.2: the commonest mistake, through a buffer."""
+    """Rule 9.2: the commonest mistake: the sender changes a list that it has sent, and sends the
+    list again."""
     c = b.weft.Channel("c", capacity=3)
 
     async def reuses(b: Any, w: Any) -> None:
@@ -175,7 +176,7 @@ def test_a_receiver_may_change_what_it_has(b: Any, changes: list[Changed]) -> No
 
 
 def test_a_receiver_on_another_thread_may_change_it_at_any_time(changes: list[Changed]) -> None:
-    """Rule 14.5: the receiver changes the value while its sender runs."""
+    """Rule 14.5: a receiver on another thread may change the value while its sender runs."""
     c, other = Channel("c"), Channel("other", capacity=9)
     changed = threading.Event()
 
@@ -196,8 +197,8 @@ def test_a_receiver_on_another_thread_may_change_it_at_any_time(changes: list[Ch
 
 
 def test_what_comes_back_is_mine_again(changes: list[Changed]) -> None:
-    """Rule 14.5: a value that has come back may be changed, and so may an object inside another
-    one."""
+    """Rule 14.5: a value that has been sent back may be changed, and so may an object inside
+    another object."""
     outward, back = Channel("there"), Channel("back")
 
     @process
@@ -240,7 +241,7 @@ def test_a_write_that_failed_leaves_the_object(changes: list[Changed]) -> None:
 
 
 def test_guards_that_were_not_chosen_leave_their_objects(changes: list[Changed]) -> None:
-    """Rule 5.10."""
+    """Rule 5.10: the value of a guard that was not chosen may be changed."""
     c, d = Channel("c"), Channel("d")
 
     @process
@@ -305,7 +306,7 @@ def test_ends_locks_and_generators() -> None:
 
 
 def test_results_of_children_may_be_what_was_sent(changes: list[Changed]) -> None:
-    """Rule 14.5."""
+    """Rule 14.5: a value that returns as the result of a child may be changed."""
 
     @process
     async def returns(r: Any) -> Any:
@@ -387,7 +388,8 @@ def test_a_fingerprint_is_one_of_the_value(value: Any) -> None:
 def test_programs_that_keep_the_rule_are_never_accused(
     sent: list[tuple[str, Any]], change: bool, capacity: int
 ) -> None:
-    """Rule 14.5: random values through two channels and a stage that changes them."""
+    """Rule 14.5: random values pass through two channels and a stage that changes them, without a
+    report."""
     found: list[Changed] = []
     debug(True, found.append)
     try:

@@ -28,8 +28,8 @@ def runs(*program: str) -> str:
 
 
 def test_what_is_nested_deeper_than_calls() -> None:  # rules 2.3, 9.3, 11.2
-    """The object may be an argument, a value and a result, wherever the process runs. Sending it to
-    another OS process is bad use."""
+    """The object may be an argument, a value and a result, wherever the process runs. Sending such
+    an object to another OS process is bad use."""
     output = runs("deep", str(MANY)).splitlines()
     assert output[-1] == "over", output
     wrong = [line for line in output[:-1] if not line.endswith((": done", ": BadUse"))]

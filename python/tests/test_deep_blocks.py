@@ -1,9 +1,9 @@
 """Rules 7.5, 15.2: the block of ordinary code waits deeper in the stack than the place from which
 its greenlets were started.
 
-A greenlet that goes on has its stack where it began, over the part of the stack that the deeper
-code uses. That part is restored before the deeper code goes on. So memory that other code may touch
-must not be in that part: neither the slot for a value, nor the waiting entry of a group.
+A greenlet that continues has its stack where it began, in the part of the stack that the deeper
+code uses. That part is restored before the deeper code continues. So memory that other code may
+touch must not be in that part: neither the slot for a value, nor the waiting entry of a group.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def deep(n, act):
 
 @greenlets.process
 def gives(values, w):
-    """The greenlet starts where the block first waits, and goes on where the block waits later."""
+    """The greenlet starts where the block first waits, and continues where the block waits
+    later."""
     for x in values:
         w.write([x])
 

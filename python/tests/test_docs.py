@@ -1,5 +1,5 @@
-"""Tests the pages in python/docs: code that a reader copies from them works, and no link leads
-nowhere.
+"""Tests the pages in python/docs: code that a reader copies from them works, and every link has a
+target.
 """
 
 import ast
@@ -51,7 +51,8 @@ def test_every_page_is_in_the_index(index: str) -> None:
 def test_the_notebook_prints_what_stands_below_its_cells(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Runs the cells as a notebook does: one loop, one namespace, `await` at the top of a cell."""
+    """Runs the cells as a notebook does: with one loop, one namespace, and `await` at the top of a
+    cell."""
     notebook = json.loads((DOCS / "notebook.ipynb").read_text())
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     names: dict[str, object] = {"__name__": "__main__"}

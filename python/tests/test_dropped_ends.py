@@ -17,8 +17,8 @@ from weft.observe import deadlocks
 
 
 class Dropped:
-    """Holds an end in a list. On request it drops the end in the way that `where` names; after that
-    its thread stays alive until `over` is set."""
+    """Holds an end in a list. On request it drops the end at the place that `where` names; its
+    thread then exists until `over` is set."""
 
     def __init__(self, end):
         self.ends = [end]

@@ -170,7 +170,7 @@ def test_the_strength_is_that_of_the_channel_when_the_process_goes_on(b):  # rul
         b.process(poisons_twice)(-c),
         clock="virtual",
     )
-    # A thread may go on between the two poisons.
+    # A thread may continue between the two poisons.
     assert waits.strength in ({1, 2} if b.name == "threads" else {2})
 
 

@@ -1,7 +1,7 @@
-"""Ends of channels inside values that go to other OS processes, or come from them (rule 2.4,
-WIRE.md 7.4, 7.5).
+"""Ends of channels inside values that are sent to other OS processes, or received from them (rule
+2.4, WIRE.md 7.4, 7.5).
 
-Every test here starts interpreters, which takes some 0.2 s each.
+Every test here starts interpreters; each start takes some 0.2 s.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def test_an_end_goes_to_another() -> None:
 
 @pytest.mark.parametrize("offers", [offers_here, targets.offers], ids=["here", "elsewhere"])
 def test_an_end_goes_on_through_others(offers: Any) -> None:
-    """The end goes to a third process through two processes that do not use it. The end's home has
-    not heard of these processes yet (WIRE.md 7.4)."""
+    """The end is sent to a third process through two processes that do not use it. The end's home
+    does not know these processes yet (WIRE.md 7.4)."""
     a, b, c = Channel("a"), Channel("b", capacity=2), Channel("c")
     results = Parallel(
         offers(a.writer()),
@@ -87,8 +87,8 @@ def test_requests_with_the_end_for_the_answer() -> None:
 
 @pytest.mark.parametrize("capacity", [0, 1])
 def test_a_request_that_is_never_answered(capacity: int) -> None:  # rules 3.1, 12.2
-    """The end is in a list. The list is freed together with the value in which it was sent, while
-    the process that made the end sleeps."""
+    """The end is in a list. The list is freed together with the value that contained it, while the
+    process that made the end sleeps; that process must be woken."""
     c = Channel("requests", capacity=capacity)
 
     @th.process
@@ -103,7 +103,8 @@ def test_a_request_that_is_never_answered(capacity: int) -> None:  # rules 3.1, 
 
 def test_a_request_to_another_that_ends_without_an_answer() -> None:  # WIRE.md 7.4, rule 3.1
     """The home of the end is neither the process that takes it nor the one that passes it on, and
-    may hear of the taker last. Nevertheless the taker counts as having ended normally."""
+    may learn of the taker last. Nevertheless the reader meets a retirement or a poison, and not a
+    death."""
     take = [targets.takes_and_drops, targets.takes_and_poisons, targets.takes_and_drops]
     requests = [Channel(f"requests {i}") for i in range(len(take))]
     results = Parallel(
@@ -159,7 +160,7 @@ def test_an_exception_comes_without_the_ends_in_it() -> None:
 def test_a_process_that_is_cancelled_as_it_sends_an_end_was_cancelled() -> (
     None
 ):  # rules 6.1, 6.2, 7.2
-    """The end that the process did not write comes back in Cancelled, and is still usable. Such a
+    """The end that the process did not write is returned in Cancelled, and is still usable. Such a
     Cancelled is no failure of the process.
     """
     c, ready = Channel("c"), Channel("ready")
@@ -244,7 +245,8 @@ def _ends(inp: Any) -> str:
 
 
 def test_there_and_back() -> None:
-    """An end that comes home in a value is an end of the same channel, and counts as one."""
+    """An end that returns to its home in a value is an end of the same channel, and counts as one
+    end."""
     a, b, other = Channel("a"), Channel("b"), Channel("other")
 
     @th.process
@@ -281,7 +283,7 @@ def test_an_end_by_itself_is_not_pickled() -> None:
 
 
 def test_an_end_that_is_not_chosen_stays_with_its_sender() -> None:
-    """Rules 2.4, 5.10. In an earlier version the packed end was taken for an end when the choice
+    """Rules 2.4, 5.10. In an earlier version the packed end was mistaken for an end when the choice
     was destroyed, which showed only if bits 32 to 35 of its address were 0. So programs are started
     until one of them has such an address.
     """

@@ -29,7 +29,8 @@ from weft.observe import deadlocks
 
 
 def test_ended_is_a_keyword_of_guards_selects_and_alternatives(b: Any) -> None:
-    """Rule 5.6."""
+    """Rule 5.6: guards, selects and alternatives accept `ended`, and refuse wrong values and
+    names."""
     weft = b.weft
     reader, writer = weft.Channel().reader(), weft.Channel().writer()
     for word in ("raise", "silent"):
@@ -110,7 +111,7 @@ async def circle(fed: Any, back: Any, _forth: Any) -> None:
 
 
 def test_a_deadlock_names_the_guard_that_fell_silent(b: Any) -> None:
-    """Rules 5.6, 10.2."""
+    """Rules 5.6, 10.2: the report names the silent guard, and advises ended="raise"."""
     fed, back = b.weft.Channel("fed"), b.weft.Channel("back")
 
     async def around(b: Any, fed: Any, back: Any, _forth: Any) -> None:
@@ -139,7 +140,7 @@ def test_a_deadlock_without_silent_guards_says_nothing_of_them() -> None:
 
 def test_a_silent_guard_counts_for_nothing() -> None:
     """Rule 14.3: an end of the silent guard's channel cannot help, even if it is held by a process
-    that can go on.
+    that can continue.
     """
     fed, back, gate = Channel("fed"), Channel("back"), Channel("gate")
     key = gate.writer()
@@ -332,7 +333,7 @@ def test_regulate_ends_with_its_source() -> None:
 
 
 def test_the_value_that_comes_back_is_that_of_the_guard_that_is_named(b: Any) -> None:
-    """Rules 3.3, 5.6."""
+    """Rules 3.3, 5.6: the exception of a select carries the value of the guard that it names."""
     channels = [b.weft.Channel("x"), b.weft.Channel("y")]
     readers = [c.reader() for c in channels]
 

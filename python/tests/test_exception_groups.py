@@ -62,7 +62,8 @@ for name in ("BaseExceptionGroup", "ExceptionGroup"):
 @pytest.mark.parametrize("backend", ["coroutines", "threads"])
 @pytest.mark.parametrize("built_in", [True, False])
 def test_several_failures(backend: str, built_in: bool) -> None:
-    """Rule 7.2."""
+    """Rule 7.2: several failures are raised as a group, of the built-in class or of the
+    back-port's."""
     program = PROGRAM.format(
         backend=backend,
         before="" if built_in else WITHOUT,

@@ -1,5 +1,5 @@
-"""Choices over ends whose home is another OS process (rules 5, 6; WIRE.md 4.5, 5): in every kind of
-process, with timers, ends of processes and local channels beside these ends."""
+"""Choices over ends whose home is another OS process (rules 5, 6; WIRE.md 4.5, 5): in processes of
+every backend, with timers, ends of processes and local channels beside these ends."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def test_what_is_bad_use_there() -> None:  # rules 5.5, 11.2
 
 @pytest.mark.parametrize("enough", [1, 7, 20, 50])
 def test_a_process_is_killed_in_its_choice(enough: int) -> None:  # rules 4.5, 6.4
-    """At most one value is lost, which the process had taken but not handed on. The other values
+    """At most one value is lost, which the process had read but not passed on. The other values
     are intact and in order, and the writers learn of the death.
     """
     a, b, out, kill = Channel("a"), Channel("b"), Channel("out"), Channel("kill")
@@ -274,7 +274,7 @@ def test_a_process_is_killed_in_its_choice(enough: int) -> None:  # rules 4.5, 6
             while True:
                 w.write(n)
                 n += 1
-        except (PeerDied, Cancelled):  # either may come first: a failure cancels the others
+        except (PeerDied, Cancelled):  # either may be raised first: a failure cancels the others
             ended[first] = n
 
     @th.process

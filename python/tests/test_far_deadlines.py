@@ -1,4 +1,5 @@
-"""Rule 8.5: a deadline at or beyond the end of the clock never comes, however it was specified."""
+"""Rule 8.5: a deadline at or beyond the end of the clock is never reached, however it was
+specified."""
 
 from __future__ import annotations
 

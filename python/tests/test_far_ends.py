@@ -1,4 +1,4 @@
-"""Channels between OS processes, as a look sees them (rule 14.10)."""
+"""Channels between OS processes, as a look shows them (rule 14.10)."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ if __name__ == "__main__":
 
 
 def test_a_thread_that_waits_for_a_channel_elsewhere_waits(tmp_path: Path) -> None:
-    """Rules 14.10, 14.11: each sample sees where such a thread waits, and does not take it for one
-    that was let go on and has not run yet.
+    """Rules 14.10, 14.11: each sample shows where such a thread waits, and does not mistake it for
+    a thread that was woken and has not run yet.
     """
     (tmp_path / "program.py").write_text(PROGRAM)
     done = subprocess.run(

@@ -28,7 +28,8 @@ def stop(pid: int) -> None:
 def with_home(
     home: Any, does: Callable[[int, Any, Any], Awaitable[Any]], asyncio_task: bool = False
 ) -> Any:
-    """Runs `does(pid, end, told)` beside a home; returns the home's result."""
+    """Runs `does(pid, end, told)` beside a process that is the home of `end`; returns the home's
+    result."""
     here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     async def both() -> Any:
@@ -67,7 +68,7 @@ def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
         stop(pid)
         guard = Output(out, make=lambda: made.append(1))
         leave(select(guard, *more, after(0.001)))
-        await co.yield_()  # this returns after the timer has fired, when the choice is over
+        await co.yield_()  # this returns after the timer has fired, when the choice has ended
         os.kill(pid, signal.SIGCONT)
 
     assert with_home(targets_left.reads_one, does) == "PeerDied"
@@ -77,8 +78,7 @@ def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
 
 @pytest.mark.parametrize("spans", [False, True])
 def test_the_ends_of_a_choice_go_with_it(spans: bool) -> None:
-    """Rule 2.2: the ends are released even if the choice was over only after its owner had
-    ended."""
+    """Rule 2.2: the ends are released even if the choice ended only after its owner."""
     idle = Channel("idle")
     more = [idle.reader()] if spans else []
     kept = idle.writer()
@@ -125,7 +125,7 @@ HOW: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("how", HOW)
 def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> None:
     """No other code holds the end, so the end is closed once the home has answered; the process
-    goes on.
+    continues.
     """
 
     here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
@@ -160,7 +160,7 @@ def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> Non
 
 @pytest.mark.parametrize("in_task", [False, True], ids=["a process", "a task"])
 def test_an_extended_read_that_had_happened_when_it_was_left(in_task: bool) -> None:
-    """Rule 1.6: the block of the extended read is over, and the writer goes on."""
+    """Rule 1.6: the block of the extended read has ended, and the writer continues."""
 
     async def does(pid: int, inp: Any, signals: Any) -> None:
         stop(pid)

@@ -19,7 +19,7 @@ from weft.coroutines import Channel, Output, process, run, select, skip
 
 def beside_a_far_end(does: Any) -> Any:
     """Runs `does(inp)`. `inp` is a reader of a channel of another OS process on which no value
-    comes."""
+    arrives."""
     here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     @process
@@ -89,8 +89,8 @@ def test_a_waiting_process_there_has_chosen_otherwise_and_has_not_run_yet(reads:
 
     @process
     async def holds_up(inp: Any) -> None:
-        """Waits until the other home has answered. Meanwhile no other process of this scheduler
-        runs."""
+        """Waits until the other home has answered. No other process of this scheduler runs during
+        that time."""
         asks = threading.Thread(target=lambda: threads.select(inp, skip()))
         asks.start()
         asks.join()

@@ -2,7 +2,7 @@
 process or a run begins or ends.
 
 No code would close the groups, timeouts and runs that such code opens. So opening them is bad use,
-and the run goes on as if nothing had happened.
+and the run continues as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weft.coroutines import BadUse, Channel, Group
 pytestmark = [
     pytest.mark.filterwarnings("ignore:a Group, entered"),
     pytest.mark.filterwarnings("ignore:.*never started"),
-    # Without a GIL the warning comes twice, because the collector also finds the coroutine.
+    # Without a GIL the warning is given twice, because the collector also finds the coroutine.
     pytest.mark.filterwarnings("ignore:.*never awaited"),
 ]
 
@@ -78,7 +78,8 @@ KINDS = ["coroutine", "greenlet", THREAD]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_group_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.6, 11.1
-    """The process's arguments are dropped when it ends, after its own blocks have been closed."""
+    """The process's arguments are dropped when it ends, after its own blocks have been closed. A
+    group that their finaliser then opens is bad use, or counts as left open."""
     log: list = []
     kept: list = []
 
@@ -197,7 +198,7 @@ def test_what_a_handler_does_as_a_run_begins():  # rule 11.1: before there are p
 
 
 def test_a_block_that_ends_while_processes_are_listed():
-    """Rule 11.1: the iterable that gives the processes ends the block."""
+    """Rule 11.1: if the iterable that gives the processes ends the block, Spawn() is bad use."""
     block = Group()
 
     def ends():
@@ -235,8 +236,8 @@ SITES = [
 def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
     what, site
 ):  # rules 7.7, 11.1, 12.2
-    """The process's code has returned. An operation that began now would have no process to go on
-    with, and its object may be about to be destroyed.
+    """The process's code has returned. An operation that began now would have no process to
+    continue, and its object may be about to be destroyed.
     """
     log: list = []
     c = Channel()
@@ -288,7 +289,7 @@ def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
 @pytest.mark.parametrize("kind", ["threads.process", "coroutines.process", "apart"])
 def test_a_finaliser_that_runs_a_network_while_the_interpreter_ends(kind):  # rule 11.2
     """A thread that the finaliser started would never get the interpreter's lock, and code that
-    waits for that thread would never go on.
+    waits for that thread would never continue.
     """
     made = "coroutines.process(here).on('threads')" if kind == "apart" else f"{kind}(here)"
     here = "def here():" if kind == "threads.process" else "async def here():"

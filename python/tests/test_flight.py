@@ -94,7 +94,7 @@ def told(events: list[dict[str, Any]], e: str) -> list[tuple[Any, ...]]:
 
 
 def test_it_has_the_outcomes_of_a_trace(b: Any, tmp_path: Path) -> None:
-    """Rule 14.14."""
+    """Rule 14.14: the recorder's file has the outcomes that a trace of the same run has."""
     c = b.weft.Channel("c")
     with flight(tmp_path / "f"), tracing(tmp_path / "t"):
         b.run(b.process(send)(c.writer(), *range(20)), b.process(receive)(c.reader()))
@@ -180,7 +180,7 @@ def test_which_process_failed_and_which_was_cancelled(tmp_path: Path) -> None:
 
 
 def test_the_ring_keeps_the_last(tmp_path: Path) -> None:
-    """Rule 14.14: the ring has the requested size, and never grows."""
+    """Rule 14.14: the ring keeps the last events; it has the requested size, and never grows."""
     c = Channel("c")
     n = 60_000
     with flight(tmp_path / "f", size=1 << 18):
@@ -264,7 +264,7 @@ run(gives(c.writer(), d.reader()), takes(c.reader(), d.writer()))
 
 
 def test_a_deadlock_writes_it(tmp_path: Path) -> None:
-    """Rule 14.14's example."""
+    """Rule 14.14's example: a deadlock writes the recorder's file."""
     done = subprocess.run(
         [sys.executable, "-c", LOST],
         cwd=tmp_path,
@@ -339,7 +339,8 @@ def test_sizes_that_are_none(size: str) -> None:
 
 
 def test_the_path_is_the_slow_stages(made: Any) -> None:
-    """Rule 14.15: the times of this file are made up, so the path is known."""
+    """Rule 14.15: the path goes through the slow stages. The times of this file are invented, so
+    the path is known."""
     path = made(MAGIC + head() + block(pair(100)) + piece("Z")).critical()
     assert path.steps[0].path == "main/a"
     assert path.steps[0].busy / path.seconds == pytest.approx(0.9, abs=0.02)
@@ -379,7 +380,7 @@ def test_the_path_of_a_pipeline(tmp_path: Path) -> None:
 
 
 def test_perfettos_own_classes_read_it(tmp_path: Path) -> None:
-    """Checks the tracks, how slices nest, and that flow ids come in pairs."""
+    """Checks the tracks, how slices nest, and that each flow id occurs twice."""
     pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     c = Channel("c")
     with flight(tmp_path / "f"):
@@ -495,8 +496,8 @@ def test_what_is_no_file_of_this_version(made: Any, tmp_path: Path) -> None:
 
 
 def test_more_events_than_memory_holds(tmp_path: Path) -> None:
-    """The events are never all in memory: a file with two million events is read in as much
-    memory as one with few.
+    """The events are never all in memory: a file with two million events is read in as much memory
+    as a file with few events.
     """
     one = block(process(1, "main/a"), place(1, "c"), write(5, 0, 0) * 16_000)
     for name, blocks in (("few", 2), ("many", 150)):

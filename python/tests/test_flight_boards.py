@@ -1,4 +1,4 @@
-"""What boards have recorded, and traces of several clocks (rules M24, 14.17). The bytes are made by
+"""The records of boards, and traces of several clocks (rules M24, 14.17). The bytes are made by
 hand; micropython/tests/test_link_mcu.py has those of an emulated board.
 """
 
@@ -67,7 +67,8 @@ def lines(tmp_path: Path) -> Any:
 
 
 def test_a_hand_over_and_an_action(lines: Any) -> None:
-    """rule M24"""
+    """Rule M24: the events of a board become operations of processes, and the handling of an
+    action."""
     assert lines(
         board(
             event(100, SRC, START),
@@ -137,11 +138,11 @@ def test_the_clock_of_32_bits_wraps_and_cores_are_merged(lines: Any) -> None:
 
 
 def test_hand_overs_of_a_ring_that_has_lost_its_beginning(tmp_path: Path) -> None:
-    """rule M24: the n-th write belongs to the n-th read. The first events are the second halves of
+    """Rule M24: the n-th write belongs to the n-th read. The first events are the second halves of
     two values; then the writer waits, and its value is the third.
     """
     data = board(
-        event(10, SRC, GOES_ON, WRITE, A),  # its read is lost
+        event(10, SRC, GOES_ON, WRITE, A),  # the read of this value is lost
         event(20, DST, WAITS, READ, A),
         event(30, SRC, OVER, WRITE, A),
         event(40, DST, GOES_ON, READ, A),
@@ -168,7 +169,7 @@ def test_no_arrows_at_a_buffer_whose_beginning_is_lost(tmp_path: Path) -> None:
 
 def test_an_arrow_from_a_board_to_another_program(tmp_path: Path) -> None:
     """rule M24: one file has all writes of `a`, and another all reads. A ring that has lost its
-    beginning does not tell how many values have passed at an end of a link.
+    beginning does not show how many values have passed at an end of a link.
     """
     pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     for lost, reads_too, arrows in ((0, False, 1), (7, False, 0), (0, True, 0)):
@@ -186,7 +187,8 @@ def test_an_arrow_from_a_board_to_another_program(tmp_path: Path) -> None:
 
 
 def test_programs_of_two_hosts_with_one_pid() -> None:
-    """In Perfetto a program is its pid; that of a container is often 1."""
+    """Two programs with one pid must stay apart: in Perfetto a program is its pid, and that of a
+    container is often 1."""
     pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
 
     class Both:
@@ -284,7 +286,8 @@ class FakeBoard:
 def test_the_times_of_a_board_are_right_within_the_bound_that_the_file_says(
     tmp_path: Path,
 ) -> None:
-    """rule 14.17"""
+    """Rule 14.17: each event's time differs from the true time by no more than the bound in the
+    file."""
     for ahead in (10**9, 7):
         fake = FakeBoard(ahead)
         recorder = _fetched.Recorder(threads, fake.give)
@@ -388,7 +391,8 @@ def test_without_a_measurement_the_systems_times_count(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_was_never_compared_ends_with_the_others(tmp_path: Path) -> None:
-    """rule 14.17"""
+    """Rule 14.17: the events of a clock that was never compared end when those of the other clocks
+    end."""
     own = started("dev/b", 999_990, piece("C"), host="board dev", ns=0)
     recorded = two(tmp_path, started("main/a", 0, ns=500), own)
     assert begins(recorded) == [(0, "main/a"), (999_990, "dev/b")]

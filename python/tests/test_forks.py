@@ -121,8 +121,8 @@ def in_another(barrier: Any) -> None:
 
 @pytest.mark.parametrize("what", list(of_the_parent()))
 def test_what_was_made_before_a_fork_is_refused_in_the_child(what: str) -> None:
-    """Rule 11.4: the child would wait for parties that do not exist in it; at a barrier of one
-    party the child would go on alone."""
+    """Rule 11.4: using the object in the child is bad use, because the child would wait for parties
+    that do not exist in it, or, at a barrier of one party, continue alone."""
     all_of_them = of_the_parent()
 
     def used() -> str:
@@ -259,8 +259,8 @@ ENDS = {
 @pytest.mark.parametrize("kind", ["a block", "threads", "greenlets", "coroutines", "apart"])
 @pytest.mark.parametrize("what", list(ENDS))
 def test_what_a_child_made_within_a_run_may_do(kind: str, what: str, tmp_path: Path) -> None:
-    """Rule 11.4: the child ends like any program, no process of the parent goes on in the child,
-    and the parent goes on."""
+    """Rule 11.4: the child ends like any program, no process of the parent continues in the child,
+    and the parent continues."""
     done = program(tmp_path, WITHIN, str(tmp_path / "program.py"), what, kind)
     status, output, message = ENDS[what]
     if kind == "a block" and what in ("nothing", "run"):
@@ -325,7 +325,7 @@ if __name__ == "__main__":
 
 
 def test_a_child_made_in_another_os_process_ends_so_too(tmp_path: Path) -> None:
-    """Rule 11.4 holds whichever code of the OS process forks."""
+    """Rule 11.4 holds whichever code of the OS process forks, as this test does in a host."""
     done = program(tmp_path, AWAY)
     assert (done.stdout, done.stderr) == ("[0, 3, 0, 3, 0, 3, 0, 3]\n[0, 0, 0]\n0 3\n", "")
 
@@ -392,7 +392,7 @@ def test_a_handler_that_forks_during_a_wait_ends_the_child(
     what: str, where: str, tmp_path: Path
 ) -> None:
     """Rule 11.4: in the child nothing could end the wait for the parent's objects; in the parent
-    the wait goes on."""
+    the wait continues."""
     done = program(tmp_path, HANDLER, str(tmp_path / "program.py"), what, where)
     status, output, message = HANDLED[what]
     assert done.stdout == f"{output}go on {status}\n"

@@ -65,7 +65,8 @@ BAD = {
     [bad if bad == "os.abort()" else pytest.param(bad, marks=pytest.mark.soak) for bad in BAD],
 )
 def test_it_tells_what_a_program_does(bad: str, tmp_path: Path) -> None:
-    """The fuzzer notices faults: a fuzzer that noticed none would be worse than no fuzzer."""
+    """Checks that the fuzzer notices faults: a fuzzer that noticed none would be worse than no
+    fuzzer."""
     for file in FUZZER.parent.glob("fuzz_*.py"):
         text = file.read_text(encoding="utf-8")
         act = "def act_timer(w: World) -> Any:"

@@ -66,7 +66,7 @@ def rings(r, heard):
     """Sends the signal once the main thread waits."""
     r.read()
     signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
-    heard.wait()  # until then no run stands still
+    heard.wait()  # before this point no run stands still
 
 
 def bell_while_it_waits(group):

@@ -206,8 +206,8 @@ def test_a_parked_greenlet_keeps_what_it_has_and_lets_go_of_it():
 
 
 def test_many_start_one_another():
-    """If greenlets were started from within one another, each new one would be deeper on the
-    stack."""
+    """If greenlets were started from within one another, each new greenlet would be deeper on the
+    stack, and the stack would overflow."""
 
     @gr.process
     def starts(n):
@@ -252,7 +252,7 @@ def test_one_cancelled_before_it_ran():  # rule 6.5
 
 
 def test_a_process_may_make_greenlets_of_its_own():
-    """The process parks and goes on in whichever greenlet its code runs."""
+    """The process parks and continues in whichever greenlet its code runs."""
 
     @gr.process
     def delegates(source):
@@ -285,8 +285,7 @@ def test_an_exception_thrown_into_a_greenlet_withdraws_its_operation():  # rule 
 
     @gr.process
     def throws(c):
-        # This is called in a greenlet beside the process, so that control comes back to the
-        # process.
+        # This is called in a greenlet beside the process, so that control returns to the process.
         gr.yield_()
         assert c.stats().waiting_readers == 1
         inside[0].parent = greenlet.getcurrent()

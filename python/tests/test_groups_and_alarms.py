@@ -2,7 +2,7 @@
 
 Each program sets an alarm, whose handler raises, again and again, at random moments. Wherever the
 alarm arrives, nothing crashes; leaving a group in the wrong order is bad use that changes nothing;
-and once the alarms are over, all groups can be left in order, and every process has ended.
+and once no more alarms arrive, all groups can be left in order, and every process has ended.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ WHO: dict[str, Callable[[Any], Any]] = {
 
 def handled(who: Callable[[Any], Any], does: Callable[[], Any]) -> Any:
     """Calls `does` in a handler that interrupts a read on the main thread, and returns its outcome.
-    The read goes on."""
+    The read continues."""
     c = Channel("c")
     out, inp = c.writer(), c.reader()
     received: list[Any] = []
@@ -100,7 +100,7 @@ RUNS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("what", OPERATIONS)
 @pytest.mark.parametrize("who", WHO)
 def test_an_operation_there_is_bad_use_that_names_the_handler(who: str, what: str) -> None:
-    """The message must name the handler. In an earlier version it blamed a finaliser."""
+    """The message must name the handler. In an earlier version the message blamed a finaliser."""
     wrong = handled(WHO[who], OPERATIONS[what])
     assert type(wrong) is BadUse
     assert "(a signal's handler ran there): do it in another thread, or once" in str(wrong)

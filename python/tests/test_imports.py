@@ -122,7 +122,7 @@ def test_of_another_weft_is_told_on_stderr_and_nowhere_else(
 
 
 def test_ctrl_c_before_there_are_commands() -> None:
-    """Ctrl-C comes while the package's own modules are imported: the program gets the exit status
+    """Ctrl-C arrives while the package's own modules are imported: the program gets the exit status
     of Ctrl-C, and prints no traceback of these modules."""
     code = """
         import sys

@@ -295,8 +295,8 @@ def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(small_pool, monke
 
 
 def test_slow_calls_get_one_thread_more_at_a_time(small_pool, monkeypatch):
-    """Rule 7.9: slow calls look to the pool like calls that wait for each other. Nevertheless a
-    thousand slow calls do not start a thousand threads."""
+    """Rule 7.9: for the pool slow calls do not differ from calls that wait for each other.
+    Nevertheless a thousand slow calls do not start a thousand threads."""
     passes, asks = threading.Semaphore(0), threading.Semaphore(0)
 
     def sleep(seconds):
@@ -335,7 +335,7 @@ def test_slow_calls_get_one_thread_more_at_a_time(small_pool, monkeypatch):
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets"])
 @pytest.mark.parametrize("bound", ["small", "usual"])
 def test_calls_that_wait_for_each_other_all_run(request, backend, bound):
-    """Rule 7.9: all calls run, even if there are more of them than the pool has threads."""
+    """Rule 7.9: all calls run, even if the calls outnumber the threads of the pool."""
     if bound == "small":
         request.getfixturevalue("small_pool")
     many = _io.LIMIT + 7
@@ -411,7 +411,7 @@ def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
             patch.setattr(threading.Thread, "start", raises)
         elif (
             where == "run"
-        ):  # in CPython's start(), too, the exception may come when the thread is already at work
+        ):  # in CPython's start(), too, the thread may already be at work by that time
             real = threading.Thread.start
 
             def start(self):

@@ -216,8 +216,8 @@ def test_ctrl_c_ends_a_wait(b, ends):  # rule 6.7
 
 
 def test_a_coroutine_that_is_dropped_while_it_waits(ends):  # rule 18.3
-    """The guard of the coroutine's select then no longer watches the descriptor, and it no
-    longer counts as something outside for which the run waits."""
+    """The guard of the dropped select no longer watches the descriptor, and no longer counts as
+    something outside for which the run waits."""
     here, there = ends
 
     @co.process
@@ -398,7 +398,8 @@ def test_a_fork_while_other_threads_wait(ends):  # rules 11.4, 18.7
 
 
 def test_a_child_of_a_fork_whose_parent_was_refused(tmp_path):  # rule 18.7
-    """A child cannot wait for a descriptor only if its parent has waited for one."""
+    """A child may wait for a descriptor if its parent has not waited for one, even if the parent
+    was refused."""
     code = """
         import os, socket
         from weft.coroutines import process, run, writable

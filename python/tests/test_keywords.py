@@ -202,11 +202,11 @@ def inside(api: Any, act: Callable[[], Any]) -> Any:
         return [done()]
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # things that are made and not used
+        warnings.simplefilter("ignore", RuntimeWarning)  # objects that are made and not used
         try:
             [result] = api.run(api.process(body if api is coroutines else lambda: [done()])())
         except api.Deadlock as error:
-            # The operation has begun, and waits for an event that never comes.
+            # The operation has begun, and waits for an event that never occurs.
             result = error.with_traceback(None)
         gc.collect()
     observe.debug(False)

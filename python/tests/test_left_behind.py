@@ -1,4 +1,4 @@
-"""Groups that a process leaves open, and runs that a thread leaves waiting, go on to their end
+"""Groups that a process leaves open, and runs that a thread leaves waiting, continue to their end
 (rules 7.6, 10.3)."""
 
 from __future__ import annotations
@@ -81,15 +81,15 @@ def prints(program: str, message: str) -> None:
     "how", ["closes", "closes_greenlets", "leaves_it_as_it_is", "never_leaves_a_block"]
 )
 def test_by_a_process_that_ends(how: str, place: str) -> None:  # rules 7.6, 11.1
-    """Tests processes that a thread process has left behind: they run on the thread of that
-    process.
+    """Tests processes that a thread process has left behind: these processes run on the thread of
+    that process.
     """
     prints(f"print(run([process({how}){place}(Channel('c'))]), log)", "[None] ['stayed']\n")
 
 
 def test_by_one_that_was_left_itself() -> None:  # rules 7.6, 11.1
     """The process had already been left behind when it started a process, or the processes that it
-    started go on."""
+    started continue."""
     prints("print(run([process(leaves_one_that_does).on('threads')(Channel('c'))]))", "[None]\n")
 
 
@@ -125,7 +125,7 @@ except Deadlock as e:
     ],
 )
 def test_by_a_thread_that_ends(made: str) -> None:  # rules 10.1, 10.3
-    """While the thread lives, it might write; once the thread has ended, no code can write."""
+    """While the thread exists, it might write; once the thread has ended, no code can write."""
     with child("-c", PARTS + FOREIGN_THREAD.format(made), stdin=subprocess.PIPE) as running:
         until_asleep(running.pid)
         out, err = running.communicate("\n")

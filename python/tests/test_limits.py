@@ -88,7 +88,7 @@ def test_an_exception_of_the_block_passes(b):  # rule 7.12
         with pytest.raises(ValueError, match="mine"):
             async with Within(b, b.weft.timeout(1)):
                 raise ValueError("mine")
-        # An exception that takes the place of the Cancelled leaves the block too.
+        # An exception that takes the place of the Cancelled also leaves the block.
         with pytest.raises(KeyError):
             async with Within(b, b.weft.timeout(1)):
                 try:

@@ -122,7 +122,7 @@ def test_an_io_call_is_waited_for_no_longer():  # rule 7.12
         with pytest.raises(TimeoutError):
             async with co.timeout(0.01):
                 await call()
-        assert not done.is_set()  # the function goes on (rule 7.9)
+        assert not done.is_set()  # the function continues (rule 7.9)
         gate.set()
 
     co.run(body())

@@ -1,4 +1,4 @@
-"""A look from outside at a program that runs: `weft ps`, `weft top`, and the names of threads
+"""Looks from outside at a program that runs: `weft ps`, `weft top`, and the names of threads
 (rules 14.9, 14.10, 14.13).
 """
 
@@ -39,7 +39,8 @@ SHARES = (
 
 @pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets"])
 def test_a_program_that_was_not_prepared(home: Path, tmp_path: Path, backend: str) -> None:
-    """Rules 14.9 to 14.12."""
+    """Rules 14.9 to 14.12: a look finds the processes, channels, shares and bottleneck of a plain
+    program."""
     with running(tmp_path, PIPE, "--on", backend) as p:
         assert _visit.doors() == [p.pid]
         network = looks_until(
@@ -212,7 +213,7 @@ def test_what_a_supervisor_has_started_and_a_pool(home: Path, tmp_path: Path) ->
 
 
 def test_threads_have_the_names_of_their_processes(home: Path, tmp_path: Path) -> None:
-    """Rule 14.13."""
+    """Rule 14.13: the system shows the paths of thread processes as the names of their threads."""
     with running(tmp_path, WAITS, "--on", "threads") as p:
         until_asleep(p.pid)
         names = {name for name, _, _ in _visit.threads(p.pid)}
@@ -220,7 +221,8 @@ def test_threads_have_the_names_of_their_processes(home: Path, tmp_path: Path) -
 
 
 def test_nothing_is_there_before_somebody_looks(home: Path, tmp_path: Path) -> None:
-    """Rule 14.9."""
+    """Rule 14.9: before the first look, the program has no thread for looks and has not imported
+    their module."""
     text = """
         import _thread, sys, threading
         from weft import process, run
@@ -317,7 +319,7 @@ def test_more_processes_than_are_asked_for(home: Path, tmp_path: Path) -> None:
 
 
 def test_only_the_user_can_open_it(home: Path, tmp_path: Path) -> None:
-    """Rule 14.9."""
+    """Rule 14.9: the socket and its folder are private, and the kernel refuses another user."""
     with running(tmp_path, PIPE) as p:
         at = home / "weft" / f"{p.pid}.sock"
         assert stat.S_IMODE(at.stat().st_mode) == 0o600
@@ -355,7 +357,7 @@ def test_the_sockets_of_the_dead_are_swept(home: Path, tmp_path: Path) -> None:
 
 
 def test_it_is_turned_off(home: Path, tmp_path: Path) -> None:
-    """Rule 14.9."""
+    """Rule 14.9: with WEFT_INSPECT=0 no look is possible."""
     with running(tmp_path, PIPE, env={**os.environ, "WEFT_INSPECT": "0"}) as p:
         assert "was started with WEFT_INSPECT=0: start it without that" in refused(p.pid)
         assert _visit.doors() == []
@@ -364,7 +366,7 @@ def test_it_is_turned_off(home: Path, tmp_path: Path) -> None:
 def test_without_a_runtime_directory(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 14.9."""
+    """Rule 14.9: without a runtime directory, the error says which variable to set."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "none"))
     with running(tmp_path, PIPE) as p:
         assert "this user has no runtime directory" in refused(p.pid)
@@ -383,7 +385,7 @@ def test_a_directory_that_is_not_the_users_alone(home: Path, tmp_path: Path) -> 
 
 
 def test_the_child_of_a_fork_has_its_own(home: Path, tmp_path: Path) -> None:
-    """Rule 14.9."""
+    """Rule 14.9: the child of a fork has a socket of its own."""
     text = """
         import os, sys
         from weft import Channel, Outside, process, run

@@ -89,7 +89,8 @@ def as_written(network: Any) -> bool:
 
 @pytest.mark.parametrize("on", ["one", "cores", "threads"])
 def test_a_program_that_was_not_prepared(home: Path, program: Path, on: str) -> None:
-    """Rules 14.9 to 14.12."""
+    """Rules 14.9 to 14.12: a look finds the processes, channels, shares and bottleneck of a plain
+    program."""
     with running(program, on) as p:
         assert _visit.doors() == [p.pid]
         network = looks_until(as_written, p.pid)
@@ -100,7 +101,7 @@ def test_a_program_that_was_not_prepared(home: Path, program: Path, on: str) -> 
     assert "main/enrich" in network.verdict.names, network.verdict
     assert (enrich.cpu is None) == (on != "threads")
     assert enrich.rate is not None and enrich.rate > 0
-    # The look may come at the moment when `enrich` reads or writes.
+    # The look may be taken at the moment when `enrich` reads or writes.
     assert "looked_at.cpp:" in enrich.where, enrich
     assert enrich.where.startswith("running after ") == (enrich.now == "runs"), enrich
     assert source.writes_to == ["orders"] and store.reads_from == ["priced"]
@@ -151,8 +152,8 @@ def test_threads_have_the_names_of_their_processes(
 
 
 def test_every_way_of_waiting(home: Path, program: Path) -> None:
-    """Rules 14.10, 18.2. From the second look on, it is known how long each process has waited at
-    its place."""
+    """Rules 14.10, 18.2. From the second look on, the report contains how long each process has
+    waited at its place."""
     with running(program, "waiting") as p, _visit.Looking(p.pid) as looking:
         until_asleep(p.pid)
         first = {row.path: row for row in looking.look(0.05).rows}
@@ -179,7 +180,7 @@ def test_every_way_of_waiting(home: Path, program: Path) -> None:
 
 
 def test_processes_that_can_never_go_on(home: Path, program: Path) -> None:
-    """Rule 14.3, by the question that `weft view` asks."""
+    """Rule 14.3: the question that `weft view` asks is answered with the processes of the knot."""
     with running(program, "knot") as p, _visit.Looking(p.pid) as looking:
         until_asleep(p.pid)
         stuck = {one.path: one.waits_for for one in looking.stuck()}
@@ -213,7 +214,7 @@ def test_the_drawing(home: Path, program: Path, tmp_path: Path) -> None:
 
 def test_the_page(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`weft view` shows a C++ program as it shows a Python program. One browser leaves, another
-    browser comes, and the program ends.
+    connects, and the program ends.
     """
     monkeypatch.setattr(_server, "STANDS", 0.05)
     with running(program, "knot") as p, serving(p.pid) as server:
@@ -260,7 +261,7 @@ def test_many_processes(home: Path, program: Path) -> None:
 
 
 def test_the_flight_recorder(home: Path, program: Path, tmp_path: Path) -> None:
-    """Rule 14.14: `weft dump` writes the file while the program goes on."""
+    """Rule 14.14: `weft dump` writes the file while the program continues."""
     file = tmp_path / "dumped.flight"
     with running(program, "flight", str(tmp_path / "own.flight")) as p:
         done = weft("dump", str(p.pid), "-o", str(file))
@@ -335,7 +336,7 @@ def test_many_who_look_at_once(home: Path, program: Path, monkeypatch: pytest.Mo
 
 
 def test_one_that_is_at_its_end(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A destructor of a static object does not return."""
+    """A look during the destructor of a static object, which does not return, receives a reason."""
     with subprocess.Popen(
         [program, "ends"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as p:
@@ -371,7 +372,7 @@ def test_a_child_of_a_fork(home: Path, program: Path) -> None:
 
 
 def test_anything_that_is_sent_is_answered_or_refused(home: Path, program: Path) -> None:
-    """Rule 14.9: the program goes on, whatever is sent to its socket."""
+    """Rule 14.9: the program continues, whatever is sent to its socket."""
     rng = random.Random(4141)
     whole = message({"ask": "who"})
     with running(program, "ring") as p:

@@ -66,7 +66,7 @@ BELL = """
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it finds the descriptors in /proc")
 @pytest.mark.parametrize("text", [DOOR, BELL], ids=["door", "bell"])
 def test_a_number_that_the_program_uses_itself(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules 14.9, 14.10."""
+    """Rules 14.9, 14.10: the program reads its own data from the descriptor, and ends well."""
     with tempfile.TemporaryDirectory(prefix="weft") as home:
         monkeypatch.setenv("XDG_RUNTIME_DIR", home)
         monkeypatch.delenv("WEFT_INSPECT", raising=False)

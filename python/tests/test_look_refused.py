@@ -1,5 +1,5 @@
-"""Tests of programs that cannot be looked at, and of data that are not a message. The visitor
-receives the reason, and the program goes on (rule 14.9).
+"""Tests programs that cannot be inspected, and data that are not a message. The visitor receives
+the reason, and the program continues (rule 14.9).
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def test_the_parser_takes_anything() -> None:
 
 
 def test_a_program_goes_on_whatever_comes(home: Path, tmp_path: Path) -> None:
-    """Rule 14.9."""
+    """Rule 14.9: the program continues, whatever a visitor sends."""
     rng = random.Random(4)
     with running(tmp_path, PIPE) as p:
         at = str(home / "weft" / f"{p.pid}.sock")

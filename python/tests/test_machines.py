@@ -170,7 +170,7 @@ class ChannelMachine(RuleBasedStateMachine):
         self.expected += 1
 
     def finish(self, party: Party, channel: int, writes: bool, value: Any) -> None:
-        """Commits a waiting party at its guard at this channel."""
+        """Commits a waiting party by its guard at this channel."""
         index = next(
             i for i, g in enumerate(party.guards) if (g.channel, g.writes) == (channel, writes)
         )

@@ -489,8 +489,8 @@ with Group() as g:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_random_network_around_the_block_loses_nothing(seed):
-    """Chains of all kinds, with and without buffers; the block feeds and drains them by reads,
-    writes and selects."""
+    """The block feeds and drains chains of processes of all backends, with and without buffers, by
+    reads, writes and selects."""
     print("seed", seed)
     dice = random.Random(seed)
     chains = []

@@ -182,7 +182,8 @@ def test_poison_reaches_the_block_and_goes_from_it():  # rule 4.3
 
 @pytest.mark.parametrize("style", [gr, th], ids=["of the block's thread", "of another"])
 def test_the_first_ctrl_c_cancels_the_block_and_its_greenlets(style):  # rule 6.7
-    """Ctrl-C comes while a process of the block's own thread runs, and while that thread sleeps."""
+    """Ctrl-C arrives while a process of the block's own thread runs, and while that thread
+    sleeps."""
     c, log = gr.Channel("c"), []
     r, kept = c.reader(), c.writer()
 

@@ -17,7 +17,7 @@ import pytest
 
 LOCK = not sysconfig.get_config_var("Py_GIL_DISABLED")
 BOUND = 280  # s for a whole program
-MAX_SWITCHES = 60  # the limit on how often a thread may give up its CPU
+MAX_SWITCHES = 60  # the largest number of times that a thread may give up its CPU
 
 HEAD = """
 import faulthandler, os, resource, signal, sys, threading
@@ -78,8 +78,8 @@ def test_two_thousand_threads_start_meet_and_end(end: str, expected: list[str]) 
 
 @pytest.mark.skipif(not LOCK, reason="there is no interpreter lock")
 def test_two_thousand_threads_that_yield() -> None:  # rule 7.7
-    """Each thread gives up the lock and takes it again. All threads go on, and only few ask for the
-    lock at a time."""
+    """Each thread gives up the lock and takes it again. All threads continue, and only few ask for
+    the lock at a time."""
     *words, count = program(
         HEAD.replace("{end}", "pass")
         + """
@@ -99,8 +99,8 @@ print(switches() / N)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_the_child_of_a_fork_finds_an_empty_door() -> None:  # rule 11.2
-    """The parent's threads wait in the door when it forks; none of these threads exists in the
-    child."""
+    """The parent's threads wait in the door when it forks. None of these threads exists in the
+    child, so the door must be empty there."""
     words = program(
         HEAD.replace("{end}", "pass")
         + """

@@ -59,7 +59,7 @@ WRITERS = {"channel": "c[*]", "side": "write"}
 
 
 def test_prometheus_scrapes_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 14.10."""
+    """Rule 14.10: a scrape shows the rates, the waits and the buffer of a running network."""
     monkeypatch.setattr(metrics, "SAME", 0.0)
     registry = prometheus_client.CollectorRegistry()
     server, thread = prometheus_client.start_http_server(0, "127.0.0.1", registry)

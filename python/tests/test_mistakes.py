@@ -388,8 +388,8 @@ class Thing:
 
 
 def test_nothing_is_kept_by_the_search(b):  # rules 2.2, 14.2
-    """The search examines all objects, and every variable. None of these objects lives longer
-    because of the search."""
+    """The search examines all objects, and every variable. The search must not make any of these
+    objects exist longer."""
     c = b.weft.Channel("c")
     kept = c.writer()
     box, variable = [Thing()], Thing()
@@ -409,7 +409,8 @@ def test_nothing_is_kept_by_the_search(b):  # rules 2.2, 14.2
 
 
 def test_what_locals_gave_is_left_alone(b):  # rule 14.2
-    """Before Python 3.13 each call of locals() returns the same dictionary."""
+    """The search leaves the dictionary of locals() unchanged. Before Python 3.13 each call of
+    locals() returns the same dictionary."""
     c = b.weft.Channel("c")
     kept = c.writer()
     mine = locals()

@@ -52,7 +52,7 @@ async def release(p: Place, how: str) -> None:
 
 def network(kind: str, attack):
     """Makes a network in which one process awaits an operation, and another process attacks that
-    operation and then lets the operation go on. Returns the outcomes of both.
+    operation and then lets the operation continue. Returns the outcomes of both.
     """
     make, how, expected = KINDS[kind]
     p = Place()
@@ -178,7 +178,7 @@ def test_it_is_over(kind):  # rule 11.1
 
 
 @pytest.mark.parametrize("how", ["send", "throw", "close"])
-def test_a_coroutine_that_another_drives(how):  # rule 11.1: loud, and nobody hangs
+def test_a_coroutine_that_another_drives(how):  # rule 11.1: an error, and no process hangs
     c: Channel = Channel()
     r, w = c.reader(), c.writer()
 

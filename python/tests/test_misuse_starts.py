@@ -162,7 +162,7 @@ def test_groups_left_out_of_order():  # rules 7.5, 11.1: both stay open, the rig
         outer.__exit__(None, None, None)
 
 
-def test_a_group_left_on_another_thread():  # rule 11.1: and the program's SIGINT handler comes back
+def test_a_group_left_on_another_thread():  # rule 11.1: and SIGINT has the program's handler again
     c = Channel()
     g = Group()
     g.__enter__()

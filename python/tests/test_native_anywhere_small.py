@@ -139,7 +139,8 @@ class Networks:
 
 @pytest.mark.parametrize("on", ["pool", "thread"])
 def test_a_source_without_a_heap_gives_the_same_under_python(on):
-    """Rules 19.1, 19.2, 19.3, 19.4."""
+    """Rules 19.1, 19.2, 19.3, 19.4: the networks have the results that they have in a C++
+    program."""
     placed = weft.native.load(TESTS / "anywhere_small.cpp")
     # `from` is a keyword of Python (rule 19.5).
     assert list(inspect.signature(placed.counts).parameters)[:3] == ["out", "from_", "to"]

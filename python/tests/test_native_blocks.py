@@ -273,7 +273,7 @@ def test_blocks_in_an_asyncio_task():  # rules 6.6, 13.1
 @pytest.mark.parametrize("most", [1, 30])
 @pytest.mark.parametrize("backend", [coroutines, threads], ids=["coroutines", "threads"])
 def test_without_memory_nothing_is_lost(backend, most):  # rule 16.9
-    """Whichever allocation of a read_many fails, later reads return the values that read_many has
+    """Whichever allocation of a read_many fails, later reads return the values that the call has
     not returned.
     """
     memory = pytest.importorskip("_testcapi")

@@ -35,9 +35,7 @@ async def write_all(b, w, values):
 
 
 def through(b, process, values, **channel):
-    """Returns the values that come out of a process with an `in` and an `out` when `values` go
-    in.
-    """
+    """Returns the values that a process with an `in` and an `out` writes when it reads `values`."""
     a, c = b.weft.Channel("a", **channel), b.weft.Channel("c", **channel)
     return b.run(b.process(write_all)(-a, values), process(+a, -c), b.process(all_of)(+c))[2]
 
@@ -224,8 +222,8 @@ def test_a_second_type_is_refused_and_both_are_named(b):  # rule 16.2
 
 
 def test_a_call_that_is_refused_leaves_all_its_channels_as_they_were(b):
-    """Rules 11.1, 16.2, 16.3: the channels that come before the one that cannot be native stay as
-    they were, too."""
+    """Rules 11.1, 16.2, 16.3: the channels before the channel that cannot be native are also
+    unchanged."""
     a, full = b.weft.Channel("a"), b.weft.Channel("full", capacity=1)
     first = basics().ints(+a, -(of_ints := b.weft.Channel("ints")))
     reader, writer = +full, -full
@@ -480,8 +478,8 @@ def test_in_an_asyncio_task():  # rules 13.1, 16.1
 
 
 def test_tasks_of_asyncio_meet_components():  # rules 6.6, 13.1, 16.1, 16.2
-    """The tasks are not processes. They are woken, and cancelled, while components write without
-    the interpreter's lock.
+    """Tasks, which are not processes, are woken and cancelled while components write without the
+    interpreter's lock.
     """
 
     async def main(n):

@@ -76,7 +76,8 @@ def test_the_stack_comes_from_another_os_process_too(throws: Any) -> None:  # ru
 
 @needs_addr2line
 def test_the_stack_is_of_the_exception_that_left_it(throws: Any) -> None:
-    """The reported stack is not that of an exception that was caught earlier."""
+    """The reported stack is that of the exception that left the process, not of one that was caught
+    earlier."""
     error = failed(throws.handles)
     assert (error.type, error.message) == ("int", "")
     names = [f.name for f in traceback.extract_tb(error.__traceback__)]
@@ -145,7 +146,7 @@ run(source(-a), throws.halves(+a, -b), collect(+b))
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="no gdb")
 def test_gdb_steps_from_python_into_cpp_and_back(tmp_path: Path) -> None:
     """Sets a breakpoint in the component, steps into a function that the component calls and out
-    again, and prints the variables and the threads' names. After that Python goes on with the
+    again, and prints the variables and the threads' names. After that Python continues with the
     value.
     """
     program = tmp_path / "program.py"
@@ -185,4 +186,4 @@ def test_gdb_steps_from_python_into_cpp_and_back(tmp_path: Path) -> None:
     assert re.search(r"Value returned is \$1 = 6", output)
     assert "$2 = 6" in output
     assert "exited normally" in output
-    assert (tmp_path / "out").read_text() == "[3.0]\n"  # Python went on with the result
+    assert (tmp_path / "out").read_text() == "[3.0]\n"  # Python continued with the result

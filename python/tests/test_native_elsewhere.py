@@ -1,5 +1,5 @@
 """Rule 16.7: using an operation that is not allowed at channels with ends in other OS processes is
-bad use, and the message names the channel. The component and all other processes may go on."""
+bad use, and the message names the channel. The component and all other processes may continue."""
 
 from __future__ import annotations
 
@@ -149,8 +149,8 @@ def test_a_barrier_goes_to_no_other_os_process(host: Any) -> None:  # rules 8.1,
 
 
 def test_a_barrier_beside_a_channel_that_was_made_here(host: Any) -> None:  # rules 8.4, 16.7
-    """The writer is in another OS process. The value is read first, and then the barrier has its
-    turn."""
+    """The writer is in another OS process. The value is read first, and then the parties meet at
+    the barrier."""
     a, log = Channel("a"), Channel("log")
     barrier = co.Barrier(2)
 

@@ -50,7 +50,7 @@ def test_a_process_whose_thread_it_ends_has_failed(
     ended: Any, host: Hosts, where: Any, how: str
 ) -> None:  # the cancelled reader may or may not have read the value
     """The component's ends are closed, the values that it wrote have arrived, and other processes
-    go on in the same OS process."""
+    continue in the same OS process."""
     on = host if where == "a host" else where
     for _ in range(2):
         got: list[Any] = []
@@ -72,7 +72,8 @@ def test_what_it_throws_may_be_no_text(ended: Any, name: str) -> None:  # rule 1
 
 
 def test_on_the_pool_the_program_ends_and_says_which_process_it_was(ended: Any) -> None:
-    """The pool's threads are needed by other processes."""
+    """A process that ends a thread of the pool ends the program, because other processes need that
+    thread."""
     program = (
         "import weft.native, weft.threads as th\n"
         f"component = weft.native.load({str(SOURCE)!r})\n"

@@ -1,7 +1,7 @@
 """Processes of native components in other OS processes, and native channels with ends in other OS
 processes (rules 16.7, 16.8).
 
-Nearly every test here starts interpreters, which takes some 0.2 s each.
+Nearly every test here starts interpreters; each start takes some 0.2 s.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def through(made: Any, values: Any, host: Any) -> list[Any]:
 
 
 def test_it_runs_in_an_os_process_of_its_own_or_on_a_host(crashing: Any, host: Any) -> None:
-    """Rule 16.8: the place is chosen by on=, by factory.on(), or by process.on()."""
+    """Rule 16.8: the process runs in the place that on=, factory.on() or process.on() chooses."""
     pids = []
     for make in (
         lambda w: crashing.pid(w, on="process"),
@@ -422,7 +422,7 @@ def test_a_crash_is_contained(
     crashing: Any, how: str, number: int | None, status: int | None, on: str
 ) -> None:
     """Rule 16.8: the peers read the values that were written, and then meet PeerDied. The
-    process that started the component meets ProcessDied. Another network goes on, and the next
+    process that started the component meets ProcessDied. Another network continues, and the next
     call works."""
     a, c = Channel("a"), Channel("c")
     with Hosts(1) as hosts:

@@ -180,7 +180,7 @@ KINDS = pytest.mark.parametrize("alone", [False, True], ids=["shares", "alone"])
 @pytest.mark.parametrize("module", ["weft.native", "weft.coroutines"])
 def test_a_subinterpreter_is_told_what_to_do(module: str, before: bool, alone: bool) -> None:
     """Rule 16.11: the subinterpreter is refused, whichever interpreter imports Weft first, and the
-    main interpreter goes on.
+    main interpreter continues.
     """
     *refused, went_on = output_of(REFUSED.format(module=module, before=before, alone=alone))
     assert went_on == "7"

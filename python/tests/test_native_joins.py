@@ -147,8 +147,8 @@ def test_one_that_waits_is_counted(on: str) -> None:  # rules 16.1, 16.2
 
 @pytest.mark.parametrize("file", ["component_basics.cpp", "component_tasks.cpp"])
 def test_a_library_needs_nothing_of_python_or_of_the_extension(file: str) -> None:  # rule 16.5
-    """A library that needs no symbol of Python serves every Python, free-threaded too, and shares
-    no state of C++.
+    """A library that needs no symbol of Python serves every Python, including free-threaded ones,
+    and shares no state of C++.
     """
     if not shutil.which("nm"):
         pytest.skip("no nm")

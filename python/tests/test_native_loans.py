@@ -1,5 +1,5 @@
 """Rule 16.6: a lent value must not be touched. write(move=True) ensures that, and the debug mode
-notices if it is touched.
+reports a lent value that is touched.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class Tensor:
 
 
 def test_two_threads_that_lend_at_once(reports):  # rules 14.5, 16.6
-    """Each loan belongs to the channel of its own write."""
+    """If two threads lend at once, each loan belongs to the channel of its own write."""
     numpy = pytest.importorskip("numpy")
     numbers = numpy.ones(2)
     first_lends, both_lend, first_has_lent = (threading.Event() for _ in range(3))

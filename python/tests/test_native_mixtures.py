@@ -59,8 +59,8 @@ def test_nothing_is_lost_or_overtaken_in_a_chain(seed):  # rules 1.2, 1.5, 3.5, 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_value_goes_one_way_where_chains_share_channels(seed):  # rules 1.3, 5.4, 16.1
-    """Several writers and readers of every kind at two channels: each value that went in comes
-    out once."""
+    """Several writers and readers of every kind at two channels: each value that was written is
+    read once."""
     choose = random.Random(seed)
     a, b = channel(choose, "a"), channel(choose, "b")
     workers = [choose.choice(kinds()) for _ in range(choose.randint(1, 4))] + [basics().ints]
@@ -192,7 +192,7 @@ def test_writers_and_readers_of_every_kind_at_one_channel(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_readers_retire_one_after_another(seed):  # rules 3.1, 3.2, 16.1
-    """In the end no reader is left. The channel has ended for writers of every kind, and each value
+    """At the end no reader is left. The channel has ended for writers of every kind, and each value
     that was read had been written once.
     """
     choose = random.Random(seed)
@@ -252,7 +252,7 @@ def test_parties_of_every_kind_at_a_barrier(seed):  # rules 8.1, 8.2, 8.4, 16.1
 @pytest.mark.parametrize("seed", range(20))
 def test_a_server_of_computed_values_among_clients(seed):  # rules 5.2, 5.8, 16.1
     """Each value that is read is the sum of the values written so far. So the sums only grow, and
-    the last one is the sum of all values.
+    the last sum is that of all values.
     """
     choose = random.Random(seed)
     a, c = channel(choose, "a"), co.Channel("c")

@@ -64,7 +64,7 @@ class Seen:
             self.parked.set()
 
     def shape(self) -> list[tuple[str, str | None]]:
-        """Returns the events, without those that depend on which process came first."""
+        """Returns the events, without those that depend on which process ran first."""
         return [(what, op) for what, op, _, _ in self.events if what != "park"]
 
     def check(self) -> None:
@@ -486,7 +486,8 @@ def keeps(_: Any) -> None:
 @pytest.mark.parametrize("observer", ["none", "trace", "measure", "debug", "all"])
 @pytest.mark.parametrize("seed", range(4))
 def test_observing_changes_no_outcome(observer: str, seed: int, tmp_path: Path) -> None:
-    """Rule 14.2: a chain of every kind of process, with poison at its end."""
+    """Rule 14.2: a chain of processes of every backend, with poison at its end, has the same
+    outcome with and without an observer."""
     n = 12
     ends = [th.Channel(f"c{i}", capacity=(seed + i) % 3) for i in range(n + 1)]
     kinds = [

@@ -105,7 +105,7 @@ def test_a_component_is_cancelled_at_a_barrier(b):  # rules 6.2, 8.3
 @pytest.mark.parametrize("where", range(3))
 @pytest.mark.parametrize("on", ["thread", "pool"])
 def test_a_component_that_was_cancelled_may_go_on(on, where):
-    """Rule 6.1: one request raises one `Cancelled`."""
+    """Rule 6.1: one request raises one `Cancelled`, and the component may continue."""
     a, log = coroutines.Channel("a"), coroutines.Channel("log")
     keep, reports = -a, +log
     made = tasks().goes_on(+a, -log, where, on=on)

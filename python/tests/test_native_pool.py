@@ -88,7 +88,7 @@ def test_parts_that_are_awaited(on):  # rule 16.10
 
 
 def test_parts_do_not_pile_up_on_the_stack():
-    """Half a million tasks are awaited, none of which waits."""
+    """Half a million tasks are awaited, none of which waits; the stack must not grow."""
     (c,) = channels(1)
     assert co.run(tasks().deep(-c, 500_000), collect(+c))[1] == [500_000]
 
@@ -153,7 +153,7 @@ def test_a_thousand_on_a_few_threads():
 
 def test_the_pool_goes_with_its_processes():
     """Every run has its own pool of threads; when the processes of the run have ended, these
-    threads end too."""
+    threads also end."""
 
     def once():
         a, c = channels(2)
@@ -228,7 +228,7 @@ def test_tasks_of_asyncio_at_its_channels():
 
 
 def test_python_goes_on_while_it_computes(tmp_path):  # rules 16.1, 16.10
-    """The component computes until Python has made a file, which Python could not do if it had
+    """The component computes until Python has made a file, which would be impossible if Python had
     to wait for the interpreter's lock."""
     (c,) = channels(1)
     path = tmp_path / "there"
@@ -461,7 +461,7 @@ def test_a_failure_cancels_hundreds_of_them():  # rules 6.2, 7.3
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_failure_or_a_limit_in_the_middle_of_it_all(seed):  # rules 6.2, 7.3, 8.5
-    """Chains at work, on every kind of thread, are cancelled at a random moment: by a failure,
+    """Chains at work, on threads of every backend, are cancelled at a random moment: by a failure,
     by poison, by a limit."""
     choose = random.Random(seed)
     kinds = [co_echo, th_echo, basics().ints, *[tasks().ints] * 4]
@@ -654,7 +654,7 @@ WEFT_COMPONENT(wrong, "") {{ component.process<&f>("f").argument("in"); }}
 
 def test_a_finaliser_that_needs_the_pool_while_the_interpreter_ends():  # rule 11.2
     """A thread of the pool would never get the interpreter's lock, and code that waits for that
-    thread would never go on.
+    thread would never continue.
     """
     program = f"""
 import sys

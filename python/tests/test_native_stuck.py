@@ -1,6 +1,6 @@
 """Rules 10.5, 14.3: a report on demand and the search for partial deadlocks, where components run
-without the lock of the interpreter: no process that may go on is reported, and all processes that
-are stuck are named."""
+without the lock of the interpreter: no process that may continue is reported, and all processes
+that are stuck are named."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def asks(waits: Waits, wanted: set[str], let_go: Any, found: list[PartialDeadloc
 @pytest.mark.parametrize("n", [2, 3, 6])
 @pytest.mark.parametrize("kind", ["thread", "pool", "place", "both"])
 def test_a_process_that_goes_on_is_never_named(kind: str, n: int) -> None:
-    """Rule 14.3: a token goes round a ring of components, while another thread looks for deadlocks
-    again and again.
+    """Rule 14.3: a token passes around a ring of components, while another thread searches for
+    deadlocks again and again.
     """
     ring = [th.Channel(f"c{i}") for i in range(n)]
     makes = {
@@ -173,7 +173,7 @@ def test_in_an_extended_read_and_at_a_barrier() -> None:  # rules 1.6, 8.1, 14.3
             parties().extends(+c, -during),
             tasks().ints(+during, -c),
             parties().phases(barrier, -unbounded, 1),
-            # A process that goes on may be the missing party, so `phases` is not named.
+            # A process that continues may be the missing party, so `phases` is not named.
             asks(
                 waits,
                 {"main/extends", "main/ints"},

@@ -137,8 +137,8 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
 
 
 def test_where(b):
-    """The place is a line of the program, and not of a function that passes the operation on, nor
-    of Weft.
+    """The reported place is a line of the program, and not of a function that passes the operation
+    on, nor of Weft.
     """
 
     async def own_line(b, r):

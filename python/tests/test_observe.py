@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("nobody_observes")
 
 
 def test_the_watchdog_names_a_hog_by_path_file_and_line() -> None:
-    """Rule 14.1."""
+    """Rule 14.1: the report has the path of the process, the file and the line."""
     hogs: list[Any] = []
 
     def spin() -> None:
@@ -60,7 +60,8 @@ def test_the_watchdog_names_a_hog_by_path_file_and_line() -> None:
 
 
 def test_one_report_for_each_incident() -> None:
-    """Rule 14.1: the test has a clock of its own."""
+    """Rule 14.1: a long step is reported once, until the process has let others run. The test has a
+    clock of its own."""
     hogs: list[Any] = []
     dog = watchdog(1000.0, hogs.append)
     late = 10**13
@@ -87,7 +88,7 @@ def test_one_report_for_each_incident() -> None:
 
 
 def test_a_process_that_parks_is_no_hog() -> None:
-    """Rule 14.1."""
+    """Rule 14.1: of a process that waits and a process that runs, only the second is reported."""
     hogs: list[Any] = []
     dog = watchdog(1.0, hogs.append)
     c = Channel("c")
@@ -113,7 +114,7 @@ def test_a_process_that_parks_is_no_hog() -> None:
 
 
 def test_without_a_callback_it_warns() -> None:
-    """Rule 14.1: the watchdog is begun by run(watchdog=)."""
+    """Rule 14.1: run(watchdog=) without a callback gives a warning."""
     warned = threading.Event()
 
     def shown(*_: Any, **__: Any) -> None:
@@ -130,7 +131,8 @@ def test_without_a_callback_it_warns() -> None:
 
 
 def test_the_watchdogs_thread_hides_no_deadlock() -> None:
-    """Rule 10.3: the watchdog's thread is a helper thread, and uses no end."""
+    """Rule 10.3: a deadlock is raised beside the watchdog, whose thread is a helper thread and uses
+    no end."""
     c = Channel("c")
     keep = c.writer()  # a local variable holds the end: another thread might use it
 
@@ -163,7 +165,7 @@ async def reads(r: Any) -> None:
 
 
 def test_measuring_says_who_waited_where(b: Any) -> None:
-    """Rule 14.4."""
+    """Rule 14.4: for each channel, the figures show which side waited and how often."""
     c, d = b.weft.Channel("c"), b.weft.Channel("buffered", capacity=3)
     with measuring() as m:
         b.run(
@@ -206,7 +208,7 @@ def test_the_longest_line() -> None:
 
 
 def test_only_what_happens_in_the_block_counts() -> None:
-    """Rule 14.4."""
+    """Rule 14.4: operations before and after the block are not counted."""
     c = Channel("c")
 
     def once() -> None:
@@ -254,7 +256,7 @@ def test_many_channels_are_folded_into_their_names() -> None:
 def test_two_threads_that_fold_at_once_count_a_channel_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 14.4."""
+    """Rule 14.4: if two threads fold the rows of one channel, its figures count once."""
 
     @process
     async def writes(w: Any) -> None:
@@ -286,7 +288,8 @@ def test_two_threads_that_fold_at_once_count_a_channel_once(
 
 
 def test_one_that_begins_to_look_as_another_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 14.2, on two threads: the extension is the last to learn that there is no observer."""
+    """Rule 14.2: one thread begins to observe while another stops. The extension is the last to
+    learn that there is no observer."""
     asked, tell = threading.Event(), _native._set_observer
     seen: list[str] = []
 

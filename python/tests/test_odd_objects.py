@@ -44,7 +44,8 @@ BAD = {
 
 @pytest.mark.parametrize("bad", BAD)
 def test_it_tells_what_a_place_does(bad: str, tmp_path: Path) -> None:
-    """The fuzzer notices faults: a fuzzer that noticed none would be worse than no fuzzer."""
+    """Checks that the fuzzer notices faults: a fuzzer that noticed none would be worse than no
+    fuzzer."""
     for file in [FUZZER, *FUZZER.parent.glob("odd_*.py")]:
         text = file.read_text(encoding="utf-8")
         act = "def away_argument(world: World, odd: Odd) -> Any:"
@@ -110,7 +111,7 @@ def test_what_unpickling_raises_fails_its_call(
     hosts: Hosts, pool: Executor, error: str
 ) -> None:  # rule 9.3
     """An odd argument fails in the other OS process, and an odd result fails in this one. Other
-    calls in the same batch go on."""
+    calls in the same batch continue."""
     odd = Odd("object", "", "raises", error if error != "ValueError" else "Exception")
     name = odd.more
     wanted = (BadUse, f"cannot be rebuilt: unpickling raises {name}") if error in ENDS else (None,)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's /proc")
 
 @pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets"])
 def test_sigusr1_says_where_everybody_is(home: Path, tmp_path: Path, backend: str) -> None:
-    """Rule 14.10: the answer has the form of `weft top --once`, and the program goes on."""
+    """Rule 14.10: the answer has the form of `weft top --once`, and the program continues."""
     with running(tmp_path, WAITS, "--on", backend) as p:
         assert p.stderr is not None
         until_asleep(p.pid)
@@ -58,7 +58,8 @@ def test_a_signal_is_answered_while_the_main_thread_computes(home: Path) -> None
 
 
 def test_a_deadlock_is_declared_beside_on_signal() -> None:
-    """Rule 10.3: the handler of on_signal() does not count as one that may act."""
+    """Rule 10.3: a deadlock is raised, because the handler of on_signal() does not count as one
+    that may act."""
     text = """
         import signal
         from weft.coroutines import Channel, Deadlock, process, run

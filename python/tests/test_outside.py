@@ -2,7 +2,7 @@
 threads of a C library, or for signals whose handlers act; and each real deadlock is reported.
 
 Tests that might hang, or end with a false Deadlock, run in separate programs. In these programs a
-standstill is reported after 20 ms, and the outside part acts when this report comes.
+standstill is reported after 20 ms, and the outside part acts when the report is made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weft.coroutines import BadUse, Channel, Deadlock, Outside, process, run
 
 BACKENDS = ["coroutines", "greenlets", "threads", "guest", "block"]
 
-# A C library with a thread that calls back for each byte that comes through a pipe, as an audio
+# A C library with a thread that calls back for each byte that arrives through a pipe, as an audio
 # device or a client of a broker does.
 LIBRARY = """
 #include <pthread.h>
@@ -130,7 +130,7 @@ def runs(text: str, backend: str = "coroutines", library: str = "", **environmen
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_thread_of_c(backend: str, library: str) -> None:  # rule 10.3
-    """Python knows the C thread only while it calls back, and not between two calls."""
+    """Python knows the C thread only while the thread calls back, and not between two calls."""
     runs(
         """
 used = threading.Event()
@@ -177,8 +177,8 @@ assert len(told) == 1, told
     [("_thread", "guest"), ("_thread", "threads"), ("of C", "coroutines"), ("threading", "guest")],
 )
 def test_one_that_was_found_in_python(what: str, backend: str, library: str) -> None:  # rule 10.3
-    """A thread that has only been seen running Python code does not use Weft, and nothing tells the
-    run when it ends. An earlier version waited for such a thread forever.
+    """A thread that has only been seen running Python code does not use Weft, and the run is not
+    notified when it ends. An earlier version waited for such a thread forever.
     """
     runs(
         f"""
@@ -210,8 +210,8 @@ assert len(told) == 1, told
 
 @pytest.mark.parametrize("act", ["c.poison()", "p.cancel()"])
 def test_one_that_only_ends_what_is_there(act: str, library: str) -> None:  # rule 10.3
-    """The thread only ends channels, and neither reads nor writes values. Nevertheless it counts as
-    outside."""
+    """The thread only ends channels, and neither reads nor writes values. Nevertheless the thread
+    counts as outside."""
     runs(
         f"""
 acted = threading.Event()
@@ -344,13 +344,13 @@ for goes in lambda: tokens[0].close(), drops:
     [
         ("token = Outside(due=True)", "token.close()"),
         ("token = Outside(due=True)", "del token"),
-        # This token is ended in the way in which a program leaves a network.
+        # This token is ended as it is when a program leaves a network.
         ("from weft._extension import native as token; token._outside(True)", "token._outside(0)"),
     ],
     ids=["closed", "dropped", "left"],
 )
 def test_it_goes_on_a_thread_that_counts_itself(comes: str, goes: str) -> None:  # rules 10.3, 10.6
-    """The thread stays alive, and might hold an end. So when nothing is due any more, this is a
+    """The thread remains, and might hold an end. So when no process is due any more, this is a
     standstill and not a deadlock.
     """
     runs(
@@ -444,7 +444,8 @@ assert len(told) == 1, told
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_handler_acts(backend: str) -> None:  # rules 10.3, 10.6
-    """The program is the one on the page python/docs/stopping.md."""
+    """While a signal's handler may act, a standstill is reported, and the handler ends the wait. A
+    handler that reaches no end does not hide a deadlock."""
     runs(
         """
 then = lambda: os.kill(os.getpid(), signal.SIGUSR1)
@@ -611,8 +612,8 @@ def test_over_several_os_processes(tmp_path: Path) -> None:  # rules 10.3, 10.6,
 
 
 def test_in_pure_python_it_says_what_to_do() -> None:  # rule 10.3
-    """In pure Python, threads that are not processes use no ends, so the message says what to do
-    instead.
+    """In pure Python, threads that are not processes cannot use ends, so the message advises what
+    to do instead.
     """
     text = "from weft.coroutines import Outside"
     with child("-c", text, env={**os.environ, "WEFT_PURE": "1"}) as p:

@@ -127,7 +127,7 @@ def test_deltas(values: list[int], n: int) -> None:
 @settings(max_examples=10, deadline=None)
 @given(streams=st.lists(numbers, min_size=2, max_size=3))
 def test_multiplex_and_back(streams: list[list[int]]) -> None:
-    """Demultiplexing the output of multiplex gives the streams back; merge interleaves them."""
+    """Demultiplexing the output of multiplex returns the streams; merge interleaves them."""
     for b in BACKENDS:
         p = plug(b)
         tagged = stream(b, lambda r, w, p=p: p.multiplex(r, w[0]), *streams, grouped=True)
@@ -217,7 +217,7 @@ def test_regular_and_regulate_by_virtual_time() -> None:
 
 
 def test_poison_goes_through(b: Any) -> None:
-    """Rule 4.3."""
+    """Rule 4.3: poison of an input reaches the outputs."""
     p = plug(b)
     c, d = b.weft.Channel(), b.weft.Channel()
 

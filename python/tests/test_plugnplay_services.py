@@ -49,7 +49,7 @@ def piped(b: Any, name: str, script: list[tuple[float, Any]], *a: Any, pause: fl
 
 
 def test_batches_by_number_time_and_end(b: Any) -> None:
-    """Rule 20.1."""
+    """Rule 20.1: a batch ends by its number of values, by its time, or with the input."""
     assert piped(b, "batch", [(0, i) for i in range(5)], 2) == [
         (0, [0, 1]),
         (0, [2, 3]),
@@ -62,7 +62,7 @@ def test_batches_by_number_time_and_end(b: Any) -> None:
 
 def batches(script: list[tuple[float, int]], n: int, seconds: float) -> list[list[int]]:
     """Returns the batches according to a model of rule 20.1. The model is exact only if no value
-    comes at the moment when the time of a batch ends.
+    arrives at the moment when the time of a batch ends.
     """
     made: list[list[int]] = []
     at, due = 0.0, 0.0
@@ -77,7 +77,7 @@ def batches(script: list[tuple[float, int]], n: int, seconds: float) -> list[lis
 
 
 def test_random_batches_are_those_of_the_model(b: Any) -> None:
-    """Rule 20.1."""
+    """Rule 20.1: the batches of random inputs are those of the function batches()."""
     for seed in range(15):
         print("seed", seed)
         r = random.Random(seed)
@@ -88,7 +88,7 @@ def test_random_batches_are_those_of_the_model(b: Any) -> None:
 
 
 def test_a_rate_and_its_burst(b: Any) -> None:
-    """Rule 20.2."""
+    """Rule 20.2: values pass at the given rate, after a burst of the given size."""
     script = [(0, i) for i in range(4)]
     assert [t for t, _ in piped(b, "rate_limit", script, 2, 1.0)] == [0, 0.5, 1, 1.5]
     script = [(0, i) for i in range(5)] + [(10, 5), (0, 6), (0, 7), (0, 8)]
@@ -129,7 +129,7 @@ async def marks(b: Any, r: Any, out: Any) -> None:
 
 
 def test_one_key_goes_to_one_worker_in_order(b: Any) -> None:
-    """Rule 20.3."""
+    """Rule 20.3: all values of a key are handled by one worker, in their order."""
     for seed in range(5):
         print("seed", seed)
         r = random.Random(seed)
@@ -155,7 +155,7 @@ def test_keys_are_served_in_parallel(b: Any) -> None:
 
 
 def test_a_failure_of_a_worker_is_the_pools(b: Any) -> None:
-    """Rules 7.2, 20.3."""
+    """Rules 7.2, 20.3: the exception of a worker is raised by the pool."""
 
     async def fails(b: Any, r: Any, out: Any) -> None:
         await b.op(r.read())
@@ -166,7 +166,7 @@ def test_a_failure_of_a_worker_is_the_pools(b: Any) -> None:
 
 
 def test_readers_join_and_leave(b: Any) -> None:
-    """Rule 20.4."""
+    """Rule 20.4: a reader gets the values from its joining until it leaves."""
     c, joins = b.weft.Channel("c"), b.weft.Channel("joins")
 
     async def reads(b: Any, at: float, n: int, joins: Any) -> Any:
@@ -196,7 +196,7 @@ def test_readers_join_and_leave(b: Any) -> None:
 
 
 def slowly(b: Any, slow: str, **kept: Any) -> Any:
-    """Broadcasts the values 0 to 5, one each second, to a reader that takes 3.5 seconds for each
+    """Broadcasts the values 0 to 5, one each second, to a reader that needs 3.5 seconds for each
     value and to a fast reader. `kept` are the options of the slow reader's channel.
     """
     c, joins = b.weft.Channel("c"), b.weft.Channel("joins")
@@ -217,7 +217,8 @@ def slowly(b: Any, slow: str, **kept: Any) -> Any:
 
 
 def test_slow_readers(b: Any) -> None:
-    """Rule 20.4."""
+    """Rule 20.4: a slow reader delays the others, loses values or is cut off, as the options
+    say."""
     one, two = slowly(b, "wait", capacity=1)
     assert [v for _, v in one] == [v for _, v in two] == list(range(6))
     one, two = slowly(b, "wait", capacity=1, overflow="drop_oldest")
@@ -241,13 +242,13 @@ def test_slow_readers(b: Any) -> None:
     ],
 )
 def test_bad_arguments(b: Any, name: str, arguments: Any, says: str) -> None:
-    """Rule 11.1."""
+    """Rule 11.1: wrong arguments are bad use, and the error names them."""
     with pytest.raises(b.weft.BadUse, match=says):
         piped(b, name, [(0, 1)], *arguments)
 
 
 def test_bad_arguments_of_broadcast_and_pool(b: Any) -> None:
-    """Rule 11.1."""
+    """Rule 11.1: wrong arguments are bad use, and the error names the accepted values."""
     with pytest.raises(b.weft.BadUse, match='slow must be "wait" or "cut_off", not \'drop\''):
         slowly(b, "drop")
     with pytest.raises(b.weft.BadUse, match="n must be a whole number"):
@@ -256,7 +257,8 @@ def test_bad_arguments_of_broadcast_and_pool(b: Any) -> None:
 
 @pytest.mark.parametrize("name", ["batch", "rate_limit"])
 def test_poison_goes_through_both_ways(b: Any, name: str) -> None:
-    """Rule 4.3."""
+    """Rule 4.3: poison of the input reaches the output, and poison of the output reaches the
+    input."""
     for end in ("in", "out"):
         c, d = b.weft.Channel("c"), b.weft.Channel("d")
 

@@ -55,7 +55,8 @@ async def reads(source: Any, most: int = 9) -> list[Any]:
 
 
 def batches() -> None:
-    """Two writers: each value is in one batch, and each writer's values are in order."""
+    """Batches the values of two writers: each value is in one batch, and each writer's values are
+    in order."""
     a, b = Channel("a"), Channel("b")
     writers = puts(a.writer(), 1, 2), puts(a.writer(), 10)
     got = run(batch(a.reader(), b.writer(), 2), collect(b.reader()), *writers)[1]
@@ -72,7 +73,7 @@ def limited() -> None:
 
 
 def pooled() -> None:
-    """Keys 0 and 1 have a worker each. The values of a key stay in order."""
+    """Uses a keyed pool: keys 0 and 1 have a worker each, and the values of a key stay in order."""
     a, b = Channel("a"), Channel("b")
     moves = [(0, 5), (1, 1), (0, -2)]
     pool = keyed_pool(a.reader(), b.writer(), sums, 2, lambda move: move[0])
@@ -102,17 +103,18 @@ def spread(slow: str = "wait", capacity: int = 0, leaves: int = 9) -> list[Any]:
 
 
 def joined() -> None:
-    """Each reader gets all values that are written after it has joined."""
+    """Broadcasts: each reader gets all values that are written after it has joined."""
     assert spread() == [[1, 2, 3], [2, 3]]
 
 
 def left() -> None:
-    """A reader that leaves delays no other reader."""
+    """Broadcasts: a reader that leaves delays no other reader."""
     assert spread(leaves=1) == [[1, 2, 3], [2]]
 
 
 def cut_off() -> None:
-    """A reader that is too far behind is cut off, and the other readers get all values."""
+    """Broadcasts: a reader that is too far behind is cut off, and the other readers get all
+    values."""
     for got, wanted in zip(spread("cut_off", 1), ([1, 2, 3], [2, 3]), strict=True):
         values = [value for value in got if value != "cut off"]
         assert values == wanted[: len(values)]
@@ -123,10 +125,10 @@ def cut_off() -> None:
     "network", [batches, limited, pooled, joined, left, cut_off], ids=lambda f: f.__name__
 )
 def test_every_order(network: Callable[[], None]) -> None:
-    """Rules 20.1 to 20.4."""
+    """Rules 20.1 to 20.4: each network keeps its promise in every order."""
     report = weft.check(network, schedules=400, seconds=600)
     assert not report.failed, report.text
-    assert report.complete or network is cut_off  # which has more than 2,000 orders
+    assert report.complete or network is cut_off  # cut_off has more than 2,000 orders
 
 
 # --- OS processes ---------------------------------------------------------------------------------

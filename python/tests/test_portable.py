@@ -1,5 +1,5 @@
-"""`weft portable`, as a user runs it (rule 19.7): what it says, its exit status, bad use, and files
-that are odd. micropython/tests/test_portable.py asks MicroPython whether what it says is true.
+"""`weft portable`, as a user runs it (rule 19.7): its output, its exit status, bad use, and odd
+files. micropython/tests/test_portable.py checks on MicroPython whether the output is true.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_file_that_runs_on_both_and_one_that_does_not(tmp_path: Path) -> None:
-    """Rule 19.7."""
+    """Rule 19.7: the report and the exit status of a portable file and of another file."""
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"
     good.write_text(GOOD)
     bad.write_text(GOOD.replace("return 1", "return [*[1]]"))
@@ -119,7 +119,7 @@ def test_a_module_beside_the_file_that_is_not_python_is_named(
 
 
 def test_the_list_has_every_difference_with_its_reason() -> None:
-    """Rule 19.7."""
+    """Rule 19.7: `--list` prints each difference with its reason, also as JSON."""
     status, text = says("--list")
     assert status == 0
     for difference in (*portable_list.NAMES, *portable_list.MODULES):
@@ -187,7 +187,7 @@ def test_what_the_port_lacks_is_a_probe() -> None:
         "from sys import implementation\nif implementation.name == 'cpython':\n    import threading",
         "import weft.coroutines\nweft.coroutines.run",
         "import weft\nweft.threads.run\nweft.__version__\nweft.coroutines.__file__",
-        "from weft import _cbor",  # both have one
+        "from weft import _cbor",  # both Pythons have this module
         "import asyncio\nasyncio.run(asyncio.sleep(0))",
         "class A:\n    def __init__(self): super().__init__()",
         "a, *b = 1, 2\nprint(*b)\n[x for x in b]",
@@ -320,7 +320,8 @@ def test_nothing_is_run(file: Path) -> None:
 
 
 def test_a_deep_file_is_judged(file: Path) -> None:
-    """Nested deeper than a recursion of this program goes: one sentence, or an answer."""
+    """A file that is nested deeper than this program can recurse is judged, or refused with one
+    sentence."""
     file.write_text("x = " + "-" * 3000 + "1\n")
     done = command(file)
     assert done.returncode in (0, 2) and "Traceback" not in done.stderr, done.stderr

@@ -1,7 +1,7 @@
 """weft.processes: processes of the operating system as processes of a network (rules 1 to 4, 6, 7,
 11; WIRE.md 7, 8).
 
-Every test here starts interpreters, which takes some 0.2 s each.
+Every test here starts interpreters; each start takes some 0.2 s.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def test_one_end_for_two_processes_retires_with_the_last() -> None:  # rule 2.3
 
 def test_what_waits_there_already_goes_too() -> None:
     """A writer waits, and values are in the buffer, before the channel is connected to another OS
-    process."""
+    process; all these values arrive."""
     plain, full = Channel("plain"), Channel("full", capacity=3)
 
     @th.process
@@ -284,7 +284,7 @@ def test_a_select_at_home_over_ends_that_others_have() -> None:  # rule 5
 @pytest.mark.parametrize("is_open", [True, False])
 def test_a_guard_that_is_off_holds_a_choice_open_if_its_channel_is(is_open: bool) -> None:
     """Rule 5.6, WIRE.md 5.11: no process in the choosing OS process has met the end of the channel,
-    so the choice learns of it from the channel's home."""
+    so the choice learns of that end from the channel's home."""
     inp, on, off = Channel("inp"), Channel("on"), Channel("off")
 
     @th.process

@@ -119,7 +119,7 @@ def test_a_resignation_from_elsewhere_completes_the_phase() -> None:  # rule 8.2
 
 @pytest.mark.parametrize("kind", ["chooses", "chooses_in_coroutines"])
 def test_a_choice_of_a_channel_and_a_barrier(kind: str) -> None:
-    """Rule 8.4: a choice whose guards all have one home, which decides it."""
+    """Rule 8.4: all guards of the choice have one home, which decides the choice."""
     a, b, c = Channel("a"), Barrier(2), Channel("said")
 
     @th.process
@@ -152,7 +152,7 @@ def test_what_its_home_cannot_decide_alone_is_bad_use() -> None:  # wire 4.10
 
 
 def test_a_barrier_goes_in_a_value() -> None:
-    """The sender of a barrier keeps it as well."""
+    """The sender of a barrier also keeps the barrier."""
     b, c = Barrier(2), Channel("ends")
 
     @th.process
@@ -268,9 +268,7 @@ def in_a_task(barrier: Any, log: list[str]) -> None:
 
 
 def test_a_scheduler_does_not_wait_for_ever() -> None:
-    """Other processes need the caller's thread. The request is carried out once the home goes
-    on.
-    """
+    """Other processes need the caller's thread. The home, once it continues, serves the request."""
     parties: list[int] = []
     all_told: list[list[str]] = [[], [], []]
     kinds = (in_coroutines, in_greenlets, in_a_task)
@@ -361,7 +359,7 @@ def test_the_death_of_one_is_told_to_all() -> None:
 
 
 class Kills:
-    """An argument that kills the process to which it goes, while it is being packed."""
+    """An argument that, while it is being packed, kills the process to which it should be sent."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -402,7 +400,7 @@ def test_so_does_one_that_was_to_get_the_barrier_of_a_third() -> None:
         assert b.parties == 2
         with pytest.raises(ProcessDied):
             Parallel(targets_barriers.phases.on(place)(b, c.writer(), Kills(place.pid), 1))
-        for use in (b.sync, b.enrol, lambda: b.parties):  # no other party comes to this barrier
+        for use in (b.sync, b.enrol, lambda: b.parties):  # no other party arrives at this barrier
             with pytest.raises(PeerDied, match="barrier"):
                 use()
         with pytest.raises(BadUse, match="has died"):

@@ -79,7 +79,8 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("option", ["-I", "-E"])
 def test_it_finds_weft_as_the_program_did(tmp_path: Path, option: str) -> None:
-    """An isolated Python does not read PYTHONPATH."""
+    """The process finds Weft where the program does; an isolated Python does not read
+    PYTHONPATH."""
     site = str(Path(weft.__file__).parent.parent)
     finds = f"import sys\nsys.path.append({site!r})\n"
     path = tmp_path / "program.py"
@@ -175,8 +176,8 @@ def test_a_program_that_it_leaves_behind_is_heard(
 
 
 def test_a_fork_in_the_middle() -> None:
-    """The child of the fork takes no part in the network. The process goes on, and its ends belong
-    only to it."""
+    """The child of the fork takes no part in the network. The process continues, and its ends
+    belong only to it."""
     c = Channel("c")
     (status, pid), got = Parallel(targets.forks(c.writer()), targets.total(c.reader()))
     assert os.waitstatus_to_exitcode(status) == 7
@@ -242,7 +243,7 @@ LETS_GO = """
 
 
 def test_a_program_ends_without_a_warning(tmp_path: Path) -> None:
-    """Checks for a warning about an unclosed socket, as `-X dev` gives it."""
+    """Checks that no warning about an unclosed socket is given, as `-X dev` would give it."""
     done = program(tmp_path, LETS_GO, env={**os.environ, "PYTHONDEVMODE": "1"})
     assert "result [5, 6]" in done.stdout
     assert "ResourceWarning" not in done.stderr, done.stderr
@@ -301,8 +302,8 @@ WAITS = """
 @pytest.mark.parametrize("how", ["one", "two", "deep", "stop"])
 def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
     """The report also names the processes in other OS processes, at any depth, each once and by its
-    path in the whole network. It says whether an OS process is stopped, and names no file of
-    Weft's."""
+    path in the whole network. The report says whether an OS process is stopped, and names no file
+    of Weft's."""
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(WAITS), encoding="utf-8")
     with child(
@@ -392,7 +393,7 @@ def child_output() -> Iterator[_child_output.ChildOutput]:
 
 def test_a_handler_runs_under_no_lock(child_output: _child_output.ChildOutput) -> None:
     """Rule 12.1: while the handler waits for another thread, that thread asks for the last record,
-    and takes the records that come.
+    and takes the records that arrive.
     """
     got: list[Any] = []
 
@@ -507,7 +508,8 @@ def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
 
 
 def test_a_handler_that_is_cancelled_leaves_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules 6.1, 7.2: the outcome of the call counts."""
+    """Rules 6.1, 7.2: if a handler of this program raises Cancelled, the call still returns its
+    result."""
     # No thread listens in addition to the test.
     monkeypatch.setattr(_child_output, "_add", lambda child_output: None)
 

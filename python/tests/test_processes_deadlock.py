@@ -365,7 +365,8 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", ["on hosts", *KINDS])
 def test_a_side_that_never_had_an_end_is_named(kind: str) -> None:
-    """Rule 10.2, for processes of all kinds, beside processes that wait in another OS process."""
+    """Rule 10.2, for processes of all backends, beside processes that wait in another OS
+    process."""
     with Hosts(1) as hosts:
         reads, writes = KINDS.get(kind, KINDS["processes"])
         if kind == "on hosts":

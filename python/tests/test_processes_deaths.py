@@ -2,7 +2,7 @@
 cancellation, and other reports about these OS processes (rules 4.5, 5.8, 6.1, 7.2, 7.11, 14.4,
 14.6).
 
-Every test here starts interpreters, which takes some 0.2 s each.
+Every test here starts interpreters; each start takes some 0.2 s.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def test_a_reader_elsewhere_is_told_of_a_writer_elsewhere_that_died() -> None:
 
 @pytest.mark.parametrize("again", [True, False], ids=["it_reads_on", "it_ends"])
 def test_a_value_that_could_not_be_made_is_not_the_end_of_a_channel(again: bool) -> None:
-    """Rule 5.8: a reader in another OS process meets PeerDied once. The channel goes on, and the
-    reader's end then retires and does not die."""
+    """Rule 5.8: a reader in another OS process meets PeerDied once. The channel still works, and
+    the reader's end then retires and does not die."""
     c, ready = Channel("c"), Channel("ready")
     met: list[str] = []
 

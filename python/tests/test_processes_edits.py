@@ -1,4 +1,4 @@
-"""Hosts that stay warm, and modules that are edited (rule 9.6)."""
+"""Hosts that continue to run, and modules that are edited (rule 9.6)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def edited(folder: Path, text: str) -> None:
 
 
 def test_an_edited_helper_is_never_the_old_one(folder):
-    """Rule 9.6."""
+    """Rule 9.6: after an edit a new OS process runs the call, and the old one runs only its running
+    call."""
     jobs = importlib.import_module("job_edited")
     job, takes = process(jobs.job), process(jobs.takes)
     with Hosts(1) as hosts:

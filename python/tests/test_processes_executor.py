@@ -134,7 +134,7 @@ def test_done_callbacks_and_wait(either: cf.Executor) -> None:
     done, pending = cf.wait(futures)
     assert len(done) == 20 and not pending
     assert sorted(f.result() for f in cf.as_completed(futures)) == sorted(i * i for i in range(20))
-    # A thread that waits for the result goes on before the callbacks are called.
+    # A thread that waits for the result continues before the callbacks are called.
     assert sorted(seen.get() for _ in futures) == sorted(i * i for i in range(20))
 
 

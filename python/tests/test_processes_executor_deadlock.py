@@ -1,5 +1,6 @@
 """An Executor of weft.processes that has begun but has no calls does not prevent the report of a
-deadlock or a standstill; a call that is not over does (rules 10.1 to 10.3, 10.6, 11.2; WIRE.md 10).
+deadlock or a standstill; a call that has not ended does (rules 10.1 to 10.3, 10.6, 11.2; WIRE.md
+10).
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ def pool(tmp_path: Path) -> Iterator[Executor]:
 
 @pytest.fixture
 def rounds(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], Any]], list[bool]]:
-    """rounds(n, then): returns a list of what the rounds find from now on; after the n-th,
-    then() is called."""
+    """rounds(n, then): returns a list of the findings of the rounds from now on; after the n-th
+    round, then() is called."""
 
     def after(n: int, then: Callable[[], Any]) -> list[bool]:
         found: list[bool] = []
@@ -155,7 +156,7 @@ def test_beside_hosts_and_one_in_an_os_process(pool: Executor) -> None:
 def test_once_the_last_call_is_over(
     pool: Executor, rounds: Any, fifo: tuple[str, Callable[[], Any]]
 ) -> None:
-    """The deadlock is reported when the call is over, and not before."""
+    """The deadlock is reported when the call has ended, and not before."""
     path, go = fifo
     call = pool.submit(targets.wait_for_file, path)
     found = rounds(5, go)  # after five such rounds the executor stops asking
@@ -240,7 +241,7 @@ def test_a_callback_that_wakes_a_process(
 
 @knows_threads
 def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> None:  # rule 10.6
-    """The report is the same as in a program without an Executor: it does not mention the
+    """A standstill is reported as in a program without an Executor: the report does not mention the
     Executor's threads and processes.
     """
     c = Channel("c")
@@ -336,7 +337,7 @@ def test_after_one_of_its_processes_was_killed() -> None:
 
 
 def test_after_calls_that_come_to_nothing(fifo: tuple[str, Callable[[], Any]]) -> None:
-    """The calls fail, are cancelled or are given up. No such call counts as still going on, so the
+    """The calls fail, are cancelled or are abandoned. No such call counts as still running, so the
     deadlock is reported."""
     path, go = fifo
     with Executor(1, max_tasks_per_child=3) as e:
@@ -564,7 +565,7 @@ def test_an_executor_in_a_host_whose_call_waits_for_ever(how: str, tmp_path: Pat
         answer = message.read_text(encoding="utf-8")
         assert answer.startswith("BrokenProcessPool: calls wait for ever: deadlock: ")
         assert "/pass_on_here[0]: read 'a' at os_process_targets_stuck.py" in answer
-        stuck("processes")  # beside the host, which goes on
+        stuck("processes")  # beside the host, which continues
 
 
 @knows_threads

@@ -63,14 +63,14 @@ def descriptors() -> int:
 
 
 def test_one_copy_for_all_calls_of_a_map(pool: Executor, made: list[int]) -> None:
-    """rule 9.4"""
+    """Rule 9.4: there is one copy for all calls of a map()."""
     a = arrays(32 * MIB)
     assert list(pool.map(targets.first, [a] * 8)) == [1.0] * 8
     assert made == [a.nbytes]
 
 
 def test_a_change_between_two_calls_is_never_missed(pool: Executor, made: list[int]) -> None:
-    """rule 9.4: the change counts even while another call uses the array as it was before."""
+    """Rule 9.4: the change counts even while another call uses the array in its earlier state."""
     a = arrays(32 * MIB)
     held = pool._state.large._at(a, a.nbytes)[0]  # type: ignore[attr-defined]
     for n, at in enumerate((0, -1, a.size // 2)):
@@ -92,7 +92,7 @@ def test_one_that_small_or_that_one_call_has_goes_as_before(
 
 @pytest.mark.parametrize("size", [4 * MIB, 20 * MIB])
 def test_each_call_may_write_and_nobody_else_sees_it(pool: Executor, size: int) -> None:
-    """rule 9.4"""
+    """Rule 9.4: each call may write to its array, and no other call sees the change."""
     a = arrays(size)
     assert list(pool.map(targets.writes, [a] * 6, range(10, 16))) == [1.0] * 6
     assert a[0] == 1.0
@@ -100,7 +100,7 @@ def test_each_call_may_write_and_nobody_else_sees_it(pool: Executor, size: int) 
 
 @pytest.mark.parametrize("size", [4 * MIB, 20 * MIB])
 def test_what_is_read_only_here_is_read_only_there(pool: Executor, size: int) -> None:
-    """rule 9.4"""
+    """Rule 9.4: an array that is read-only in this program is read-only in the call."""
     a = arrays(size)
     a.flags.writeable = False
     found = set(pool.map(targets.seen, [a] * 4))
@@ -132,7 +132,7 @@ def test_views_of_the_same_memory_have_one_copy(pool: Executor, made: list[int])
 
 
 def test_the_copy_goes_with_the_last_call(pool: Executor) -> None:
-    """rule 9.4"""
+    """Rule 9.4: the memory of the copy is freed after the last call."""
     before = ours()
     a = arrays(24 * MIB)
     futures = [pool.submit(targets.first, a) for _ in range(4)]
@@ -172,7 +172,7 @@ def test_the_memory_of_a_copy_serves_the_next_one() -> None:
 
 
 def test_a_call_that_wrote_to_its_array_leaves_the_next_one_as_it_was() -> None:
-    """rule 9.4: a mapping is used again only if the call before has not written to it."""
+    """Rule 9.4: a mapping is used again only if the previous call has not written to it."""
     with Executor(1) as alone:
         a = arrays(20 * MIB)
         for at in (0, a.size // 2, -1):
@@ -219,7 +219,7 @@ def test_frames_that_arrow_cannot_have_go_as_they_are(monkeypatch: pytest.Monkey
 
 
 def test_results_on_disk_by_joblib(tmp_path: Path) -> None:
-    """python/docs/from-joblib-ray.md: Memory of joblib, in each OS process."""
+    """Memory of joblib works in each OS process, as python/docs/from-joblib-ray.md describes."""
     pytest.importorskip("joblib")
     with Executor(2) as both:
         inputs = [(str(tmp_path), n) for n in range(4)]
@@ -229,7 +229,7 @@ def test_results_on_disk_by_joblib(tmp_path: Path) -> None:
 
 
 def test_a_killed_worker_leaks_nothing() -> None:
-    """rule 9.4"""
+    """Rule 9.4: no segment remains when a worker is killed."""
     before = ours()
     with Executor(1) as e:
         a = arrays(24 * MIB)
@@ -245,7 +245,7 @@ def test_a_killed_worker_leaks_nothing() -> None:
 def test_a_worker_killed_with_a_shared_array_is_replaced_and_the_call_run_again(
     tmp_path: Path,
 ) -> None:
-    """rules 9.4 and 9.5"""
+    """Rules 9.4 and 9.5: the killed worker is replaced, and the call is run again."""
     with Executor(1) as e:
         a = arrays(24 * MIB)
         pid, _ = e.submit(targets.its_memory, a).result()
@@ -297,7 +297,7 @@ def test_arrays_of_objects_and_of_subclasses(pool: Executor) -> None:
 
 def test_inputs_that_change_the_array_between_the_calls(pool: Executor) -> None:
     """rule 9.4: between its inputs map() runs user code, which changes the array and calls
-    submit(). Each of these calls gets the bytes of its time."""
+    submit(). Each of these calls gets the bytes that the array had when the call was made."""
     a = arrays(24 * MIB)
     results: list[float] = []
 

@@ -75,14 +75,14 @@ def test_a_reader_that_leaves_cancels_what_waits(tmp_path: Path, ordered: bool) 
 
 
 def test_a_call_whose_process_died_is_run_again(pool: Executor, tmp_path: Path) -> None:
-    """rule 9.5"""
+    """Rule 9.5: with retries, a call whose process died is run again."""
     folder = [str(tmp_path)] * 5
     assert list(pool.map(targets.dies_first, folder, range(5), retries=1)) == list(range(5))
     assert pool.submit(abs, -3).result() == 3
 
 
 def test_a_call_that_always_kills_its_process_fails_alone(tmp_path: Path) -> None:
-    """rule 9.5"""
+    """Rule 9.5: a call that kills its process each time fails, and the other calls do not."""
     with Executor(1) as e:
         given = [str(tmp_path)] * 3, range(3), (0, 9, 0)
         found = list(e.map(targets.dies_first, *given, retries=2, return_exceptions=True))
@@ -94,7 +94,7 @@ def test_a_call_that_always_kills_its_process_fails_alone(tmp_path: Path) -> Non
 
 
 def test_without_retries_a_death_breaks_the_pool_as_ever() -> None:
-    """rule 9.5"""
+    """Rule 9.5: without retries, the death of a process breaks the pool."""
     for options in ({}, {"time_limit": 100}):
         with Executor(1) as e:
             with pytest.raises(BrokenProcessPool, match="of 'an Executor' was ended by SIGKILL"):
@@ -104,7 +104,7 @@ def test_without_retries_a_death_breaks_the_pool_as_ever() -> None:
 
 
 def test_exceptions_that_are_named_are_retried(pool: Executor, tmp_path: Path) -> None:
-    """rule 9.5"""
+    """Rule 9.5: only exceptions of the named classes are retried."""
     folder = [str(tmp_path)] * 2
     error = [OSError("once"), PermissionError("once")]
     kinds: Any
@@ -152,7 +152,7 @@ def with_limits(found: Callable[[float], list[Any]], wanted: Callable[[list[Any]
 
 
 def test_a_time_limit_ends_its_call_alone(pool: Executor) -> None:
-    """rule 9.5"""
+    """Rule 9.5: only the call that exceeds its time limit fails."""
 
     def found(seconds: float) -> list[Any]:
         options = {"time_limit": seconds, "return_exceptions": True}
@@ -184,7 +184,7 @@ def test_a_time_limit_that_is_far_away_changes_nothing(pool: Executor) -> None:
 
 @pytest.mark.parametrize("endless", [float("inf"), 1e300])
 def test_an_endless_time_limit_leaves_the_next_one_in_force(endless: float) -> None:
-    """rule 9.5"""
+    """Rule 9.5: after an endless limit, the next limit still ends its call."""
     with Executor(1) as e:
         assert list(e.map(abs, [-1], time_limit=endless)) == [1]
         options = {"time_limit": 0.3, "return_exceptions": True}

@@ -278,7 +278,8 @@ def test_what_waits_and_can_go_goes(hosts: Hosts) -> None:  # rule 11.1
 
 
 def test_a_choice_that_commits_elsewhere_is_told_of_nothing(hosts: Hosts) -> None:  # rule 5.10
-    """The guard whose value cannot be sent was not chosen."""
+    """A choice raises no error for a value that cannot be sent if that value's guard was not
+    chosen."""
     c, other = Channel("c"), Channel("other", capacity=1)
     chosen: list[int] = []
 
@@ -299,7 +300,7 @@ def test_a_choice_that_commits_elsewhere_is_told_of_nothing(hosts: Hosts) -> Non
 
 
 def test_one_that_is_cancelled_as_well_is_told_and_cancelled_later(hosts: Hosts) -> None:
-    """The process's write has already ended when the cancellation comes (rules 6.3, 11.1)."""
+    """The process's write has already ended when the cancellation arrives (rules 6.3, 11.1)."""
     c = Channel("c")
     log: list[str] = []
 
@@ -330,8 +331,8 @@ def test_one_that_is_cancelled_as_well_is_told_and_cancelled_later(hosts: Hosts)
 
 
 def test_a_value_in_the_buffer_is_told_to_who_gives_the_end(hosts: Hosts) -> None:  # rule 11.1
-    """The writer of the value went on long ago. The failed call changes nothing: the values in the
-    buffer can still be read in this OS process."""
+    """The writer of the value has long continued. The failed call changes nothing: the values in
+    the buffer can still be read in this OS process."""
     c = Channel("c", capacity=3)
     w, r = c.writer(), c.reader()
     first = [1]
@@ -349,7 +350,7 @@ def test_a_value_in_the_buffer_is_told_to_who_gives_the_end(hosts: Hosts) -> Non
 
 @pytest.mark.parametrize("wait", [False, True])
 def test_an_end_whose_channel_has_such_a_value(hosts: Hosts, wait: bool) -> None:  # rule 2.4
-    """The end is in a write to another OS process. The write fails, and the end stays in this OS
+    """The end is in a write to another OS process. The write fails, and the end remains in this OS
     process."""
     c, inner = Channel("c", capacity=0), Channel("inner", capacity=1)
     w = inner.writer()
@@ -380,8 +381,8 @@ def test_an_end_whose_channel_has_such_a_value(hosts: Hosts, wait: bool) -> None
 
 
 def test_a_writer_at_a_channel_whose_end_is_written(hosts: Hosts) -> None:  # rules 2.4, 11.1
-    """The end goes to another OS process as a value; the error is raised in the writer that waits
-    at the end's channel."""
+    """The end is sent to another OS process as a value; the error is raised in the writer that
+    waits at the end's channel."""
     c, inner = Channel("c"), Channel("inner")
     writer = th.process(by_write_at_inner)
 

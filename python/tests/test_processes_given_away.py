@@ -1,5 +1,6 @@
-"""Arrays that a write gives away go to another OS process without a copy (rule 9.7). Whether an
-array was copied is seen by the file, and the offset in it, of which its memory is a mapping.
+"""Arrays that a write gives away are sent to another OS process without a copy (rule 9.7). The file
+that an array's memory is a mapping of, and the offset in that file, show whether the array was
+copied.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def host() -> Iterator[Any]:
 
 @ps.process
 def tells(inp: Any, out: Any) -> None:
-    """Reads arrays, tells where each lies and what it contains, and writes to it."""
+    """Reads arrays. Reports the place and the contents of each array, and then writes to the
+    array."""
     for array in inp:
         out.write((where(array), float(array.min()), float(array.max()), array.flags.writeable))
         array[...] = -1
@@ -68,8 +70,8 @@ def tells(inp: Any, out: Any) -> None:
 
 @ps.process
 def returns(inp: Any, out: Any) -> None:
-    """Gives an array back. Between the two steps its writer has gone on, and so has no share of the
-    array's memory any more; afterwards this process has none."""
+    """Gives an array back. Between the two steps its writer has continued, and so has no share of
+    the array's memory any more; afterwards this process has no share either."""
     kept = [inp.read()]
     inp.read()
     out.write(kept.pop())
@@ -82,7 +84,8 @@ def full(n: float = 1) -> Any:
 
 
 def told(host: Any, writes: Callable[[Any], Any]) -> tuple[list[Any], Any]:
-    """Returns what tells() says of the arrays that writes(writer) writes, and its result."""
+    """Returns the reports of tells() about the arrays that writes(writer) writes, and the result of
+    `writes`."""
     there, back = Channel("there"), Channel("back")
 
     @th.process
@@ -99,7 +102,7 @@ def told(host: Any, writes: Callable[[Any], Any]) -> tuple[list[Any], Any]:
 
 @plainly
 def test_an_array_of_numpy_lies_where_it_was_made(host: Any) -> None:
-    """rule 9.7"""
+    """Rule 9.7: the array that arrives is at the place where it was made."""
     places: list[Any] = []
 
     def made(n: int) -> Any:
@@ -119,8 +122,8 @@ def test_an_array_of_numpy_lies_where_it_was_made(host: Any) -> None:
 
 @plainly
 def test_what_came_goes_on_without_a_copy(host: Any) -> None:
-    """rule 9.7: through three OS processes, with another shape and type; the first array is of
-    empty()."""
+    """Rule 9.7: an array passes through three OS processes, with another shape and type, without a
+    copy; the first array is made by empty()."""
     places: list[Any] = []
 
     def made() -> Any:
@@ -153,8 +156,9 @@ def test_what_came_goes_on_without_a_copy(host: Any) -> None:
 
 
 def test_who_has_another_reference_keeps_the_array(host: Any) -> None:
-    """rule 9.7: a variable, a view, a tuple of arguments, an object with the arguments, a memoryview
-    are references too. tells() writes to its array, and nobody here sees that."""
+    """Rule 9.7: a variable, a view, a tuple of arguments, an object with the arguments and a
+    memoryview are references. tells() writes to its own copy, so the array of this program is
+    unchanged."""
 
     def writes(w: Any) -> list[float]:
         array = full(1)
@@ -179,7 +183,8 @@ def test_who_has_another_reference_keeps_the_array(host: Any) -> None:
 
 
 def test_arrays_elsewhere_are_copied(host: Any) -> None:
-    """rule 9.7: ordinary memory, parts of what came, and what is small."""
+    """Rule 9.7: arrays in ordinary memory, parts of a received array, and small arrays are
+    copied."""
 
     def writes(w: Any) -> None:
         w.write(numpy.full(LENGTH, 1.0))
@@ -195,7 +200,7 @@ def test_arrays_elsewhere_are_copied(host: Any) -> None:
 
 
 def test_in_coroutines(host: Any) -> None:
-    """rule 9.7: the operation has the array until it is awaited."""
+    """Rule 9.7: an operation holds its array until the operation is awaited."""
     there, back = Channel("there"), Channel("back")
     places: list[Any] = []
 
@@ -223,7 +228,7 @@ def test_in_coroutines(host: Any) -> None:
 
 
 def test_move_says_what_it_refuses(host: Any) -> None:
-    """rule 9.7: move=True refuses what somebody else refers to, on every channel."""
+    """Rule 9.7: move=True refuses an array to which other code refers, on every channel."""
 
     def writes(w: Any) -> None:
         w.write(full(1), move=True)
@@ -251,7 +256,7 @@ def test_move_says_what_it_refuses(host: Any) -> None:
         local = Channel("local", capacity=1)
         local.writer().write(
             r.read(), move=True
-        )  # the array that came, on a channel of this program
+        )  # the received array, on a channel of this program
         array = local.reader().read()
         with pytest.raises(BadUse, match="somebody else refers to it"):
             out.write(array, move=True)
@@ -262,7 +267,7 @@ def test_move_says_what_it_refuses(host: Any) -> None:
 
 
 def test_a_write_that_fails_gives_the_array_back(host: Any) -> None:
-    """rules 6.4 and 9.7: then it can be given away as before."""
+    """Rules 6.4 and 9.7: afterwards the array can be given away as before."""
 
     @ps.process
     def refuses(inp: Any, go: Any) -> None:
@@ -310,7 +315,7 @@ def gives(out: Any, n: int) -> None:
 
 
 def test_a_reader_that_is_killed_with_arrays_in_hand_leaks_nothing() -> None:
-    """rule 9.7"""
+    """Rule 9.7: no segment remains when a reader is killed that holds arrays."""
     number = 30
 
     def round_of(start: str) -> None:
@@ -332,12 +337,12 @@ def test_a_reader_that_is_killed_with_arrays_in_hand_leaks_nothing() -> None:
     for _ in range(2):
         round_of("forkserver")
     gc.collect()
-    # What is left are segments that are kept for the next value, at most 16.
+    # The remaining segments are kept for the next values; there are at most 16.
     assert segments() <= before + 16
 
 
 def test_what_a_killed_writer_gave_away_stays_the_readers(host: Any) -> None:
-    """rule 9.7: the arrays are there until they are let go of, and then they are gone."""
+    """Rule 9.7: the arrays exist until the reader releases them, and then their memory is freed."""
     before = segments()
     there = Channel("there", capacity=20)
 
@@ -357,15 +362,15 @@ def test_what_a_killed_writer_gave_away_stays_the_readers(host: Any) -> None:
     got = ps.run(reads(+there), kills(-there))[0]
     assert [float(a.sum()) for a in got] == [float(i) * LENGTH for i in range(20)]
     for array in got:
-        array[...] = 0  # the reader's array may be written to, whoever has died
+        array[...] = 0  # the reader may write to its array, although the writer has died
     del got, array
     gc.collect()
     assert segments() <= before + 16
 
 
 def test_numpy_goes_on_as_it_was() -> None:
-    """The memory is numpy's: it clears, resizes, frees; and beyond the number of segments arrays are
-    ordinary ones."""
+    """numpy can clear, resize and free arrays in this memory. If there are more arrays than
+    segments, further arrays are ordinary ones."""
     before = segments()
     with arrays_in_shared_memory():
         zeros = numpy.zeros((300, 300))
@@ -380,7 +385,7 @@ def test_numpy_goes_on_as_it_was() -> None:
         assert {where(a) is None for a in many} == {True, False}
         assert [a[-1] for a in many] == [*map(float, range(150))]
         with arrays_in_shared_memory():
-            assert where(numpy.ones(LENGTH)) is None  # there are too many
+            assert where(numpy.ones(LENGTH)) is None  # there are more arrays than segments
         del many, zeros
         assert where(numpy.ones(LENGTH)) is not None
     assert where(numpy.ones(LENGTH)) is None
@@ -406,7 +411,7 @@ def test_the_block_is_this_threads(host: Any) -> None:
 
 
 def test_a_fork_frees_what_its_parent_has_made(tmp_path: Path) -> None:
-    """Rule 11.4: in the child the arrays are freed as the parent's, and new ones are sent as copies
+    """Rule 11.4: in the child the parent's arrays can be freed, and new arrays are sent as copies
     or made anew."""
     text = """
         import os, numpy

@@ -1,4 +1,4 @@
-"""weft.processes.Hosts: OS processes that stay alive and run many processes, and the choice of the
+"""weft.processes.Hosts: OS processes that remain and run many processes, and the choice of the
 place where a process runs (rules 6.1, 7.1, 11.1, 15.3).
 """
 
@@ -79,7 +79,7 @@ def test_many_of_one_network_in_one_host_at_once(two: Hosts) -> None:
 
 def test_processes_of_every_kind_go_there(two: Hosts) -> None:
     """Functions of a thread process, of a coroutine and of weft.processes run in a host, and a
-    function of a host runs in this program.
+    function for a host runs in this program.
     """
 
     a, b = Channel("a"), Channel("b")
@@ -274,7 +274,7 @@ FORKS = """
 
 def test_a_fork_leaves_the_hosts_to_the_parent(tmp_path: Path) -> None:
     """In the child an error says what to use instead. The child leaves the parent's blocks, and
-    ends; the parent goes on."""
+    ends; the parent continues."""
     done = program(tmp_path, FORKS)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -479,7 +479,7 @@ def test_a_group_of_coroutines_uses_them(two: Hosts) -> None:
 
 @pytest.mark.parametrize("held", ["", "me = lambda: me\n    me.hosts = hosts\n    del hosts"])
 def test_a_program_ends_with_hosts_that_it_never_closed(tmp_path: Path, held: str) -> None:
-    """The hosts are in a global, or in a cycle. In both cases they are released when the
+    """The hosts are in a global, or in a cycle. In both cases the hosts are released when the
     interpreter has almost ended.
     """
     text = f"""
@@ -517,7 +517,7 @@ def test_a_program_ends_while_a_daemon_thread_waits_for_a_host(tmp_path: Path) -
 @pytest.mark.soak
 def test_a_call_leaves_no_name_behind() -> None:
     """A warm host's memory does not grow: each end that a call receives has its own name in the
-    host, which is freed with the end. The memory that malloc has given out is compared after every
+    host, which is freed with the end. The memory that malloc has allocated is compared after every
     400 calls.
     """
     calls, most = 400, 40  # bytes per call; an earlier version left some 165

@@ -1,5 +1,5 @@
 """Tests weft.processes.empty: an array that is filled where another OS process reads it (WIRE.md
-9.4). test_processes_given_away.py tests other arrays that go without a copy.
+9.4). test_processes_given_away.py tests other arrays that are sent without a copy.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def never_reads(r: Any, end: Any) -> None:
 
 
 def ask(arrays: list[Any]) -> tuple[list[float], list[Any]]:
-    """Returns the answers of doubles(), and the arrays as they are afterwards in this OS
+    """Returns the answers of doubles(), and the contents of the arrays afterwards in this OS
     process."""
     outward, back = Channel("there"), Channel("back")
 

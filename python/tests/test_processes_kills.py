@@ -1,5 +1,5 @@
-"""Hosts are killed at any moment: nothing hangs, nothing is left behind, and no values are lost
-except those that the rules allow (rules 4.5, 6.4; WIRE.md 8).
+"""Hosts are killed at any moment: no program hangs, no resource is left behind, and no values are
+lost except those that the rules allow (rules 4.5, 6.4; WIRE.md 8).
 
 Hosts are killed between two writes of a pipeline, while they start, in a choice of inputs and of
 outputs, while they have large values, in the block of an extended read, while they make a value
@@ -86,7 +86,7 @@ def numbers(
 
 @th.process
 def gather(inp: Any, got: list[Any]) -> bool:
-    """Reads all values that come into `got`. Returns true if the writer died."""
+    """Reads all values into `got`. Returns true if the writer died."""
     try:
         while True:
             got.append(inp.read())
@@ -190,7 +190,8 @@ def holding(place: Any, pid: int, pick: random.Random) -> None:
 
 
 def making(place: Any, pid: int, pick: random.Random) -> None:
-    """WIRE.md 4.8: between the commit and the value a reader waits for the value."""
+    """WIRE.md 4.8: a process is killed between the commit of a value and its making, while a reader
+    waits for the value."""
     _offers_to_two_readers(targets_kills.make, lambda pick: pick.choice((0, 2)), place, pid, pick)
 
 
@@ -245,8 +246,8 @@ def puts(out: Any, value: int) -> None:
 
 @th.process
 def reads_lines(inp: Any, got: list[int]) -> None:
-    """Reads ends from `inp`, and one value from each of them. An end that came from a program that
-    has since died may be dead.
+    """Reads ends from `inp`, and one value from each of them. An end that was sent by a program
+    that has since died may be dead.
     """
     try:
         while True:
@@ -258,7 +259,7 @@ def reads_lines(inp: Any, got: list[int]) -> None:
 
 
 def handing_on(place: Any, pid: int, pick: random.Random) -> None:
-    """Ends come back through the process that is killed."""
+    """Ends are sent back through the process that is killed."""
     a, b = Channel("a", capacity=pick.choice((0, 2))), Channel("b", capacity=pick.choice((0, 2)))
     got: list[int] = []
     when = pick.randrange(VALUES - 6)
@@ -383,7 +384,7 @@ def closed() -> Any:
 
 
 class Counts:
-    """Counts the things that a kill could leave behind. After some rounds these counts must not
+    """Counts the resources that a kill could leave behind. After some rounds these counts must not
     grow."""
 
     def __init__(self) -> None:

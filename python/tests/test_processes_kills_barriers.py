@@ -1,11 +1,11 @@
 """Hosts are killed at barriers, at any moment: all remaining parties learn of it, in the same phase
 (rules 8.1, 8.7; WIRE.md 4.9 to 4.11).
 
-The killed process has a party in a thread, or two parties of one scheduler that come and go, or a
-party whose barrier is a guard of a choice, or is the home of the barrier. It is killed before a
-party arrives, while one waits, when all meet, or at a random moment. Two parties remain: one in
-this program, and one in a host that lives on. WEFT_KILLS=n makes n / 5 such kills; without it,
-there are only a few.
+The killed process has a party in a thread, or two parties of one scheduler that enrol and resign,
+or a party whose barrier is a guard of a choice, or is the home of the barrier. The process is
+killed before a party arrives, while one waits, when all meet, or at a random moment. Two parties
+remain: one in this program, and one in a host that survives. WEFT_KILLS=n makes n / 5 such kills;
+without it, there are only a few.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
     assert "barrier" in got[1]
     assert here == values_there == list(range(1, len(here) + 1))
     if worker is not targets_kills_barriers.meets_or_reads:
-        # Each phase is reported twice; when the second report comes, the phase has ended.
+        # Each phase is reported twice; when the second report arrives, the phase has ended.
         assert values == [i // 2 for i in range(len(values))]
         assert len(here) - 1 <= len(values) // 2 <= len(here)
     else:
@@ -180,8 +180,8 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
 
 
 def home(place: Any, pid: int, other: Any, pick: random.Random) -> None:
-    """Rule 8.7: the barrier's home is lost. The home may have told one of two parties that a phase
-    has ended, but not the other.
+    """Rule 8.7: the barrier's home is lost. The home may have notified one of two parties that a
+    phase has ended, but not the other.
     """
     kill = killer(pid, pick)
     a, c, d = Channel("a"), Channel("c"), Channel("d")

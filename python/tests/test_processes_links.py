@@ -60,8 +60,8 @@ def asks(w: Any, r: Any, n: int) -> int:
 def test_many_threads_of_one_program_and_two_hosts_and_one_that_never_lets_go_of_the_lock(
     over: str,
 ) -> None:
-    """The thread that serves the links needs the interpreter's lock for a moment, while other
-    threads hold it.
+    """Values arrive although the thread that serves the links needs the interpreter's lock for a
+    moment, while other threads hold that lock.
     """
     stop = threading.Event()
 
@@ -87,7 +87,7 @@ def test_many_threads_of_one_program_and_two_hosts_and_one_that_never_lets_go_of
 
 
 def test_hosts_that_were_introduced_to_each_other_send_arrays(over: str) -> None:
-    """Each value has its own descriptor (WIRE.md 9.2)."""
+    """Two hosts send arrays to each other; each value has its own descriptor (WIRE.md 9.2)."""
     pytest.importorskip("numpy")
     numbers, sums = Channel("numbers"), Channel("sums")
 
@@ -194,7 +194,7 @@ def sleeps_of_others() -> int:
 
 @process
 def echo_alone(inp: Any, out: Any, first: int) -> None:
-    """Echoes values. In the end writes how often the other threads of this OS process have slept
+    """Echoes values. At the end writes how often the other threads of this OS process have slept
     since the value `first`.
     """
     before = 0
@@ -209,8 +209,8 @@ def echo_alone(inp: Any, out: Any, first: int) -> None:
 
 @linux
 def test_a_thread_that_waits_for_a_value_takes_it_from_the_link_itself() -> None:
-    """While the reader takes values from the link itself, the threads that wait for orders and the
-    link's own thread sleep (WIRE-LINKS.md 12.4)."""
+    """While the reader takes values from the link itself, the threads that wait for requests and
+    the link's own thread sleep (WIRE-LINKS.md 12.4)."""
     first, times = 50, 400
 
     @th.process

@@ -51,7 +51,7 @@ def test_it_is_told_once_at_the_line_that_sets_it(  # rule 15.12
     tmp_path: Path, sets: str, does: str
 ) -> None:
     output, errors = run(tmp_path, sets, does)
-    assert output == "0\n"  # what the other OS process has
+    assert output == "0\n"  # the value in the other OS process
     assert errors.count("WeftWarning: work uses the global variable 'LIMIT'") == 1
     lines = (tmp_path / "program.py").read_text(encoding="utf-8").splitlines()
     number = int(errors.partition("program.py:")[2].partition(":")[0])

@@ -1,4 +1,4 @@
-"""OS processes that run out of memory, and calls whose results never come, are reported."""
+"""OS processes that run out of memory, and calls whose results never arrive, are reported."""
 
 from __future__ import annotations
 

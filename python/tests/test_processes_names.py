@@ -69,7 +69,7 @@ def test_its_end_is_a_guard_here() -> None:
 
 
 def test_one_that_is_killed_ends_as_failed() -> None:
-    """Rules 7.11, 15.1."""
+    """Rules 7.11, 15.1: the end of a killed process has how="failed", with the signal."""
     import os_process_targets as targets
 
     def here() -> str:
@@ -85,7 +85,7 @@ def test_one_that_is_killed_ends_as_failed() -> None:
 
 
 def test_one_that_is_spawned_outlives_who_spawned_it() -> None:
-    """Rule 7.4."""
+    """Rule 7.4: a spawned process continues after its spawner has ended."""
     c = Channel("c")
 
     def spawns(out: Any) -> None:

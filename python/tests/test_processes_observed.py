@@ -58,7 +58,7 @@ def two() -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def the_hosts_are_up(two: Hosts) -> None:
-    """Fixes the order of the fixtures, so that nobody_is_left also counts the hosts that stay."""
+    """Fixes the order of the fixtures, so that nobody_is_left also counts the hosts that remain."""
 
 
 def events_of(path: Path) -> list[dict[str, Any]]:
@@ -216,7 +216,7 @@ def test_switched_on_halfway_off_and_on_again(two: Hosts, tmp_path: Path) -> Non
 
 
 def test_two_at_a_time_and_a_long_one(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.7: several pieces of data come for each of two observers."""
+    """Rule 14.7: several pieces of data arrive for each of two observers."""
     n = 3 * _host_recorders.BLOCK
     files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
     with tracing(files[0]), measuring() as m, tracing(files[1]):
@@ -268,7 +268,7 @@ def test_of_a_host_that_is_killed_the_trace_has_what_it_had_sent(tmp_path: Path)
 
 
 def test_an_idle_host_that_is_killed_is_told_too(tmp_path: Path) -> None:
-    """Rule 14.7."""
+    """Rule 14.7: the trace also names a lost OS process that was idle."""
     file = tmp_path / "t.jsonl"
     with Hosts(2) as hosts:
         pids = Parallel(targets.who.on(hosts[0])(), targets.who.on(hosts[1])())
@@ -285,7 +285,7 @@ def test_an_idle_host_that_is_killed_is_told_too(tmp_path: Path) -> None:
 
 
 def test_a_supervised_process_has_a_track_for_each_life(tmp_path: Path) -> None:
-    """Rules 7.13, 14.7."""
+    """Rules 7.13, 14.7: the trace has a track for each life of the process."""
     file = tmp_path / "t.jsonl"
     a, b = Channel("asked"), Channel("said")
 
@@ -352,8 +352,8 @@ def test_the_summary_the_picture_and_the_chrome_file_have_each_process_once(
 
 
 def test_measuring_counts_each_communication_once(two: Hosts) -> None:
-    """Rule 14.7: channels with both ends in other OS processes, with one end in another, and
-    channels that were made in another."""
+    """Rule 14.7: counts are right for channels with both ends in other OS processes, with one end
+    in another OS process, and for channels that were made there."""
     a, b = Channel("a"), Channel("b")
     with measuring() as m:
         pipeline(two, 40, a, b)
@@ -394,7 +394,7 @@ def test_a_measurement_that_goes_on_is_read_with_what_hosts_have_done(two: Hosts
 
 
 def test_a_buffered_channel_between_two_hosts(two: Hosts) -> None:
-    """Rule 14.7."""
+    """Rule 14.7: the figures of the channel are those of both hosts together."""
     c = Channel("buffered", capacity=4)
     with measuring() as m:
         results = Parallel(ao.numbers.on(two[0])(c.writer(), 25), ao.adds.on(two[1])(c.reader()))
@@ -402,7 +402,8 @@ def test_a_buffered_channel_between_two_hosts(two: Hosts) -> None:
 
 
 def test_of_a_host_that_was_killed_the_values_are_counted_and_its_waiting_may_be_missing() -> None:
-    """Rule 14.7."""
+    """Rule 14.7: of a killed host the values are counted, and the time of its last wait may be
+    missing."""
     a, b = Channel("asked"), Channel("said")
 
     @th.process
@@ -426,8 +427,8 @@ def test_of_a_host_that_was_killed_the_values_are_counted_and_its_waiting_may_be
 
 
 def test_the_watchdog_names_a_hog_in_a_host(two: Hosts, tmp_path: Path) -> None:
-    """Rules 14.1, 14.7: a hog is reported with its path in this network, its OS process,
-    function and line."""
+    """Rules 14.1, 14.7: a step that is too long is reported with its path in this network, its OS
+    process, function and line."""
     found: list[tuple[Hog, str]] = []
     elsewhere: list[str] = []
 
@@ -454,7 +455,7 @@ def test_the_watchdog_names_a_hog_in_a_host(two: Hosts, tmp_path: Path) -> None:
 
 
 def test_in_a_process_of_its_own_and_off_afterwards(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.7: the watchdog finds a hog in a separate OS process, and observes nothing
+    """Rule 14.7: the watchdog reports a long step in a separate OS process, and observes nothing
     afterwards.
     """
     message = tmp_path / "told"
@@ -476,7 +477,7 @@ def test_in_a_process_of_its_own_and_off_afterwards(two: Hosts, tmp_path: Path) 
 def test_what_an_observation_raises_reaches_nobody(
     two: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rules 14.2, 14.7."""
+    """Rules 14.2, 14.7: the exception of an observer reaches no process of a host."""
     raised: list[BaseException] = []
 
     class Bad(_trace.Trace):
@@ -527,7 +528,8 @@ def forks_and_tells() -> tuple[int, int]:
 def test_a_host_observes_only_while_it_is_wanted_and_its_fork_never(
     two: Hosts, tmp_path: Path
 ) -> None:
-    """Rules 14.2, 14.7."""
+    """Rules 14.2, 14.7: a host has an observer only during an observation, and its fork has
+    none."""
     assert run(forks_and_tells.on(two[0])()) == (0, 0)
     with tracing(tmp_path / "t.jsonl"):
         assert run(forks_and_tells.on(two[0])()) == (1, 0)
@@ -536,7 +538,7 @@ def test_a_host_observes_only_while_it_is_wanted_and_its_fork_never(
 
 @pytest.mark.parametrize("start", ["forkserver", "fork"])
 def test_however_a_host_was_started(start: str, tmp_path: Path) -> None:
-    """Rule 14.7. A fork must come before any thread, so this is a separate program."""
+    """Rule 14.7. A fork must precede all threads, so this is a separate program."""
     done = program(
         tmp_path,
         f"""
@@ -568,8 +570,8 @@ def test_however_a_host_was_started(start: str, tmp_path: Path) -> None:
 
 
 def test_readmes_picture_with_os_processes(tmp_path: Path) -> None:
-    """Rule 14.7: this is how the README's picture is made, by `--on processes`. The process main is
-    in another OS process too."""
+    """Rule 14.7: makes the README's picture with `--on processes`. The process main
+    also runs in another OS process."""
     (tmp_path / "hello.py").write_text(hello(), encoding="utf-8")
     run_it = weft("run", "hello.py", "--on", "processes", "--trace", "t.jsonl", cwd=tmp_path)
     assert (run_it.returncode, run_it.stdout.split()) == (0, ["0", "1", "4", "9"]), run_it.stderr

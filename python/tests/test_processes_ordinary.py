@@ -106,7 +106,8 @@ def test_the_main_program_at_an_end_that_came_from_another() -> None:
 
 
 def test_tasks_here_at_an_end_that_came_from_another() -> None:
-    """An asyncio program of the user's starts an OS process beside its tasks."""
+    """An asyncio program starts an OS process beside its tasks; the tasks use an end that arrives
+    from that OS process."""
     c, signal = Channel("c"), Channel("told")
     reader, answer = c.reader(), signal.reader()
 

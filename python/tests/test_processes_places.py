@@ -1,5 +1,5 @@
 """A reader that waits in this program lends its place to the writer in another OS process (WIRE.md
-6.6). Except for the time, the program of the reader notices no difference.
+6.6). Apart from the speed, the program of the reader notices no difference.
 
 Each test starts interpreters.
 """
@@ -69,8 +69,8 @@ def test_a_lender_is_not_counted_as_one_that_waits() -> None:  # rule 14.8
 
 @co.process
 async def paces(c: Any, go: Any) -> None:
-    """Lets the writer write while the reader waits: the message that the reader waits is sent after
-    the place has been lent.
+    """Lets the writer write while the reader waits: the message which reports that the reader waits
+    is sent after the place has been lent.
     """
     for value in range(3):
         while c.stats().waiting_readers == 0:
@@ -86,7 +86,7 @@ def _pids(inp: Any) -> int:
 
 def _continue_once_stopped(pid: int) -> None:
     """Continues the process once it has stopped. An earlier signal would be lost, and the process
-    would stay stopped forever."""
+    would remain stopped forever."""
     # The OS process was cancelled first, and has ended.
     with contextlib.suppress(ChildProcessError):
         os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
@@ -125,8 +125,8 @@ def test_a_choice_does_not_wait_for_it_either() -> None:  # rule 5.7
 
 
 def test_a_reader_that_is_cancelled_waits_for_the_writers_program_alone() -> None:  # wire 6.6
-    """The writer's program is stopped. Once it goes on, the reader leaves, and the writer learns
-    that there is no reader.
+    """The writer's program is stopped. Once that program continues, the reader leaves, and the
+    writer learns that there is no reader.
     """
     c, cancels, go = Channel("c"), Channel("cancels"), Channel("go")
     pids, left = [], threading.Event()

@@ -1,5 +1,5 @@
-"""Programs that start processes of the operating system: how these are started, what a child
-inherits, the output of a child, and its end.
+"""Programs that start processes of the operating system: how these start, what a child inherits,
+and the output and the end of a child.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def test_a_main_module_that_starts_a_group_below_no_guard(tmp_path: Path) -> Non
 
 
 def test_a_module_that_starts_os_processes_when_it_is_imported(tmp_path: Path) -> None:
-    """The functions of a program that starts OS processes when it is imported cannot go to a host:
-    each host would import the program and start more hosts, endlessly."""
+    """The functions of a program that starts OS processes when it is imported cannot be sent to a
+    host: each host would import the program and start more hosts, endlessly."""
     (tmp_path / "beside.py").write_text(
         HELLO.replace(
             "c = Channel",

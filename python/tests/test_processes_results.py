@@ -1,7 +1,7 @@
 """Tests that the end of a process in another OS process is reported in this one like the end of a
 thread process (rules 3.5, 4.3, 4.6, 6.5, 7.1).
 
-Every test here starts interpreters, which takes some 0.2 s each.
+Every test here starts interpreters; each start takes some 0.2 s.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Tests that a knot of processes in several OS processes is found while other processes go on
+"""Tests that a knot of processes in several OS processes is found while other processes continue
 (rules 10.5, 14.3, 14.7, WIRE.md 10.9); and tests the figures of a channel of another OS process
 (rule 14.8).
 
-Each test starts interpreters, except those that judge made-up reports of address spaces.
+Each test starts interpreters, except those that judge invented reports of address spaces.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def two() -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def the_hosts_are_up(two: Hosts) -> None:
-    """Fixes the order of the fixtures, so that nobody_is_left also counts the hosts that stay."""
+    """Fixes the order of the fixtures, so that nobody_is_left also counts the hosts that remain."""
 
 
 passes_on_here = there.passes_on.on("threads")
@@ -107,7 +107,7 @@ def test_a_knot_of_a_host_and_of_processes_here(two: Hosts) -> None:
 
 
 def test_a_knot_over_a_host_of_a_host(two: Hosts) -> None:
-    """Rule 14.7: a knot with a channel that was made in a host."""
+    """Rule 14.7: a knot is found whose channel was made in a host."""
     c, d = Channel("c"), Channel("d")
     found = found_beside(
         there.with_a_host.on(two[0])(c.reader(), d.writer()),
@@ -123,7 +123,7 @@ def test_a_knot_over_a_host_of_a_host(two: Hosts) -> None:
 
 
 def test_a_knot_by_a_full_buffer(two: Hosts) -> None:
-    """Rules 1.4, 14.7: a writer that waits for a credit (wire 6.2)."""
+    """Rules 1.4, 14.7: a knot is found whose writer waits for a credit (wire 6.2)."""
     c, d = Channel("c", capacity=2), Channel("d")
     found = found_beside(
         there.fills.on(two[0])(c.writer(), 20, d.writer()),
@@ -158,7 +158,7 @@ def test_choices_over_channels_of_one_home_and_of_two(two: Hosts) -> None:
 
 def nobody_while(*network: Any, until: Callable[[], Any]) -> list[Any]:
     """Checks ten times that deadlocks() names none of the processes of the network. Then `until`
-    lets them go on.
+    lets these processes continue.
     """
 
     @th.process
@@ -171,7 +171,8 @@ def nobody_while(*network: Any, until: Callable[[], Any]) -> list[Any]:
 
 
 def test_not_if_a_process_that_runs_holds_an_end(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.3: a process that runs in another OS process holds the end."""
+    """Rule 14.3: no process is stuck while a process that runs in another OS process holds the
+    end."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     c, d = Channel("c"), Channel("d")
@@ -188,12 +189,12 @@ def test_not_if_a_process_that_runs_holds_an_end(two: Hosts, tmp_path: Path) -> 
 
 @th.process
 def last(inp: Any, out: Any) -> None:
-    """The last process that the value reaches on its way round the ring."""
+    """The process that the value reaches last in the ring."""
     assert inp.read() == "x"
 
 
 def test_not_if_an_end_is_held_by_no_process(two: Hosts) -> None:
-    """Rule 14.3: a local variable in this program holds the end."""
+    """Rule 14.3: no process is stuck while a local variable in this program holds the end."""
     c, d = Channel("c"), Channel("d")
     mine = c.writer()
     nobody_while(
@@ -205,7 +206,7 @@ def test_not_if_an_end_is_held_by_no_process(two: Hosts) -> None:
 
 
 def test_not_if_an_end_is_in_a_buffer(two: Hosts) -> None:
-    """Rule 14.3: a value with the end is under way."""
+    """Rule 14.3: no process is stuck while a value with the end is under way."""
     c, d, carries = Channel("c"), Channel("d"), Channel("carries", capacity=1)
     reader = carries.reader()
 
@@ -260,7 +261,7 @@ def test_nobody_in_a_network_that_goes_on(two: Hosts) -> None:
 
 @th.process
 def until_told(signal: Any) -> None:
-    """Waits for a signal in a process that may go on unaided, so that the whole run is not
+    """Waits for a signal in a process that may continue unaided, so that the whole run is not
     deadlocked (rule 10.3).
     """
     th.select(signal, th.after(BOUND))
@@ -268,7 +269,7 @@ def until_told(signal: Any) -> None:
 
 
 def test_an_observer_is_warned_once(two: Hosts) -> None:
-    """Rule 14.7: a knot is found while another process goes on; a single warning names both stuck
+    """Rule 14.7: a knot is found while another process continues; a single warning names both stuck
     processes."""
     c, d, signal = Channel("c"), Channel("d"), Channel("told")
     seen: list[str] = []
@@ -385,7 +386,7 @@ BOTH = {(ROOT, 7), (HOST, 8)}
 
 
 def test_what_all_say_three_times_is_so() -> None:
-    """Rule 14.3, WIRE.md 10.9."""
+    """Rule 14.3, WIRE.md 10.9: processes are stuck if three rounds of reports agree."""
     assert judged(moments_of(), moments_of(), moments_of()) == BOTH
     more = moments_of({"sessions": [(HOST, 50, 30)]})  # frames of other channels
     then = moments_of(host={"sessions": [(ROOT, 30, 50)]})
@@ -396,14 +397,14 @@ def test_what_all_say_three_times_is_so() -> None:
     "root, host",
     [
         ({"figures": {C: (6, 0, 0), D: (5, 0, 0)}}, {}),  # a value has passed
-        ({"figures": {C: (5, 0, 1), D: (5, 0, 0)}}, {}),  # a value has come into the buffer
+        ({"figures": {C: (5, 0, 1), D: (5, 0, 0)}}, {}),  # a value has entered the buffer
         # Another process holds an end.
         ({"lent": [(HOST, 0, C, False, 3), (HOST, 1, D, True, 2)]}, {}),
         ({"lent": [(HOST, 0, C, False, 3), (HOST, 1, D, True, 2), (3, 0, C, True, 3)]}, {}),
         # The host has an end that no process holds.
         ({}, {"far": [(FAR_C, ROOT, 0, 2), (FAR_D, ROOT, 1, 1)]}),
-        ({}, {"far": [(FAR_C, ROOT, 0, 1)]}),  # d's end has not arrived yet, or is being given back
-        ({}, {"shared": [FAR_D]}),  # d's end has not arrived yet, or is being given back
+        ({}, {"far": [(FAR_C, ROOT, 0, 1)]}),  # d's end has not arrived yet, or is being returned
+        ({}, {"shared": [FAR_D]}),  # d's end has not arrived yet, or is being returned
         ({"sessions": [(HOST, 20, 20), (HOST, 20, 10)]}, {}),  # there are two sessions
         ({"sessions": []}, {}),
         ({"held": [(7, D, False, 100), (7, C, True, 101), (9, C, True, 102)],
@@ -419,15 +420,15 @@ def test_what_all_say_three_times_is_so() -> None:
 def test_and_nobody_is_accused_if_one_says_anything_else(
     root: dict[str, Any], host: dict[str, Any], when: int
 ) -> None:
-    """Rule 14.3, WIRE.md 10.9: a change matters in whichever round it comes."""
+    """Rule 14.3, WIRE.md 10.9: a change in any round matters."""
     rounds = [moments_of(), moments_of(), moments_of()]
     rounds[when] = moments_of(root, host)
     assert judged(*rounds) == set()
 
 
 def test_nor_if_something_was_under_way() -> None:
-    """WIRE.md 10.9: the frames that each side had sent before one round must have arrived at the
-    other side before the next; the counts have 32 bits."""
+    """WIRE.md 10.9: the frames that each side had sent before a round must have arrived at the
+    other side before the next round; the counts have 32 bits."""
     late = moments_of({"sessions": [(HOST, 40, 30)]}, {"sessions": [(ROOT, 30, 39)]})
     assert (
         judged(moments_of(), moments_of(), late)
@@ -443,7 +444,8 @@ def test_nor_if_something_was_under_way() -> None:
 
 
 def test_a_process_that_waits_for_a_call_goes_on_once_that_does() -> None:
-    """Rule 14.3: a process that waits for a call in a host holds ends too."""
+    """Rule 14.3: a process that waits for a call in a host also holds ends, and continues when the
+    call does."""
     calls = {"calls": {8: "end1"}}
     caller = {
         "away": {(HOST, "end1"): 7},
@@ -458,11 +460,11 @@ def test_a_process_that_waits_for_a_call_goes_on_once_that_does() -> None:
 
 
 def test_a_process_that_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
-    """Rule 14.3."""
+    """Rule 14.3: a process with children is stuck only if a child of it is stuck."""
 
     def found(*states: str) -> set[Any]:
         """Returns the stuck processes, where a process that is in no operation has children that
-        are stuck at c or that may go on."""
+        are stuck at c or that may continue."""
         mine = [(6, "main", "", "x.py:1", 0, "children", [], [], True)] + [
             (20 + i, f"main/p{i}", "read", "x.py:1", 6, state, at, [], True)
             for i, state in enumerate(states)
@@ -495,7 +497,7 @@ def test_two_sessions_of_two_spaces_say_nothing_of_an_end() -> None:
 
 
 def test_a_side_that_never_had_an_end_may_get_one() -> None:
-    """Rule 14.3."""
+    """Rule 14.3: a channel whose other side never had an end accuses no process."""
     alone = {
         "lent": [(HOST, 0, C, False, 2)],
         "facts": [([(7, "main/p7", "read", "x.py:1", 0, "places", [(D, False)], [], True)],
@@ -506,7 +508,7 @@ def test_a_side_that_never_had_an_end_may_get_one() -> None:
 
 
 def test_a_process_that_waits_for_the_end_of_a_stuck_process_is_stuck_too() -> None:
-    """Rules 7.11, 14.3."""
+    """Rules 7.11, 14.3: a process that waits for the end of a stuck process is stuck."""
     waits = (9, "main/p9", "wait for", "x.py:3", 0, "places", [(40, False)], [], True)
     facts = [
         (
@@ -521,7 +523,7 @@ def test_a_process_that_waits_for_the_end_of_a_stuck_process_is_stuck_too() -> N
 
 
 def test_a_process_at_a_barrier_goes_on_if_any_process_may() -> None:
-    """Rule 14.3: any party that may go on can still arrive, in whichever OS process it holds an
+    """Rule 14.3: any party that may continue can still arrive, in whichever OS process it holds an
     end."""
     at_barrier = space(3, {})._replace(
         facts=[([(9, "main/p9", "sync", "x.py:3", 0, "places", [(30, False)], [], True)],

@@ -188,9 +188,9 @@ def test_a_fork_is_refused_beside_threads() -> None:
 
 @pytest.mark.parametrize("hook", ["before", "after_in_parent"])
 def test_a_signal_while_a_host_is_forked_is_not_lost(tmp_path: Path, hook: str) -> None:
-    """Rule 6.7. Python drops an exception that a function raises which os.fork() calls. A handler
-    that raises leaves no child, and other hosts can be forked afterwards; a handler that does not
-    raise is called once, and in the parent alone.
+    """Rule 6.7. Python drops an exception that a function raises which os.fork() calls. If a
+    handler raises, no child remains, and other hosts can be forked afterwards; a handler that does
+    not raise is called once, and only in the parent.
     """
     text = f"""
         import os, signal
@@ -257,8 +257,8 @@ FROZEN = """
 
 @pytest.mark.parametrize("support", [True, False])
 def test_a_frozen_program(tmp_path: Path, support: bool) -> None:
-    """The executable is the program itself. In a child freeze_support() takes over. A program
-    without that call reports an error."""
+    """The executable is the program itself. In a child freeze_support() runs the child's work. A
+    program without that call reports an error."""
     executable = tmp_path / "frozen"
     executable.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path}/program.py "$@"\n')
     executable.chmod(executable.stat().st_mode | stat.S_IXUSR)
@@ -310,7 +310,7 @@ def test_hosts_that_are_dropped_leave_nothing(server: None, start: str) -> None:
     """Hosts are dropped in a notebook whose cell is run again. The test waits until no descriptor
     of these hosts is left.
     """
-    with Hosts(1, start=start):  # the server of the first start stays
+    with Hosts(1, start=start):  # the server of the first start remains
         pass
     gc.collect()
     before = len(list(Path("/proc/self/fd").iterdir()))
@@ -329,7 +329,7 @@ def test_hosts_that_are_dropped_leave_nothing(server: None, start: str) -> None:
 
 
 def test_a_fork_that_fails_ends_those_before_it(tmp_path: Path) -> None:
-    """The hosts that were started before the failed fork were never connected. The error comes from
+    """The hosts that were started before the failed fork were never connected. The error is that of
     the system, and later hosts are not affected.
     """
     done = program(tmp_path, FORK_FAILS)
@@ -362,7 +362,7 @@ def test_several_threads_wait_for_a_child_and_one_kills_it() -> None:
 
 def test_a_child_that_somebody_waits_for_is_not_kept() -> None:
     """The program noticed the end of the host before the OS process had quite ended. Another thread
-    takes the status of the OS process.
+    collects the status of the OS process.
     """
     with subprocess.Popen(["sleep", "1000"]) as program:
         child = _start.Child(program.pid)

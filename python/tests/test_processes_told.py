@@ -51,7 +51,7 @@ def two() -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def the_hosts_are_up(two: Hosts) -> None:
-    """Fixes the order of the fixtures, so that nobody_is_left also counts the hosts that stay."""
+    """Fixes the order of the fixtures, so that nobody_is_left also counts the hosts that remain."""
 
 
 def stop(pid: int) -> None:
@@ -105,7 +105,8 @@ def test_deadlocks_names_who_is_stuck_in_a_host(two: Hosts) -> None:
 
 
 def test_and_in_a_host_of_a_host(two: Hosts) -> None:
-    """Rule 14.7."""
+    """Rule 14.7: the stuck processes of a host of a host are named by their paths in this
+    network."""
     found = stuck_in(there.knotted_further.on(two[0]))
     above = "main/knotted_further/knotted"
     assert [(p.path, p.waits_for) for p in found.processes] == [
@@ -234,7 +235,8 @@ def test_an_object_that_was_changed_in_another_os_process(
 
 
 def test_what_cannot_be_watched_there_and_off_again(two: Hosts) -> None:
-    """Rule 14.7."""
+    """Rule 14.7: the types that a host cannot watch are reported, and the mode can be turned
+    off."""
     found: list[Changed] = []
     debug(True, found.append)
     run(there.sends_what_cannot_be_watched.on(two[1])())
@@ -245,7 +247,7 @@ def test_what_cannot_be_watched_there_and_off_again(two: Hosts) -> None:
 
 
 def test_without_a_callback_it_warns_at_the_line_there(two: Hosts) -> None:
-    """Rule 14.7."""
+    """Rule 14.7: the warning names the line in the source of the other OS process."""
     debug(True)
     try:
         with pytest.warns(WeftWarning, match="in OS process") as caught:
@@ -258,7 +260,8 @@ def test_without_a_callback_it_warns_at_the_line_there(two: Hosts) -> None:
 
 
 def test_by_the_environment_each_does_it_itself_and_tells_once(tmp_path: Path) -> None:
-    """Rule 14.7: WEFT_DEBUG=1."""
+    """Rule 14.7: with WEFT_DEBUG=1 each OS process watches by itself and reports each change
+    once."""
     done = program(
         tmp_path,
         """
@@ -326,7 +329,8 @@ def test_the_debug_mode_names_who_was_left_there(
 
 
 def test_weft_run_verbose_names_who_was_left_there(tmp_path: Path) -> None:
-    """Rules 3.5, 14.7."""
+    """Rules 3.5, 14.7: `weft run --verbose` prints who left in another OS process, with its
+    line."""
     (tmp_path / "program.py").write_text(
         "from weft import Channel, Parallel\n"
         "from os_process_targets_stuck_within import reads_once\n"

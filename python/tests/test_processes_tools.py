@@ -1,4 +1,4 @@
-"""Tools that look at a program also see its OS processes of weft.processes: coverage, pytest's
+"""Tools that inspect a program also cover its OS processes of weft.processes: coverage, pytest's
 capfd and xdist, a notebook (rule 15.1).
 
 Each test starts programs.

@@ -2,7 +2,7 @@
 process imports the module up to that run and goes no further, and does not leave the blocks around
 the run.
 
-Every test here starts interpreters, which takes some 0.2 s each.
+Every test here starts interpreters; each start takes some 0.2 s.
 """
 
 from __future__ import annotations

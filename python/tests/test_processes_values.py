@@ -143,7 +143,8 @@ def test_a_reader_may_write_to_an_array_and_its_writer_sees_nothing() -> None:  
 
 
 def test_what_is_kept_is_not_written_over() -> None:
-    """There are more values than slots are kept for, and the reader keeps all of them."""
+    """The reader keeps more values than the number of slots that are kept for reuse; no value is
+    overwritten."""
     c = Channel("c")
     assert Parallel(targets.arrays(c.writer(), 60, 20_000), targets.keeps(c.reader(), 60))[
         1

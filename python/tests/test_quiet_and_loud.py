@@ -93,8 +93,8 @@ def test_raised_as_a_class_too(b):  # rule 3.5
 
 
 def test_what_is_unmet_poisons_all_the_same(b):  # rules 3.5, 4.3
-    """The program makes the exception, or meets the exception when it asks for an end. The
-    exception may also be of a class of the program.
+    """Poison spreads if the program makes the exception, or meets the exception when it asks for an
+    end. The exception may also be of a class of the program.
     """
 
     class Mine(Poisoned):
@@ -129,7 +129,8 @@ async def returns(b):
 
 @pytest.mark.parametrize("how", ["Retired", "Poisoned"])
 def test_raised_again_in_another_process_it_is_met(b, how):  # rule 3.5
-    """The exception goes through a channel as a value."""
+    """An exception that is passed through a channel as a value, and raised again, is an end that
+    was met."""
     _, r = ended(b, how)
     hand_over = b.weft.Channel("hand over")
 
@@ -268,7 +269,8 @@ def test_parallel_sequence_group_and_spawn_stay_quiet(b):  # rule 7.1
 
 
 def test_a_run_within_a_process_raises_too(b):  # rule 7.1
-    """Threads and greenlets may call run; a coroutine process may not."""
+    """A run within a process raises what left its only process. Threads and greenlets may call run;
+    a coroutine process may not."""
     if not b.blocking:
         pytest.skip("run in a coroutine process is bad use")
 
@@ -322,7 +324,7 @@ class _Co:
 @CLOCKS
 @pytest.mark.parametrize("how", KINDS)
 def test_run_async_of_one_raises_what_left_it(play: Callable[..., Any], how: str, clock: str):
-    """Rule 7.1."""
+    """Rule 7.1: run_async() of one process raises the exception that left the process."""
 
     async def main() -> Any:
         with pytest.raises(KINDS[how]) as caught:
@@ -333,7 +335,7 @@ def test_run_async_of_one_raises_what_left_it(play: Callable[..., Any], how: str
 
 
 def test_several_guests_stay_quiet(play: Callable[..., Any]) -> None:
-    """Rule 7.1."""
+    """Rule 7.1: if several processes end by a channel, run_async() raises nothing."""
 
     async def main() -> Any:
         def quiet() -> Any:
@@ -378,7 +380,8 @@ def test_a_guest_that_was_cancelled(play: Callable[..., Any]) -> None:
 
 
 def test_run_hosted_by_asyncio_raises_too() -> None:
-    """Rules 7.1, 13.1."""
+    """Rules 7.1, 13.1: with host="asyncio" a run raises the exception that left its only
+    process."""
     with pytest.raises(Retired):
         co.run(read(ended(_Co, "Retired")[1]), host="asyncio")
     p = co.process(_cancelled)()
@@ -414,7 +417,7 @@ def test_other_runtime_errors_are_left_alone(b):  # rule 7.2
 
 
 def test_within_a_loop_it_works() -> None:
-    """Rule 13.1."""
+    """Rule 13.1: with host="asyncio" a process finds a running loop."""
 
     @co.process
     async def calls() -> bool:

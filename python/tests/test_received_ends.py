@@ -203,7 +203,8 @@ def test_what_is_dropped_goes_at_once(b):  # rules 2.2, 2.3
 
 
 def test_one_that_waits_when_the_first_end_comes(b):  # rules 2.3, 2.4
-    """When the read began, only numbers had come through the channel."""
+    """A received end is released even if, when the read began, only numbers had passed through the
+    channel."""
 
     async def keeps(b, r):
         number = await b.op(r.read())
@@ -236,7 +237,8 @@ def test_a_cancelled_process_lets_go_too(b):  # rules 2.3, 6.5
 
 
 def test_of_many_each(b):  # rule 2.3
-    """Some ends are dropped, some are kept, some are closed by hand."""
+    """Some received ends are dropped, some are kept, some are closed; in the end all are
+    released."""
 
     async def keeps(b, r, n):
         ends = [await b.op(r.read()) for _ in range(n)]
@@ -288,7 +290,7 @@ def test_tasks_and_ordinary_code_hold_nothing(play) -> None:
 
 
 def test_a_guest_lets_go_too(play) -> None:
-    """Rule 2.3."""
+    """Rule 2.3: a process of a guest releases the ends that it received, when it ends."""
 
     @co.process
     async def keeps(r: Any) -> None:
@@ -311,7 +313,7 @@ def test_a_guest_lets_go_too(play) -> None:
 
 
 def test_poisoned_is_what_its_peers_get(play) -> None:
-    """Rules 2.3, 4.3, for processes that are guests of an asyncio loop."""
+    """Rules 2.3, 4.3: poison spreads to the ends that a process of a guest has received."""
 
     @co.process
     async def meets(r: Any, bad: Any) -> None:

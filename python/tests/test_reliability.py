@@ -73,7 +73,7 @@ def pipeline(b: Backend, tick: Callable[[], None]) -> tuple[list[Any], list[Any]
         await b.op(barrier.sync())
 
     async def reads(b: Any, r: Any, keep: Any) -> None:
-        # The tick comes before the block is made, because a block that is never entered causes a
+        # The tick precedes the making of the block, because a block that is never entered causes a
         # warning.
         tick()
         block = r.extended()
@@ -113,7 +113,7 @@ def nobody_is_left(channels: list[Any]) -> None:
 
 
 def test_an_exception_before_any_operation(b: Backend) -> None:
-    """Rules 2.3, 4.6, 7.2: KeyboardInterrupt at the k-th operation, for all k."""
+    """Rules 2.3, 4.6, 7.2: KeyboardInterrupt is raised at the k-th operation, for all k."""
     n = operations(b)
     assert n > 12
     for k in range(1, n + 1):
@@ -134,7 +134,7 @@ def test_an_exception_before_any_operation(b: Backend) -> None:
 
 
 def test_ctrl_c_at_any_event() -> None:
-    """Rules 6, 7.6: the signal comes within the k-th event of the network (start, begin, park,
+    """Rules 6, 7.6: the signal arrives within the k-th event of the network (start, begin, park,
     commit, end), for all k."""
     b = Backend("coroutines")
     events = 0
@@ -172,7 +172,7 @@ def test_ctrl_c_at_any_event() -> None:
         else:
             nobody_is_left(channels)
     assert interrupted == total
-    assert run(sum_of([1, 2])) == 3  # the next run is as any other
+    assert run(sum_of([1, 2])) == 3  # the next run works as usual
 
 
 @process
@@ -472,7 +472,7 @@ def test_a_fork_is_refused_by_name(b: Backend) -> None:
 
 
 def test_sleepers_are_interrupted() -> None:
-    """Rule 6.1: Ctrl-C comes while only a timer is left."""
+    """Rule 6.1: Ctrl-C ends a run in which only a timer remains."""
 
     @process
     async def sleeps() -> None:

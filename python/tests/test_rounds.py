@@ -50,8 +50,8 @@ class Host:
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Host]]:
     """Makes hosts. Rounds ask only these hosts. The thread that looks on its own, which an earlier
-    test may have started, does not ask them, because a round of the test would give way to that
-    thread. This address space is number 1."""
+    test may have started, does not ask these hosts, because a round of the test would give way to
+    that thread. This address space is number 1."""
     made: list[Host] = []
     over = threading.Event()
     monkeypatch.setattr(_rounds, "_attend", lambda ring: over.wait())
@@ -134,7 +134,7 @@ def test_of_two_answers_at_once_the_one_that_was_asked_for_counts(hosts: Any) ->
     second = h.asked()
     h.says(answer(first, [space(2)]) + b"!" + answer(second, ["a line"]))
     assert h.member.take() == ["a line"]
-    assert h.member.stands  # wire 10.1: a report that comes unasked between the rounds is not lost
+    assert h.member.stands  # wire 10.1: an unasked report between rounds is not lost
 
 
 def test_a_host_that_dies_within_its_answer_has_gone(hosts: Any) -> None:  # wire 10.2
@@ -203,8 +203,8 @@ def test_so_does_one_that_says_what_is_no_answer(hosts: Any) -> None:  # wire 10
 
 
 def test_what_comes_late_of_a_void_round_is_not_taken_for_the_next(hosts: Any) -> None:  # wire 10.3
-    """Otherwise a host that went on between the two rounds would be found in the state of the first
-    round."""
+    """Otherwise a host that continued between the two rounds would be found in the state of the
+    first round."""
     one, two = hosts(), hosts()
     result = in_thread(_rounds._all_spaces)
     late = one.asked()
@@ -220,8 +220,8 @@ def test_what_comes_late_of_a_void_round_is_not_taken_for_the_next(hosts: Any) -
 
 
 def test_two_rounds_at_once_have_an_answer_each(hosts: Any) -> None:  # wire 10.3
-    """The second round begins when the first is over; or one round gives way to the other, and
-    starts again.
+    """Each round has its own answers: the second begins when the first has ended, or one round
+    gives way to the other and starts again.
     """
     one = hosts()
     results = [in_thread(_rounds._all_spaces) for _ in range(2)]
@@ -248,7 +248,7 @@ def test_one_that_does_not_answer_holds_up_nobody_who_leaves(hosts: Any) -> None
     result = in_thread(_rounds._all_spaces)
     stopped.asked()
     _rounds.leave(hosts().member)  # a member that this round does not ask
-    stopped.says(answer(stopped.asked(), [space(2)]))  # the host goes on, and is asked again
+    stopped.says(answer(stopped.asked(), [space(2)]))  # the host continues, and is asked again
     assert [s.incarnation for s in result()] == [1, 2]
 
 
@@ -286,7 +286,8 @@ def test_one_that_has_left_meanwhile_keeps_nobody_from_being_heard(
 
 
 def test_one_that_hears_nothing_is_asked_all_the_same(hosts: Any) -> None:  # rule 14.7
-    """The host's socket is full. In an earlier version this delayed the asking thread forever."""
+    """The host's socket is full. In an earlier version the full socket delayed the asking thread
+    forever."""
     stopped = hosts()
     for _ in range(10_000):
         stopped.member.ask()
@@ -323,8 +324,8 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, i
     monkeypatch.setattr(_rounds, "_bell", bell.fileno())
     monkeypatch.setattr(_rounds, "_answers", False)
     monkeypatch.setattr(_rounds, "AGAIN", (0,) * len(_rounds.AGAIN))
-    # The thread that asks hosts may still look on behalf of an earlier test. It uses the real
-    # rounds.
+    # The thread that asks hosts may still look on behalf of an earlier test. That thread uses the
+    # real rounds.
     here, really = threading.get_ident(), _rounds._all_spaces
 
     def looks(*rounds: Any, rung: bytes = b"") -> tuple[int, int, bool]:
@@ -389,7 +390,8 @@ def test_a_host_that_goes_between_the_rounds_is_no_deadlock(look: Any) -> None: 
 def test_one_that_leaves_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # rules 10.1, 11.4
-    """The host has ended, and a process that it forked still holds the host's socket."""
+    """A host has ended, but a process that it forked still holds its socket. The round must not
+    wait for that host."""
     # With this slice, the asking thread gives way to no other thread during the test.
     monkeypatch.setattr(_rounds, "SLICE", 280.0)
     ours, of_fork = socket.socketpair()

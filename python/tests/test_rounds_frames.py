@@ -141,8 +141,8 @@ def counters() -> tuple[int, int]:
 
 
 class Answers:
-    """Answers each ASK with the next of the given answers. After the last answer it closes the
-    session."""
+    """Answers each ASK with the next of the given answers. After the last answer the session is
+    closed."""
 
     def __init__(self, *how: Callable[[Peer, Frame], None]) -> None:
         self.left = list(how)
@@ -169,8 +169,8 @@ def honest(waits: bool = True, more_sent: int = 0) -> Callable[[Peer, Frame], No
 
 
 def test_a_peer_that_answers_as_it_should_and_waits_is_in_the_deadlock(peer: Any) -> None:
-    """wire 10.3, 10.8: this test shows that a correct answer leads to a report. So in the tests
-    below, the wrong part is the reason why no report comes."""
+    """wire 10.3, 10.8: a correct answer leads to a report. So in the tests below, the wrong part of
+    the answer is the reason for the missing report."""
     p = peer(Answers(honest(), honest()))
     with pytest.raises(Deadlock) as caught:
         p.reads()
@@ -193,7 +193,8 @@ def test_a_peer_that_answers_as_it_should_and_waits_is_in_the_deadlock(peer: Any
     ids=["runs", "under way", "nothing", "cut", "too long", "unknown", "not whole", "huge"],
 )
 def test_an_answer_that_shows_no_standstill(peer: Any, wrong: Any) -> None:  # wire 10.3, 10.7
-    """The answer leads to no report, and the session goes on: the next look finds the deadlock."""
+    """The answer leads to no report, and the session continues: the next look finds the
+    deadlock."""
     p = peer(Answers(wrong, honest(), honest()))
     with pytest.raises(Deadlock):
         p.reads()
@@ -201,7 +202,8 @@ def test_an_answer_that_shows_no_standstill(peer: Any, wrong: Any) -> None:  # w
 
 
 def test_one_that_has_moved_between_the_rounds(peer: Any) -> None:  # wire 10.3
-    """The program has moved, is at rest again, and reports that."""
+    """A program that has moved between two rounds is asked again; the deadlock is raised once two
+    rounds agree."""
 
     def anew(f: Callable[[int], bytes]) -> Callable[[Peer, Frame], None]:
         return lambda peer, frame: peer.say(frame, f(incarnation()))
@@ -256,7 +258,7 @@ def test_a_frame_of_a_round_that_is_a_fault_ends_the_session(
 
 
 def test_a_peer_that_dies_in_the_middle_of_a_round_is_a_death(peer: Any) -> None:  # wire 10.6
-    """The peer dies between the two parts of its answer."""
+    """If the peer dies between the two parts of its answer, the reader meets PeerDied."""
 
     def half(peer: Peer, f: Frame) -> None:
         peer.say(f, program(peer=incarnation())[:10], where=1)
@@ -270,7 +272,7 @@ def test_a_peer_that_dies_in_the_middle_of_a_round_is_a_death(peer: Any) -> None
 def test_a_peer_that_does_not_answer_keeps_it_from_being_told(
     peer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # wire 10.5
-    """The peer is silent, like one that is stopped. Once the peer answers again, new answers count,
+    """The peer is silent, like a stopped program. Once the peer answers again, new answers count,
     and its late answer is ignored."""
     monkeypatch.setattr(_rounds, "PATIENCE", 0.01)
     late: list[Frame] = []
@@ -290,7 +292,7 @@ def test_a_peer_that_does_not_answer_keeps_it_from_being_told(
 
 
 def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
-    """In the middle of this program's round the peer asks too, and then asks again on another path.
+    """During this program's round the peer also asks, and then asks again on another path.
     This program answers the first question, and gives an empty answer to the second.
     """
     heard: list[tuple[int, int, int]] = []
@@ -361,7 +363,7 @@ def test_a_program_that_answers_trusts_the_programs_that_may_ask(peer: Any) -> N
 
 
 def test_a_report_that_breaks_off_anywhere_is_none(peer: Any) -> None:  # wire 10.6, 10.7
-    """Each truncated report is ignored, and so are the bytes after it; the session goes on."""
+    """Each truncated report is ignored, and so are the bytes after it; the session continues."""
     whole = report("deadlock", "main/a in b", "main/c in d")
     assert native._rounds_told(whole) == ("deadlock", ["main/a in b", "main/c in d"])
     for n in range(len(whole)):

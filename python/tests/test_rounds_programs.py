@@ -116,7 +116,7 @@ def test_the_ends_that_go_with_who_has_told_come_too_late(
     beside: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # wire 10.6, 10.8
     """The other program reports the deadlock and ends, and its ends are closed before this program
-    has acted on the report.
+    has acted on the report. This program raises Deadlock nevertheless..
     """
     monkeypatch.setattr(_rounds, "_ask_beyond_hosts", lambda ring: False)
     other = beside("passes")
@@ -215,7 +215,7 @@ def test_networks_that_end_well_after_many_looks(beside: Any) -> None:
 
     @th.process
     def slowly(out: Any, inp: Any) -> Any:
-        th.sleep(0.3)  # meanwhile all other processes wait
+        th.sleep(0.3)  # during this time all other processes wait
         out.write("well")
         return inp.read()
 

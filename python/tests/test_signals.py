@@ -1,4 +1,4 @@
-"""Tests signals that arrive when the main thread is about to sleep: none stays unnoticed
+"""Tests signals that arrive when the main thread is about to sleep: each is noticed
 (SEMANTICS.md, rule 6.7).
 """
 
@@ -30,7 +30,7 @@ BACKENDS = ["coroutines", "greenlets", "threads"]
 # for certain, a handler written in C (so that no bytecode checks for signals after it) raises the
 # next signal, which has a lower number, so that the check under way has already passed it. The
 # sleeper notices USR2; the handler of USR2 raises USR1, which is noticed in the check before the
-# next sleep; the handler of USR1 raises the last signal, which comes after that check.
+# next sleep; the handler of USR1 raises the last signal, which arrives after that check.
 CHAIN = """
     import ctypes, functools, os, signal, sys
     import weft
@@ -228,9 +228,9 @@ def test_the_programs_handlers_are_as_before_when_the_run_has_ended(
     assert (done.returncode, done.stdout) == (0, "as before\n"), done.stderr
 
 
-# The signal comes when the last bytecode before a run has been executed but the run has not begun.
-# Only C code makes these calls, one after the other, and the first of them raises the signal. The
-# next bytecode, on whichever thread it runs, checks for the signal.
+# The signal arrives when the last bytecode before a run has been executed but the run has not
+# begun. Only C code makes these calls, one after the other, and the first of them raises the
+# signal. The next bytecode, on whichever thread it runs, checks for the signal.
 MOMENTS = """
     import ctypes, functools, operator, os, signal, sys, weakref
     import weft.coroutines as co, weft.greenlets as gr, weft.threads as th
@@ -313,8 +313,8 @@ def test_a_signal_as_the_block_of_a_group_begins_ends_it() -> None:
 
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets"])
 def test_several_signals_as_the_run_ends_leave_the_programs_handler(backend: str) -> None:
-    """The signals come when the last process has executed its last bytecode: its objects are freed,
-    and a callback of their weak references raises the signals."""
+    """The signals arrive when the last process has executed its last bytecode: its objects are
+    freed, and a callback of their weak references raises the signals."""
     out = moments(f"""
         m = {{"coroutines": co, "greenlets": gr}}["{backend}"]
         class Thing: pass
@@ -342,7 +342,7 @@ def test_several_signals_as_the_run_ends_leave_the_programs_handler(backend: str
 
 
 def test_no_bytecode_runs_while_a_run_begins_and_ends() -> None:
-    """A bytecode may run a handler, which may raise where no code would notice it."""
+    """A bytecode may run a handler, which may raise where no code would notice the exception."""
     out = moments("""
         @co.process
         async def a(): pass

@@ -340,7 +340,7 @@ def test_ordinary_code_that_may_be_woken_waits(program):  # rule 11.2
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets", "threads"])
 @pytest.mark.parametrize("operation", [o for o in ORDINARY if o not in ("sleep", "tick")])
 def test_ordinary_code_that_waits_is_told_of(operation, backend):  # rules 10.6, 11.2
-    """Another thread lives, so the wait is not bad use. The report contains the operation, the
+    """Another thread exists, so the wait is not bad use. The report contains the operation, the
     place, and advice.
     """
     out, _ = runs(
@@ -425,14 +425,14 @@ assert len(mine()) == 2, told
 @pytest.mark.parametrize(
     "wait",
     [
-        "r.read()",  # a write comes from the run below
+        "r.read()",  # the run below writes the value
         "select(r, after(1000))",
         "with timeout(1000): r.read()",
     ],
 )
 def test_ordinary_code_that_something_will_wake_is_not_told_of(wait):  # rule 10.6
-    """A run goes on in which a process is busy outside any operation of Weft; or there is a time
-    limit."""
+    """Either a run continues in which a process is busy outside any operation of Weft, or the wait
+    has a time limit. Nothing is reported."""
     runs(
         CALLS
         + f"""
@@ -537,7 +537,7 @@ except BadUse as wrong:
 
 @pytest.mark.parametrize(("name", "signal"), [("weft: a call", 0), ("mine", 1)])
 def test_threads_of_wefts_own_are_no_ordinary_code(name, signal, caplog, monkeypatch):  # rule 10.6
-    """Helper threads may wait. They are not reported, because a user cannot change that."""
+    """Helper threads that wait are not reported, because a user cannot change that."""
     import threading
 
     from weft._watching import standstill as _standstill

@@ -51,7 +51,7 @@ async def once(b, r, *ends):
 
 
 def test_it_is_told(b, messages):  # rule 3.6
-    """The report contains the process, the line of the write, the channel, and what to do."""
+    """The report contains the process, the line of the write, the channel, and advice."""
 
     async def passes_on(b, r, w):
         await b.op(w.write(await b.op(r.read())))
@@ -195,9 +195,7 @@ def test_an_end_that_the_program_itself_let_go_of(b, messages, how):  # rules 3.
 
 
 def test_a_process_that_catches_it_is_not_told_of(b, messages):  # rules 3.5, 3.6
-    """A process that wrote in a select, which examines more than one channel, is not reported
-    either.
-    """
+    """A process that wrote in a select, which examines several channels, is also not reported."""
 
     async def catches(b, w):
         try:
@@ -259,7 +257,8 @@ class _Plain:
 
 
 def test_guests_of_asyncio_and_threads_of_their_own(play: Runner, messages: list[str]) -> None:
-    """Rules 3.6, 13.1, 15.3."""
+    """Rules 3.6, 13.1, 15.3: a reader is also reported if it is a guest, or a coroutine on a
+    thread."""
 
     async def main() -> None:
         c = co.Channel("c")

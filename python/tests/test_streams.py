@@ -65,7 +65,7 @@ def test_a_server_and_its_client(b, address, tmp_path):  # rule 18.11
         with await b.op(b.weft.connect(door.address)) as s:
             assert s.peer == door.address
             await b.op(s.write_all(b"question"))
-            s.shutdown_write()  # half-close: this side reads on
+            s.shutdown_write()  # half-close: this side can still read
             return await read_all(b, s)
 
     with b.weft.listen(at) as door:
@@ -83,7 +83,8 @@ def test_what_getsockname_returns_is_an_address(b):  # rule 18.11
 
 
 def test_a_write_waits_for_its_reader(b):  # rule 18.1
-    """A limit ends a write in the middle. `sent` tells how far it has come; no byte is lost."""
+    """A limit ends a write in the middle. `sent` is the number of bytes that were written; no byte
+    is lost."""
     data = os.urandom(3_000_000)
 
     async def writes(b, s, full):
@@ -146,7 +147,8 @@ def test_a_failure_elsewhere_ends_the_wait(b):  # rule 7.2
 
 @pytest.mark.parametrize("how", ["close", "throw", "drop"])
 def test_an_operation_that_is_left_while_it_waits(how):  # rules 10.3, 18.1, 18.2
-    """It has read nothing, and the run no longer waits for the descriptor: it is deadlocked."""
+    """The operation has read nothing, and the run no longer waits for the descriptor, so the run is
+    deadlocked."""
     here, there = Stream.pair()
     got = []
 
@@ -277,7 +279,7 @@ def test_accept_without_a_descriptor(b):  # rule 18.6
     taken, waits = [], []
 
     async def accepts(b, door):
-        await limited(b, door.accept)  # now the process, or its thread, has what it waits with
+        await limited(b, door.accept)  # now its engine exists
         waits.append(True)
         return await b.op(door.accept())
 
@@ -560,7 +562,8 @@ def test_bad_objects(tmp_path):
 
 
 def test_many_connections_come_and_go(b):  # rule 18.11
-    """A hundred clients at once; some vanish without a word, some reset."""
+    """Serves a hundred clients at once, of which every fifth closes its stream without reading the
+    answer."""
 
     async def echoes(b, s):
         with s:
@@ -605,7 +608,7 @@ def test_in_a_check():  # rule 18.7
 
 
 def test_observed(b, tmp_path):  # rule 14.6
-    """A trace has the other events of processes that use streams."""
+    """A trace has the events of processes that use streams, except those of the streams."""
     here, there = Stream.pair()
 
     async def talks(b, w):

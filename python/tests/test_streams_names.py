@@ -27,7 +27,8 @@ def connects_to(b, address):
 def test_a_name_has_addresses(b, form):
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = door.getsockname()[1]
-        # "localhost" may have the address ::1 too, where nobody listens: the next one is tried.
+        # "localhost" may also have the address ::1, where no program listens; then the next address
+        # is tried.
         address = f"localhost:{port}" if form == "text" else ("localhost", port)
         assert connects_to(b, address) == f"127.0.0.1:{port}"
 
@@ -63,7 +64,7 @@ def test_a_message_names_its_process_once():  # the kind: BadUse of C++ that Pyt
     assert str(e.value).startswith('main/connects: Address: "300.0.0.1:80"')
 
 
-# A getaddrinfo() that ends once somebody has written to the FIFO with that name.
+# A getaddrinfo() that ends once a program has written to the FIFO with that name.
 SLOW = """
 #include <fcntl.h>
 #include <netdb.h>
@@ -119,7 +120,8 @@ print("end", flush=True)
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
 def test_a_look_up_that_takes_long(tmp_path: Path):
-    """A limit ends connect() at once, and a process that does not wait for the look-up goes on."""
+    """A limit ends connect() at once, and a process that does not wait for the look-up
+    continues."""
     (tmp_path / "slow.c").write_text(SLOW)
     build = ["cc", "-shared", "-fPIC", "-o", "slow.so", "slow.c"]
     subprocess.run(build, check=True, cwd=tmp_path)

@@ -26,7 +26,7 @@ async def read_then_write(b: Any, r: Any, w: Any) -> None:
 
 
 def test_two_that_wait_for_each_other_while_a_third_goes_on(b: Any) -> None:
-    """Rule 10.5."""
+    """Rule 10.5: deadlocks() names the two processes that wait for each other, and no others."""
     c, d = b.weft.Channel("c"), b.weft.Channel("d")
     gate = b.weft.Channel("gate")
     found: list[Any] = []
@@ -58,7 +58,7 @@ def test_two_that_wait_for_each_other_while_a_third_goes_on(b: Any) -> None:
 
 
 def test_from_another_thread() -> None:
-    """Rule 14.3."""
+    """Rule 14.3: deadlocks() may be called on another thread than that of the run."""
     c, d = Channel("c"), Channel("d")
     asked, message = threading.Event(), threading.Event()
     found: list[Any] = []
@@ -144,13 +144,14 @@ def test_a_local_variable_may_be_used_by_anybody() -> None:
 
 
 def test_a_side_that_has_no_end_yet_may_get_one() -> None:
-    """Rule 14.3."""
+    """Rule 14.3: a reader of a channel without a writer end is not stuck, because an end may be
+    made."""
     c = Channel("c")
     assert not look_while(reads(c.reader()), finish=lambda: c.poison())
 
 
 def test_a_timer_a_sleep_and_a_cancellation_will_wake() -> None:
-    """Rule 14.3."""
+    """Rule 14.3: processes that a timer, a sleep or a cancellation will wake are not stuck."""
     c = Channel("c")
 
     @process
@@ -174,7 +175,8 @@ def test_a_timer_a_sleep_and_a_cancellation_will_wake() -> None:
 
 
 def test_a_holder_of_the_same_side_may_poison() -> None:
-    """Rule 14.3."""
+    """Rule 14.3: a process is not stuck if another holder of its side of the channel may poison
+    it."""
     c = Channel("c")
 
     @process
@@ -211,7 +213,8 @@ def test_parents_of_the_stuck_do_not_hold_anybody_else() -> None:
 
 
 def test_run_with_partial_raise_and_warn() -> None:
-    """Rule 14.3: the search runs when the scheduler becomes idle, although a sleeper will go on."""
+    """Rule 14.3: the search runs when the scheduler becomes idle, although a sleeper will
+    continue."""
 
     def network(log: Any) -> list[Any]:
         c, d = Channel("c"), Channel("d")

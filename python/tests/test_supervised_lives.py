@@ -1,5 +1,4 @@
-"""Tests which processes are started again (rule 7.16), and which values a death takes along (rule
-7.17).
+"""Tests which processes are started again (rule 7.16), and which values a death loses (rule 7.17).
 
 Most tests are in virtual time, with a Place that starts no OS processes. The Place decides when an
 OS process would die.
@@ -41,9 +40,9 @@ if sys.version_info < (3, 11):
 
 
 class Place(Elsewhere):
-    """A place that simulates OS processes in this program. Each life of f(name, lives) lasts as
-    many seconds as the next number of `lives` says, and then dies; after the last number the call
-    returns. In its life n the process holds the value "job n".
+    """A place that simulates OS processes in this program. Each life of f(name, lives) lasts for
+    the next number of `lives`, in seconds, and then dies; after the last number the call returns.
+    In its life n the process holds the value "job n".
     """
 
     _stops = True
@@ -183,7 +182,8 @@ def test_a_process_that_waits_for_its_next_life_is_given_up_too(again: str) -> N
 
 @pytest.mark.parametrize("tree", [False, True])
 def test_the_counts_begin_anew_when_no_process_is_left(tree: bool) -> None:
-    """A supervisor outlives its runs, whose clocks may differ."""
+    """The counts begin anew with each run, because a supervisor outlives its runs, whose clocks may
+    differ."""
     place = Place()
     if tree:
         above = Supervisor(place, restarts=1, within=60, backoff=0)
@@ -195,7 +195,7 @@ def test_the_counts_begin_anew_when_no_process_is_left(tree: bool) -> None:
 
 
 def test_the_back_off_of_a_supervisor_starts_over_after_its_own_healthy_life() -> None:
-    """The supervisor is itself started again every 150 s, although none of its processes lives that
+    """The supervisor is itself started again every 150 s, although none of its processes runs that
     long."""
     place = Place()
     above = Supervisor(place, restarts=None, backoff=1, healthy=60)
@@ -205,8 +205,8 @@ def test_the_back_off_of_a_supervisor_starts_over_after_its_own_healthy_life() -
 
 
 def test_the_log_names_a_death_in_one_whole_sentence(caplog: Any) -> None:
-    """The sentence ends before "; the last that it wrote to its standard error:", without the text
-    after it.
+    """The sentence of the log ends before "; the last that it wrote to its standard error:" and the
+    text that follows.
     """
     place = Place()
     call = place.call
@@ -258,7 +258,7 @@ FOREVER = 10_000.0
     [("one for one", "b"), ("one for all", "abc"), ("rest for one", "bc")],
 )
 def test_strategies(strategy: str, again: str) -> None:
-    """Rule 7.16: b dies at 5. No process starts again before the pause is over."""
+    """Rule 7.16: b dies at 5. No process starts again before the pause has ended."""
     place = Place()
     supervisor = Supervisor(place, strategy=strategy, backoff=0.5)
     lives = {"a": [FOREVER], "b": [5.0], "c": [FOREVER]}
@@ -292,7 +292,7 @@ def test_one_that_has_ended_is_not_started_again() -> None:
 
 def test_a_tree_of_supervisors() -> None:
     """Rule 7.16: the third death in `left` counts as one for `above`, which starts `right` again
-    too; then `left` counts anew. The second such death is too much for `above`.
+    too; then `left` counts anew. At the second such death `above` ends.
     """
     place = Place()
     above = Supervisor(place, restarts=1, within=600, strategy="one for all", backoff=0)
@@ -395,7 +395,8 @@ def crashes(place: Any, n: int, caplog: Any) -> None:
 
 
 def test_each_lost_value_is_named(caplog: Any) -> None:
-    """Rule 7.17: `for job in jobs` runs in OS processes that are killed."""
+    """Rule 7.17: each value is named that a loop `for job in jobs` loses when its OS process is
+    killed."""
     crashes(Supervisor(restarts=3, within=0.001, backoff=0), 4, caplog)
 
 
@@ -500,8 +501,8 @@ def test_a_memory_limit_that_is_met_is_a_death(caplog: Any, tmp_path: Any, redel
 
 
 def test_peers_learn_that_it_is_given_up() -> None:
-    """Rules 4.5, 7.13: peers learn that the process is given up, although no attempt was known to
-    be the last."""
+    """Rules 4.5, 7.13: peers learn that the supervisor has abandoned the process, although no
+    attempt was known to be the last."""
     c = Channel("c")
     place = Supervisor(restarts=1, within=1000, backoff=0)
 

@@ -1,7 +1,7 @@
 """Tests workers that are started again when they die (rule 7.13), and extended reads from another
 OS process (rule 1.6, wire 4.6, 4.7).
 
-Every test here starts interpreters, which takes some 0.2 s each.
+Every test here starts interpreters; each start takes some 0.2 s.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ ALL = itertools.product((targets.holds_each, targets.holds_each_async), (0, 3), 
     ],
 )
 def test_no_job_is_lost(worker: Any, capacity: int, where: str, caplog: Any) -> None:
-    """Rule 7.13: the worker dies in the blocks of 3 and 4, twice in the block of 4. Both values
-    come back, in order, before values that were written later."""
+    """Rule 7.13: the worker dies in the blocks of 3 and 4, twice in the block of 4. Both values are
+    returned to the channel, in order, before values that were written later."""
     jobs, done, lives = Channel("jobs", capacity=capacity), Channel("done"), Channel("lives")
     with Hosts(1, backoff=0) as hosts:
         place = Supervisor(hosts if where == "hosts" else None, restarts=3, backoff=0)
@@ -106,8 +106,8 @@ def test_a_plain_read_has_taken_its_value() -> None:
 
 
 def test_what_was_in_hand_is_reported() -> None:
-    """The value that the worker holds goes to the list and does not come back, even after the last
-    death."""
+    """The value that the worker holds is added to the list and is not returned to the channel, even
+    after the last death."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     log: list[Any] = []
 
@@ -151,8 +151,8 @@ def test_a_value_that_cannot_be_unpickled_is_reported_as_its_error() -> None:
 
 
 def test_peers_learn_of_it_when_the_supervisor_gives_up() -> None:
-    """The ends die when the supervisor gives up and not before, and do not retire (rules 4.5,
-    7.13)."""
+    """The ends die when the supervisor abandons the process, and not before, and do not retire
+    (rules 4.5, 7.13)."""
     c = Channel("c")
     place = Supervisor(restarts=2, backoff=0)
 
@@ -199,7 +199,7 @@ def test_the_death_of_another_is_a_failure_of_the_worker() -> None:
 
 
 def test_a_supervisor_is_cancelled_while_it_waits() -> None:
-    """The cancellation comes between two attempts, in a back-off of an hour."""
+    """A cancellation that arrives between two attempts ends a back-off of an hour."""
     c = Channel("c")
     signals = Channel("told")
 
@@ -221,7 +221,8 @@ def test_a_supervisor_is_cancelled_while_it_waits() -> None:
 
 
 def test_one_that_dies_of_its_cancellation_is_not_started_again() -> None:
-    """The process had met the request, which is not made again (rules 6.1, 6.5)."""
+    """A process that dies of its cancellation is not started again, because the request was met
+    (rules 6.1, 6.5)."""
     lives, ready, never = Channel("lives"), Channel("ready"), Channel("never")
     kept, inp = never.writer(), ready.reader()
     lived: list[int] = []
@@ -255,8 +256,8 @@ def test_what_the_report_raises_ends_it() -> None:
 
 
 def test_what_comes_back_is_what_was_written() -> None:
-    """Before it died, the worker changed its own copy of the value, in shared memory. The value
-    comes back unchanged."""
+    """Before it died, the worker changed its own copy of the value, in shared memory. The value is
+    returned to the channel unchanged."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     value = bytearray(os.urandom(200_000))
     result = Parallel(
@@ -329,7 +330,7 @@ def forks() -> Hosts:
 )
 @pytest.mark.parametrize("capacity", [0, 1], ids=["rendezvous", "buffer"])
 def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> None:  # rule 1.6
-    """In a buffer of one place the slot stays occupied, so the second write waits too."""
+    """In a buffer of one place the slot remains occupied, so the second write waits too."""
     c, reports = Channel("c", capacity=capacity), Channel("said")
     order: list[Any] = []
 
@@ -342,7 +343,7 @@ def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> N
     @th.process
     def hears(inp: Any) -> None:
         for _ in range(3):
-            with inp.extended() as value:  # the worker goes on once this is noted
+            with inp.extended() as value:  # the worker continues once this is noted
                 order.append(f"in the block of {value}")
 
     result = Parallel(
@@ -383,7 +384,7 @@ def test_an_extended_read_is_entered_once() -> None:
 
 def test_an_os_process_that_dies_in_a_block_has_taken_the_value() -> None:
     """Without a supervisor the value of a reader that dies in the block is taken, and the writer
-    goes on (wire 4.6).
+    continues (wire 4.6).
     """
     c = Channel("c")
 

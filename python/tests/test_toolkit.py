@@ -47,7 +47,7 @@ def test_a_file_goes_through_a_network(b: Any, tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_ends_the_reading(tmp_path: Path) -> None:
-    """Rule 3.3."""
+    """Rule 3.3: when the reader has ended, the process that reads the file ends."""
     source = tmp_path / "in"
     source.write_text("x\n" * 1000)
     c = Channel()
@@ -67,7 +67,7 @@ def test_no_such_file(tmp_path: Path) -> None:
 
 
 def test_what_came_before_a_poison_is_in_the_file(tmp_path: Path) -> None:
-    """Rule 4.3."""
+    """Rule 4.3: the values before the poison are in the file."""
     c = Channel()
     target = tmp_path / "out"
 
@@ -139,7 +139,7 @@ def test_a_command_that_reads_no_more() -> None:
 
 
 def test_a_command_whose_input_never_comes() -> None:
-    """The process ends when the command ends, although the writer of its input goes on."""
+    """The process ends when the command ends, although the writer of its input continues."""
     i, done = Channel(), Channel()
 
     @process
@@ -181,7 +181,7 @@ def test_cancelled_it_leaves_no_child(text: str) -> None:
 
 
 def test_a_failure_elsewhere_leaves_no_child() -> None:
-    """Rule 7.2."""
+    """Rule 7.2: when another process fails, the command is ended and reaped."""
     o = Channel()
     pids = []
 
@@ -296,7 +296,7 @@ def test_clones_are_named_as_the_first() -> None:
 
 
 def test_clones_that_cannot_be() -> None:
-    """Rule 11.1."""
+    """Rule 11.1: processes and channels that cannot be copied, and wrong numbers, are refused."""
 
     @process
     async def says() -> None:
@@ -341,7 +341,7 @@ def test_channel_arrays() -> None:
 
 
 def test_an_array_keeps_immunity() -> None:
-    """Rule 4.4."""
+    """Rule 4.4: the channels of an array have the immunity of the original."""
     (c,) = Channel(immunity=3) * 1
     c.poison(2)
     assert c.reader() is not None

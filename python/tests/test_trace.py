@@ -37,7 +37,8 @@ def events_of(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_trace_says_what_happened(b: Any, tmp_path: Path) -> None:
-    """Rule 14.6."""
+    """Rule 14.6: the trace of a small network has the expected events, in the order of their
+    times."""
     c = b.weft.Channel("c")
     file = tmp_path / "t.jsonl"
     b.run(b.process(send)(c.writer(), 1, 2), b.process(receive)(c.reader()), trace=file)
@@ -110,7 +111,7 @@ def test_of_two_threads_the_later_event_may_be_written_first(tmp_path: Path) -> 
 
 
 def test_selects_withdrawals_and_failures(tmp_path: Path) -> None:
-    """Rule 14.6."""
+    """Rule 14.6: a trace has the guards of selects, withdrawals and failures."""
     c, d = Channel("c"), Channel("d")
     file = tmp_path / "t.jsonl"
 
@@ -138,7 +139,7 @@ def test_selects_withdrawals_and_failures(tmp_path: Path) -> None:
 
 
 def test_a_summary_and_a_picture(tmp_path: Path) -> None:
-    """Rule 14.6."""
+    """Rule 14.6: the summary and the picture of a trace have its processes and channels."""
     c = Channel("c")
     file = tmp_path / "t.jsonl"
 
@@ -175,7 +176,7 @@ def test_a_summary_and_a_picture(tmp_path: Path) -> None:
     "ending", ["raise SystemExit(3)", "os.kill(os.getpid(), signal.SIGINT)", "1 / 0"]
 )
 def test_the_file_is_whole_however_the_program_ends(ending: str, tmp_path: Path) -> None:
-    """Rule 14.6."""
+    """Rule 14.6: the file is complete, however the program ends."""
     file = tmp_path / "t.jsonl"
     program = f"""
 import os, signal
@@ -283,7 +284,8 @@ def test_lines_at_random(tmp_path: Path) -> None:
 def test_a_full_disk_cuts_it_off_and_changes_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Rules 14.2 and 14.6: a trace that is larger than one block."""
+    """Rules 14.2 and 14.6: a full disk cuts off a trace that is larger than one block, and changes
+    no outcome."""
     c = Channel("c")
 
     @process

@@ -34,7 +34,7 @@ KNOWN = (
     # `current_process()` is None in ordinary code, and no checker knows that this code runs in a
     # process.
     r"stopping_\d+\.py.*\"(path|None)\"",
-    # This list starts empty and takes different types.
+    # This list is empty at first, and receives values of different types.
     r"from_trio_\d+\.py.*\"append\" of \"list\"",
     # This loop always has at least one value.
     r"stopping_\d+\.py.*\"value\" is possibly unbound",

@@ -1,4 +1,4 @@
-"""Tests that a network that fails in a task which nobody awaits is reported at once (rule 13.8)."""
+"""Tests that a network that fails in a task that is not awaited is reported at once (rule 13.8)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def told(begin: Any) -> list[dict[str, Any]]:
     "network", [lambda: run_async(fails()), of_parallel, of_group], ids=["run", "Parallel", "Group"]
 )
 def test_it_is_told_at_once(network: Any) -> None:
-    """Rule 13.8 holds however the network was begun."""
+    """Rule 13.8: the failure is reported at once, however the network was begun."""
 
     def begin(kept: list[Any]) -> Any:
         kept.append(asyncio.create_task(network(), name="clerk"))

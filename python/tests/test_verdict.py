@@ -51,7 +51,7 @@ def line(*shares: tuple[float, float, float], names: str = "abcdef") -> list[Nod
 
 
 def test_the_stage_that_all_wait_for() -> None:
-    """Rule 14.12."""
+    """Rule 14.12: the verdict names the stage for which all others wait."""
     found = verdict(line((0.04, 0, 0.96), (0.96, 0, 0.04), (0.05, 0.95, 0)))
     assert found.names == ("main/b",) and found.kind == "bottleneck"
     assert found.text == (
@@ -61,7 +61,7 @@ def test_the_stage_that_all_wait_for() -> None:
 
 
 def test_two_within_a_tenth_are_both_named() -> None:
-    """Rule 14.12."""
+    """Rule 14.12: two stages that are within a tenth of each other are both named."""
     nodes = line((0.02, 0, 0.98), (0.95, 0, 0), (0.90, 0.1, 0), (0, 1, 0))
     assert verdict(nodes).names == ("main/b", "main/c")
     assert verdict(nodes).text.startswith("two processes of equal weight: `main/b` (busy 95 %) and")
@@ -70,7 +70,8 @@ def test_two_within_a_tenth_are_both_named() -> None:
 
 
 def test_a_source_that_waits_for_io_is_outside() -> None:
-    """Rule 14.12."""
+    """Rule 14.12: if the source waits for io or for a time, the verdict names that wait and no
+    stage."""
     nodes = line((0.02, 0, 0), (0.03, 0.97, 0))
     nodes[0].io = 0.95
     assert verdict(nodes).text == "nobody: the pipeline waits for `main/a`'s io"
@@ -79,13 +80,13 @@ def test_a_source_that_waits_for_io_is_outside() -> None:
 
 
 def test_many_that_share_a_cpu() -> None:
-    """Rule 14.12."""
+    """Rule 14.12: if all processes are busy and share one CPU, no stage is named."""
     found = verdict(line(*[(0.2, 0.1, 0.1)] * 5))
     assert found.kind == "scheduler" and "one CPU computes all (5 processes" in found.text
 
 
 def test_workers_of_one_name_count_as_one() -> None:
-    """Rule 14.12."""
+    """Rule 14.12: workers of one name are one stage, unless a single worker is busy."""
     workers = [
         Node(f"main/worker[{i}]", 0.93, reads=0.07, inputs={"a"}, outputs={"b"}) for i in range(4)
     ]
@@ -182,7 +183,7 @@ class Network:
         return MODULES[name]
 
     def stage(self, name: str, slow: bool, reads: list[Any], writes: list[Any]) -> None:
-        """A process that reads a value from each reader, works, and writes a value to each
+        """Makes a process that reads a value from each reader, works, and writes a value to each
         writer."""
         module = self.module()
         if slow:
@@ -262,7 +263,7 @@ class Network:
         self.stage("sink", slow == "sink", [done.reader()], [])
 
     def tree(self) -> None:
-        """Leaves, two under each node, and a root that reads from two nodes."""
+        """Makes a tree: two leaves under each node, and a root that reads from two nodes."""
         slow = self.rng.choice(("root", "left", "right", "a", "d"))
         up = {name: self.channel(name) for name in ("left", "right", "a", "b", "c", "d")}
         for leaf in "abcd":
@@ -317,7 +318,7 @@ CHECKED = [
 
 @pytest.mark.parametrize(("seed", "backend"), CHECKED)
 def test_the_slow_stage_is_named(seed: int, backend: str) -> None:
-    """Rules 14.11, 14.12."""
+    """Rules 14.11, 14.12: a look at a generated network names its slow stage."""
     network = Network(seed, backend)
 
     def looks() -> Any:

@@ -57,7 +57,7 @@ def test_a_value_is_given_back_as_it_is(value: Any) -> None:
 
 
 def test_a_value_is_let_go_when_its_receiver_lets_it_go() -> None:
-    """Rule 12.2: no object that is kept for the next communication holds the value of the last
+    """Rule 12.2: no object that Weft keeps for the next communication holds the value of the last
     communication."""
 
     async def body(r: Any, w: Any) -> None:
@@ -178,8 +178,8 @@ NETWORK = """
 
 
 def test_a_network_of_threads_and_coroutines_runs_and_leaves_the_lock_as_it_is() -> None:
-    """The program runs under `-W error`: on builds without a lock, weft declares that it needs none
-    (gate.hpp).
+    """The program runs under `-W error`: on builds without an interpreter lock, weft declares that
+    it needs no lock (gate.hpp).
     """
     done = python(NETWORK, "-W", "error")
     assert done.returncode == 0, done.stderr

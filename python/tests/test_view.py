@@ -50,7 +50,7 @@ KNOT = """
 
 
 def test_what_a_browser_gets(home: Path, tmp_path: Path) -> None:
-    """Rule 14.10."""
+    """Rule 14.10: a browser receives the page, and looks as events."""
     with running(tmp_path, PIPE) as p, serving(p.pid) as server:
         status, page, answer = get(server, f"/{server.token}/")
         assert status == 200 and "page.js" in page and "page.css" in page
@@ -78,7 +78,7 @@ def test_what_a_browser_gets(home: Path, tmp_path: Path) -> None:
 
 
 def test_only_who_has_the_token_on_this_machine(home: Path, tmp_path: Path) -> None:
-    """Rule 14.16."""
+    """Rule 14.16: requests without the token, or from another origin, are refused."""
     with running(tmp_path, PIPE) as p, serving(p.pid) as server:
         here = f"127.0.0.1:{server.port}"
         token = server.token
@@ -113,8 +113,8 @@ def test_only_who_has_the_token_on_this_machine(home: Path, tmp_path: Path) -> N
 def test_browsers_that_come_and_go(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two browsers look at the same time, and one leaves in the middle. While there is no browser,
-    the program is not looked at (rule 14.16).
+    """Two browsers are connected at the same time, and one leaves early. Without a browser no looks
+    are taken (rule 14.16).
     """
     monkeypatch.setattr(_server, "HEARTBEAT", 0.05)
     monkeypatch.setattr(_server, "BROWSERS", 2)
@@ -126,7 +126,7 @@ def test_browsers_that_come_and_go(
     with running(tmp_path, PIPE) as p, serving(p.pid) as server:
         assert asked == []
         one, two = Events(server), Events(server)
-        # The two browsers share a look. A browser whose turn comes late misses earlier looks.
+        # The two browsers share a look. A browser that is served late misses earlier looks.
         of_one, of_two = (browser.until("look")["at"] for browser in (one, two))
         for _ in range(1000):
             if of_one < of_two:
@@ -170,11 +170,11 @@ def test_a_program_that_stops_goes_on_and_ends(
 
 
 def test_a_knot(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 14.3: the page receives the processes that can never go on."""
+    """Rule 14.3: the page receives the processes that can never continue."""
     monkeypatch.setattr(_server, "STANDS", 0.05)
     with running(tmp_path, KNOT) as p, serving(p.pid) as server:
         events = Events(server)
-        for _ in range(600):  # a process of the knot may come to its wait later than the others
+        for _ in range(600):  # a process of the knot may begin to wait later than the others
             if len(stuck := events.until("look")["stuck"]) >= 3:
                 break
         events.close()
@@ -248,7 +248,7 @@ def test_the_page_is_in_the_package() -> None:
 
 
 def test_the_looks_are_stopped_at_any_time():  # rule 14.10
-    """The looks may be stopped before they have begun, twice, and while a browser listens."""
+    """The looks may be stopped before the first look, twice, and while a browser listens."""
     never = _server.Looks(_server.Program(os.getpid()), 0.1, 100)
     never.stop()
     never.stop()

@@ -1,4 +1,4 @@
-"""Tests that errors about OS processes say what is wrong, and what to do (rules 9.1, 9.3, 11.1)."""
+"""Tests that errors about OS processes name the fault and the remedy (rules 9.1, 9.3, 11.1)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tells MkDocs about this checkout: its pages and pictures are in the rooms, and are added
-under their own paths.
+"""Adds the pages and pictures of this checkout, which are in its rooms, to the site of MkDocs under
+their own paths.
 
 Invariants
 - Every page and picture that git knows is part of the site, except those of tests and those that a
@@ -28,7 +28,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME, TOUR = "tools/site/home.md", "README.md"
-OWN = "tools/site/theme/"  # the theme's pictures are MkDocs' own business
+OWN = "tools/site/theme/"  # MkDocs itself handles the theme's pictures
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 BLOCK = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 TAKEN = re.compile(r"^( *)<!-- (code|figures): (\S+) ?(\S*) -->$", re.MULTILINE)
@@ -64,7 +64,7 @@ def repository() -> str | None:
 
 
 def written_by_tools(pages: list[str]) -> set[str]:
-    """Returns those of the pages that nobody edits by hand, by .gitattributes."""
+    """Returns those of `pages` that .gitattributes marks as written by tools."""
     lines = _git("check-attr", "linguist-generated", "--stdin", text="\n".join(pages))
     return {line.partition(": ")[0] for line in lines if line.endswith(": set")}
 
@@ -155,5 +155,5 @@ def on_page_markdown(markdown: str, page: Page, files: Files, config: Any, **_: 
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Removes the heads of tables that have no words in them."""
+    """Removes table heads in which no cell has words."""
     return NO_HEADS.sub("", content)

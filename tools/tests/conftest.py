@@ -1,5 +1,5 @@
-"""Fixtures for the tests of the tools: a scratch copy of the house, in which rooms and commands can
-be faked.
+"""Fixtures for the tests of the tools: a scratch checkout, in which rooms and commands can be
+replaced by stand-ins.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# The folders that contain texts and programs of the house.
+# The folders that contain texts and programs of the checkout.
 FOLDERS = (
     "bench",
     "conformance",

@@ -1,5 +1,5 @@
-"""The inline namespace of the C++ library lists what changes its layout, as cpp/docs/building.md
-says.
+"""The inline namespace of the C++ library lists the settings that change its layout, as
+cpp/docs/building.md says.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FLAGS = {
 
 
 def name(compiler: str, *flags: str) -> str:
-    """Returns what WEFT_ABI is."""
+    """Returns the value of WEFT_ABI with this compiler and these flags."""
     if not shutil.which(compiler):
         pytest.skip(f"{compiler} is missing")
     command = [compiler, "-std=c++20", f"-I{ROOT / 'cpp/include'}", *flags, "-E", "-xc++", "-"]

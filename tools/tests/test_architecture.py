@@ -92,7 +92,7 @@ def test_each_path_is_there(page: str) -> None:
 def test_each_name_is_in_its_file(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert sum(len(LIST.findall(block)) for block in blocks(text)) > PAGES[page][1]
-    # In the page about guards, the page's own programs define names too.
+    # The programs of the page about guards also define names.
     own = [f"{name}() stands after no file" for name in ("fill", "flag.raised")]
     missing = [name for block in blocks(text) for name in names_missing(block)]
     assert [name for name in missing if page == "ARCHITECTURE.md" or name not in own] == []

@@ -20,8 +20,8 @@ BUILT = "weft: building Weft: done"
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> House:
-    """Makes a checkout with a .venv of its own that borrows this one's packages. It is built
-    once.
+    """Makes a checkout with a .venv of its own that borrows this one's packages. Weft is built
+    there once.
     """
     house = House(tmp_path_factory.mktemp("build"))
     copy_checkout(house.path)
@@ -123,7 +123,7 @@ def test_the_demo_starts_from_a_wheel_if_nothing_was_built(house: House) -> None
         assert result.returncode == 0, result.stderr
         assert log.read_text().splitlines() == [*steps, "demo examples/demo.py --small"]
     (house.path / ".build/stamps").mkdir(parents=True, exist_ok=True)
-    (house.path / ".build/stamps/weft").touch()  # Weft was built before
+    (house.path / ".build/stamps/weft").touch()  # Weft counts as built before this change
     log.write_text("")
     assert house.run("demo").returncode == 0
     assert log.read_text().startswith("build\n")

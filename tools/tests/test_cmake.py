@@ -1,4 +1,4 @@
-"""Tests the three ways in which a CMake user takes in Weft, each with the same small program."""
+"""Tests the three ways in which a CMake project can use Weft, each with the same small program."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "way",
     [
-        # The builds of cpp/tests and of net/tests use the sources in this way too.
+        # The builds of cpp/tests and of net/tests also use the sources in this way.
         pytest.param("add_subdirectory", marks=pytest.mark.soak),
         pytest.param("fetch_content", marks=pytest.mark.soak),
         pytest.param("add_subdirectory compiled shared", marks=pytest.mark.soak),
@@ -188,8 +188,8 @@ def test_a_package_without_the_network_says_so(prefix: Path, tmp_path: Path) -> 
 
 @pytest.mark.soak
 def test_a_consumer_of_the_installed_network(tmp_path: Path) -> None:
-    """Both libraries are shared. The program runs up to the place where it needs its keys, which it
-    does not have."""
+    """Both libraries are shared. The program runs until it needs its keys, which do not exist
+    here."""
     build, prefix = tmp_path / "build", tmp_path / "prefix"
     how = ["-DWEFT_BUILD_TESTS=OFF", "-DWEFT_NET=ON", "-DBUILD_SHARED_LIBS=ON"]
     cmake("-G", "Ninja", "-S", ROOT, "-B", build, *how)

@@ -1,4 +1,4 @@
-"""Tests how the code blocks of documents are run: which blocks are run, in what way, and which
+"""Tests how the code blocks of documents are run: which blocks are run, how they are run, and which
 outcomes count as wrong.
 """
 

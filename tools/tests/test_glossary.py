@@ -1,6 +1,6 @@
 """Tests that GLOSSARY.md is complete, and that the words that it rules out are not used.
 
-A word of the third column is in one of two tables here. NOWHERE: nothing in this repository has
+A word of the third column is in one of two tables here. NOWHERE: no part of this repository has
 that name, so the word must be in no source and on no page. ELSEWHERE: the word has another meaning
 too, which its line explains; a word that is also in IN_MESSAGES is in no message to a user.
 """

@@ -103,8 +103,8 @@ def test_headers_include_only_downwards() -> None:
 
 
 def test_no_header_includes_itself_by_a_way_round() -> None:
-    """No header includes itself within a layer either. One pair is allowed: the version's text
-    contains the configuration, which contains the version's numbers.
+    """Within a layer, too, no header includes itself indirectly. One pair is allowed: the version's
+    text contains the configuration, which contains the version's numbers.
     """
     edges = [
         (place(file), other)
@@ -257,7 +257,8 @@ def test_no_module_imports_itself_by_a_way_round() -> None:
 
 
 def test_no_header_of_a_board_includes_itself_by_a_way_round() -> None:
-    """Headers in mcu/, and in the parts that are built with mcu/, do not include themselves."""
+    """Headers in mcu/, and in the parts that are built with mcu/, do not include themselves
+    indirectly."""
     roots = tuple(ROOT / name for name in ("cpp/include", "mcu/include", "mcu/csp/include"))
     files = [
         file
@@ -342,8 +343,8 @@ LOADED_LATE = {
 
 
 def imports_of(where: str) -> set[tuple[str, str]]:
-    """Returns which module of a package imports which other one, including imports in functions and
-    for types alone.
+    """Returns which module of a package imports which other module, including imports in functions
+    and for types alone.
     """
     folder, package = ROOT / where, IMPORTING[where]
     modules = {}
@@ -410,8 +411,8 @@ def test_every_folder_is_in_the_table(where: str) -> None:
 
 @pytest.mark.parametrize("where", ["python", "native"])
 def test_a_folder_stands_on_one_line(where: str) -> None:
-    """The files of a folder include nothing above the folder, and none of them is above a file of
-    another folder.
+    """The files of a folder include nothing above the folder, and none of these files is above a
+    file of another folder.
     """
     lines = [line for patterns in layers(where) for line in patterns]
     names = folders("python/native" if where == "native" else "python/src/weft")
@@ -501,7 +502,7 @@ APART = {".build", ".venv", "out", "node_modules", "tests", "bench"}
 
 @pytest.mark.parametrize("room", sorted(rooms()))
 def test_a_room_knows_only_the_rooms_it_stands_on(room: str) -> None:
-    """The tests of a room may know more."""
+    """Only the tests of a room may know other rooms."""
     all_ = rooms()
     allowed = stands_on(room, all_) | {room}
     if "everything" in allowed:

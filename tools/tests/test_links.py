@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 from conftest import FOLDERS, ROOT
 
-# Folders whose pages belong to something else, through which readers find them.
+# Folders whose pages belong to another project or a build, and need no link from a page.
 INSIDE = {"tests", "models", "node_modules", ".venv", ".build", "out"}
 PAGES = sorted(
     path.relative_to(ROOT)
@@ -156,7 +156,7 @@ def test_no_table_has_a_row_without_words() -> None:
 
 
 def test_tables_stand_on_lines_of_their_own() -> None:
-    """A table that was reflowed with the text around it is no table any longer."""
+    """A table that was reflowed with the text around it would no longer be a table."""
     dashes = re.compile(r"^ *(> )?\|[-:| ]+\|$")
     for page in PAGES:
         text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -95,8 +95,8 @@ def copy_checkout(path: Path) -> None:
             dirs_exist_ok=True,
             ignore=shutil.ignore_patterns("node_modules", "__pycache__"),
         )
-    # The library is small too, because compiling Weft's own takes a minute of CPU time in each
-    # build.
+    # The library is small too, because compiling Weft's own library takes a minute of CPU time in
+    # each build.
     for source in (path / "cpp/src").rglob("*.cpp"):
         source.write_text("")
     for name, text in PACKAGE.items():

@@ -1,5 +1,5 @@
-"""Tests the signs of life: a program that hangs is ended and named, a program that is alive goes
-on, and tests that had passed are reported once.
+"""Tests the reports of progress: a program that hangs is ended and named, a program that reports
+may continue, and tests that had passed are reported once.
 """
 
 from __future__ import annotations

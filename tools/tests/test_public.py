@@ -1,5 +1,5 @@
 """Tests that the stored lists of public names agree with the sources, that no private name is in
-them, and that a change is shown and reported.
+them, and that a change is shown and fails the check.
 """
 
 from __future__ import annotations

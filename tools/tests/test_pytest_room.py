@@ -227,7 +227,7 @@ def test_what_had_passed_counts_where_a_test_hangs(tmp_path: Path) -> None:
 
 
 def test_a_test_that_hung_is_told_as_over_while_other_lanes_go_on(tmp_path: Path) -> None:
-    """If the hung test were not reported as over, the whole room would seem to hang."""
+    """If the hung test were not reported as ended, the whole room would seem to hang."""
     told = tmp_path / "told"
     told.touch()
     (tmp_path / "test_a.py").write_text(

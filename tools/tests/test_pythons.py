@@ -1,5 +1,5 @@
-"""Tests `./run pythons`: which interpreters it selects, what it does with each, and its table. The
-interpreters are stand-ins.
+"""Tests `./run pythons`: which interpreters it selects, the steps for each of them, and the table.
+The interpreters are stand-ins.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import House
 
-# Reports the version `version`, and makes a venv that contains itself. In the venv it answers the
-# requests of tools/pythons.
+# Reports the version `version`, and makes a venv that contains itself. In the venv this stand-in
+# answers the requests of tools/pythons.
 PYTHON = """#!/usr/bin/env bash
 case "$*" in
 *version_info*) echo {version} ;;
@@ -84,7 +84,7 @@ def test_a_library_that_does_not_run_in_all_fails_the_task(pythons: House) -> No
     stand_in(pythons, "fake-bin/python3.12", "3.12")
     result = run(pythons, "3.10", "3.12")
     assert result.returncode == 1
-    assert result.stdout.count(" 0 failed ") == 2  # each of the two passes on its own
+    assert result.stdout.count(" 0 failed ") == 2  # each of the two Pythons has its own count
 
 
 def test_one_python_alone_has_nobody_to_share_with(pythons: House) -> None:

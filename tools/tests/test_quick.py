@@ -46,7 +46,7 @@ def test_a_row_names_what_is_there(row: quick.Row) -> None:
             path, _, name = one.partition("::")
             assert (ROOT / path).is_file()
             there = name in (ROOT / path).read_text(encoding="utf-8")
-            # The name can be one of several scripts.
+            # The name can be that of one of several scripts.
             assert there or list((ROOT / path).parent.rglob(f"{name}*"))
 
 

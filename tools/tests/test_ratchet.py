@@ -90,7 +90,8 @@ def test_there_are_stored_figures_of_every_room() -> None:
 
 
 def test_git_knows_what_a_tool_has_written() -> None:
-    """Viewers fold the files that a tool has written, and leave them out of their statistics."""
+    """Viewers of repositories fold the files that a tool has written, and leave them out of their
+    statistics."""
     written = sorted(
         str(file.relative_to(ROOT))
         for file in ratchet.known(ROOT)

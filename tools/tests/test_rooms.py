@@ -390,7 +390,7 @@ def test_rooms_marked_beside_run_beside_the_others_at_a_lower_priority(house: Ho
         c="budget = 20, beside = true",
         d="budget = 20",
     )
-    # Room a ends only once c has begun; c, which comes after b, ends only once d has begun.
+    # Room a ends only once c has begun; c, which follows b, ends only once d has begun.
     house.room("a", 'cat "$ONE"; echo "the nice value is $(nice)"; echo "1 passed, 0 failed"')
     house.room("b", 'echo "the nice value is $(nice)"; echo "2 passed, 0 failed"')
     house.room(
@@ -411,7 +411,7 @@ def test_rooms_marked_beside_run_beside_the_others_at_a_lower_priority(house: Ho
         in result.stdout
     )
     assert "=== c, which ran beside other rooms\nbegins\n4 passed, 1 failed\n" in result.stdout
-    # If only such rooms are named, they run as the others do.
+    # If only rooms marked `beside` are named, they run like other rooms.
     assert f"\nthe nice value is {niced[0]}\n2 passed" in house.run("test", "b").stdout
 
 

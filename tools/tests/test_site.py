@@ -1,5 +1,5 @@
 """Tests the documentation as one site: it is built and opened in a real browser, every link is
-followed, each page is looked at in three widths, and pictures are taken.
+followed, each page is measured at three widths, and pictures are taken.
 
 The browser is headless Chromium of the distribution. A page of the test runs in the browser. It
 fetches every page of the site, and everything to which a page refers, on loopback, and lists what
@@ -203,7 +203,7 @@ def test_every_link_leads_somewhere(site: tuple[str, Path], browser: list[str]) 
 def test_no_page_is_wider_than_its_window_and_no_row_is_empty(
     site: tuple[str, Path], browser: list[str]
 ) -> None:
-    """Widths of a telephone, a tablet and a desk."""
+    """The widths are those of a telephone, a tablet and a desktop screen."""
     url, folder = site
     pages = sorted(f"/{p.parent.relative_to(folder)}/" for p in folder.rglob("index.html"))
     assert len(pages) > 100
@@ -220,7 +220,7 @@ def test_no_page_is_wider_than_its_window_and_no_row_is_empty(
 def test_pictures(
     site: tuple[str, Path], browser: list[str], name: str, scheme: str, width: int
 ) -> None:
-    """The pictures are kept as out/site/*.png, for a person to look at."""
+    """The pictures are kept as out/site/*.png, for a person to inspect."""
     url, _ = site
     out = ROOT / "out/site"
     out.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-// The network as SVG.
+// Draws the network as SVG.
 //
 // Invariants
 //  - An element exists as long as its box, line or frame; only changed attributes are set again.

@@ -1,4 +1,4 @@
-// The last minute: the looks, and for every name the shares of its processes at each look.
+// Keeps the last minute: the looks, and for every name the shares of its processes at each look.
 //
 // Invariants
 //  - The history is bounded: by SECONDS, and by ROWS for the looks that are kept whole, so that an

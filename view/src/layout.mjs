@@ -1,4 +1,5 @@
-// Where boxes, lines and frames are drawn: dagre lays the network out in layers, from left to right.
+// Determines where boxes, lines and frames are drawn: dagre lays the network out in layers, from
+// left to right.
 //
 // Invariant: the place of everything depends only on the shape of the drawing and not on figures,
 // so nothing moves while the processes and channels stay the same.

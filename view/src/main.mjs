@@ -4,7 +4,7 @@
 //
 // Invariants
 //  - Everything that is drawn belongs to one look.
-//  - A look that comes while another moment is shown, or while the page is paused, changes nothing but
+//  - A look that arrives while another moment is shown, or while the page is paused, changes only
 //    the time line.
 
 import { Picture } from './draw.mjs';

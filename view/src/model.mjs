@@ -6,7 +6,8 @@
 // Invariants
 //  - Every process of the look is in exactly one box, and every channel with a known holder is in
 //    exactly one line, bundle or box's inside. What is not drawn is counted in `left_out`.
-//  - Processes of one name that are opened are a grid of boxes; lines lead to the grid, not to each.
+//  - Processes of one name that are opened are a grid of boxes; lines lead to the grid, not to its
+//    boxes.
 //  - Every host of a network has a frame or a box, even a host that does not answer or has left.
 //  - A drawing has at most MAX_BOXES boxes of processes. A name shows at most EACH of the names
 //    below that name.
@@ -105,7 +106,7 @@ export function names(processes) {
   const at = (path, host) => {
     const found = known.get(path);
     if (found) return found;
-    const begin = host ? hostId(host).length : 0; // a host's name can contain a slash
+    const begin = host ? hostId(host).length : 0; // the name of a host can contain a slash
     const cut = path.lastIndexOf('/');
     const label = path.slice(Math.max(cut + 1, begin));
     let up = cut < begin ? above(host) : at(path.slice(0, cut), host);

@@ -1,4 +1,4 @@
-// The last minute: a row for each box, a column for each look, in the colours of the states.
+// Draws the last minute: a row for each box, a column for each look, in the colours of the states.
 //
 // Invariant: the newest look is at the right edge, and a second has the same width everywhere.
 

@@ -163,7 +163,7 @@ def hosts():
     """
     here = Path(__file__).resolve().parent
     os.environ["WEFT_NATS_SERVER"] = str(here.parent.parent / ".build/net/bin/nats-server")
-    import programs  # the hosts find the functions by this name
+    import programs  # the hosts find the functions in the module of this name
 
     from weft import net
     from weft._net.server import Server
@@ -194,7 +194,7 @@ def hosts():
         )
 
         def runs():
-            with contextlib.suppress(BaseException):  # the second host leaves the network meanwhile
+            with contextlib.suppress(BaseException):  # the second host leaves the network
                 Parallel(
                     source.on("threads")(lines.writer()),
                     programs.stage.on(network.host("gpu1"))(lines.reader(), checked.writer()),

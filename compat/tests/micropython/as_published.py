@@ -46,7 +46,7 @@ async def main():
     )
     print(a.verify(), a.poisoned, a.queue_len(), repr(a), a.read.channel() is a, a.read._chan is a)
 
-    # Tasks read and write too, and a write waits in the channel's queue until somebody reads.
+    # Tasks read and write too, and a write waits in the channel's queue until a process reads.
     c = Channel("c")
     spawned = [Spawn(c.write(i)) for i in range(3)]
     while c.queue_len() < 3:

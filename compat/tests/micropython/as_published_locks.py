@@ -51,7 +51,7 @@ print(Alternative(Channel("idle").read, skip).select()[0] is skip)
 print(CSP(spawns(Channel("s"))))
 print(isinstance(net, Process), isinstance(net.processes[0].processes[0], Process))
 
-# Mistakes are told.
+# Mistakes are reported.
 once = SkipProcess()
 Parallel(once).run()
 for wrong in (lambda: Parallel(once).run(), lambda: Parallel(3), once.start, SkipProcess().join):

@@ -1,5 +1,5 @@
-"""Networks of all kinds of processes: ends go to processes of another kind than that of their
-channel.
+"""Networks of processes of all backends: ends are passed to processes of another backend than that
+of their channel.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ ChannelPoisonException = PoisonException = Poisoned
 
 
 class Guard:
-    """A guard of an Alternative. `guard()` returns the corresponding guard of Weft."""
+    """A guard of an Alternative. The method `guard()` returns the corresponding guard of Weft."""
 
 
 class Skip(Guard):

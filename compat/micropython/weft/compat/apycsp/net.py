@@ -26,7 +26,7 @@ POISON = "ChannelPoisonException"
 TCP, NODELAY = 6, 1  # IPPROTO_TCP and TCP_NODELAY, which MicroPython does not name
 
 _registered = {}
-_connections = []  # the connections that get_channel_proxy asks, in the order of their making
+_connections = []  # the connections that get_channel_proxy asks, in the order of creation
 
 
 def register_channel(chan, name):
@@ -211,7 +211,7 @@ class _Connection:
                 answer["ret"], answer["err"] = None, str(e)
                 self._send(answer)
         except asyncio.CancelledError:
-            pass  # nobody waits for this answer
+            pass  # no request waits for this answer
         finally:
             self.asked.pop(number, None)
 
@@ -362,7 +362,7 @@ async def get_channel_proxy(name):
             if name in await connection.send_recv_cmd("chanlist"):
                 return RemoteChannel(name, connection)
         except OSError:
-            pass  # that program has gone
+            pass  # that program has ended
     raise BadUse(
         "no channel %r is registered with the %d programs connected" % (name, len(_connections))
     )

@@ -3,7 +3,7 @@ read end and one write end, poison without strength, and alternatives that take 
 guard.
 
 Invariants
-- A channel keeps its two native ends for as long as it lives: only poison ends it.
+- A channel keeps its two native ends for as long as it exists: only poison ends the channel.
 - The guard that a select returns is the object that the alternative was given.
 """
 

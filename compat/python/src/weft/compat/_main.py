@@ -7,7 +7,8 @@ by `leave` or by the end of the program.
     ordinary code ──enter()──► block ──leave(), left_by(), end of the program──► ordinary code
 
 Invariants
-- There is one session at a time. `group` is entered and left by the thread that called `enter`.
+- At most one session is open at a time. `group` is entered and left by the thread that called
+  `enter`.
 - Thread processes run beside the main program's thread. On that thread, processes that need a
   scheduler would run only while the program waits for Weft. So a thread process, the host, runs
   them, and `arrivals` carries them there.
@@ -80,8 +81,8 @@ def _keep(backend: Any, arrivals: Any) -> None:
 
 
 def spawn(backend: Any, natives: list[Any]) -> None:
-    """Starts native processes that outlive the caller: in the session if a session is open, else in
-    the outermost run."""
+    """Starts native processes that may outlive the caller: in the session if one is open, otherwise
+    in the outermost run."""
     if current.get() is None:
         enter(backend)
     session = _session
@@ -128,7 +129,7 @@ def _at_exit() -> None:
 
 
 def left_by(error: Cancelled) -> None:
-    """Handles a cancellation that has reached an operation. In the main program the cancellation
-    stands for a failure or a deadlock, which is raised."""
+    """Called when an operation was cancelled. In the main program the cancellation stands for a
+    failure or a deadlock, which is raised."""
     if current.get() is None:
         leave(error)

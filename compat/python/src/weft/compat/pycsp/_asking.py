@@ -1,4 +1,4 @@
-"""Sends questions to the program where a channel lives, and receives the answers: over two
+"""Sends questions to the program that is the home of a channel, and receives the answers: over two
 channels, one question at a time.
 
 Invariants
@@ -23,8 +23,8 @@ def channels() -> tuple[Any, Any]:
 
 
 class Turn:
-    """The turn to ask, which is a token in a buffer. One process asks at a time, and a process that
-    waits for its turn lets the other greenlets of its thread run.
+    """The permission to ask a question, represented by a token in a buffer. One process asks at a
+    time, and a process that waits for its turn lets the other greenlets of its thread run.
     """
 
     def __init__(self) -> None:

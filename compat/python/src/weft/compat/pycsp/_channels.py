@@ -1,7 +1,7 @@
 """pycsp's channels and their ends over Weft's.
 
 Invariants
-- A channel keeps one native end of each side for as long as it lives, and all its pycsp ends of
+- A channel keeps one native end of each side for as long as it exists, and all its pycsp ends of
   that side work through it. In pycsp only retire gives an end up (neither the return of a process
   nor the collector does), so Weft's own counting of ends (rule 2.2) must not see pycsp's ends.
 - `_open[side]` counts the pycsp ends that were made and not retired, under `_counting`. When it
@@ -93,7 +93,7 @@ class Channel:
             return channel
         return _remote.FarChannel(name, address)
 
-    _far = False  # whether the channel lives in another program
+    _far = False  # whether the home of the channel is another program
 
     @property
     def address(self) -> tuple[str, int]:
@@ -119,7 +119,7 @@ class Channel:
     __neg__ = writer
 
     def __mul__(self, n: int) -> list[Channel]:
-        """Returns a list of this channel and n - 1 new channels like it."""
+        """Returns a list of this channel and n - 1 new channels with the same settings."""
         return [
             self,
             *[type(self)(f"{self.name}[{i}]", buffer=self.buffer) for i in range(1, int(n))],
@@ -128,7 +128,7 @@ class Channel:
     __rmul__ = __mul__
 
     def disconnect(self) -> None:
-        """Does nothing: a channel has no connection to give up."""
+        """Does nothing, because a channel has no connection that could be closed."""
 
     def _join(self, side: int) -> bool:
         with _counting:
@@ -219,15 +219,15 @@ class ChannelEnd:
         self.channel._poison(self._op)
 
     def retire(self) -> None:
-        """Gives this end up; with the last end of its side the channel retires. A second call does
-        nothing."""
+        """Retires this end; when the last end of a side retires, the channel retires. A second call
+        does nothing."""
         if not self._closed:
             self._closed = True
             self.__call__ = self._refuse
             self.channel._leave(self._op)
 
     def disconnect(self) -> None:
-        """Does nothing: there is no connection to give up."""
+        """Does nothing, because an end has no connection that could be closed."""
 
     def isReader(self) -> bool:
         return self._op == READ

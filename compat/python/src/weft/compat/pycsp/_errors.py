@@ -52,7 +52,7 @@ class ChannelBindException(ChannelSocketException):
 
 
 class ChannelLostException(ChannelSocketException):
-    """The program in which the channel lives has ended."""
+    """The program that is the home of the channel has ended."""
 
 
 class FatalException(Exception):

@@ -7,7 +7,7 @@
 Invariants
 - Standard input and output are the session's stream, and no other code writes to that stream:
   printed text goes to standard error.
-- When the input ends, the session is over, and this program ends once its process has ended.
+- When the input ends, the session has ended, and this program ends once its process has ended.
 """
 
 from __future__ import annotations

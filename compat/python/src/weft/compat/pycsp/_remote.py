@@ -12,8 +12,8 @@ the user's own, and each side checks the user of the other (WIRE-LINKS.md 12.3).
 another machine (_ssh.py), as a user that its `sshd` knows.
 
 Invariants
-- A pycsp end of a far channel is counted in the program where the channel lives (_channels.py), and
-  is retired and poisoned in that program.
+- A pycsp end of a far channel is counted in the channel's home (_channels.py), and is retired and
+  poisoned in that program.
 - A far channel has a native end of a side as long as pycsp ends of that side are open in this
   program.
 - Before a program ends, it reports how its channels have ended, so a later reader of a channel
@@ -409,7 +409,7 @@ def _found(name: str, address: Address) -> tuple[_Line, int, int]:
 
 
 class FarChannel(_channels.Channel):
-    """A channel that lives in another program."""
+    """A channel whose home is another program."""
 
     __slots__ = ("_line", "_number")
 

@@ -22,7 +22,7 @@ from weft.errors import ProcessDied
 
 __all__ = ["SshHost"]
 
-GRACE = 5.0  # seconds that an `ssh` has to give the reason once its session is over
+GRACE = 5.0  # seconds that an `ssh` has to report the reason once its session has ended
 # Seconds to wait for remote text: a process that does not end can keep the stream open.
 PATIENCE = 2.0
 
