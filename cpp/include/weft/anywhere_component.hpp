@@ -165,8 +165,8 @@ auto select(const G&... g) {
 
 namespace placing {
 
-// Returns the name under which Python sees `name`: a keyword of Python gets an underscore (PEP 8).
-// The list has the keywords that are names in C++.
+// Returns the name under which Python sees `name`: an underscore is added to a keyword of Python
+// (PEP 8). The list contains the keywords that can be names in C++.
 inline std::string in_python(std::string_view name) {
   for (const std::string_view keyword :
        {"False", "None",   "True",     "as",      "assert", "async",  "await",  "def",

@@ -1,8 +1,8 @@
 // The objects that a process of a component works with: ends, barriers, choice and time (see
 // component.hpp).
 //
-// Invariant: an end is closed by retire(), or by the host when the process has ended, since only
-// then it is known whether a poison spreads (rule 4.3). So the destructors of ends do nothing.
+// Invariant: an end is closed by retire(), or by the host when the process has ended, because only
+// then is it known whether a poison spreads (rule 4.3). So the destructors of ends do nothing.
 #pragma once
 #include <chrono>
 #include <exception>
@@ -325,7 +325,7 @@ struct After {
     // A span that is not positive is a skip (rule 5.7).
     if (span.count() <= 0) return {WEFT_SKIP, 0, 1, 0, 0, {}};
     std::int64_t at;
-    // A time beyond the end of the clock never comes.
+    // A time beyond the end of the clock is never reached.
     if (__builtin_add_overflow(now, std::int64_t{span.count()}, &at)) at = INT64_MAX;
     return {WEFT_TIMER, 0, 1, 0, at, {}};
   }
@@ -334,7 +334,7 @@ struct After {
 template <class Rep, class Period>
 After after(std::chrono::duration<Rep, Period> span) {
   using Nanoseconds = std::chrono::nanoseconds;
-  // A span beyond the end of the clock never comes (rule 8.5); a cast of it would be undefined.
+  // A span beyond the end of the clock never elapses (rule 8.5); a cast of it would be undefined.
   if (span >= std::chrono::duration<double, std::nano>(Nanoseconds::max()))
     return {Nanoseconds::max()};
   if (span != span) throw BadUse("after: a time that is not a number (nan): it would never come");

@@ -16,7 +16,7 @@
 //
 // Invariants
 //  1 Only step() resumes coroutines, one after another in a loop. Neither the call of a Task nor
-//    its end resumes another one directly, so that the stack does not grow.
+//    its end resumes another coroutine directly, so the stack does not grow.
 //  2 Only operations of this file can be awaited: any other would suspend a process that nothing
 //    resumes.
 #pragma once
@@ -205,8 +205,9 @@ concept Awaited = std::is_base_of_v<TaskOperation, std::remove_cvref_t<A>> || re
   typename std::remove_cvref_t<A>::weft_task;
 };
 
-// Throws BadUse if g++ has laid out the frame of this promise wrongly (WEFT_WRONG_FRAME), so that the
-// coroutine could never run. The variable before the frame's pointers moves the promise by 8 bytes.
+// Throws BadUse if g++ has laid out the frame of this promise wrongly (WEFT_WRONG_FRAME), so that
+// the coroutine could never run. The variable before the frame's pointers moves the promise by 8
+// bytes.
 inline void check_frame([[maybe_unused]] const void* promise, [[maybe_unused]] const char* function,
                         [[maybe_unused]] const char* file, [[maybe_unused]] unsigned line) {
 #if defined(__GNUC__) && !defined(__clang__)

@@ -141,7 +141,7 @@ template <class T, class P>
 struct Offer : detail::OutOf<T, P> {
   using Guard = detail::OutOf<T, P>;
   Offer() noexcept : Guard(nullptr, nullptr) {}
-  Offer(const Offer&) = delete;  // a guard of this kind is used only where it is made
+  Offer(const Offer&) = delete;  // a guard of this type is used only where it is made
   Offer& operator=(const Offer&) = delete;
   ~Offer() = default;
   // when() and ends() act as they do for any other guard of a channel.
@@ -538,7 +538,7 @@ inline void check_guard(const core::Guard& g, std::uint32_t i, const char* verb)
 }
 
 // Marks that a process is in a select that other processes can reach too. The mark is no lock: two
-// threads that come at the same moment can both get in, as with any object that they share.
+// threads that arrive at the same moment can both enter, as with any object that they share.
 class InUse {
  public:
   InUse() noexcept = default;
@@ -546,7 +546,7 @@ class InUse {
   InUse& operator=(InUse&&) = delete;
   ~InUse() = default;
 
-  // Marks the select as used while this object lives, or, after keep(), until end(). Throws BadUse
+  // Marks the select as used while this object exists, or, after keep(), until end(). Throws BadUse
   // if a process is already in the select.
   class Taken {
    public:

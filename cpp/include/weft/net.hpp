@@ -85,8 +85,8 @@ struct Offer {
   std::unordered_map<std::string, std::optional<Clock::time_point>> tickets;
   std::mutex writing;
   std::atomic<std::uint64_t> revision = 0;  // the revision that this program wrote last
-  // Reports which program takes a ticket. It is used under `writing`, and without `mutex_`, since
-  // it takes `mutex_` itself.
+  // Reports which program takes a ticket. It is used with `writing` locked and `mutex_` unlocked,
+  // since it locks `mutex_` itself.
   std::optional<TicketWatch> ticket_watch;
   const Outside outside{Outside::due};
 };
@@ -149,8 +149,8 @@ class Network {
       return writes ? gives(c.writer()) : gives(c.reader());
     }));
   }
-  // Frees the name. Ends that other programs have received stay. Throws BadUse if this program does
-  // not offer the name.
+  // Frees the name. Ends that other programs have received stay open. Throws BadUse if this program
+  // does not offer the name.
   void withdraw(const std::string& name) {
     const std::shared_ptr<Offer> o = take_offer(detail::checked(name));
     if (!o) detail::bad("'" + name + "' is not offered by this program (any more)");

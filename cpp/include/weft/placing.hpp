@@ -1,5 +1,5 @@
 // What all placements of a placeable source (anywhere.hpp) share: the checks of a declaration, and
-// the macros that go through the names of the parameters.
+// the macros that expand to something for each parameter's name.
 //
 // Invariant: this header needs neither the hosted library, nor the component interface, nor a heap.
 #pragma once
@@ -11,7 +11,8 @@
 
 namespace weft::inline WEFT_ABI::placing {
 
-// Whether the process function F has as many parameters as there are N. Each N stands for one name.
+// Whether the process function F has as many parameters as there are Ns; a declaration gives one N
+// for each name.
 template <auto F, int... N>
 inline constexpr bool kNamed = [] {
   static_assert(std::is_function_v<std::remove_pointer_t<decltype(F)>>,

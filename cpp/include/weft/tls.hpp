@@ -11,10 +11,10 @@
 // Invariants
 //  1 Each use of a session's SSL object and of `sealed` holds the session's lock. No process waits
 //    while it holds the lock. So one process may read while another writes, also on two cores.
-//  2 OpenSSL writes only to memory (`sealed`). The sealed records go out in order, and any
-//    operation may send them. So an operation that is given up leaves no half of a record behind.
-//  3 OpenSSL may keep whole records that nobody has read, and the kernel does not know of them. So
-//    each read tells the descriptor whether there are any (Watched::keeps).
+//  2 OpenSSL writes only to memory (`sealed`). The sealed records are sent in order, and any
+//    operation may send them. So an operation that is abandoned leaves no partial record behind.
+//  3 OpenSSL may keep whole records that no process has read, and the kernel does not know of them.
+//    So each read informs the descriptor whether there are any (Watched::keeps).
 #pragma once
 #if defined(__linux__)
 #include <arpa/inet.h>
@@ -111,8 +111,8 @@ struct Session {
     gone = 0;
     return true;
   }
-  // Tells the descriptor whether OpenSSL still holds data for a read. To find out, OpenSSL decrypts
-  // a record that it has taken from the socket.
+  // Informs the descriptor whether OpenSSL still holds data for a read. To find out, OpenSSL
+  // decrypts a record that it has taken from the socket.
   void tell_what_is_left() noexcept {
     bool some = over || !failure.empty() || SSL_pending(ssl) > 0;
     if (!some && SSL_has_pending(ssl)) {
@@ -302,24 +302,24 @@ class Context {
 class Stream {
  public:
   Stream() noexcept = default;
-  // Reads at least one byte and at most into.size(). Returns how many, or 0 after the peer has sent
-  // TLS's own end. Throws Error (a record is broken, or the connection has ended without TLS's own
-  // end), std::system_error, Cancelled, TimedOut; BadUse if `into` is empty. If it throws Cancelled
-  // or TimedOut, it has read nothing.
+  // Reads at least one byte and at most into.size(). Returns the number of bytes, or 0 after the
+  // peer has sent TLS's own end. Throws Error (a record is broken, or the connection has ended
+  // without TLS's own end), std::system_error, Cancelled, TimedOut; BadUse if `into` is empty. If
+  // it throws Cancelled or TimedOut, it has read nothing.
   detail::Operation<detail::Read> read_some(std::span<char> into) const {
     return detail::Operation<detail::Read>(read(into));
   }
   // Reads what is available now, and does not wait. Call it after readable(s), which can also be
-  // ready when only a part of a record has come. Returns nullopt if there is nothing to read yet.
-  // Otherwise it returns and throws what read_some() does.
+  // ready when only a part of a record has arrived. Returns nullopt if there is nothing to read
+  // yet. Otherwise it returns and throws what read_some() does.
   std::optional<std::size_t> try_read_some(std::span<char> into) const {
     detail::Read r = read(into);
     if (r.attempt() == detail::Tried::would_block) return {};
     return r.result();
   }
-  // Writes all of `from`, whose bytes must stay where they are until the operation is over. Throws
-  // Error, std::system_error, Cancelled, TimedOut. `*sent` always is the number of bytes that are
-  // sealed in records. The sealed bytes go out with the next write at the latest.
+  // Writes all of `from`, whose bytes must stay in place until the operation has ended. Throws
+  // Error, std::system_error, Cancelled, TimedOut. `*sent` is always the number of bytes that are
+  // sealed in records. The sealed bytes are sent with the next write at the latest.
   detail::Operation<detail::Write> write_all(std::string_view from,
                                              std::size_t* sent = nullptr) const {
     if (sent) *sent = 0;

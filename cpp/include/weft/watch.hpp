@@ -1,7 +1,7 @@
 // Watch: waits for the end of a process (rule 7.11), and can cancel that process.
 //
 //   weft::Watch<int> w;
-//   weft::run(w.of(worker(…)), supervisor(w));  // w.of(p) makes a process that runs p, and tells w
+//   weft::run(w.of(worker(…)), supervisor(w));  // w.of(p) makes a process that runs p for w
 //   co_await weft::select(w.ended(), in);
 //   w.get();                                    // how the process ended, its result, its failure
 //   w.cancel();
@@ -74,7 +74,7 @@ class Watch {
              std::uint32_t line = __builtin_LINE()) const {
     return give(state(), detail::to_process(std::forward<X>(x)), false, file, line);
   }
-  // Makes a process that runs p, like of(), but as long as another copy of this handle lives, p's
+  // Makes a process that runs p, like of(), but as long as another copy of this handle exists, p's
   // failure goes to the watcher only. Without such a copy the process fails.
   template <class X>
   Process watched(X&& x, const char* file = __builtin_FILE(),
