@@ -11,23 +11,23 @@
 //                ▲ from light, with a heavy fence                        │ owners_fence(): no fence
 //                └───────────────────────────────────────────────────────┘
 //
-// Invariant: when an owner and a visitor come at once, at least one of them sees the other, because
-// there is a fence between the owner's two steps (the owner's own fence, or the visitor's heavy
-// fence, which replaces it). (Dekker's entry protocol with an asymmetric fence: Dice, Huang, Yang,
-// "Asymmetric Dekker synchronization", 2001.) fences_ says which of the two fences is in use, and
-// only the owner makes fences_ light again:
+// Invariant: when an owner and a visitor arrive at once, at least one of them sees the other,
+// because there is a fence between the owner's two steps (the owner's own fence, or the visitor's
+// heavy fence, which replaces it). (Dekker's entry protocol with an asymmetric fence: Dice, Huang,
+// Yang, "Asymmetric Dekker synchronization", 2001.) fences_ says which of the two fences is in use,
+// and only the owner makes fences_ light again:
 // - A visitor that finds fences_ light makes it renewed and then passes a heavy fence. If the owner
-//   has read `light` all the same, it read that before the heavy fence. The owner's inside := 1
-//   came earlier still, so this visitor and all later ones see it.
+//   has nevertheless read `light`, it read that before the heavy fence. The owner's inside := 1 was
+//   earlier still, so this visitor and all later ones see it.
 // - A visitor that finds fences_ not light does an atomic operation on fences_. If the owner makes
 //   fences_ light later, also by an atomic operation, the owner's next check sees this visitor's
 //   visitor := 1; and a later visitor finds fences_ light.
 // Where the system has no heavy fence, the owner always passes a full fence.
 //
-// A heavy fence interrupts other CPUs. That takes microseconds, about ten on a virtual machine,
-// which is as long as hundreds of fences of the owner's own. After a visit the owner passes that
-// many fences of its own. So the workers of a farm, which often steal from each other and have few
-// but long steps, cause no heavy fences.
+// A heavy fence interrupts other CPUs. That takes microseconds, about ten on a virtual machine: as
+// long as hundreds of fences of the owner's own. After a visit the owner passes that many fences of
+// its own. So the workers of a farm, which often steal from each other and have few but long steps,
+// cause no heavy fences.
 #pragma once
 #include "../core/policy.hpp"
 
