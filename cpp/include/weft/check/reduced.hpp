@@ -79,8 +79,8 @@ class Reduced final : public Strategy {
   void analyse(Run&);
   void find_races(Run&);
   void order(const Record&, int event);
-  // The clock of an event: for each process, the number of its events that come before that event.
-  // The event itself counts too.
+  // The clock of an event: for each process, the number of its events that precede that event. The
+  // event itself counts too.
   struct Clock {
     int* numbers;
     bool knows(const Event& e) const noexcept { return numbers[e.process] >= e.number; }

@@ -95,7 +95,7 @@ class Priorities final : public Strategy {
   std::vector<std::uint64_t> priorities_;  // indexed by process
 };
 
-// Goes depth first through all schedules with at most `bound` deviations.
+// Searches, depth first, all schedules with at most `bound` deviations.
 class Bounded final : public Strategy {
  public:
   unsigned bound = ~0u;
