@@ -130,7 +130,7 @@ concept Copied = !native::detail::kParts<T>;
 
 }  // namespace detail
 
-// Does what write_or_end() of anywhere_hosted.hpp does.
+// Returns an operation for co_await, as write_or_end() of anywhere_hosted.hpp does.
 template <detail::Copied T>
 auto write_or_end(const native::tasks::Writer<T>& w, const std::type_identity_t<T>& v,
                   const char* file = __builtin_FILE(), int line = __builtin_LINE()) {

@@ -163,7 +163,7 @@ class Waits : public Bridge {
   auto result() {
     using Means = Outcome<Ts...>;
     if (failure) std::rethrow_exception(std::move(failure));
-    // If nothing came, the handler was destroyed: its io_context no longer exists.
+    // If `came` is empty, the handler was destroyed: its io_context no longer exists.
     const ErrorCode e = came ? Means::error(*came) : ErrorCode(net::error::operation_aborted);
     if (e == net::error::operation_aborted) meet_request(process());
     if (e) throw SystemError(e, "an operation of Asio");

@@ -33,7 +33,7 @@ class ChannelHandle;  // defined in handle.hpp
 
 namespace detail {
 
-// Returns a copy of `name` that is kept forever, so that reports can name a channel that has gone.
+// Returns a copy of `name` that is kept forever, for reports about a channel that no longer exists.
 const char* intern(const char* name);
 
 // A channel's engine. V is how a T is stored (core/stored.hpp); only ends and awaiters know T.
@@ -70,8 +70,8 @@ void cannot_write() {
                 "channel's type, or it can only be moved (then say std::move(value))");
 }
 
-// Returns what an end does when it is destroyed: 0, if it retires; otherwise the strength with
-// which it poisons the channel, since an uncaught poison is leaving the process (rule 4.3).
+// Returns 0 if an end that is destroyed now retires. If an uncaught poison is leaving the process,
+// returns the strength with which the end poisons its channel (rule 4.3).
 inline std::uint8_t poison_under_way() noexcept {
   const runtime::Context* c = runtime::this_context;
   if (!c || (c->dying | c->thrown) == 0) [[likely]]
@@ -145,8 +145,8 @@ struct HeapRing : core::Ring<T> {
   }
 };
 
-// The least size of a one-to-one ring that is expected to pass many values between two sleeps. A
-// smaller ring begins with full fences, and changes to light ones if many values pass.
+// The smallest capacity of a one-to-one ring that is expected to pass many values between two
+// sleeps. A smaller ring begins with full fences, and changes to light ones if many values pass.
 inline constexpr std::uint32_t kLightFrom = 256;
 
 // Makes a core and its buffer. Throws BadUse if a channel with policy P cannot have that buffer.
@@ -337,7 +337,7 @@ template <class V, class P>
   c->references.up();
 }
 
-// The base of reader ends and writer ends: one count of the channel, given up once (rule 2.3).
+// The base of reader ends and writer ends: one count of the channel, dropped once (rule 2.3).
 template <class T, class P, core::Side S>
 class EndOf {
  public:
@@ -345,7 +345,7 @@ class EndOf {
   using policy = P;
   using Engine = EngineOf<T, P>;
 
-  // Poisons the channel (rule 4). Throws BadUse if the end is closed or `strength` not 1 to 255.
+  // Poisons the channel (rule 4). Throws BadUse if the end is closed or `strength` is not 1 to 255.
   void poison(Count strength = 1) const {
     const std::uint8_t s = strength_of(strength, "poison: the strength");
     Engine* const c = checked("poison");
@@ -435,8 +435,8 @@ struct [[nodiscard(
 template <class T, class P>
 struct ExtendedOp;  // defined in extended.hpp
 
-// A counted reader end. A copy is another end; a move moves the end. The destructor retires the
-// end, or spreads a poison that is under way.
+// A counted reader end. A copy is another end; a move moves the end. The destructor retires the end
+// or, while a poison leaves the process, poisons the channel (rule 4.3).
 template <class T, class P = Shared>
 class Reader : public detail::EndOf<T, P, core::Side::in> {
   using End = detail::EndOf<T, P, core::Side::in>;

@@ -47,7 +47,7 @@ struct CheckFailure {
   std::string text;          // the schedule, one operation on each line, and notes on the failure
   std::size_t schedule = 0;  // the number of the schedule that failed; 0 if a token gave it
   std::size_t deviations = 0;
-  // whether all schedules with fewer deviations were run and none of them fails
+  // whether all schedules with fewer deviations were run, and none of them failed
   bool least = false;
 };
 

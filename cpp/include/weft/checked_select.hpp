@@ -1,4 +1,4 @@
-// How the engine of a check sees a select, in C++ and in Python: what the select's arrival
+// How the engine of a check treats a select, in C++ and in Python: what the select's arrival
 // conflicts with.
 //
 // If a select could have taken no party but its partner, it makes no difference which of the two

@@ -147,7 +147,7 @@ class Reader {
   std::nullptr_t end() const noexcept { return nullptr; }
 
   std::uint32_t number() const noexcept { return end_; }
-  // For use as a guard of select().
+  // The members that select() needs to use this end as a guard.
   using chosen_type = T;
   weft_guard guard(std::int64_t) const noexcept { return {WEFT_INPUT, end_, 1, 0, 0, {}}; }
   T chosen(weft_guard& g) const {
@@ -266,7 +266,7 @@ template <class T>
     return {w.number(), v};
   }
 
-// An output guard whose value is made once the guard has been chosen, before the reader goes on.
+// An output guard whose value is made once the guard has been chosen, before the reader continues.
 // The function must not use channels (rule 5.8).
 //   select(in, output(w, [&] { return next(); }))
 template <class T, class F>

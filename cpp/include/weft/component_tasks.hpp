@@ -10,7 +10,7 @@
 //   }
 //   WEFT_COMPONENT(filter, "Filters.") { component.process<&scale>("scale").argument("samples")…; }
 //
-//   step() ─► the innermost coroutine ──an operation: start_…()──► it has its outcome: go on
+//   step() ─► the innermost coroutine ──an operation: start_…()──► it has its outcome: continue
 //      ▲                                     └──WEFT_PENDING: step() returns──┐
 //      └──────────────the host, when there is an outcome: finish()────────────┘
 //
@@ -90,7 +90,8 @@ class TaskNext : public TaskRead<T> {
   }
 };
 
-// Copies the value before the write begins: however the write ends, the caller's value stays whole.
+// Copies the value before the write begins: however the write ends, the caller's value is
+// unchanged.
 template <class T>
 class TaskWrite : public TaskOperation {
  public:

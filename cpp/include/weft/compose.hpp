@@ -46,13 +46,14 @@ class Runner : public runtime::ThreadProcess {
   Runner(runtime::Run& r, int cpu) : ThreadProcess(&r), cpu_(cpu) {}
   virtual ~Runner() = default;
 
-  // Starts the process, in the group that it was added to. From here on the process owns itself. If
+  // Starts the process, in the group that it was added to. From then on the process owns itself. If
   // the system cannot start a thread, the process has failed.
   void launch();
 
  private:
   virtual void call() = 0;  // calls the function, and stores its result
-  // Called when the function gave no result, while the exception that left it is being handled.
+  // Called while the exception that has left the function is handled, if it is a quiet end and so
+  // no failure: the process then has no result.
   virtual void call_gave_nothing() = 0;
   virtual void drop_function() noexcept = 0;  // drops the function and what it captured
   void body();

@@ -1,4 +1,4 @@
-// How the library is compiled. cpp/docs/building.md tells a user what to choose.
+// How the library is compiled. cpp/docs/building.md explains what to choose.
 //
 // The headers contain the interface, the templates and the hot paths. All other code is in
 // cpp/src/, which is compiled once, as CMake's weft::weft. cpp/src/weft.cpp includes all of it, for

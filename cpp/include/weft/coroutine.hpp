@@ -189,10 +189,10 @@ template <class Engine, class T>
   throw_end_with(channel_of<Engine>(p), p->status, "write", std::move(value));
 }
 
-// An operation begins where its awaiter is made, since the source line that a report will need if
-// the process parks is known there. The awaiter keeps a pointer to the process, or to `done`, so
-// that the usual outcome is stored once and tested once. The test for the last user of the channel
-// also finds closed ends. (`op` is null if the process does not park: a scheduler or
+// An operation begins where its awaiter is made, because the source line is known there, which a
+// report will need if the process parks. The awaiter keeps a pointer to the process, or to `done`,
+// so that the usual outcome is stored once and tested once. The test for the last user of the
+// channel also finds closed ends. (`op` is null if the process does not park: a scheduler or
 // begin_in_full() clears it. `&room` is written out where it is needed: a variable for it would be
 // computed on every path.)
 template <class T, class P, core::Side S>
@@ -458,8 +458,8 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     return {};
   }
 
-  // Every promise has this alignment and begins with this base (asserted where promises are made).
-  // So the frame can be found from the base.
+  // Every promise has the alignment of PromiseBase and begins with it (asserted where promises are
+  // made). So the frame can be found from the base.
   std::coroutine_handle<PromiseBase> handle() noexcept {
     return std::coroutine_handle<PromiseBase>::from_promise(*this);
   }

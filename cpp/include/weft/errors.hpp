@@ -30,7 +30,7 @@ class Error : public std::runtime_error {
   [[gnu::noinline, gnu::cold]] ~Error() override {}
 
   // Returns the value of a write that did not happen (rules 3.3, 4.2, 6.2); null if there was none,
-  // or the value is not a T.
+  // or if the value is not a T.
   template <class T>
   T* value() const noexcept {
     return carried_.type && *carried_.type == typeid(T) ? static_cast<T*>(carried_.value.get())
@@ -85,7 +85,7 @@ class Poisoned final : public ChannelEnd {
   }
 
  private:
-  // Shared with the copies of the exception.
+  // Shared by all copies of the exception; `poisoned` of the Context expires with the last copy.
   std::shared_ptr<void> lives_ = std::make_shared<char>();
 };
 class PeerDied final : public ChannelEnd {

@@ -181,8 +181,8 @@ struct OutWith : OfChannel<OutWith<F, T, P>> {
     detail::fill_of_channel<T, P, core::Side::out>(g, *this, &slot);
     g.node.set(core::NodeFlags::compute);
   }
-  // Makes the value and hands it over (rule 5.8). Called when the guard has committed. Returns
-  // `pending` if an extended reader holds the writer. Throws what the function throws.
+  // Makes the value and sends it (rule 5.8). Called when the guard has committed. Returns `pending`
+  // if an extended reader holds the writer. Throws what the function throws.
   Status compute(core::Guard& g) {
     try {
       ::new (static_cast<void*>(&slot)) T(f());
@@ -310,7 +310,7 @@ void let_go_of(core::OneToOneEngine<V, P>* c) noexcept {
   if (c) release<V, P>(c);
 }
 
-// A fixed number of guards of any kinds.
+// A fixed number of guards of any types.
 template <class... Gs>
 struct FixedGuards {
   using Value = ValueOf<typename Gs::Value...>;
@@ -455,7 +455,7 @@ struct ManyReaders {
   }
 };
 
-// Any number of guards of any kinds, over channels of one type: a list that a program builds at run
+// Any number of guards of any types, over channels of one type: a list that a program builds at run
 // time. List is the type of the vector, or of a reference to it.
 template <class T, class P, class List>
 struct ManyGuards {

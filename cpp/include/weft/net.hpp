@@ -13,7 +13,7 @@
 // The functions here block the calling thread. So call them in a thread, or before a run.
 //
 //   join() ──offer()──► a name ──withdraw(), or another program has it──► none
-//     ├──let_in(): a program that comes shows a ticket──► a session
+//     ├──let_in(): a program that connects shows a ticket──► a session
 //     └──close(), the destructor: no names, no new programs, sessions end
 //
 // Invariants
@@ -71,7 +71,7 @@ struct Ends {
 };
 
 namespace detail {
-// A function that hands an end to the program that has asked for it.
+// A function that gives an end to the program that has asked for it.
 using GiveEnd = std::function<void(Link&)>;
 // A name that this program offers.
 struct Offer {
@@ -235,8 +235,8 @@ class Network {
   void answer_rounds() {
     try {
       rounds_.emplace(space_);
-      // This program answers questions for another address space, so deadlocks over the network are
-      // not found.
+      // This program already has a Rounds, for another space, so deadlocks over this network are not
+      // found.
     } catch (const BadUse&) {
     }
   }
@@ -293,9 +293,9 @@ class Network {
 }  // namespace net
 
 // Makes this program a member of the network whose programs meet at a NATS server. `server` is
-// "nats://HOST:PORT"; if it is empty, the server is the one that `weft net up` has noted beside the
-// keys. Throws BadUse if there are no keys, if `server` is not an address, or if the server does
-// not answer or refuses the keys.
+// "nats://HOST:PORT"; if it is empty, the server is the one that `weft net up` has recorded beside
+// the keys. Throws BadUse if there are no keys, if `server` is not an address, or if the server
+// does not answer or refuses the keys.
 inline net::Network join(const std::string& server = "", const NetOptions& o = {}) {
   return net::Network(server, o);
 }

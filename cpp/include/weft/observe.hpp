@@ -1,4 +1,4 @@
-// Tools that observe a program (rule 14): they find processes that are stuck for ever, processes
+// Tools that observe a program (rule 14): they find processes that are stuck forever, processes
 // that hog a scheduler, and channels where time is lost in waiting. Observation costs nothing while
 // it is off.
 //

@@ -42,14 +42,14 @@ struct Unread {
 
 }  // namespace weft::inline WEFT_ABI::placing
 
-// A 0 for each name, with commas between them.
+// Expands to a 0 for each name, with commas between them.
 #define WEFT_PLACING_NAMES(...) __VA_OPT__(0 WEFT_PLACING_REST(__VA_ARGS__))
 #define WEFT_PLACING_REST(FIRST, ...) WEFT_EACH(WEFT_PLACING_ONE, , __VA_ARGS__)
 #define WEFT_PLACING_ONE(WITH, NAME) , 0
 
 // Declares a variable for a parameter, in the function weft_placeable_F(), which only the
 // declaration of a component calls. So `n = 8` is an initialisation. The text of the argument,
-// which next() gets, begins with the parameter's name.
+// which is passed to next(), begins with the parameter's name.
 #define WEFT_PLACING_PARAMETER(WITH, NAME) \
   weft_declared.next(#NAME);               \
   [[maybe_unused]] const ::weft::placing::Parameter NAME;

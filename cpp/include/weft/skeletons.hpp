@@ -1,5 +1,5 @@
 // Algorithmic skeletons (Cole, "Algorithmic Skeletons", 1989; the set is that of the eSkel and
-// FastFlow literature), made of processes and channels. There are two kinds, both in
+// FastFlow literature), made of processes and channels. There are two groups, both in
 // weft::skeletons:
 //
 //   stages, which compose    each(f)   pipeline(s, t, …)   farm(workers(4), s)
@@ -306,7 +306,7 @@ auto each(F f) {
     return detail::applying<A, O, F>(std::move(r), std::move(w), f);
   });
 }
-// Connects stages one after another.
+// Connects stages in sequence: each stage reads what the previous one has written.
 template <class S>
 S pipeline(S s) {
   return s;
@@ -397,7 +397,7 @@ Process numbering(std::vector<T> items, Writer<Numbered<T>> out) {
     co_await out.write(std::move(n));
   }
 }
-// When `enough` returns true this process ends, and all the others end with it.
+// When `enough` returns true, this process ends, and all others of the skeleton end with it.
 template <class O, class Enough>
 ProcessOf<std::vector<std::optional<O>>> placing(Reader<Numbered<O>> in, std::size_t total,
                                                  Progress progress, Enough enough) {

@@ -131,7 +131,7 @@ class signals {
   // Makes a reader end, to be given to a process, which reads the numbers of the signals. Throws
   // BadUse if all ends had been closed, and another object has claimed one of the signals since.
   Reader<int> reader() const;
-  // read() and operator() use an end of the object's own, which is made at the first call.
+  // read() and operator() use an end that belongs to the object, and is made at the first call.
   auto read() { return own().read(); }        // used as: co_await stop.read()
   int operator()() const { return own()(); }  // reads in a thread
 

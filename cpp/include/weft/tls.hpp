@@ -63,7 +63,7 @@ inline std::string openssl_error() {
   throw Error("weft::tls: " + what + ": " + openssl_error());
 }
 
-// One connection.
+// A connection: its SSL object, and what has not been sent yet.
 struct Session {
   const io::Stream below;
   const std::string peer;  // the name that the peer must prove; "" at a server
@@ -121,8 +121,8 @@ struct Session {
     }
     watched().keeps(some);
   }
-  // Says what the result of SSL_read, SSL_peek or SSL_do_handshake means. After a failure of TLS it
-  // sets `failure`.
+  // Returns what the result of SSL_read, SSL_peek or SSL_do_handshake means. After a failure of TLS
+  // it sets `failure`.
   Tried judge(int result) noexcept {
     if (result > 0) return Tried::over;
     switch (SSL_get_error(ssl, result)) {
@@ -340,8 +340,8 @@ class Stream {
   std::string protocol() const;
   explicit operator bool() const noexcept { return s_ && s_->below; }
   const io::Stream& below() const { return session()->below; }
-  // Returns OpenSSL's object, for all that has no function here. No process must use the connection
-  // at the same time.
+  // Returns OpenSSL's object, for everything that has no function here. No process must use the
+  // connection at the same time.
   SSL* native() const { return session()->ssl; }
   // Returns the socket's object, which io::readable() and io::writable() take.
   const std::shared_ptr<io::detail::Watched>& watched() const { return below().watched(); }

@@ -6,7 +6,7 @@
 //   w.get();                                    // how the process ended, its result, its failure
 //   w.cancel();
 //
-//   new ──of(): started──► runs ──ends──► ended, for good: the latch is set
+//   new ──of(): started──► runs ──ends──► ended: the latch is set, and stays set
 //
 // All copies of a Watch share the state; its mutex protects the pointers to the process that runs.
 // A watcher counts as alive as long as another copy exists. Two processes run: the process that
@@ -33,8 +33,8 @@ struct Ended {
 
 namespace detail {
 
-// Awaits one process, and throws what leaves it, even if that is a quiet end. While the process
-// runs it can be cancelled through the state.
+// Awaits one process, and throws the exception that leaves it, even if that is a quiet end. While
+// the process runs it can be cancelled through the state.
 template <class P>
 struct Watched : One<P, Alone<P>> {
   WatchState& state;

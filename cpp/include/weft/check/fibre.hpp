@@ -3,7 +3,7 @@
 // stacks too (cpp/explorer/engine.cpp).
 //
 //   begin(f, x) ──enter()──► f(x) ──leave()──► enter() returns ──enter()──► leave() returns ──►
-//   f returns: over, and enter() returns; begin() may be called again
+//   f returns: ended, and enter() returns; begin() may be called again
 //
 // Invariants
 //  1 The exceptions that a fibre is handling belong to the fibre: enter() exchanges the list that
@@ -66,7 +66,7 @@ inline void* prepare(char* stack, std::size_t size, void (*entry)()) {
 }
 #else
 inline void* prepare(char* stack, std::size_t size, void (*entry)()) {
-  // The context is never freed. It takes a few bytes for each stack, and only on such machines.
+  // The context is never freed, which costs a few bytes for each stack, and only on such machines.
   auto* c = new ucontext_t;
   getcontext(c);
   c->uc_stack.ss_sp = stack;

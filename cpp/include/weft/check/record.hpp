@@ -72,7 +72,7 @@ struct Process : ProcessFacts {
   std::string name;
   std::vector<int> follows;  // the events that the process's next event follows
 
-  // Keeps the name and the memory of the process that had this number in the last run.
+  // Resets the facts for a new run; keeps the name and the memory of the process with this number.
   void begin_anew() noexcept {
     static_cast<ProcessFacts&>(*this) = {};
     follows.clear();
@@ -83,10 +83,10 @@ struct Place {
   Uid uid = 0;
   int capacity = 0;
   bool loses = false;  // whether a full buffer drops values
-  // Queues of events. values: the events that left a value; free: those that made room.
+  // queues of events: `values` holds those that left a value, `free` those that made room
   std::vector<int> values, free;
   std::size_t next_value = 0, next_free = 0;
-  // closers: the events that closed an end; joined: those that arrived at a barrier.
+  // `closers` holds the events that closed an end, `joined` those that arrived at a barrier
   std::vector<int> closers, joined;
   std::vector<int> joiners;  // the processes that have ever arrived at the barrier
   // the lowest number of parties in a phase of the barrier; 0 if no phase has ended

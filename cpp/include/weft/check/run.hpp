@@ -162,7 +162,7 @@ class Run {
     rarely_from_ = yielding_ != 0 || stopped() ? 0 : std::min(step, settings.limit);
   }
 
-  // The first `decided_` are those of this run; the others are kept for their memory.
+  // The first `decided_` are those of this run; the others are kept so that their memory is reused.
   std::vector<Decision> decisions_;
   std::size_t decided_ = 0;
   Strategy* strategy_ = nullptr;

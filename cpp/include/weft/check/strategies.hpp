@@ -24,7 +24,7 @@ class Random {
   std::uint64_t state_ = 1;
 };
 
-// The usual order, once.
+// Runs the usual order, once.
 class Plain final : public Strategy {
  public:
   unsigned go(Run&) override { return 0; }

@@ -36,7 +36,8 @@ class BarrierEngine : public SyncObject {
     lock_.unlock();
   }
 
-  // Marks the barrier as dead for good: one of its parties has died, and it is not known which one.
+  // Marks the barrier as permanently dead: one of its parties has died, and it is not known which
+  // one.
   void die() noexcept {
     Wakes after;
     lock_.lock();

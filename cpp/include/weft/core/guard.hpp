@@ -64,7 +64,7 @@ struct Guard {
   Kind kind = Kind::skip;
   bool enabled = true;  // the precondition; a guard that is not enabled is off
   bool ends = false;    // whether the retirement of the channel is an outcome (rule 5.6)
-  bool flat = false;    // whether a standing alternative has enrolled the guard for good
+  bool flat = false;    // whether a standing alternative has enrolled the guard permanently
   // whether the owning select has found that the guard's channel has retired
   bool silent = false;
   // whether this select has put the guard into a queue, and must withdraw it

@@ -228,7 +228,7 @@ class OneToOneEngine : public ChannelBase<P> {
   static constexpr std::uint32_t kReaderWaits = 1, kWriterWaits = 2, kPoisoned = 4,
                                  kWritersGone = 8, kReadersGone = 16, kReaderLight = 32,
                                  kWriterLight = 64;
-  // The number of values that must pass between two sleeps for a side to change its kind of fence.
+  // The number of values that must pass between two sleeps for a side to change its type of fence.
   // A heavy fence costs about as much as 500 sequentially consistent stores.
   static constexpr Index kFew = 256, kMany = 1024;
   // After this many values through an end, its process lets the others of its scheduler run (rule

@@ -1,5 +1,5 @@
-// The policies of a channel, local and shared. They say whether its parties are all on one
-// scheduler, or anywhere in the address space.
+// The policies of a channel, local and shared. A policy says whether the parties of a channel are
+// all on one scheduler, or anywhere in the address space.
 //
 // A local channel costs no atomic operation. A shared channel takes a spin lock for each operation.
 // The lock is held for a few tens of instructions, and never while user code runs (rule 12.1 names

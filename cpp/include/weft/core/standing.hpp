@@ -234,7 +234,7 @@ class Standing : public Choosing<Standing> {
   // as one word.
   alignas(std::uint64_t) std::array<std::uint32_t, 2> gone_ = {};
   std::uint32_t turn_ = 0;
-  bool flat_ = true;  // whether every guard is enrolled for good
+  bool flat_ = true;  // whether every guard is enrolled permanently
   bool enrolled_ = false;
   bool contested_ = false;  // whether the node of any guard is contested
 };

@@ -49,7 +49,7 @@ struct SendWork {
 
 class Datagrams {
  public:
-  // Receives at this address (IPv4 or IPv6). Throws std::system_error.
+  // Opens a socket that receives at this address (IPv4 or IPv6). Throws std::system_error.
   explicit Datagrams(const Address& at);
   // Receives one datagram. Throws std::system_error, Cancelled, TimedOut. If it throws, it has
   // received no datagram.

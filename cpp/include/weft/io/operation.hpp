@@ -1,7 +1,7 @@
 // Operations on descriptors (rules 18.1 to 18.4): each is tried first, and waits only if it would
 // block.
 //
-//   attempt() ──over──► result()
+//   attempt() ──done──► result()
 //      │ ▲ └──would block──► Waiting::begin() ──► parked ──woken──► attempt()
 //      │ └────────────────────── it may not block any more ◄──┘        └──cancelled──► Cancelled
 //      └──nothing will report──► Waiting::pause() ──► attempt()

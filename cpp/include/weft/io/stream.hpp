@@ -50,7 +50,7 @@ struct ReadSome {
   }
 };
 
-// Writes some bytes, or all of them.
+// A write of at least one byte or, with All, of all bytes.
 template <bool All>
 struct Write {
   static constexpr Side side = Side::out;

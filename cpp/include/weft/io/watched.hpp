@@ -60,8 +60,8 @@ class Watched {
   // Ends the waits for the descriptor, and the connection. A later operation fails with EBADF.
   void close() noexcept;
 
-  // For a read, which the process tries before it waits. taken(): returns whether a read might find
-  // something. more(): called after a read that might have left something.
+  // These functions serve a read, which the process tries before it waits. taken() returns whether
+  // a read might find data. more() is called after a read that might have left data.
   bool taken() noexcept { return hint_.exchange(false, std::memory_order_acq_rel); }
   void more() noexcept;
   // For a layer above, which has taken bytes from the descriptor and keeps some that no process has
@@ -98,7 +98,7 @@ class Watched {
 
   // --- called with the book's lock held ---
 
-  // Returns 0, or the error.
+  // Returns 0, or the system's error number.
   int watch(Side s, Engine& e, bool by_hint) noexcept;
   void unwatch() noexcept;
   bool anybody() const noexcept { return in_.waiting.front() || out_.waiting.front(); }

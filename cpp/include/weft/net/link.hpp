@@ -1,7 +1,7 @@
 // A session over a connection between machines (WIRE-NETWORKS.md 17.13). The bytes of the session
 // are sent in pieces, through TLS.
 //
-//   Link(space, connection, host)  ──bye(), BYE, the connection ends──► over: sends what is
+//   Link(space, connection, host)  ──bye(), BYE, the connection ends──► ended: sends what is
 //   queued, then an empty piece; reads until the peer has sent its own, for kLast ──► closed
 //
 // One native thread, the link's thread, reads. Any thread that has bytes to send sends them itself;

@@ -3,7 +3,7 @@
 //
 //   offered ──create──► the entry has a ticket ──a program takes it out (compare-and-set)──► none
 //                           ▲                                                   TicketWatch │
-//                           └──────────write(): it was taken, or kRenew has gone by─────────┘
+//                           └──────────write(): it was taken, or kRenew has passed──────────┘
 //
 // Invariants
 //  1 Several threads use `Names` at once. Its members never change, except the function that is

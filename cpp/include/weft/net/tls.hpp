@@ -51,7 +51,7 @@ namespace detail {
 
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
-// The limit for the hand-shake, and for the first message.
+// The limit for the handshake, and for the first message.
 inline constexpr std::chrono::seconds kGreeting{10};
 inline constexpr std::size_t kMaxFirstMessage = 4096;  // in bytes
 inline constexpr char kMagic[] = "WEFTNET1";

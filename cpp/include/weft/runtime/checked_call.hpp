@@ -4,7 +4,7 @@
 // for checks, a CheckedCall does nothing.
 //
 //   CheckedCall() ──► pauses(), begins() ──► the operation ──► block(): begun(), parks()
-//                                                └──over at once──► ~CheckedCall(): begun()
+//                                                └──done at once──► ~CheckedCall(): begun()
 #pragma once
 #include <exception>
 

@@ -37,9 +37,9 @@ class Door {
   // Opens the door of this OS process, unless it is open or cannot be opened. Only one thread at a
   // time may call open().
   static void open(Visit visit) noexcept;
-  // Called in the child of a fork: the door is the parent's.
+  // Called in the child of a fork, because the door belongs to the parent.
   static void forget() noexcept;
-  // Starts a detached thread, with all signals blocked. Returns false if the system gives no
+  // Starts a detached thread, with all signals blocked. Returns false if the system cannot start a
   // thread.
   static bool start(void* (*body)(void*), void* of) noexcept;
 };

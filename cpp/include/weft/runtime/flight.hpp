@@ -48,7 +48,7 @@ enum class Op : std::uint8_t {
   extended,
   select_input,  // a select that committed to an input
   select_output,
-  select_other,  // a select that committed to a guard of another kind, or was withdrawn
+  select_other,  // a select that committed to a guard of another type, or was withdrawn
   sync,
   sleep,
   tick,
@@ -75,9 +75,9 @@ enum Tag : std::uint8_t {
   kOther,  // text: names the operation of the next record, whose Op is `other`
   kTags
 };
-// a flag of a place, which says that the place drops values
+// a flag of a place: the place drops values
 inline constexpr std::uint64_t kDrops = 1;
-// a flag of a place, which says that the place is a barrier
+// a flag of a place: the place is a barrier
 inline constexpr std::uint64_t kBarrier = 2;
 // how a process ended: unknown; this value follows the five values of Ending
 inline constexpr std::uint8_t kLost = 5;
@@ -162,7 +162,7 @@ class Clock {
 
 inline constexpr std::size_t kBlock = 1 << 16;
 inline constexpr std::size_t kLeast = 4 * kBlock;  // the smallest ring
-// bytes; more than a record and its definitions take
+// in bytes; more than the size of a record and its definitions
 inline constexpr std::size_t kRoom = 4 * kText;
 
 struct Block {

@@ -53,7 +53,7 @@ class Json {
   bool first_ = true;
 };
 
-// A value of a request. JsonOther stands for null, an array or an object; its content is not kept.
+// A value of a request. JsonOther represents null, an array or an object; its content is not kept.
 struct JsonOther {};
 using JsonValue = std::variant<JsonOther, bool, double, std::int64_t, std::string>;
 using JsonObject = std::map<std::string, JsonValue, std::less<>>;

@@ -63,7 +63,7 @@ class Limit final : public core::Waker {
   std::int64_t deadline() const noexcept { return timer_.deadline; }
 
   // Called when a process meets its requests. Returns the limit that has asked, the outermost if
-  // there are several; null if at least one request did not come from a limit.
+  // there are several; null if at least one request was not made by a limit.
   static Limit* take(ProcessBase& p) noexcept;
 
   // Closes the limits that p left open. Called when p ends, or when its thread becomes another

@@ -10,9 +10,9 @@
 // waiting until it continues. Where processes wait, and which ends they hold, is read while they
 // are at rest:
 //
-//   executor sleeps ──the run's door is closed, so it cannot go on──► the looking thread reads
+//   executor sleeps ──the run's door is closed, so it stays asleep──► the looking thread reads
 //   executor is busy ──hurry()──► Run::serve_cancellations() reads, on the executor's own thread
-//                        └──it does not come in time──► what was known before counts
+//                        └──not in time──► what was known before is used
 //
 // Invariants
 //  1 A look takes no lock of a channel, so a lock that is biased to a thread stays biased to it.
@@ -85,7 +85,7 @@ class Look {
 
   // The mutex that is held while something is read.
   static std::mutex& at_work() noexcept;
-  // Called in the child of a fork: threads of the parent might have held the locks.
+  // Called in the child of a fork, because threads of the parent might have held the locks.
   static void forget() noexcept;
 
  private:

@@ -70,7 +70,7 @@ struct Passed {
 };
 
 // Writes the contents of the flight recorder (../flight.hpp) to the file `path`. Returns 0, or the
-// error's number. The pointer is null if there is no recorder.
+// system's error number. The pointer is null if there is no recorder.
 inline constinit std::atomic<int (*)(const char* path) noexcept> write_flight{nullptr};
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -4,7 +4,7 @@
 //                   │                               it active
 //                   └───time is up────────────────► 0: the sleeper counts itself active
 //      idle ──disturb()──► idle│disturbed ──sleep() asks what disturbed it──► idle │ awake again
-//      idle ──patience is over: stood_still()──► idle   (once in a sleep, by the thread whose sleep
+//      idle ──patience elapsed: stood_still()──► idle   (once in a sleep, by the thread whose sleep
 //                                                       began a standstill; rule 10.6)
 //
 // A host with an event loop of its own does not sleep here. It rests (0 ──end_turn()──► idle),
@@ -72,8 +72,8 @@ class Poller {
   virtual void leave() noexcept = 0;
 
   // Ends the sleep of `who` if it sleeps in a poller; otherwise returns false. `which` is the
-  // poller of `who`. It is null if `who` had no poller when the caller checked; `who` might have
-  // one by now.
+  // poller of `who`. `which` is null if `who` had no poller when the caller checked; `who` may have
+  // received one since.
   static bool rouse(const Parking& who, Poller* which) noexcept {
     if (which) return which->rouse_if(who);
     return all_.load(std::memory_order_seq_cst) && rouse_any(who);

@@ -213,14 +213,14 @@ class ProcessBase : public core::Waiter {
   // known.
   const struct FunctionInfo* about = nullptr;
   Standing line;
-  // Unique in this program, and ascending. Channels record their holders by it.
+  // Unique in this program, and ascending. Channels record their holders by their ids.
   Identity id;
   // The process's index among the processes of the same name in its group.
   std::uint32_t index = 0;
   std::uint8_t dying = 0;            // the process was ended by an uncaught poison of this strength
   Ending ending = Ending::returned;  // valid once the process has ended
-  // holds_local means: the process is not started, and one of its arguments is an end of a local
-  // channel.
+  // holds_local means that the process has not been started, and that one of its arguments is an
+  // end of a local channel.
   RunsAt at = RunsAt::group;
   // On a multi-core executor 1 + the worker that runs the process, from the moment it is taken
   // until it is fully suspended; otherwise 0.

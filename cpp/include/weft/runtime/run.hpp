@@ -39,8 +39,8 @@ class Limit;
 // How many tokens Outside(Outside::due) there are (outside.hpp).
 inline prim::atomic<std::int32_t> due_tokens{0};
 // Whether each of the tokens in due_tokens is a link to another program that can be asked whether
-// everything in that program stands still too (WIRE.md 10). If so, a run that waits for nothing
-// else acts as at a standstill, but sooner.
+// it is at a standstill too (WIRE.md 10). If so, a run that waits for nothing else acts as at a
+// standstill, but sooner.
 inline prim::atomic<bool> links_are_asked{false};
 // link_tokens is the number of tokens in due_tokens that are links. links_stand is called when a
 // run waits only for links, and asks the programs at their other ends; it is null if no function
@@ -86,16 +86,16 @@ class Run final : public Activity {
   std::int64_t wake_time() noexcept override;
 
   // Declares that something outside might wake the run from now on, until leave_outside(). `due`
-  // says that it will certainly act, or is meant to take time (an io call, a socket). Something
+  // says that it will certainly act, or is expected to take time (an io call, a socket). Something
   // that is not due might never act, so there can be a standstill.
   void enter_outside(bool due = true) noexcept {
     if (!due) not_due_.fetch_add(1, std::memory_order_seq_cst);
     outside_.fetch_add(1, std::memory_order_seq_cst);
   }
   void leave_outside(bool due = true) noexcept;
-  // Decides for a host whose event loop is idle whether the run is deadlocked or stands still. The
-  // host has called enter_outside() for the things that the loop waits for, none of which is due.
-  // Returns the number of the standstill that begins, or 0.
+  // Decides for a host whose event loop is idle whether the run is deadlocked or at a standstill.
+  // The host has called enter_outside() for the things that the loop waits for, none of which is
+  // due. Returns the number of the standstill that begins, or 0.
   std::uint32_t conclude() noexcept;
   // Called when nothing can run and nothing is known outside. Returns whether something outside
   // might wake the run nevertheless (threads that are not processes, rule 10.3).
@@ -247,8 +247,8 @@ class Run final : public Activity {
   // Makes `owner` meet the requests of its blocks whose groups failed (rule 7.5). Returns false if
   // there were no such requests.
   bool meet_blocks(ProcessBase& owner) noexcept;
-  // Called when a block that has asked its owner to end ends itself: withdraws the request, unless
-  // another block asks too.
+  // Called when a block ends that has asked its owner to end: withdraws the request, unless another
+  // block has asked too.
   void withdraw_block(ProcessBase& owner) noexcept;
   template <class F>
   void each_process(F&& f);
@@ -339,7 +339,7 @@ class Run final : public Activity {
   prim::atomic<std::uint32_t> closed_{0};
   prim::Mutex door_;
   prim::atomic<bool> deadlocked_{false};
-  // True once on_deadlock was called, or the report went to stderr.
+  // true once on_deadlock was called, or the report was written to stderr
   prim::atomic<bool> told_{false};
   prim::atomic<std::int64_t> earliest_{prim::forever};
   prim::atomic<std::int64_t> virtual_now_{0};

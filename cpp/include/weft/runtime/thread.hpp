@@ -91,8 +91,8 @@ class ThreadProcess : public ProcessBase, public Executor {
       self_.nudging_.wait_until_none();
     }
     // Called when the process is about to wait by `op` at `place`. The executor then withdraws the
-    // operation when it is nudged. An earlier request went to the thread's own parking, or found
-    // nothing to withdraw.
+    // operation when it is nudged. An earlier request was sent to the thread's own parking, or
+    // found nothing to withdraw.
     void waits(const OpKind& op, void* place) noexcept;
 
    private:
