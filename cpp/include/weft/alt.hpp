@@ -2,7 +2,7 @@
 //
 //   auto [i, v] = co_await weft::select(r1, r2, weft::after(10ms));  // a select by itself
 //   auto [i, v] = weft::select(r1, r2)();                            // the same in a thread
-//   weft::Alternative alt{weft::Mode::fair, r1, r2};  // kept between selects: co_await alt.select()
+//   weft::Alternative alt{weft::Mode::fair, r1, r2};  // kept between selects: alt.select()
 //   weft::StandingAlternative many{readers};  // stays enrolled: any number costs the same
 //
 // Guards: a Reader; out(writer, value); out(writer, std::move(value)), which moves the value only

@@ -2,7 +2,7 @@
 // header is only for code that is compiled with WEFT_CHECKED=1.
 //
 //   await_ready() ──pauses()──► in the run queue ──run()──► go(): the operation begins
-//        └──it begins at once───────────────────────────────► go() ──done──► begun() ──► await_resume()
+//        └──it begins at once───────────────────────────────► go() ─done─► begun() ─► await_resume()
 //                                                              └──parked: as without a check
 //
 // Invariants

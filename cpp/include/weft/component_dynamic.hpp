@@ -148,7 +148,7 @@ struct Codec<Value> {
         }
         return all;
       }
-      default: throw BadUse("a malformed value has come: its type is unknown");
+      default: throw BadUse("a malformed value was received: its type is unknown");
     }
   }
 };

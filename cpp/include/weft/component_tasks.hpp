@@ -261,7 +261,7 @@ struct TaskPromiseOf : TaskPromise {
   T take() {
     if (failed) std::rethrow_exception(failed);
     if (!value)
-      throw BadUse("a Task gives its value by co_return; this one came to its end without one");
+      throw BadUse("a Task gives its value by co_return; this one ended without a value");
     return *std::move(value);
   }
 };

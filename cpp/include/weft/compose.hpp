@@ -570,7 +570,7 @@ template <class X>
 void spawn(X&& x) {
   runtime::Run* r = detail::current_run();
   if (!r || !r->spawned)
-    detail::bad_use("weft::spawn outside any run: there is nobody to wait for the process");
+    detail::bad_use("weft::spawn outside any run: nothing would wait for the process");
   auto p = detail::to_process(std::forward<X>(x));
   auto* const nowhere = static_cast<detail::Room<typename decltype(p)::result_type>*>(nullptr);
   if constexpr (requires(runtime::Executor & e) {

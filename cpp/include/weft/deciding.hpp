@@ -3,7 +3,7 @@
 // process may run first. The engine of weft/check makes the decision.
 //
 //   scheduler ──next()──► decide() ──Run::go()──► the process leaves the queue; its step begins
-//   operation ──another_goes()──► decide_aside() ──its own process──► that process continues at once
+//   operation ──another_goes()──► decide_aside() ──its own process──► that process continues
 //                                     └──another──► its own is suspended; next() returns the other
 //
 // Invariants

@@ -235,8 +235,8 @@ class Network {
   void answer_rounds() {
     try {
       rounds_.emplace(space_);
-      // This program already has a Rounds, for another space, so deadlocks over this network are not
-      // found.
+      // This program already has a Rounds, for another space. So deadlocks over this network are
+      // not found.
     } catch (const BadUse&) {
     }
   }
