@@ -207,8 +207,8 @@ concept Awaited = std::is_base_of_v<TaskOperation, std::remove_cvref_t<A>> || re
 };
 
 // Throws BadUse if g++ has laid out the frame of this promise wrongly (WEFT_WRONG_FRAME), so that
-// the coroutine could never run. The variable before the frame's pointers moves the promise by 8
-// bytes.
+// the coroutine could never run. Such a frame begins with another variable, which moves the promise
+// by 8 bytes.
 inline void check_frame([[maybe_unused]] const void* promise, [[maybe_unused]] const char* function,
                         [[maybe_unused]] const char* file, [[maybe_unused]] unsigned line) {
 #if defined(__GNUC__) && !defined(__clang__)
@@ -261,7 +261,7 @@ struct TaskPromiseOf : TaskPromise {
   T take() {
     if (failed) std::rethrow_exception(failed);
     if (!value)
-      throw BadUse("a Task gives its value by co_return; this one ended without a value");
+      throw BadUse("a Task gives its value by co_return; this one has ended without a value");
     return *std::move(value);
   }
 };

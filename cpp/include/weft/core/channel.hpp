@@ -45,7 +45,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // --- plain operations --------------------------------------------------------------------------
 
   // Begins a read into me.slot or a write from me.slot. Returns `pending` if the party waits. Then
-  // its waker will be called, and me.status says how the operation went.
+  // its waker will be called, and me.status is the outcome of the operation.
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
     if (!me.is(NodeFlags::special)) [[likely]]

@@ -154,7 +154,7 @@ class Notifier : public Buffered<T, P, Self> {
       if (node(l)->is(NodeFlags::watch)) return true;
     return false;
   }
-  // Marks each standing alternative in the queue that does not wait as ready, so that it checks for
+  // Marks as ready each standing alternative in the queue that does not wait, so that it checks for
   // watches once it waits.
   static void mark_standing(Queue& q) noexcept {
     for (Link* l = q.front(); l; l = l->next)

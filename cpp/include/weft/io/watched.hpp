@@ -40,8 +40,9 @@ class Watched {
 
   // Returns the object of a descriptor that Weft owns and closes; the descriptor must not block.
   // `tcp` says that a read that returns less than was requested has emptied the descriptor, except
-  // before urgent data. (A read of a Unix socket ends where a descriptor was sent along, and a read
-  // of a pipe in packet mode ends with the packet.) `socket` says that send() and recv() work.
+  // before urgent data. (For other descriptors this does not hold: a read of a Unix socket ends
+  // where a descriptor was sent along, and a read of a pipe in packet mode ends with the packet.)
+  // `socket` says that send() and recv() work.
   static std::shared_ptr<Watched> owned(int fd, bool tcp, bool socket);
   // Returns the object of any other descriptor. All processes that wait for one number at the same
   // time share one object.

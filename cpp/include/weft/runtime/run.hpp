@@ -108,8 +108,8 @@ class Run final : public Activity {
     virtual void tell() noexcept = 0;
   };
   // Finds which processes wait where, while everything in the run sleeps; the caller deletes the
-  // result. It returns null if no process waits, or the standstill was reported before. If the
-  // function is null, no standstill is reported. The function can be set during the run
+  // result. Returns null if no process waits, or if the standstill was reported before. If the
+  // pointer to the function is null, no standstill is reported. It can be set during the run
   // (look_by()).
   using Look = Standstill* (*)(Run&) noexcept;
   std::atomic<Look> look_at_standstill{nullptr};
