@@ -2,7 +2,7 @@
 //
 //   auto [i, v] = co_await weft::select(r1, r2, weft::after(10ms));  // a select by itself
 //   auto [i, v] = weft::select(r1, r2)();                            // the same in a thread
-//   weft::Alternative alt{weft::Mode::fair, r1, r2};  // kept between selects: co_await alt.select()
+//   weft::Alternative alt{weft::Mode::fair, r1, r2};  // kept between selects: alt.select()
 //   weft::StandingAlternative many{readers};  // stays enrolled: any number costs the same
 //
 // Guards: a Reader; out(writer, value); out(writer, std::move(value)), which moves the value only
@@ -12,7 +12,7 @@
 // and the select throws Retired once all guards that decide have fallen silent (rule 5.6).
 // select(…).ends() and alternative.ends() do this for all guards. A guard refers to its end: keep
 // the end while the select waits. The end of an alternative's guard may be closed before the
-// alternative is destroyed; the guard then goes on with the state of the channel.
+// alternative is destroyed; the guard then still reports the state of the channel.
 #pragma once
 #include "ended.hpp"
 #include "selecting.hpp"
@@ -147,9 +147,9 @@ template <class T, class P>
 template <class T, class P = Shared>
 using AnyGuard = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, DeadlineGuard,
                               Skip, Meet, EndOf>;
-// Selects over a list, which must live until the select is over and holds the values of its
-// outputs. If an output is chosen its value is moved out, and a further select is BadUse until that
-// guard has been made anew. All other values stay in the list, whatever the select throws.
+// Selects over a list, which holds the values of its outputs and must exist until the select has
+// ended. If an output is chosen, its value is moved out, and a further select throws BadUse until
+// that guard has been replaced. All other values stay in the list, whatever the select throws.
 template <class T, class P = Shared>
 [[nodiscard]] auto select_among(std::vector<AnyGuard<T, P>>& gs, Mode mode = Mode::fair) {
   using Set = detail::ManyGuards<T, P, std::vector<AnyGuard<T, P>>&>;
@@ -176,7 +176,7 @@ struct Kept : Set {
   ~Kept() { this->let_go(); }
 };
 
-// The part that both kinds of alternative share. An alternative belongs to one process at a time.
+// The part that both types of alternative share. An alternative belongs to one process at a time.
 template <class Set, class Engine>
 class AlternativeBase {
   static_assert(Set::repeatable,
@@ -291,14 +291,14 @@ class AlternativeBase {
 
   Kept<Set> set_;
   Mode mode_;
-  // The engine is destroyed before set_, since it leaves the channels of the guards.
+  // The engine is destroyed before set_, because its destructor leaves the channels of the guards.
   std::optional<Engine> engine_;
   std::uint32_t enabled_ = 0;
   bool loud_ = false;
   InUse use_;
   // True if some guards of the set must not be on at the same time (rule 5.5).
   bool at_odds_ = false;
-  // The calls of enable() that came before the engine was made.
+  // The calls of enable() that were made before the engine existed.
   std::vector<std::pair<std::uint32_t, bool>> early_;
 };
 

@@ -18,7 +18,7 @@
 #if defined(WEFT_PLACE_COMPONENT)
 #include "anywhere_component.hpp"
 #elif __STDC_HOSTED__ == 0
-#if !defined(WEFT_PLACE_HEADER)  // like WEFT_PRIM_HEADER of prim.hpp: names the platform's header
+#if !defined(WEFT_PLACE_HEADER)  // the platform's header, as WEFT_PRIM_HEADER is in prim.hpp
 #define WEFT_PLACE_HEADER "weft_mcu/csp_anywhere.hpp"
 #endif
 #if !__has_include(WEFT_PLACE_HEADER)

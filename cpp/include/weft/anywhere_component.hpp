@@ -130,7 +130,7 @@ concept Copied = !native::detail::kParts<T>;
 
 }  // namespace detail
 
-// Does what write_or_end() of anywhere_hosted.hpp does.
+// Returns an operation for co_await, as write_or_end() of anywhere_hosted.hpp does.
 template <detail::Copied T>
 auto write_or_end(const native::tasks::Writer<T>& w, const std::type_identity_t<T>& v,
                   const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -165,8 +165,8 @@ auto select(const G&... g) {
 
 namespace placing {
 
-// Returns the name under which Python sees `name`: a keyword of Python gets an underscore (PEP 8).
-// The list has the keywords that are names in C++.
+// Returns the name under which Python sees `name`: an underscore is added to a keyword of Python
+// (PEP 8). The list contains the keywords that can be names in C++.
 inline std::string in_python(std::string_view name) {
   for (const std::string_view keyword :
        {"False", "None",   "True",     "as",      "assert", "async",  "await",  "def",

@@ -12,12 +12,12 @@
 //                                             └─cancelled: Asio is asked to end the operation──┘
 //
 // Invariants
-//  1 The handler refers to the awaiter, which is in the frame of the process. The process goes on
+//  1 The handler refers to the awaiter, which is in the frame of the process. The process continues
 //    only when the handler has been called or destroyed, and the initiating function has returned
-//    or thrown. So the awaiter and the buffers stay as long as Asio uses them.
-//  2 Asio is never asked to end an operation that is over: the handler writes `Asked::over` and the
-//    request reads it, both on the executor of the operation. (As everywhere in Asio, this needs a
-//    strand if several threads run one io_context.)
+//    or thrown. So the awaiter and the buffers exist as long as Asio uses them.
+//  2 Asio is never asked to end an operation that has ended: the handler writes `Asked::over` and
+//    the request reads it, both on the executor of the operation. (As everywhere in Asio, this
+//    needs a strand if several threads run one io_context.)
 #pragma once
 #if !WEFT_BOOST_ASIO && __has_include(<asio.hpp>)
 #include <asio/any_io_executor.hpp>
@@ -55,7 +55,7 @@ namespace weft::inline WEFT_ABI {
 // error is thrown as std::system_error (with Boost as boost::system::system_error); if it is an
 // exception_ptr, the exception is rethrown. Throws Cancelled and TimedOut too, once Asio has ended
 // the operation. If Asio had already completed the operation, the operation returns its result, and
-// the request comes at the process's next operation (rule 6.3).
+// the request takes effect at the process's next operation (rule 6.3).
 struct use_weft_t {};
 inline constexpr use_weft_t use_weft{};
 
@@ -116,13 +116,13 @@ class Bridge {
     run_of(p_).leave_outside();
     p_.op = nullptr;
   }
-  // Called by the handler: the operation is over.
+  // Called by the handler when the operation has ended.
   void over() noexcept {
     asked_->over = true;
     one_less();
   }
-  // Called by the handler, and when the initiating function is over. At the second call the process
-  // can go on and destroy this object.
+  // Called by the handler, and when the initiating function has returned or thrown. The second call
+  // lets the process continue, which may destroy this object.
   void one_less() noexcept {
     if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) p_.ops->wake(&p_);
   }
@@ -130,7 +130,7 @@ class Bridge {
   static const runtime::OpKind kind;
 
  private:
-  // The process waits on until Asio has ended the operation, so nothing is withdrawn here.
+  // The process waits until Asio has ended the operation, so nothing is withdrawn here.
   static bool withdraw(runtime::ProcessBase& p) noexcept {
     Bridge& b = *static_cast<Bridge*>(p.place);
     if (std::exchange(b.has_asked_, true)) return false;
@@ -163,7 +163,7 @@ class Waits : public Bridge {
   auto result() {
     using Means = Outcome<Ts...>;
     if (failure) std::rethrow_exception(std::move(failure));
-    // If nothing came, the handler was destroyed: its io_context no longer exists.
+    // If `came` is empty, the handler was destroyed: its io_context no longer exists.
     const ErrorCode e = came ? Means::error(*came) : ErrorCode(net::error::operation_aborted);
     if (e == net::error::operation_aborted) meet_request(process());
     if (e) throw SystemError(e, "an operation of Asio");
@@ -255,8 +255,8 @@ class [[nodiscard]] Operation<void(Ts...), Init, Args...> {
 }  // namespace detail::bridge
 
 // A writer end for code that must not wait, such as callbacks and the handlers of an event loop.
-// Only one thread at a time may use it. It counts as outside: while it lives, no run that could
-// read the channel is deadlocked (rule 10.3).
+// Only one thread at a time may use it. It counts as outside: while a TryWriter exists, no run that
+// could read its channel is deadlocked (rule 10.3).
 template <class T>
 class TryWriter {
  public:

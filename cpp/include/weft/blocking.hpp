@@ -77,7 +77,8 @@ class BlockingOp {
     if (std::exchange(spent_, true)) detail::awaited_twice("blocking(…)");
     return Awaiter(std::move(f_), p);
   }
-  // Calls the function in a thread; works outside any process too.
+  // Calls the function on the calling thread, also outside any process. Throws BadUse in a
+  // coroutine.
   R operator()() {
     if (runtime::this_context && runtime::this_context->executor && runtime::this_context->running)
       detail::blocking_caller("blocking(…)()");

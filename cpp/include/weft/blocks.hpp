@@ -1,13 +1,13 @@
-// Blocks of processes, reading like occam's:
+// Blocks of processes, which read like occam's:
 //
 //   weft::par{ prefix<int>(0, c, a), delta<int>(a, {b, d}), successor<int>(b, c),
 //              weft::seq{ first(x), second(y) } }();
 //
-// The following may stand in a block, and wherever a process is expected: in run, spawn,
-// Group::start, timeout and Watch::of
+// A block accepts the following, and so does whatever expects a process: run, spawn, Group::start,
+// timeout and Watch::of
 //   a process                                    Process, thread(…), another par or seq
 //   a std::vector of these
-//   a function object that returns a process     its captures live as long as that process does
+//   a function object that returns a process     its captures are kept until that process has ended
 //   any other function object                    it runs on a thread; weft::thread(f, args…) and
 //                                                weft::proc(f, args…) bind arguments
 //   an AnyProcess, which holds one of these
@@ -109,8 +109,8 @@ class Runs {
 
 }  // namespace detail
 
-// The attribute on the class is for functions that return a block; g++ obeys only the one on the
-// constructor. clang-format mistakes a class with an attribute and bases for an expression.
+// The attribute on the class serves functions that return a block; g++ obeys only the attribute on
+// the constructor. clang-format mistakes a class with an attribute and bases for an expression.
 // clang-format off
 
 // Runs processes in parallel: starts them in order, ends when all have ended, and returns their
@@ -226,8 +226,8 @@ struct Parameters<R (C::*)(A...) noexcept> : Parameters<R (*)(A...)> {};
 template <class R, class C, class... A>
 struct Parameters<R (C::*)(A...) const noexcept> : Parameters<R (*)(A...)> {};
 
-// The arguments in the types that the function takes: a channel that stands for an end becomes that
-// end now, when the process is made (rule 2.3).
+// The arguments in the types that the function takes: a channel that is given for an end is
+// converted to that end now, when the process is made (rule 2.3).
 template <class F, class... A>
 struct BoundFor {
   using type = std::tuple<std::decay_t<A>...>;
@@ -243,7 +243,7 @@ struct BoundFor<F, A...>
 }  // namespace detail
 
 // Runs f(args…) as a process on an OS thread of its own. If f returns a process, that process runs
-// there.
+// on the same thread.
 template <class F, class A, class... As>
   requires(!std::is_same_v<std::remove_cvref_t<A>, detail::Here>)
 auto thread(F f, A&& arg, As&&... args) {
@@ -290,8 +290,8 @@ auto thread(BasicProcess<R> p, detail::Here at = detail::Here::now()) {
 
 // --- processes of any kind -----------------------------------------------------------------------
 
-// Holds a process of any kind: a coroutine, a process with an executor of its own, a thread, a
-// block, or anything else that may stand in a block. R is the type of that process's result.
+// Holds any process: a coroutine, a process with an executor of its own, a thread, a block, or
+// anything else that a block accepts. R is the type of that process's result.
 //
 //   std::vector<weft::AnyProcess<>> all;
 //   all.push_back(p().on(pool));
@@ -402,7 +402,7 @@ auto replica(F& f, X&& x, Here at) {
 
 // A block of f(x) for each x in [first, last), which are iterators or whole numbers. f returns a
 // process, or an operation (`[&](auto& w) { return w.write(v); }`), which then needs no process
-// around it; any other f runs on threads, one thread for each x. f and what it refers to must live
+// around it; any other f runs on threads, one thread for each x. f and what it refers to must exist
 // until the block has ended.
 template <class I, class F>
 [[nodiscard]] auto par_for(I first, std::type_identity_t<I> last, F&& f,

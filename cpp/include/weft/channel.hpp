@@ -5,7 +5,7 @@
 //   weft::Channel<int> b{weft::buffer(16)};  // buffered
 //   weft::Channel<int, weft::OneToOne> o{weft::buffer(1024)};  // lock-free; one end at each side
 //
-// Storage: a core lives as long as a channel handle or an end refers to it (`references`).
+// Storage: a core exists as long as a channel handle or an end refers to it (`references`).
 #pragma once
 #include <cstring>
 #include <optional>
@@ -33,7 +33,7 @@ class ChannelHandle;  // defined in handle.hpp
 
 namespace detail {
 
-// Returns a copy of `name` that is kept forever: reports can name a channel that no longer exists.
+// Returns a copy of `name` that is kept forever, for reports about a channel that no longer exists.
 const char* intern(const char* name);
 
 // A channel's engine. V is how a T is stored (core/stored.hpp); only ends and awaiters know T.
@@ -70,8 +70,8 @@ void cannot_write() {
                 "channel's type, or it can only be moved (then say std::move(value))");
 }
 
-// Returns what an end does when it is destroyed: 0, if it retires; otherwise the strength with
-// which it poisons the channel, since an uncaught poison is leaving the process (rule 4.3).
+// Returns 0 if an end that is destroyed now retires. If an uncaught poison is leaving the process,
+// returns the strength with which the end poisons its channel (rule 4.3).
 inline std::uint8_t poison_under_way() noexcept {
   const runtime::Context* c = runtime::this_context;
   if (!c || (c->dying | c->thrown) == 0) [[likely]]
@@ -145,11 +145,11 @@ struct HeapRing : core::Ring<T> {
   }
 };
 
-// The least size of a one-to-one ring that is expected to pass many values between two sleeps. A
-// smaller ring begins with full fences, and changes to light ones if many values pass.
+// The smallest capacity of a one-to-one ring that is expected to pass many values between two
+// sleeps. A smaller ring begins with full fences, and changes to light ones if many values pass.
 inline constexpr std::uint32_t kLightFrom = 256;
 
-// Makes a core and its buffer. Throws BadUse if a channel of this kind cannot have that buffer.
+// Makes a core and its buffer. Throws BadUse if a channel with policy P cannot have that buffer.
 template <class V, class P>
 EngineFor<V, P>* make_core(const ChannelOptions& o) {
   const std::uint32_t capacity = o.capacity.up_to_32_bits("a channel's capacity");
@@ -277,9 +277,9 @@ inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side
 
 // --- ends ----------------------------------------------------------------------------------------
 
-// Drops one reference of an end, and with the last end or handle the channel. If a party still
-// waits at the channel through a reference to an end that no longer exists, the storage is kept for
-// that party (rules 3.2, 11.3).
+// Drops one reference of an end; when the last end and the last handle have been dropped, the
+// channel is freed. If a party still waits at the channel through a reference to an end that no
+// longer exists, the storage is kept for that party (rules 3.2, 11.3).
 template <class V, class P>
 [[gnu::noinline]] void give_up(EngineFor<V, P>* c, core::Side side, bool died) noexcept {
   WEFT_POINT(closes(*c, (side == core::Side::in ? c->reader_ends() : c->writer_ends()) == 1, died));
@@ -317,7 +317,8 @@ template <class V, class P>
                reads ? "a new reader end" : "a new writer end", -1, met);
 }
 
-// Counts a new end, or throws the channel's end. `met` says whether an operation asked for it.
+// Counts a new end; throws if the channel has ended. `met` says whether an operation asked for the
+// end.
 template <class V, class P>
 [[gnu::noinline]] void count_end(EngineFor<V, P>* c, core::Side side, bool met) {
   WEFT_POINT(touches(*c, runtime::Access::make));
@@ -336,7 +337,7 @@ template <class V, class P>
   c->references.up();
 }
 
-// The base of reader ends and writer ends: one count of the channel, given up once (rule 2.3).
+// The base of reader ends and writer ends: one count of the channel, dropped once (rule 2.3).
 template <class T, class P, core::Side S>
 class EndOf {
  public:
@@ -344,7 +345,7 @@ class EndOf {
   using policy = P;
   using Engine = EngineOf<T, P>;
 
-  // Poisons the channel (rule 4). Throws BadUse if the end is closed or `strength` not 1 to 255.
+  // Poisons the channel (rule 4). Throws BadUse if the end is closed or `strength` is not 1 to 255.
   void poison(Count strength = 1) const {
     const std::uint8_t s = strength_of(strength, "poison: the strength");
     Engine* const c = checked("poison");
@@ -418,9 +419,9 @@ class EndOf {
 
 }  // namespace detail
 
-// The operations that co_await takes; see coroutine.hpp. A read is a pointer: its value is the
-// place, and its type says what to do there. In an await expression g++ reserves room in the frame
-// for an object of class type, but not for a pointer.
+// The operations that co_await takes; see coroutine.hpp. A read is represented by a pointer: the
+// pointer's value is the place, and its type says what to do there. In an await expression g++
+// reserves room in the frame for an object of class type, but not for a pointer.
 template <class T, class P>
 struct ReadOp;
 template <class T, class P>
@@ -434,8 +435,8 @@ struct [[nodiscard(
 template <class T, class P>
 struct ExtendedOp;  // defined in extended.hpp
 
-// A counted reader end. A copy is another end; a move moves the end. The destructor retires the
-// end, or spreads a poison that is under way.
+// A counted reader end. A copy is another end; a move moves the end. The destructor retires the end
+// or, while a poison leaves the process, poisons the channel (rule 4.3).
 template <class T, class P = Shared>
 class Reader : public detail::EndOf<T, P, core::Side::in> {
   using End = detail::EndOf<T, P, core::Side::in>;
@@ -453,7 +454,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
   // Reads the next value; co_await the result. The result is empty once the channel has retired
   // (rule 3.4). Otherwise throws what read() throws.
   [[nodiscard]] NextOp<T, P>* next() const { return reinterpret_cast<NextOp<T, P>*>(place_); }
-  // Reads a value as an Extended<T>; co_await the result. The writer goes on when that object is
+  // Reads a value as an Extended<T>; co_await the result. The writer continues when that object is
   // destroyed (rule 1.6). Throws what read() throws.
   [[nodiscard]] auto extended() const requires(!core::one_to_one<P>) {
     return ExtendedOp<T, P>{checked("extended read")};
@@ -524,10 +525,10 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   Writer() noexcept = default;
   explicit Writer(Engine* c) noexcept : End(c) {}  // takes ownership of one count
 
-  // Writes the value; co_await the result. The write is done when a reader has taken the value, or
-  // it is in a buffer. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse, with the value in
-  // e.value<T>(). A value of another type is converted at the call, where the compiler warns if it
-  // does not fit (-Wconversion).
+  // Writes the value; co_await the result. The write is done when a reader has received the value,
+  // or when the value is in a buffer. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse, with
+  // the value in e.value<T>(). A value of another type is converted at the call, where the compiler
+  // warns if it does not fit (-Wconversion).
   WriteOp<T, P> write(const T& v) const requires(!detail::kNumber<T> && detail::kCopied<T>) {
     return {place_, v};
   }
@@ -613,7 +614,7 @@ class Channel {
   Writer<T, P> writer(Here at = Here::now()) const { return new_writer(false, at); }
   Reader<T, P> operator+() const { return new_reader(false); }
   Writer<T, P> operator-() const { return new_writer(false); }
-  // A channel converts to an end where an end is expected, by making a new one: Reader<int> r = c;
+  // Where an end is expected, a channel converts to a new end: Reader<int> r = c;
   operator Reader<T, P>() const { return new_reader(false); }
   operator Writer<T, P>() const { return new_writer(false); }
 
@@ -652,8 +653,8 @@ class Channel {
   Engine* core_;
 };
 
-// A restricted channel. A side that is `one` may have one open end at a time; making a second one
-// throws BadUse (rule 1.8): `one2one<int>(buffer(8))`.
+// A restricted channel, as in `one2one<int>(buffer(8))`. A side that the name calls `one` may have
+// one open end at a time; making a second end throws BadUse (rule 1.8).
 template <class T, class P = Shared>
 Channel<T, P> one2one(ChannelOptions o = {}, detail::Here at = detail::Here::now()) {
   o.kind = ChannelKind::one2one;

@@ -3,7 +3,7 @@
 //   weft::CheckReport r = weft::check([] { weft::run(customer(…), clerk(…)); });
 //   CHECK_MESSAGE(r.passed(), r.text);  // doctest; in GoogleTest EXPECT_TRUE(r.passed()) << r.text
 //
-// check() runs a function again and again, and decides each time which process goes on, until an
+// check() runs a function again and again, and decides each time which process continues, until an
 // order fails or every order has been run. A test that includes this header is compiled with
 // WEFT_CHECKED=1 and links weft::checked (cpp/docs/checking.md).
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace weft::inline WEFT_ABI {
 
-// How the search goes through the schedules:
+// How the search chooses its schedules:
 //
 //  automatic    reduced, which begins with the usual order, then walk, priorities and few in turn
 //  reduced      one schedule stands for all that cannot differ from it
@@ -30,7 +30,7 @@ struct CheckOptions {
   Search search = Search::automatic;
   double seconds = 10;        // the longest time that the search can take
   std::size_t schedules = 0;  // the maximum number of schedules that are run; 0 means any number
-  // whether a time can also come while a process could run (at most twice in a schedule)
+  // whether a time can also be reached while a process could run (at most twice in a schedule)
   bool any_time = false;
   bool only_where_parked = false;  // whether the grain is `park` (rule 17.2)
   // whether to search for more failures after the first, one of each kind
@@ -42,12 +42,12 @@ struct CheckOptions {
 
 struct CheckFailure {
   std::string kind;          // "deadlock", "exception", "no end", "lost values", "not the same"
-  std::string what;          // a few words more about the failure
+  std::string what;          // a short description of the failure
   std::string token;         // for CheckOptions::replay, which runs the schedule again
   std::string text;          // the schedule, one operation on each line, and notes on the failure
   std::size_t schedule = 0;  // the number of the schedule that failed; 0 if a token gave it
   std::size_t deviations = 0;
-  // whether all schedules with fewer deviations were run and none of them fails
+  // whether all schedules with fewer deviations were run, and none of them failed
   bool least = false;
 };
 
@@ -65,9 +65,9 @@ namespace detail {
 CheckReport check(const std::function<void()>& f, const CheckOptions& options);
 }  // namespace detail
 
-// Checks f. This function makes its channels, runs a network and leaves nothing behind, or it
-// returns a process. Throws BadUse if f runs no network or does what cannot be checked, if a token
-// cannot be read, and if it is called within a check.
+// Checks f, which makes its channels, runs a network and leaves nothing behind, or returns a
+// process. Throws BadUse if f runs no network or does what cannot be checked, if a token cannot be
+// read, or if check() is called within a check.
 template <class F>
 CheckReport check(F&& f, const CheckOptions& options = {}) {
   static_assert(WEFT_CHECKED && !std::is_void_v<F>,

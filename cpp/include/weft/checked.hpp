@@ -2,7 +2,7 @@
 // header is only for code that is compiled with WEFT_CHECKED=1.
 //
 //   await_ready() ──pauses()──► in the run queue ──run()──► go(): the operation begins
-//        └──it goes on at once──────────────────────────────► go() ──over──► begun() ──► await_resume()
+//        └──it begins at once───────────────────────────────► go() ─done─► begun() ─► await_resume()
 //                                                              └──parked: as without a check
 //
 // Invariants
@@ -64,10 +64,10 @@ class Checked {
     ::new (static_cast<void*>(&inner_)) Inner(make_());
     made_ = true;
   }
-  // Begins the operation. Returns true if the coroutine goes on immediately.
+  // Begins the operation. Returns true if the coroutine continues at once.
   bool go() {
     runtime::Points& points = *runtime::points;
-    p_->line.begin_anew();  // the process gives way where the check decides that, and nowhere else
+    p_->line.begin_anew();  // the process yields only where the check decides so
     points.begins(*p_);
     Begun how = Begun::done;
     try {

@@ -1,12 +1,13 @@
-// How the engine of a check sees a select, in C++ and in Python: what the select's arrival
+// How the engine of a check treats a select, in C++ and in Python: what the select's arrival
 // conflicts with.
 //
 // If a select could have taken no party but its partner, it makes no difference which of the two
-// came first. Then the select counts as a plain party at the guard that it took. Its other guards
-// conflict with every arrival, but not with the retirement of a channel that is not a buffer. None
-// of this holds if the select has a skip, a time that may come at any moment, a second guard that
-// is ready, or two guards at one place. While a select waits, it counts as one that may take any
-// guard. When its partner is known, its accesses are weakened, for the search for races.
+// arrived first. Then the select counts as a plain party at the guard that it took. Its other
+// guards conflict with every arrival, but not with the retirement of a channel that is not a
+// buffer. None of this holds if the select has a skip, a time that may be reached at any moment, a
+// second guard that is ready, or two guards at one place. While a select waits, it counts as one
+// that may take any guard. When its partner is known, its accesses are weakened, for the search for
+// races.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -36,7 +37,7 @@ class CheckedSelect : public checking::Waiting {
   // Returns the guard to which the select has committed, or a negative number if a deadline or a
   // cancellation decided it.
   virtual int committed() const noexcept = 0;
-  // Returns whether this guard, which the select has taken, is a skip. (None is, if it is negative.)
+  // Returns whether guard `taken`, which the select has taken, is a skip; false if it is negative.
   bool skips(int taken) const noexcept {
     return taken >= 0 && guards_[taken].kind == core::Kind::skip;
   }

@@ -41,14 +41,14 @@ class Checker final : public Points, public Deciding<Checker> {
     int process;
     std::string what, at;
     Begun how = Begun::done;
-    // the length of the story when another operation has let this operation go on; 0 if none did
+    // the length of the story when another operation has let this one continue; 0 if none did
     std::size_t until = 0;
     int guard = -1;  // the guard that a select has taken
   };
 
   std::uint64_t lost = 0;  // the number of lost values
-  std::string refused;     // what the program uses although it cannot be checked
-  bool telling = false;    // whether the story is kept, and a deadlock is reported by rule 10.2
+  std::string refused;     // what the program uses that cannot be checked
+  bool telling = false;    // whether the story is kept, and a deadlock is reported as in rule 10.2
   std::vector<StoryEntry> story;
 
   void begin(checking::Strategy&);
@@ -82,13 +82,13 @@ class Checker final : public Points, public Deciding<Checker> {
   int number_in(core::Waker* w) const noexcept { return w->checked; }
   void wakes(int n) noexcept;
   void passes_over(std::span<const int>, std::size_t) noexcept {}
-  // If the story is recorded, the run itself concludes that it is deadlocked, and reports that.
+  // If the story is recorded, the run itself finds that it is deadlocked, and reports the deadlock.
   bool concludes() const noexcept { return telling; }
   static void cancel(Run& r) noexcept { r.cancel_everybody(); }
   static bool any_timer(Run& r) noexcept { return r.any_timer(); }
   static void fire_one(Run& r) noexcept { r.fire_one(); }
 
-  // A process, and what its operation has reported as it began.
+  // A process, and what its operation has reported when the operation began.
   struct Checked {
     explicit Checked(checking::Run& run) noexcept : select(run) {}
     ProcessBase* base = nullptr;
@@ -105,7 +105,7 @@ class Checker final : public Points, public Deciding<Checker> {
 
   Checked& of(int n) noexcept { return *processes_[static_cast<std::size_t>(n)]; }
   int here() const noexcept;
-  // Whether anybody asks later what an operation was: the record, or the story.
+  // Whether the record or the story will need to know what an operation was.
   bool notes() const noexcept { return run.record.kept || telling; }
   void enters(ThreadProcess&) noexcept;
   static const ProcessOps thread_ops;

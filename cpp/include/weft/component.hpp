@@ -36,7 +36,7 @@ namespace weft::native {
 namespace detail {
 
 template <class P>
-struct Parameter {  // takes an argument that is a value
+struct Parameter {  // converts an argument that is a value
   static_assert(
       Crosses<P>,
       "a parameter is a Reader<T>, a Writer<T> or a value of a type that crosses to Python; of a "
@@ -270,8 +270,8 @@ struct Run<F> {
   }
   template <std::size_t... I>
   static void call([[maybe_unused]] weft_argument* arguments, std::index_sequence<I...>) {
-    // The arguments are made from left to right, before the call: if one of them is refused,
-    // nothing is left behind.
+    // The arguments are made from left to right, before the call: if one of them is refused, those
+    // made before it are destroyed.
     std::tuple<std::decay_t<A>...> made{Parameter<std::decay_t<A>>::of(arguments[I])...};
     // The argument is passed by value or by reference, as the parameter requires.
     F(static_cast<A&&>(std::get<I>(made))...);

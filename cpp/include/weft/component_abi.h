@@ -14,15 +14,15 @@
 //
 // Invariants
 //  1 weft_api, weft_component, weft_process_info and weft_parameter only grow, at their ends; a
-//    function is never taken out of the table. A component says how large each of them was when it
-//    was compiled. The host takes the members that a shorter structure lacks as zeros, and refuses
+//    function is never removed from the table. A component says how large each of them was when it
+//    was compiled. The host treats the members that a shorter structure lacks as zeros, and refuses
 //    a library whose structures are longer than the host's own: such a library was compiled for a
 //    newer host. All other structures stay as they are. Any other change means another
 //    WEFT_COMPONENT_ABI: the host refuses a library with another number.
 //  2 A value is `bits`, for the types `i` `d` `b` `n` (below); for all other types it is a block of
 //    `bits` bytes, made by api->allocate() or by the host. The block belongs to the holder of the
-//    value, who gives it back by api->release(). A write that returns WEFT_OK has taken ownership
-//    of the value; after any other status the value still belongs to the caller.
+//    value, which gives the block back by api->release(). A write that returns WEFT_OK has taken
+//    ownership of the value; after any other status the value still belongs to the caller.
 //  3 The functions of the table are called only by the thread of the process, and without any lock
 //    of the host's language.
 //
@@ -35,11 +35,11 @@
 // byte that is i, d, b, n, s, y, [ or {, and then as that type, with items that are v.
 //
 // aC, arC, aNC, arNC: an array of numbers, C as in Python's module struct: b B h H i I q Q f d; of
-// N dimensions, 2 to 6, in C's order; with r it must not be written to. Its block begins with a
-// weft_array, which says where the numbers are; `bits` is how many there are. The numbers may be
-// the host's, lent until the block is given back. Within another type an array is this count and
-// the address of the block, 8 bytes each; the outer block keeps the inner one (api->keep) until the
-// code that decodes it takes it out (api->take).
+// N dimensions, 2 to 6, in C's order; with r the array must not be written to. Its block begins
+// with a weft_array, which says where the numbers are; `bits` is how many there are. The numbers
+// may belong to the host, which lends them until the block is given back. Within another type an
+// array is this count and the address of the block, 8 bytes each; the outer block keeps the inner
+// one (api->keep) until the code that decodes it takes it out (api->take).
 #ifndef WEFT_COMPONENT_ABI_H
 #define WEFT_COMPONENT_ABI_H
 #include <stddef.h>
@@ -140,8 +140,8 @@ typedef struct weft_api {
   weft_status (*sync)(weft_process*, uint32_t barrier, weft_place at);
   weft_status (*enrol)(weft_process*, uint32_t barrier);
   weft_status (*resign)(weft_process*, uint32_t barrier);
-  // Begins an extended read: the writer goes on at end_extended(). *held belongs to the host (rule
-  // 1.6).
+  // Begins an extended read: the writer continues at end_extended(). *held belongs to the host
+  // (rule 1.6).
   weft_status (*begin_extended)(weft_process*, uint32_t end, weft_value* to, void** held,
                                 weft_place at);
   void (*end_extended)(weft_process*, uint32_t end, void* held);
@@ -149,11 +149,11 @@ typedef struct weft_api {
   // computed value, or null if there is none.
   weft_status (*deliver)(weft_process*, weft_value* from);
   // The functions from here on exist since the third edition, for a process that is stepped. These
-  // functions act as read, write, select and sync, but may return WEFT_PENDING. Then step() returns
-  // WEFT_PENDING too; when step() is called again the operation has its outcome, and finish()
-  // completes it and returns its status. The objects that the arguments point to must stay until
-  // then. In a process that runs on a thread (run()) these functions wait, and never return
-  // WEFT_PENDING.
+  // functions act like read, write, select and sync, but may return WEFT_PENDING. Then step()
+  // returns WEFT_PENDING too; when step() is called again the operation has its outcome, and
+  // finish() completes it and returns its status. The objects that the arguments point to must
+  // exist until finish() has returned. In a process that runs on a thread (run()) these functions
+  // wait, and never return WEFT_PENDING.
   weft_status (*start_read)(weft_process*, uint32_t end, weft_value* to, weft_place at);
   weft_status (*start_write)(weft_process*, uint32_t end, weft_value* from, weft_place at);
   weft_status (*start_select)(weft_process*, weft_guard* guards, uint32_t count, uint32_t fair,
@@ -206,8 +206,8 @@ typedef struct weft_process_info {
   const weft_parameter* parameters;
   weft_status (*run)(const weft_api*, weft_process*, weft_argument*, weft_failure*);
   // This member exists since the third edition; it is null for a process that is not a coroutine.
-  // It runs the coroutine until that waits (WEFT_PENDING) or has ended as run() would. *frame
-  // belongs to the component; it is null at first, and again when the coroutine has ended.
+  // It runs the coroutine until the coroutine waits (WEFT_PENDING) or has ended as run() would.
+  // *frame belongs to the component; it is null at first, and again when the coroutine has ended.
   weft_status (*step)(const weft_api*, weft_process*, weft_argument*, weft_failure*, void** frame);
 } weft_process_info;
 

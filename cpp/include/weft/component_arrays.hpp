@@ -17,8 +17,9 @@
 
 namespace weft::native {
 
-// A view of numbers in N dimensions that it does not own, like std::mdspan, which C++20 lacks. v[i]
-// is a view of one dimension less; in the last dimension it is the number.
+// A view, in N dimensions, of numbers that belong to another object. It resembles std::mdspan,
+// which C++20 lacks. v[i] is a view of one dimension less; in the last dimension v[i] is the
+// number.
 template <class T, std::size_t N>
 class View {
  public:

@@ -94,7 +94,7 @@ namespace detail {
 template <>
 struct Codec<Value> {
   static constexpr bool kInline = false;
-  // How deep a Value may be nested: the same limit as in Python.
+  // How deeply a Value may be nested: the same limit as in Python.
   static constexpr int kDeepest = 100;
   static std::string name() { return "v"; }
   static void put(Out& to, const Value& v) { put_at(to, v, 0); }
@@ -148,7 +148,7 @@ struct Codec<Value> {
         }
         return all;
       }
-      default: throw BadUse("a malformed value has come: its type is unknown");
+      default: throw BadUse("a malformed value was received: its type is unknown");
     }
   }
 };

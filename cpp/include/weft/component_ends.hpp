@@ -1,8 +1,8 @@
 // The objects that a process of a component works with: ends, barriers, choice and time (see
 // component.hpp).
 //
-// Invariant: an end is closed by retire(), or by the host when the process has ended, since only
-// then it is known whether a poison spreads (rule 4.3). So the destructors of ends do nothing.
+// Invariant: an end is closed by retire(), or by the host when the process has ended, because only
+// then is it known whether a poison spreads (rule 4.3). So the destructors of ends do nothing.
 #pragma once
 #include <chrono>
 #include <exception>
@@ -147,7 +147,7 @@ class Reader {
   std::nullptr_t end() const noexcept { return nullptr; }
 
   std::uint32_t number() const noexcept { return end_; }
-  // For use as a guard of select().
+  // The members that select() needs to use this end as a guard.
   using chosen_type = T;
   weft_guard guard(std::int64_t) const noexcept { return {WEFT_INPUT, end_, 1, 0, 0, {}}; }
   T chosen(weft_guard& g) const {
@@ -266,7 +266,7 @@ template <class T>
     return {w.number(), v};
   }
 
-// An output guard whose value is made once the guard has been chosen, before the reader goes on.
+// An output guard whose value is made once the guard has been chosen, before the reader continues.
 // The function must not use channels (rule 5.8).
 //   select(in, output(w, [&] { return next(); }))
 template <class T, class F>
@@ -325,7 +325,7 @@ struct After {
     // A span that is not positive is a skip (rule 5.7).
     if (span.count() <= 0) return {WEFT_SKIP, 0, 1, 0, 0, {}};
     std::int64_t at;
-    // A time beyond the end of the clock never comes.
+    // A time beyond the end of the clock is never reached.
     if (__builtin_add_overflow(now, std::int64_t{span.count()}, &at)) at = INT64_MAX;
     return {WEFT_TIMER, 0, 1, 0, at, {}};
   }
@@ -334,7 +334,7 @@ struct After {
 template <class Rep, class Period>
 After after(std::chrono::duration<Rep, Period> span) {
   using Nanoseconds = std::chrono::nanoseconds;
-  // A span beyond the end of the clock never comes (rule 8.5); a cast of it would be undefined.
+  // A span beyond the end of the clock never elapses (rule 8.5); a cast of it would be undefined.
   if (span >= std::chrono::duration<double, std::nano>(Nanoseconds::max()))
     return {Nanoseconds::max()};
   if (span != span) throw BadUse("after: a time that is not a number (nan): it would never come");

@@ -10,13 +10,13 @@
 //   }
 //   WEFT_COMPONENT(filter, "Filters.") { component.process<&scale>("scale").argument("samples")…; }
 //
-//   step() ─► the innermost coroutine ──an operation: start_…()──► it has its outcome: go on
+//   step() ─► the innermost coroutine ──an operation: start_…()──► it has its outcome: continue
 //      ▲                                     └──WEFT_PENDING: step() returns──┐
 //      └──────────────the host, when there is an outcome: finish()────────────┘
 //
 // Invariants
 //  1 Only step() resumes coroutines, one after another in a loop. Neither the call of a Task nor
-//    its end resumes another one directly, so that the stack does not grow.
+//    its end resumes another coroutine directly, so the stack does not grow.
 //  2 Only operations of this file can be awaited: any other would suspend a process that nothing
 //    resumes.
 #pragma once
@@ -90,7 +90,8 @@ class TaskNext : public TaskRead<T> {
   }
 };
 
-// Copies the value before the write begins: however the write ends, the caller's value stays whole.
+// Copies the value before the write begins: however the write ends, the caller's value is
+// unchanged.
 template <class T>
 class TaskWrite : public TaskOperation {
  public:
@@ -205,8 +206,9 @@ concept Awaited = std::is_base_of_v<TaskOperation, std::remove_cvref_t<A>> || re
   typename std::remove_cvref_t<A>::weft_task;
 };
 
-// Throws BadUse if g++ has laid out the frame of this promise wrongly (WEFT_WRONG_FRAME), so that the
-// coroutine could never run. The variable before the frame's pointers moves the promise by 8 bytes.
+// Throws BadUse if g++ has laid out the frame of this promise wrongly (WEFT_WRONG_FRAME), so that
+// the coroutine could never run. Such a frame begins with another variable, which moves the promise
+// by 8 bytes.
 inline void check_frame([[maybe_unused]] const void* promise, [[maybe_unused]] const char* function,
                         [[maybe_unused]] const char* file, [[maybe_unused]] unsigned line) {
 #if defined(__GNUC__) && !defined(__clang__)
@@ -259,7 +261,7 @@ struct TaskPromiseOf : TaskPromise {
   T take() {
     if (failed) std::rethrow_exception(failed);
     if (!value)
-      throw BadUse("a Task gives its value by co_return; this one came to its end without one");
+      throw BadUse("a Task gives its value by co_return; this one has ended without a value");
     return *std::move(value);
   }
 };

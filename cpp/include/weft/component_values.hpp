@@ -132,8 +132,8 @@ class In {
   const char* take(std::size_t n) {
     if (n > left_)
       throw BadUse(
-          "a malformed value has come: its block is too short. Are the component and the program "
-          "built with one version of Weft?");
+          "a malformed value was received: its block is too short. Are the component and the "
+          "program built with the same version of Weft?");
     const char* const p = at_;
     at_ += n;
     left_ -= n;

@@ -46,13 +46,14 @@ class Runner : public runtime::ThreadProcess {
   Runner(runtime::Run& r, int cpu) : ThreadProcess(&r), cpu_(cpu) {}
   virtual ~Runner() = default;
 
-  // Starts the process, in the group that it was added to. From here on the process owns itself. If
+  // Starts the process, in the group that it was added to. From then on the process owns itself. If
   // the system cannot start a thread, the process has failed.
   void launch();
 
  private:
   virtual void call() = 0;  // calls the function, and stores its result
-  // Called when the function gave no result, while the exception that left it is being handled.
+  // Called while the exception that has left the function is handled, if it is a quiet end and so
+  // no failure: the process then has no result.
   virtual void call_gave_nothing() = 0;
   virtual void drop_function() noexcept = 0;  // drops the function and what it captured
   void body();
@@ -171,7 +172,7 @@ class ThreadTask {
 
 // --- waiting for a group -------------------------------------------------------------------------
 
-// A cancelled wait cancels the children and goes on waiting: no process outlives its group (rule
+// A cancelled wait cancels the children and continues to wait: no process outlives its group (rule
 // 7.6).
 bool withdraw_wait(runtime::ProcessBase& p) noexcept;
 inline constexpr runtime::OpKind wait_op{"wait for", &withdraw_wait, nullptr};
@@ -193,7 +194,7 @@ concept Startable = requires(const P& p) {
 };
 
 namespace detail {
-// Makes a process of anything that can stand for one; blocks.hpp lists these.
+// Makes a process of anything that a block accepts in place of one; blocks.hpp lists these.
 template <class X>
 auto to_process(X&& x);
 template <class X>
@@ -368,7 +369,7 @@ class ParVector {
 
 }  // namespace detail
 
-// A group whose owner starts processes and goes on: g.start(p) …, then co_await g.wait(); in a
+// A group whose owner starts processes and continues: g.start(p) …, then co_await g.wait(); in a
 // thread process g.wait()(). The first failure cancels the other processes, and, until the owner
 // waits, also the owner, whose operation throws Cancelled (rule 7.5). wait() throws the failures.
 // If an exception leaves the group's block before wait(), the group cancels its processes, and the
@@ -392,8 +393,8 @@ class Group {
     delete group_;
   }
 
-  // Starts a process, or anything that can stand for one in a block: the captures of a closure that
-  // returns a process live as long as that process does.
+  // Starts a process, or anything that a block accepts in place of one: the captures of a closure
+  // that returns a process are kept until that process has ended.
   template <class X>
   void start(X&& x) {
     auto p = detail::to_process(std::forward<X>(x));
@@ -466,7 +467,7 @@ auto Placed<R>::bind(runtime::ProcessBase* p) && {
 
 namespace detail {
 
-// A number of cores, which is checked when it is made.
+// A number of cores; the constructor checks it.
 class CoreCount {
  public:
   constexpr CoreCount() noexcept = default;
@@ -493,8 +494,8 @@ struct RunOptions {
   const std::stop_token* stop = nullptr;
   void (*deadlocked)(const std::string& report) noexcept = nullptr;
 };
-// Runs a whole network on that executor: run(on(pool), p, q). The executor must live as long as the
-// call.
+// Runs a whole network on that executor: run(on(pool), p, q). The executor must exist until the
+// call returns.
 [[nodiscard]] inline RunOptions on(const Executor& e) noexcept {
   return {Clock::steady, {}, &e, {}, nullptr};
 }
@@ -517,7 +518,7 @@ void execute(const RunOptions& o, Ps& p) {
 }  // namespace detail
 
 // Runs a network to its end. Throws what a process has failed with, Failures if several have
-// failed, or Deadlock if the network cannot go on.
+// failed, or Deadlock if the network is deadlocked.
 template <class... Ps>
 auto run(RunOptions o, detail::Par<Ps...> p) {
   detail::execute(o, p);
@@ -536,9 +537,9 @@ template <class P>
 auto run(detail::ParVector<P> p) {
   return run(RunOptions{}, std::move(p));
 }
-// Runs a network to its end: processes, or anything that can stand for them in a block. For exactly
-// one process, returns its value, or throws the exception that ended the process, even if that was
-// a quiet end (rule 7.1).
+// Runs a network to its end; it consists of processes, or of anything that a block accepts. For
+// exactly one process, returns its value, or throws the exception that ended the process, even if
+// that was a quiet end (rule 7.1).
 template <class X, class... Xs>
 auto run(RunOptions o, X&& x, Xs&&... xs) {
   if constexpr (sizeof...(Xs) == 0) {
@@ -563,13 +564,13 @@ void look_at_standstills() noexcept;
 runtime::Run* current_run() noexcept;
 }  // namespace detail
 
-// Starts a process, or anything that can stand for one in a block, that can outlive the group of
-// its starter; it belongs to the run (rule 7.4). Throws BadUse outside any run.
+// Starts a process, or anything that a block accepts in place of one. The process can outlive the
+// group of its starter; it belongs to the run (rule 7.4). Throws BadUse outside any run.
 template <class X>
 void spawn(X&& x) {
   runtime::Run* r = detail::current_run();
   if (!r || !r->spawned)
-    detail::bad_use("weft::spawn outside any run: there is nobody to wait for the process");
+    detail::bad_use("weft::spawn outside any run: nothing would wait for the process");
   auto p = detail::to_process(std::forward<X>(x));
   auto* const nowhere = static_cast<detail::Room<typename decltype(p)::result_type>*>(nullptr);
   if constexpr (requires(runtime::Executor & e) {

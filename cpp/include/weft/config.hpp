@@ -1,4 +1,4 @@
-// How the library is compiled. cpp/docs/building.md tells a user what to choose.
+// How the library is compiled. cpp/docs/building.md explains what to choose.
 //
 // The headers contain the interface, the templates and the hot paths. All other code is in
 // cpp/src/, which is compiled once, as CMake's weft::weft. cpp/src/weft.cpp includes all of it, for
@@ -104,9 +104,9 @@
 #define WEFT_ABI_COMPILER
 #endif
 
-// Why a coroutine is refused whose frame g++ 12 has laid out wrongly: g++ puts a variable of its own
-// before the frame's two pointers if a condition of the function awaits, and nothing is declared at
-// the function's outermost level (cpp/docs/lifetimes.md).
+// The reason for refusing a coroutine whose frame g++ 12 has laid out wrongly: g++ puts a variable
+// of its own before the frame's two pointers if a condition of the function awaits, and nothing is
+// declared at the function's outermost level (cpp/docs/lifetimes.md).
 #define WEFT_WRONG_FRAME                                                                       \
   " can never run, because g++ 12 has laid out its frame wrongly: a condition awaits, and "    \
   "nothing is declared at the outermost level of the function. Declare a variable there, for " \

@@ -34,8 +34,8 @@ struct IsWriter : std::false_type {};
 template <class T, class P>
 struct IsWriter<Writer<T, P>> : std::true_type {};
 
-// A range that a `for` can go through. This stands for std::ranges::range, since <ranges> takes
-// long to parse.
+// A range that a `for` can iterate over. It is used in place of std::ranges::range, because
+// <ranges> takes long to parse.
 namespace walk {
 using std::begin;
 using std::end;
@@ -107,7 +107,7 @@ Engine* channel_of(const runtime::ProcessBase* p) noexcept {
   return static_cast<Engine*>(static_cast<core::SyncObject*>(p->place));
 }
 
-// Stands in for a process whose operation has completed successfully. It is a constant, so that an
+// Represents a process whose operation has completed successfully. Because it is a constant, an
 // awaiter that refers to it has nothing to test.
 struct Done final : runtime::ProcessBase {
   constexpr Done() noexcept { status = Status::ok; }
@@ -138,8 +138,8 @@ inline constexpr runtime::OpKind giving_way{
   p->status = Status::ok;
   return gives_way(p);
 }
-// Called in await_ready() of an operation that is over. Returns whether its process goes on
-// immediately.
+// Called in await_ready() of an operation that has ended. Returns whether its process continues at
+// once.
 inline bool goes_on(runtime::ProcessBase* p) noexcept {
   if (!p->line.at_once()) [[likely]]
     return true;
@@ -189,10 +189,10 @@ template <class Engine, class T>
   throw_end_with(channel_of<Engine>(p), p->status, "write", std::move(value));
 }
 
-// An operation begins where its awaiter is made, since the source line that a report will need if
-// the process parks is known there. The awaiter keeps a pointer to the process, or to `done`, so
-// that the usual outcome is stored once and tested once. The test for the last user of the channel
-// also finds closed ends. (`op` is null if the process does not park: a scheduler or
+// An operation begins where its awaiter is made, because the source line is known there, which a
+// report will need if the process parks. The awaiter keeps a pointer to the process, or to `done`,
+// so that the usual outcome is stored once and tested once. The test for the last user of the
+// channel also finds closed ends. (`op` is null if the process does not park: a scheduler or
 // begin_in_full() clears it. `&room` is written out where it is needed: a variable for it would be
 // computed on every path.)
 template <class T, class P, core::Side S>
@@ -293,8 +293,7 @@ static_assert(!std::is_trivially_copy_constructible_v<WriteAwaiter<int, Local>>)
 
 }  // namespace detail
 
-// An awaitable of the library. bind(process) tells it which process awaits it, and returns the
-// awaiter.
+// An awaitable of the library. bind(process) returns its awaiter, for the process that awaits it.
 template <class A>
 concept Operation = requires(A a, runtime::ProcessBase* p) {
   std::move(a).bind(p);
@@ -328,8 +327,8 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
   static void operator delete(void* p, std::size_t n) noexcept { runtime::Pool::release(p, n); }
 
-  // Notes which function has been called, and where it stands. Throws BadUse if g++ has laid out the
-  // frame wrongly, so that the process could never run.
+  // Records the function that has been called, and its place in the source. Throws BadUse if g++
+  // has laid out the frame wrongly, so that the process could never run.
   void called(const char* by_name, const char* in, std::uint32_t at) {
     if (runtime::has_wrong_frame(this)) [[unlikely]]
       wrong_frame(by_name, in, at);
@@ -346,7 +345,8 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   static const runtime::ProcessOps kEnds;  // the ops of a process that is to close its ends
 #endif
 
-  // At the end the process first closes its ends (with the frame), then tells its group (rule 7.7).
+  // At the end the process first closes its ends (with the frame), then notifies its group (rule
+  // 7.7).
   struct Final {
     bool await_ready() const noexcept { return false; }
     template <class Promise>
@@ -387,7 +387,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   void gave_nothing() noexcept;
 
 #if WEFT_CHECKED
-  // The checked forms of the operations below: each of them waits for its turn.
+  // The checked forms of the operations below: each of them waits until the check lets it begin.
   template <class T, class P>
   auto await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
     auto* const place = reinterpret_cast<core::SyncObject*>(o);
@@ -448,7 +448,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
 #endif
   template <class R>
   auto await_transform(BasicProcess<R>&& p, std::uint32_t at = __builtin_LINE());
-  // A vector of anything that can stand for a process, as in par(std::move(v)) (blocks.hpp).
+  // A vector of anything that a block accepts, as in par(std::move(v)) (blocks.hpp).
   template <class X>
   auto await_transform(std::vector<X>&& v, std::uint32_t at = __builtin_LINE());
   template <class X>
@@ -458,8 +458,8 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     return {};
   }
 
-  // Every promise has this alignment and begins with this base (asserted where promises are made).
-  // So the frame can be found from the base.
+  // Every promise has the alignment of PromiseBase and begins with it (asserted where promises are
+  // made). So the frame can be found from the base.
   std::coroutine_handle<PromiseBase> handle() noexcept {
     return std::coroutine_handle<PromiseBase>::from_promise(*this);
   }
@@ -483,7 +483,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
       ++n;
     }
   }
-  // Remembers those arguments that lie in the frame.
+  // Records which of the arguments are in the frame.
   void remember_those(runtime::FunctionInfos& known, runtime::HeldAt* at, std::size_t n);
   template <class A>
   void note(const A& a) {
@@ -640,14 +640,14 @@ class BasicProcess {
   Placed<R> on(const Executor& e) &&;
   Placed<R> pinned(int cpu) &&;
 
-  // Starts the process in a group. Its result goes to *result, which must live until the group is
-  // done.
+  // Starts the process in a group. Its result goes to *result, which must exist until the group has
+  // ended.
   template <class Slot>
   [[gnu::always_inline]] void start(runtime::Group& g, Slot* result) {
     start(g, result, runtime::RunsAt::group, *g.executor);
   }
   // Starts the process in a group, on the executor that has the place `at` in the run. Its result
-  // goes to *result, which must live until the group is done.
+  // goes to *result, which must exist until the group has ended.
   template <class Slot>
   [[gnu::always_inline]] void start(runtime::Group& g, Slot* result, runtime::RunsAt at,
                                     runtime::Executor& home) {

@@ -1,9 +1,9 @@
 // A Deciding decides which process runs next in a checked program, in C++ and in Python. The
 // scheduler asks it (runtime/chooser.hpp), and so does each point in an operation at which another
-// process may go first. The engine of weft/check makes the decision.
+// process may run first. The engine of weft/check makes the decision.
 //
 //   scheduler ──next()──► decide() ──Run::go()──► the process leaves the queue; its step begins
-//   operation ──another_goes()──► decide_aside() ──its own process──► that process goes on at once
+//   operation ──another_goes()──► decide_aside() ──its own process──► that process continues
 //                                     └──another──► its own is suspended; next() returns the other
 //
 // Invariants
@@ -16,8 +16,8 @@
 //    before `seen_` was its end, in the order of the queue. links_[1], links_[2], … are the links
 //    of their wakers, and links_[0] is where the queue begins. So look() visits only the processes
 //    that were pushed later. If `queue_` is null, look() makes the list anew.
-//  5 A process that stands aside is in no queue. It runs now, and goes on immediately if it is
-//    chosen; if another process is chosen, it enters the queue.
+//  5 A process that stands aside is the one that runs now: it is in no queue. If it is chosen, it
+//    continues at once; if another process is chosen, it enters the queue.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -34,12 +34,12 @@ namespace weft::inline WEFT_ABI::runtime {
 // friends:
 //   int number_in(core::Waker*) const     returns the number of the waker's process; kNone if that
 //                                         is no process of the check
-//   void wakes(int n)                     tells the record that process n has become ready
+//   void wakes(int n)                     records that process n has become ready
 //   void passes_over(std::span<const int> ready, std::size_t chosen)
-//                                         notes that the decision has taken ready[chosen], and none
-//                                         of the others
-//   bool concludes() const                returns whether a run that cannot go on concludes by
-//                                         itself that it is deadlocked
+//                                         records that the decision has taken ready[chosen], and
+//                                         none of the others
+//   bool concludes() const                returns whether a run that is deadlocked detects its
+//                                         deadlock by itself
 //   cancel(Run&), any_timer(Run&), fire_one(Run&)   those of runtime::Run
 template <class Language>
 class Deciding : public runtime::Chooser {
@@ -70,9 +70,9 @@ class Deciding : public runtime::Chooser {
     return queue_ == &queue && seen_ == queue.end() ? nullptr : look_at_new(queue);
   }
 
-  // Called when the process that runs comes to a point. Returns whether another process runs first;
-  // then this one is in the queue. `goes_on`: whether in the usual order the process goes on
-  // immediately.
+  // Called when the process that runs reaches a point. Returns whether another process runs first;
+  // if so, the calling process is in the queue. `goes_on` says whether the process continues at
+  // once in the usual order.
   bool another_goes(core::RunQueue& queue, core::Waker* w, int n, bool goes_on) noexcept {
     run.record.ready(n);
     core::Waker* first;
@@ -113,7 +113,7 @@ class Deciding : public runtime::Chooser {
   // The processes that are ready, in the order of the queue.
   std::span<const int> ready() const noexcept { return std::span(ready_).subspan(1); }
 
-  // Decides whether the process n, which stands aside and whose waker is w, goes on. Returns w, or
+  // Decides whether process n, which stands aside and whose waker is w, continues. Returns w, or
   // the waker that runs before it; then w is in the queue.
   core::Waker* decide_aside(core::RunQueue& queue, core::Waker* w, int n) noexcept {
     if (look(queue) || run.stopped() || (program_ && program_->deadlocked())) [[unlikely]] {
@@ -138,8 +138,8 @@ class Deciding : public runtime::Chooser {
     return other;
   }
 
-  // Removes the process that runs next from the queue, and returns it. `goes_on`: a process in the
-  // queue that in the usual order goes first; kNone if there is none.
+  // Removes the process that runs next from the queue, and returns it. `goes_on` is the process in
+  // the queue that runs first in the usual order; kNone if there is none.
   [[gnu::noinline]] core::Waker* decide(core::RunQueue& queue, int goes_on) noexcept {
     using checking::Stopped;
     for (;;) {
@@ -186,8 +186,8 @@ class Deciding : public runtime::Chooser {
     }
   }
 
-  // Returns whether a time may come although a process can run: a timer is set, and either the
-  // settings allow it, or the ready processes only poll.
+  // Returns whether a time may be reached although a process can run: a timer is set, and either
+  // the settings allow it, or the ready processes only poll.
   bool any_timer() noexcept { return run.early_times() && program_ && self().any_timer(*program_); }
   void time_comes() noexcept {
     run.time_comes(true);
@@ -226,8 +226,8 @@ class Deciding : public runtime::Chooser {
       queue.take_at(links_[i - 1], w);
     else
       queue.take(w);
-    // The list is short: a loop is quicker than two calls that move memory. (The compiler would make
-    // such calls of a loop that only copies.)
+    // The list is short, so a loop is quicker than two calls that move memory. (The compiler would
+    // make such calls of a loop that only copies.)
     for (const std::size_t last = ready_.size() - 1; i < last; ++i) {
       std::swap(links_[i], links_[i + 1]);
       std::swap(ready_[i], ready_[i + 1]);

@@ -1,9 +1,9 @@
-// Goes through the arguments of a macro:
+// Expands a macro once for each argument:
 //
 //   WEFT_EACH(MACRO, WITH, a, b, c)    expands to    MACRO(WITH, a) MACRO(WITH, b) MACRO(WITH, c)
 //
-// WITH is the same each time, and may be empty. Up to 86 arguments; without any it is nothing. One
-// WEFT_EACH cannot stand in the expansion of another.
+// WITH is the same each time, and may be empty. At most 86 arguments are allowed; without arguments
+// the expansion is empty. The expansion of one WEFT_EACH cannot contain another.
 #pragma once
 
 #define WEFT_EACH(MACRO, WITH, ...) \

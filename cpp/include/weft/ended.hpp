@@ -29,7 +29,7 @@ struct WatchState {
   std::string name;
   WatchState() noexcept { latch.name = "the end of a process"; }
   // Called with the group when the watched process begins to run in it, and with null when the
-  // process has ended. A cancellation that came before is passed on to the process.
+  // process has ended. A cancellation that arrived earlier is passed on to the process.
   void runs(runtime::Group* g) noexcept {
     const std::lock_guard l(mutex);
     inside = g;

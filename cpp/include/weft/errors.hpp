@@ -30,7 +30,7 @@ class Error : public std::runtime_error {
   [[gnu::noinline, gnu::cold]] ~Error() override {}
 
   // Returns the value of a write that did not happen (rules 3.3, 4.2, 6.2); null if there was none,
-  // or the value is not a T.
+  // or if the value is not a T.
   template <class T>
   T* value() const noexcept {
     return carried_.type && *carried_.type == typeid(T) ? static_cast<T*>(carried_.value.get())
@@ -85,7 +85,7 @@ class Poisoned final : public ChannelEnd {
   }
 
  private:
-  // Shared with the copies of the exception.
+  // Shared by all copies of the exception; `poisoned` of the Context expires with the last copy.
   std::shared_ptr<void> lives_ = std::make_shared<char>();
 };
 class PeerDied final : public ChannelEnd {
@@ -136,13 +136,13 @@ class Failures final : public Error {
 
 namespace detail {
 
-// Returns the path of the process that runs here, and a colon; the string is empty if there is
-// none.
+// Returns the path of the process that runs here, and a colon; outside any process, an empty
+// string.
 std::string who();
 
 // Returns the exception that is being handled if its type is exactly E, not a derived type. Returns
 // null if it is not, or if the type cannot be determined. (Rethrowing the exception, so that a
-// handler can tell its type, would take as long as the whole unwinding so far.)
+// handler can determine its type, would take as long as the whole unwinding so far.)
 template <class E>
 const E* handled() noexcept {
 #if __has_include(<cxxabi.h>)
@@ -175,7 +175,7 @@ Left left_by_handled() noexcept;
 
 // Returns the exception that is being handled. A thread that is ended by pthread_exit() or
 // pthread_cancel() is unwound as if by an exception, which no handler must swallow. If the rest of
-// the program cannot go on without the process of such a thread, the program ends with a message
+// the program cannot continue without the process of such a thread, the program ends with a message
 // that names the process (rule 7.14).
 std::exception_ptr caught(const runtime::ProcessBase& p) noexcept;
 // Ends the program with a message that names process p, whose thread has been ended (rule 7.14).

@@ -1,10 +1,10 @@
-// Extended reads (rule 1.6). The writer goes on when the object x is destroyed:
+// Extended reads (rule 1.6). The writer continues when the object x is destroyed:
 //
 //   { auto x = co_await r.extended(); log(*x); }
 //
-// The reader's node holds the writer, so the node must outlive the read, while the process runs
-// other operations. Therefore the node is not the process's own, but belongs to a choice with one
-// guard, inside the scope object.
+// The reader's node holds the writer after the read, while the process performs other operations.
+// Therefore the node is not the process's own, but belongs to a choice with one guard, inside the
+// scope object.
 #pragma once
 #include "alt.hpp"
 

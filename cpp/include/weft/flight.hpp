@@ -171,10 +171,10 @@ class Flight final : public runtime::Observer {
 
 }  // namespace detail
 
-// While this object lives, the last events are kept; its destructor writes them to the file. So the
-// file is also written if an exception that is caught further out, a Deadlock for example, leaves
-// the block. If the file cannot be written then, a message goes to stderr. The memory is never
-// freed, so a program should make few recorders.
+// While this object exists, the last events are kept; its destructor writes them to the file. So
+// the file is also written if an exception that is caught further out, a Deadlock for example,
+// leaves the block. If the destructor cannot write the file, it prints a message on stderr. The
+// memory is never freed, so a program should make few recorders.
 class flight {
  public:
   // `size` is the number of bytes that are kept. Throws BadUse if there is a recorder already, or

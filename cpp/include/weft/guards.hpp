@@ -141,7 +141,7 @@ template <class T, class P>
 struct Offer : detail::OutOf<T, P> {
   using Guard = detail::OutOf<T, P>;
   Offer() noexcept : Guard(nullptr, nullptr) {}
-  Offer(const Offer&) = delete;  // a guard of this kind is used only where it is made
+  Offer(const Offer&) = delete;  // a guard of this type is used only where it is made
   Offer& operator=(const Offer&) = delete;
   ~Offer() = default;
   // when() and ends() act as they do for any other guard of a channel.
@@ -181,8 +181,8 @@ struct OutWith : OfChannel<OutWith<F, T, P>> {
     detail::fill_of_channel<T, P, core::Side::out>(g, *this, &slot);
     g.node.set(core::NodeFlags::compute);
   }
-  // Makes the value and hands it over (rule 5.8). Called when the guard has committed. Returns
-  // `pending` if an extended reader holds the writer. Throws what the function throws.
+  // Makes the value and sends it (rule 5.8). Called when the guard has committed. Returns `pending`
+  // if an extended reader holds the writer. Throws what the function throws.
   Status compute(core::Guard& g) {
     try {
       ::new (static_cast<void*>(&slot)) T(f());
@@ -310,7 +310,7 @@ void let_go_of(core::OneToOneEngine<V, P>* c) noexcept {
   if (c) release<V, P>(c);
 }
 
-// A fixed number of guards of any kinds.
+// A fixed number of guards of any types.
 template <class... Gs>
 struct FixedGuards {
   using Value = ValueOf<typename Gs::Value...>;
@@ -455,7 +455,7 @@ struct ManyReaders {
   }
 };
 
-// Any number of guards of any kinds, over channels of one type: a list that a program builds at run
+// Any number of guards of any types, over channels of one type: a list that a program builds at run
 // time. List is the type of the vector, or of a reference to it.
 template <class T, class P, class List>
 struct ManyGuards {
@@ -538,7 +538,7 @@ inline void check_guard(const core::Guard& g, std::uint32_t i, const char* verb)
 }
 
 // Marks that a process is in a select that other processes can reach too. The mark is no lock: two
-// threads that come at the same moment can both get in, as with any object that they share.
+// threads that arrive at the same moment can both enter, as with any object that they share.
 class InUse {
  public:
   InUse() noexcept = default;
@@ -546,7 +546,7 @@ class InUse {
   InUse& operator=(InUse&&) = delete;
   ~InUse() = default;
 
-  // Marks the select as used while this object lives, or, after keep(), until end(). Throws BadUse
+  // Marks the select as used while this object exists, or, after keep(), until end(). Throws BadUse
   // if a process is already in the select.
   class Taken {
    public:

@@ -25,7 +25,7 @@ class Here {
                             std::uint32_t line = __builtin_LINE()) noexcept {
     return Here(Now(), file, line);
   }
-  // Stands for a place whose line is not known.
+  // Represents a place whose line is not known.
   static constexpr Here nowhere() noexcept { return Here(Now(), nullptr, 0); }
   const char* file;
   std::uint32_t line;

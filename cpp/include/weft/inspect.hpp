@@ -25,8 +25,9 @@ class Answers {
   Answers(const Answers&) = delete;
   Answers& operator=(const Answers&) = delete;
   ~Answers();
-  // Takes the visitor's bytes, in pieces of any size. Returns what is to be sent. If `over` is true
-  // after that, the bytes were not a message, and no more bytes must be passed to take().
+  // Receives the visitor's bytes, in pieces of any size. Returns the bytes to send. If `over` is
+  // true afterwards, the received bytes were not a message, and no more bytes must be passed to
+  // take().
   std::string take(std::string_view bytes);
   bool over = false;
 

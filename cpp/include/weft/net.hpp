@@ -13,7 +13,7 @@
 // The functions here block the calling thread. So call them in a thread, or before a run.
 //
 //   join() ──offer()──► a name ──withdraw(), or another program has it──► none
-//     ├──let_in(): a program that comes shows a ticket──► a session
+//     ├──let_in(): a program that connects shows a ticket──► a session
 //     └──close(), the destructor: no names, no new programs, sessions end
 //
 // Invariants
@@ -71,7 +71,7 @@ struct Ends {
 };
 
 namespace detail {
-// A function that hands an end to the program that has asked for it.
+// A function that gives an end to the program that has asked for it.
 using GiveEnd = std::function<void(Link&)>;
 // A name that this program offers.
 struct Offer {
@@ -85,8 +85,8 @@ struct Offer {
   std::unordered_map<std::string, std::optional<Clock::time_point>> tickets;
   std::mutex writing;
   std::atomic<std::uint64_t> revision = 0;  // the revision that this program wrote last
-  // Reports which program takes a ticket. It is used under `writing`, and without `mutex_`, since
-  // it takes `mutex_` itself.
+  // Reports which program takes a ticket. It is used with `writing` locked and `mutex_` unlocked,
+  // since it locks `mutex_` itself.
   std::optional<TicketWatch> ticket_watch;
   const Outside outside{Outside::due};
 };
@@ -149,8 +149,8 @@ class Network {
       return writes ? gives(c.writer()) : gives(c.reader());
     }));
   }
-  // Frees the name. Ends that other programs have received stay. Throws BadUse if this program does
-  // not offer the name.
+  // Frees the name. Ends that other programs have received stay open. Throws BadUse if this program
+  // does not offer the name.
   void withdraw(const std::string& name) {
     const std::shared_ptr<Offer> o = take_offer(detail::checked(name));
     if (!o) detail::bad("'" + name + "' is not offered by this program (any more)");
@@ -235,7 +235,7 @@ class Network {
   void answer_rounds() {
     try {
       rounds_.emplace(space_);
-      // This program answers questions for another address space, so deadlocks over the network are
+      // This program already has a Rounds, for another space. So deadlocks over this network are
       // not found.
     } catch (const BadUse&) {
     }
@@ -293,9 +293,9 @@ class Network {
 }  // namespace net
 
 // Makes this program a member of the network whose programs meet at a NATS server. `server` is
-// "nats://HOST:PORT"; if it is empty, the server is the one that `weft net up` has noted beside the
-// keys. Throws BadUse if there are no keys, if `server` is not an address, or if the server does
-// not answer or refuses the keys.
+// "nats://HOST:PORT"; if it is empty, the server is the one that `weft net up` has recorded beside
+// the keys. Throws BadUse if there are no keys, if `server` is not an address, or if the server
+// does not answer or refuses the keys.
 inline net::Network join(const std::string& server = "", const NetOptions& o = {}) {
   return net::Network(server, o);
 }

@@ -1,4 +1,4 @@
-// Tools that observe a program (rule 14): they find processes that are stuck for ever, processes
+// Tools that observe a program (rule 14): they find processes that are stuck forever, processes
 // that hog a scheduler, and channels where time is lost in waiting. Observation costs nothing while
 // it is off.
 //
@@ -107,9 +107,8 @@ inline PartialDeadlock look_from_thread() {
 
 namespace detail {
 
-// A tool that is called for everything that happens, on the thread where it happens, under the lock
-// of the watchers (except for idle()). So a tool is allowed to call the user's code only from
-// idle().
+// A tool that is called for each event, on the thread of the event, with the lock of the watchers
+// held (except for idle()). So a tool is allowed to call the user's code only from idle().
 class Tool {
  public:
   virtual ~Tool() = default;
@@ -197,7 +196,7 @@ class Watchers final : public runtime::Observer {
     return t;
   }
   // Sets the observer: the recorder itself if there is no tool, since each event would otherwise
-  // pay for two calls.
+  // cost two calls.
   void set() noexcept {
     any_.store(!tools_.empty(), std::memory_order_release);
     runtime::observer.store(tools_.empty() ? recorder_.load() : this, std::memory_order_release);
@@ -231,7 +230,7 @@ class IdleLook final : public Tool {
 
 }  // namespace detail
 
-// While this object lives, it examines the processes whenever a single-core scheduler has nothing
+// While this object exists, it examines the processes whenever a single-core scheduler has nothing
 // to do, and calls the function, on that scheduler's thread, if a process is stuck that was not
 // reported before.
 class watching_deadlocks {
@@ -265,7 +264,7 @@ class Dog final : public Tool {
  public:
   Dog(Span limit, std::function<void(const Hog&)> f)
       : limit_(limit.count()), tell_(std::move(f)), thread_([this] { watch(); }) {}
-  // Stops the thread. Waits for a call that is under way.
+  // Stops the thread. Waits until a call in progress has returned.
   void stop() {
     {
       const std::lock_guard g(mutex_);
@@ -331,7 +330,7 @@ class Dog final : public Tool {
 
 }  // namespace detail
 
-// While this object lives, it calls the function, on a thread of its own, for each step of a
+// While this object exists, it calls the function, on a thread of its own, for each step of a
 // coroutine process that takes longer than the limit, once and while the step is still running. The
 // constructor throws BadUse if the limit is not positive.
 class watchdog {
@@ -430,8 +429,8 @@ class Measure final : public Tool {
 
 }  // namespace detail
 
-// While this object lives, or until stop(), it measures how often and how long operations wait, for
-// each channel at which an operation waits.
+// While this object exists, or until stop(), it measures how often and how long operations wait,
+// for each channel at which an operation waits.
 class measuring {
  public:
   measuring() : tool_(std::make_shared<detail::Measure>()) { detail::Watchers::all().add(tool_); }
@@ -442,7 +441,7 @@ class measuring {
   void stop() {
     if (!std::exchange(stopped_, true)) detail::Watchers::all().remove(tool_);
   }
-  // Returns a row for each name of channels; channels at which most time was lost come first.
+  // Returns a row for each name of channels; the channels at which most time was lost are first.
   std::vector<ChannelCounts> rows() const { return tool_->rows(); }
   // Returns the rows as text for people.
   std::string table() const {

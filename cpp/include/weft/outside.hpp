@@ -1,6 +1,6 @@
 // Tokens for threads that Weft did not start, and for anything else that may wake a run from
 // outside (rule 10.3). Such tokens are needed because Weft cannot see which thread holds the ends
-// of a channel. While one of these tokens lives, no run concludes that it is deadlocked and no
+// of a channel. While one of these tokens exists, no run concludes that it is deadlocked and no
 // virtual clock jumps.
 //
 //   std::thread t([token = weft::Outside(), w = c.writer()] { w(1); });
@@ -9,7 +9,7 @@
 // before the ends, so that it is destroyed after them.
 //
 // A standstill that is not a deadlock is possible only where there may be a token. So a token
-// brings in the code that reports standstills, and a program without tokens compiles none of it.
+// includes the code that reports standstills, and a program without tokens compiles none of it.
 #pragma once
 #include <utility>
 

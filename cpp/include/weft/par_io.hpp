@@ -15,7 +15,7 @@
 // out are withdrawn, and the whole operation throws (the exception for the first channel that has
 // ended, by position). The exception carries a std::vector<std::optional<T>>: the values read, or
 // the values not written. An extended reader (rule 1.6) holds the whole operation. The ends must
-// live until the operation is over.
+// exist until the operation has ended.
 #pragma once
 #include <array>
 #include <span>
@@ -55,7 +55,7 @@ struct TogetherOp {
     Work work;
     typename Work::All all;
     Awaiter(Work&& w, runtime::ProcessBase* p) : work(std::move(w)), all(p, work.size()) {}
-    // Returns true if all operations are over.
+    // Returns true if all operations have ended.
     bool begin() {
       work.set(all);
       return all.begin();

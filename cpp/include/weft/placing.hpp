@@ -1,5 +1,5 @@
 // What all placements of a placeable source (anywhere.hpp) share: the checks of a declaration, and
-// the macros that go through the names of the parameters.
+// the macros that expand to something for each parameter's name.
 //
 // Invariant: this header needs neither the hosted library, nor the component interface, nor a heap.
 #pragma once
@@ -11,7 +11,8 @@
 
 namespace weft::inline WEFT_ABI::placing {
 
-// Whether the process function F has as many parameters as there are N. Each N stands for one name.
+// Whether the process function F has as many parameters as there are Ns; a declaration gives one N
+// for each name.
 template <auto F, int... N>
 inline constexpr bool kNamed = [] {
   static_assert(std::is_function_v<std::remove_pointer_t<decltype(F)>>,
@@ -41,14 +42,14 @@ struct Unread {
 
 }  // namespace weft::inline WEFT_ABI::placing
 
-// A 0 for each name, with commas between them.
+// Expands to a 0 for each name, with commas between them.
 #define WEFT_PLACING_NAMES(...) __VA_OPT__(0 WEFT_PLACING_REST(__VA_ARGS__))
 #define WEFT_PLACING_REST(FIRST, ...) WEFT_EACH(WEFT_PLACING_ONE, , __VA_ARGS__)
 #define WEFT_PLACING_ONE(WITH, NAME) , 0
 
 // Declares a variable for a parameter, in the function weft_placeable_F(), which only the
 // declaration of a component calls. So `n = 8` is an initialisation. The text of the argument,
-// which next() gets, begins with the parameter's name.
+// which is passed to next(), begins with the parameter's name.
 #define WEFT_PLACING_PARAMETER(WITH, NAME) \
   weft_declared.next(#NAME);               \
   [[maybe_unused]] const ::weft::placing::Parameter NAME;

@@ -5,7 +5,7 @@
 //   mult multiplex nand nor numbers or_ pairs paraplex plex plus prefix printer regular regulate
 //   sequential_delta sign substitute successor tail times transform xor_
 //
-// That set is JCSP's (jcsp.plugNplay; Welch and others), which C++CSP has too. Besides:
+// This set is that of JCSP (jcsp.plugNplay; Welch and others) and of C++CSP. In addition:
 //
 //   batch broadcast keyed_pool rate_limit
 #pragma once

@@ -245,8 +245,7 @@ inline void bias_to_this_thread() noexcept {
 }
 
 // Returns whether biasing one more lock is allowed. A revocation costs a system call, so after the
-// first
-// 64 biases no more are given while more than one in eight has been revoked.
+// first 64 biases no more are given while more than one in eight has been revoked.
 inline bool bias_allowed() noexcept {
   const std::uint32_t given = detail::biases_given.fetch_add(1, std::memory_order_relaxed);
   return detail::biases_revoked.load(std::memory_order_relaxed) <= 8 + given / 8;

@@ -12,8 +12,8 @@ namespace weft::inline WEFT_ABI::detail {
 // it is fair (rule 5.4). There is one table for each thread, and there are a few tables with a lock
 // for the processes of multi-core executors, which change threads. A key is searched in a few
 // neighbouring places. If all of these are taken, the table doubles. Once the table has kLargest
-// places, the oldest of these entries is discarded, and its select then begins anywhere. (An
-// Alternative remembers its own position.)
+// places, the oldest of these entries is discarded, and its select then begins at an arbitrary
+// guard. (An Alternative remembers its own position.)
 class Rotations {
  public:
   Rotations() = default;
@@ -177,7 +177,7 @@ class SelectingWith {
 
   Engine& engine;
   runtime::TimerNode timer;
-  int chosen = Engine::none;  // `none` if the operation is over because the select was withdrawn
+  int chosen = Engine::none;  // `none` if the operation has ended because the select was withdrawn
   // The guard has committed and computed its value; an extended reader holds the process.
   bool computing = false;
 

@@ -1,5 +1,5 @@
 // Algorithmic skeletons (Cole, "Algorithmic Skeletons", 1989; the set is that of the eSkel and
-// FastFlow literature), made of processes and channels. There are two kinds, both in
+// FastFlow literature), made of processes and channels. There are two groups, both in
 // weft::skeletons:
 //
 //   stages, which compose    each(f)   pipeline(s, t, …)   farm(workers(4), s)
@@ -14,7 +14,8 @@
 // How a worker is started is a parameter: a function that turns a process into something that par
 // takes. Here{} leaves the worker on the scheduler, OnThreads{} gives it a thread, and
 // OnExecutor(e) starts it on a weft::Cores or weft::Core; any other function object of that form
-// will do. A function for workers is copied into each worker, and the copies run at the same time.
+// can be used too. A function for workers is copied into each worker, and the copies run at the
+// same time.
 //
 // If a function throws, the whole skeleton fails: the other processes are cancelled, and the
 // skeleton throws the exception (rule 7.2). Retirement and poison of the outer ends pass through a
@@ -66,7 +67,7 @@ struct Workers {
   Start start;
   Hook hook = {};
 
-  // Calls f(done, total) after each result. f can also be f(done); a farm needs that form.
+  // Calls f(done, total) after each result. f may also take `done` alone; a farm needs that form.
   template <class F>
   Workers<Start, F> told(F f) && {
     static_assert(
@@ -305,7 +306,7 @@ auto each(F f) {
     return detail::applying<A, O, F>(std::move(r), std::move(w), f);
   });
 }
-// Connects stages one after another.
+// Connects stages in sequence: each stage reads what the previous one has written.
 template <class S>
 S pipeline(S s) {
   return s;
@@ -332,9 +333,9 @@ auto on(Start start, S s) {
 enum class Order { kept, any };
 
 // Several copies of one stage side by side; each value goes to a copy that is free. With
-// Order::kept (the default) results come in the order of their values, if each value gives one
-// result and the stage itself keeps the order. With Order::any results come as they become ready.
-// The farm reports a result once the result has been taken.
+// Order::kept (the default) results are written in the order of their values, if each value gives
+// one result and the stage itself keeps the order. With Order::any each result is written as soon
+// as it is ready. The farm reports a result once a reader has received it.
 template <class Start, class Hook, class S>
 auto farm(Workers<Start, Hook> ws, S s, Order order = Order::kept) {
   static constexpr bool counts = !std::is_same_v<Hook, Untold>;
@@ -352,8 +353,8 @@ auto farm(Workers<Start, Hook> ws, S s, Order order = Order::kept) {
       });
 }
 // Sends each value through the stage again and again, as long as again(result) is true; at most
-// `width` values circulate at a time. Results come in the order in which they are completed. The
-// stage must give one result for each value. Throws BadUse if `width` is 0.
+// `width` values circulate at a time. Results are written in the order in which they are completed.
+// The stage must give one result for each value. Throws BadUse if `width` is 0.
 template <class S, class Again>
 auto feedback(weft::detail::Count width, S s, Again again) {
   static_assert(std::is_same_v<detail::In<S>, detail::Out<S>>,
@@ -396,7 +397,7 @@ Process numbering(std::vector<T> items, Writer<Numbered<T>> out) {
     co_await out.write(std::move(n));
   }
 }
-// When `enough` returns true this process ends, and all the others end with it.
+// When `enough` returns true, this process ends, and all others of the skeleton end with it.
 template <class O, class Enough>
 ProcessOf<std::vector<std::optional<O>>> placing(Reader<Numbered<O>> in, std::size_t total,
                                                  Progress progress, Enough enough) {

@@ -29,10 +29,10 @@ class Standstill {
 };
 
 // Sets the function that is called at a standstill instead of printing a message on stderr; an
-// empty function brings the message back. A sleeping thread of Weft's calls the function, so it
-// must not use Weft, and must not throw. `after` is the time during which nothing must have run; 0
-// means that nothing is reported. If `after` is left out, the time stays as it was. At first the
-// time is the value of the environment variable WEFT_STANDSTILL, in seconds (0: never), or 2 s.
+// empty function restores the message. An idle thread of Weft calls the function, so it must not
+// use Weft, and must not throw. `after` is the time during which nothing must have run; 0 means
+// that nothing is reported. If `after` is left out, the time stays as it was. At first the time is
+// the value of the environment variable WEFT_STANDSTILL, in seconds (0: never), or 2 s.
 void on_standstill(std::function<void(const Standstill&)> tell,
                    std::chrono::nanoseconds after = std::chrono::nanoseconds(-1));
 

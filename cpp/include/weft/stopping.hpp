@@ -28,12 +28,12 @@
 
 namespace weft::inline WEFT_ABI {
 
-// A time limit on what its process does while the object lives. When the time has come, the
+// A time limit on what its process does while the object exists. When the limit has expired, the
 // operation that waits, or the next operation, is withdrawn and throws TimedOut, once. If no
 // operation has met the request when the object is destroyed, the request is withdrawn. A
 // cancellation from outside still throws Cancelled. The object belongs to the process that made it,
 // and must be destroyed there. With `again` each operation throws from then on, as long as the
-// object lives.
+// object exists.
 class Timeout {
  public:
   // Makes a limit that expires s from now. If s ≤ 0 the limit expires at the first operation; if s
@@ -47,7 +47,7 @@ class Timeout {
   Timeout& operator=(const Timeout&) = delete;
   ~Timeout() = default;
 
-  // Returns whether the limit has expired and has asked the process to give up its operation.
+  // Returns whether the limit has expired and has asked the process to abandon its operation.
   bool expired() const noexcept { return limit_.expired(); }
   // Moves the limit to s from now. Throws BadUse if the limit has already thrown.
   void reschedule(detail::Lasting s) {
@@ -97,9 +97,9 @@ BasicProcess<InTime<P>> in_time(Lasting s, P p) {
 }
 }  // namespace detail
 
-// A process that runs p for at most s. Its result is p's result, or nothing if the time ran out and
-// p was cancelled (if p has no result: true, or false). The process throws what p throws. It can be
-// used wherever a process can be used: it can be awaited, stand in a par, or be given to run().
+// A process that runs p for at most s. Its result is p's result, or nothing if the limit expired
+// and p was cancelled (if p has no result: true, or false). The process throws what p throws. It
+// can be used wherever a process can be used: awaited, in a par, or given to run().
 template <Startable P>
 BasicProcess<detail::InTime<P>> timeout(detail::Lasting s, P p) {
   return detail::in_time(s, std::move(p)).named("timeout");
@@ -111,27 +111,27 @@ auto timeout(detail::Lasting s, X&& x) {
 }
 
 // Turns signals into values of a channel. Each signal is read once, in the order in which they
-// came; the last 16 that have not been read are kept, even those that came before the first read.
-// When all reader ends are closed or the object is destroyed, signals have their previous effect
-// again; with the next reader end they become values again. Signals that the last reader has not
-// read are lost when it is closed.
+// arrived; the last 16 that have not been read are kept, even those that arrived before the first
+// read. When all reader ends are closed or the object is destroyed, signals have their previous
+// effect again; with the next reader end they become values again. Signals that the last reader has
+// not read are lost when it is closed.
 //
 // While a process waits for a signal, its run is neither deadlocked nor at a standstill (rules
 // 10.3, 10.6). Code that is not a process needs a weft::Outside while it waits for a signal, as it
 // does for all its other operations.
 class signals {
  public:
-  // Takes over these signals. Throws std::system_error if the system cannot provide a pipe or a
-  // thread, and BadUse if another object has one of the signals, or if there is no such signal.
+  // Claims these signals. Throws std::system_error if the system cannot provide a pipe or a thread,
+  // and BadUse if another object has one of the signals, or if there is no such signal.
   signals(std::initializer_list<int> which);
   signals(const signals&) = delete;
   signals& operator=(const signals&) = delete;
   ~signals();
 
   // Makes a reader end, to be given to a process, which reads the numbers of the signals. Throws
-  // BadUse if all ends had been closed, and another object has taken one of the signals since.
+  // BadUse if all ends had been closed, and another object has claimed one of the signals since.
   Reader<int> reader() const;
-  // read() and operator() use an end of the object's own, which is made at the first call.
+  // read() and operator() use an end that belongs to the object, and is made at the first call.
   auto read() { return own().read(); }        // used as: co_await stop.read()
   int operator()() const { return own()(); }  // reads in a thread
 

@@ -1,5 +1,5 @@
 // How a thread begins an operation at a channel: which thread calls, at which line, and whether it
-// may block. A check decides when a thread process of its own goes on (runtime/checked_call.hpp),
+// may block. A check decides when a thread process of its own continues (runtime/checked_call.hpp),
 // and refuses every other thread at what the checked function has made.
 //
 //   not_from_outside() ──► blocking_caller() ──► ThreadCall ──► begin_blocking() ──► ok, or an end
@@ -22,7 +22,7 @@ runtime::ThreadProcess& checked_caller(const char* what);
 #endif
 
 // Throws BadUse if a checked function has made the place, and the calling thread does not belong to
-// the check: no check decides when that thread goes on.
+// the check: no check decides when that thread continues.
 #if WEFT_CHECKED
 [[noreturn]] void from_outside(const core::SyncObject& place);
 inline void not_from_outside(const core::SyncObject& place) {

@@ -26,7 +26,7 @@ struct Sleep {
     return s->choice.finish_as(core::CANCELLED);
   }
   static void visit(runtime::ProcessBase&, runtime::WaitVisitor&) {}
-  // Reports whether the awaited time will come, so that the process can go on, or never comes.
+  // Reports whether the awaited time will be reached, so that the process can continue, or never.
   static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
     auto* s = static_cast<Sleep*>(p.place);
     if (s->choice.word() == core::WAITING)
@@ -155,8 +155,8 @@ class Barrier {
     return *this;
   }
   ~Barrier() {
-    // The storage stays while a party waits at the barrier through a reference to this handle (rule
-    // 11.3).
+    // The storage is kept while a party waits at the barrier through a reference to this handle
+    // (rule 11.3).
     if (core_->references.down() && !core_->waited()) {
       WEFT_POINT(gone(*core_, 0));
       delete core_;

@@ -11,10 +11,10 @@
 // Invariants
 //  1 Each use of a session's SSL object and of `sealed` holds the session's lock. No process waits
 //    while it holds the lock. So one process may read while another writes, also on two cores.
-//  2 OpenSSL writes only to memory (`sealed`). The sealed records go out in order, and any
-//    operation may send them. So an operation that is given up leaves no half of a record behind.
-//  3 OpenSSL may keep whole records that nobody has read, and the kernel does not know of them. So
-//    each read tells the descriptor whether there are any (Watched::keeps).
+//  2 OpenSSL writes only to memory (`sealed`). The sealed records are sent in order, and any
+//    operation may send them. So an operation that is abandoned leaves no partial record behind.
+//  3 OpenSSL may keep whole records that no process has read, and the kernel does not know of them.
+//    So each read informs the descriptor whether there are any (Watched::keeps).
 #pragma once
 #if defined(__linux__)
 #include <arpa/inet.h>
@@ -63,7 +63,7 @@ inline std::string openssl_error() {
   throw Error("weft::tls: " + what + ": " + openssl_error());
 }
 
-// One connection.
+// A connection: its SSL object, and what has not been sent yet.
 struct Session {
   const io::Stream below;
   const std::string peer;  // the name that the peer must prove; "" at a server
@@ -111,8 +111,8 @@ struct Session {
     gone = 0;
     return true;
   }
-  // Tells the descriptor whether OpenSSL still holds data for a read. To find out, OpenSSL decrypts
-  // a record that it has taken from the socket.
+  // Informs the descriptor whether OpenSSL still holds data for a read. To find out, OpenSSL
+  // decrypts a record that it has taken from the socket.
   void tell_what_is_left() noexcept {
     bool some = over || !failure.empty() || SSL_pending(ssl) > 0;
     if (!some && SSL_has_pending(ssl)) {
@@ -121,8 +121,8 @@ struct Session {
     }
     watched().keeps(some);
   }
-  // Says what the result of SSL_read, SSL_peek or SSL_do_handshake means. After a failure of TLS it
-  // sets `failure`.
+  // Returns what the result of SSL_read, SSL_peek or SSL_do_handshake means. After a failure of TLS
+  // it sets `failure`.
   Tried judge(int result) noexcept {
     if (result > 0) return Tried::over;
     switch (SSL_get_error(ssl, result)) {
@@ -302,24 +302,24 @@ class Context {
 class Stream {
  public:
   Stream() noexcept = default;
-  // Reads at least one byte and at most into.size(). Returns how many, or 0 after the peer has sent
-  // TLS's own end. Throws Error (a record is broken, or the connection has ended without TLS's own
-  // end), std::system_error, Cancelled, TimedOut; BadUse if `into` is empty. If it throws Cancelled
-  // or TimedOut, it has read nothing.
+  // Reads at least one byte and at most into.size(). Returns the number of bytes, or 0 after the
+  // peer has sent TLS's own end. Throws Error (a record is broken, or the connection has ended
+  // without TLS's own end), std::system_error, Cancelled, TimedOut; BadUse if `into` is empty. If
+  // it throws Cancelled or TimedOut, it has read nothing.
   detail::Operation<detail::Read> read_some(std::span<char> into) const {
     return detail::Operation<detail::Read>(read(into));
   }
   // Reads what is available now, and does not wait. Call it after readable(s), which can also be
-  // ready when only a part of a record has come. Returns nullopt if there is nothing to read yet.
-  // Otherwise it returns and throws what read_some() does.
+  // ready when only a part of a record has arrived. Returns nullopt if there is nothing to read
+  // yet. Otherwise it returns and throws what read_some() does.
   std::optional<std::size_t> try_read_some(std::span<char> into) const {
     detail::Read r = read(into);
     if (r.attempt() == detail::Tried::would_block) return {};
     return r.result();
   }
-  // Writes all of `from`, whose bytes must stay where they are until the operation is over. Throws
-  // Error, std::system_error, Cancelled, TimedOut. `*sent` always is the number of bytes that are
-  // sealed in records. The sealed bytes go out with the next write at the latest.
+  // Writes all of `from`, whose bytes must stay in place until the operation has ended. Throws
+  // Error, std::system_error, Cancelled, TimedOut. `*sent` is always the number of bytes that are
+  // sealed in records. The sealed bytes are sent with the next write at the latest.
   detail::Operation<detail::Write> write_all(std::string_view from,
                                              std::size_t* sent = nullptr) const {
     if (sent) *sent = 0;
@@ -340,8 +340,8 @@ class Stream {
   std::string protocol() const;
   explicit operator bool() const noexcept { return s_ && s_->below; }
   const io::Stream& below() const { return session()->below; }
-  // Returns OpenSSL's object, for all that has no function here. No process must use the connection
-  // at the same time.
+  // Returns OpenSSL's object, for everything that has no function here. No process must use the
+  // connection at the same time.
   SSL* native() const { return session()->ssl; }
   // Returns the socket's object, which io::readable() and io::writable() take.
   const std::shared_ptr<io::detail::Watched>& watched() const { return below().watched(); }

@@ -2,9 +2,9 @@
 // The form is the one that Python uses (python/src/weft/_checking/tokens.py):
 //
 //   w1:hop.3@3=locker.1   after step 3 of hop[3], locker[1] runs
-//   w1:clerk@4=           after step 4 of clerk a time comes
+//   w1:clerk@4=           after step 4 of clerk a time is reached
 //   w1:merge@2+1          at step 2 of merge its select takes the second of the ready guards
-//   w1:merge@2.3+1        the same of the third select of step 2, if a step has several
+//   w1:merge@2.3+1        the same for the third select of step 2, if a step has several
 //   w1-31.2-40.1          by numbers: at decision 31 the choice 2, at decision 40 the choice 1
 //   w1                    no deviation: the usual order
 #pragma once

@@ -1,12 +1,12 @@
 // Watch: waits for the end of a process (rule 7.11), and can cancel that process.
 //
 //   weft::Watch<int> w;
-//   weft::run(w.of(worker(…)), supervisor(w));  // w.of(p) makes a process that runs p, and tells w
+//   weft::run(w.of(worker(…)), supervisor(w));  // w.of(p) makes a process that runs p for w
 //   co_await weft::select(w.ended(), in);
 //   w.get();                                    // how the process ended, its result, its failure
 //   w.cancel();
 //
-//   new ──of(): started──► runs ──ends──► ended, for good: the latch is set
+//   new ──of(): started──► runs ──ends──► ended: the latch is set, and stays set
 //
 // All copies of a Watch share the state; its mutex protects the pointers to the process that runs.
 // A watcher counts as alive as long as another copy exists. Two processes run: the process that
@@ -33,8 +33,8 @@ struct Ended {
 
 namespace detail {
 
-// Awaits one process, and throws what leaves it, even if that is a quiet end. While the process
-// runs it can be cancelled through the state.
+// Awaits one process, and throws the exception that leaves it, even if that is a quiet end. While
+// the process runs it can be cancelled through the state.
 template <class P>
 struct Watched : One<P, Alone<P>> {
   WatchState& state;
@@ -74,7 +74,7 @@ class Watch {
              std::uint32_t line = __builtin_LINE()) const {
     return give(state(), detail::to_process(std::forward<X>(x)), false, file, line);
   }
-  // Makes a process that runs p, like of(), but as long as another copy of this handle lives, p's
+  // Makes a process that runs p, like of(), but as long as another copy of this handle exists, p's
   // failure goes to the watcher only. Without such a copy the process fails.
   template <class X>
   Process watched(X&& x, const char* file = __builtin_FILE(),

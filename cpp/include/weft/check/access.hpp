@@ -34,7 +34,8 @@ class Relation {
  public:
   constexpr Relation() {
     using enum Access;
-    // A read and a write commute, since the n-th write meets the n-th read, whichever came first.
+    // A read and a write commute, since the n-th write meets the n-th read, whichever arrived
+    // first.
     put(read, {read, choice, quiet_choice, choose_read, all});
     put(write, {write, choice, quiet_choice, choose_write, all});
     put(choice, {choice, quiet_choice, choose_read, choose_write, close, all, join, look});
@@ -42,12 +43,12 @@ class Relation {
     put(choose_read, {choose_read, all});
     put(choose_write, {choose_write, all});
     put(close, {make, all, join, look});
-    // This step only makes the number of ends smaller by one, and the side stays open. Only a new
-    // end depends on that number: a death marks the channel at once (rule 4.5), and a poison does
-    // not depend on it.
+    // This step only makes the number of ends smaller by one, and the side stays open. Only the
+    // making of an end depends on that number: a death marks the channel at once (rule 4.5), and a
+    // poison does not depend on it.
     put(close_other, {make});
     // When one side has ended, a read that takes that side's last value, or a write that gives that
-    // side a value for which it waits, ends the channel: after that no end can be made.
+    // side a value for which it waits, ends the channel; afterwards no end can be made.
     put(make, {read, write, choice, choose_read, choose_write, all});
     put(all, {all, join, look});
     put(join, {look});

@@ -3,11 +3,11 @@
 // stacks too (cpp/explorer/engine.cpp).
 //
 //   begin(f, x) ──enter()──► f(x) ──leave()──► enter() returns ──enter()──► leave() returns ──►
-//   f returns: over, and enter() returns; begin() may be called again
+//   f returns: ended, and enter() returns; begin() may be called again
 //
 // Invariants
 //  1 The exceptions that a fibre is handling belong to the fibre: enter() exchanges the list that
-//    the language keeps for each thread, before the fibre goes on and after it has left.
+//    the language keeps for each thread, before the fibre continues and after it has left.
 //  2 AddressSanitizer is notified of each exchange, since it knows the bounds of the current stack.
 #pragma once
 #include <cxxabi.h>
@@ -37,9 +37,9 @@ namespace weft::checking {
 
 // prepare() makes a new stack ready: the first exchange_stacks() that enters that stack calls
 // `entry` on it. `entry` must not return. exchange_stacks() stores the caller's place in *save, and
-// goes on at the place `load`.
+// continues at the place `load`.
 #if defined(__x86_64__)
-// swapcontext() makes two system calls to keep the mask of signals, which nobody changes here.
+// swapcontext() would make two system calls to keep the signal mask, which does not change here.
 [[gnu::naked, gnu::noinline]] inline void exchange_stacks(void** /*save*/, void* /*load*/) {
   asm("pushq %rbp\n\t"
       "pushq %rbx\n\t"
@@ -66,7 +66,7 @@ inline void* prepare(char* stack, std::size_t size, void (*entry)()) {
 }
 #else
 inline void* prepare(char* stack, std::size_t size, void (*entry)()) {
-  // The context is never freed. It takes a few bytes for each stack, and only on such machines.
+  // The context is never freed, which costs a few bytes for each stack, and only on such machines.
   auto* c = new ucontext_t;
   getcontext(c);
   c->uc_stack.ss_sp = stack;
@@ -90,12 +90,12 @@ class Fibre {
   Fibre& operator=(const Fibre&) = delete;
   ~Fibre() { munmap(memory_, kGuard + kStack); }
 
-  // Sets the function that the next enter() calls. The fibre must be new or over.
+  // Sets the function that the next enter() calls. The fibre must be new or have ended.
   void begin(void (*f)(void*), void* x) noexcept {
     f_ = f;
     x_ = x;
   }
-  // Runs the fibre until it calls leave() or is over. Called outside any fibre.
+  // Runs the fibre until it calls leave() or has ended. Called outside any fibre.
   void enter() noexcept {
     entered() = this;
     const Handling mine = std::exchange(handling(), handled_);
@@ -109,7 +109,7 @@ class Fibre {
 #endif
     handled_ = std::exchange(handling(), mine);
   }
-  // Goes back to the caller of enter(). Called in the fibre.
+  // Returns to the caller of enter(). Called in the fibre.
   void leave() noexcept {
 #if WEFT_FIBRE_ASAN
     __sanitizer_start_switch_fiber(&fake_, outside_bottom_, outside_size_);
@@ -122,10 +122,11 @@ class Fibre {
   bool over() const noexcept { return f_ == nullptr; }
 
  private:
-  // As large as the stack that Linux gives a thread. Only the part that was used takes memory.
+  // in bytes; as large as the stack that Linux gives a thread. Only the part that was used takes
+  // memory.
   static constexpr std::size_t kStack = std::size_t{8} << 20;
-  // The size of the part below the stack that can be neither read nor written. A stack that grows
-  // into it ends the program.
+  // The size in bytes of the part below the stack that can be neither read nor written. A stack
+  // that grows into it ends the program.
   static constexpr std::size_t kGuard = std::size_t{64} << 10;
 
   // What the C++ ABI keeps for each thread (Itanium C++ ABI: Exception Handling, 2.2.2).

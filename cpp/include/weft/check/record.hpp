@@ -1,11 +1,11 @@
 // A Record keeps what one run did: its processes, its places, and its steps. Each step is an event,
-// with the events that must come before it and the places that it touches.
+// with the events that must precede it and the places that it touches.
 //
 //   begin() ──process(), place()──► step(p) ──arrives(), touch(), woke(), passes()──► step(q) …
 //
 // Invariants
-//  1 A step is under way from step() to the next step(), and touch() notes what it touches. Its
-//    touches, and the events that it follows, lie at the end of the two pools.
+//  1 A step lasts from step() to the next step(), and touch() records what it touches. Its touches,
+//    and the events that it follows, are at the end of the two pools.
 //  2 A uid is derived from the uid of its maker and from the number of things that the maker has
 //    made before. So a thing has the same uid in every order.
 //  3 A process that is woken follows the step that woke it. It also follows the events of the
@@ -72,7 +72,7 @@ struct Process : ProcessFacts {
   std::string name;
   std::vector<int> follows;  // the events that the process's next event follows
 
-  // Keeps the name and the memory of the process that had this number in the last run.
+  // Resets the facts for a new run; keeps the name and the memory of the process with this number.
   void begin_anew() noexcept {
     static_cast<ProcessFacts&>(*this) = {};
     follows.clear();
@@ -83,13 +83,13 @@ struct Place {
   Uid uid = 0;
   int capacity = 0;
   bool loses = false;  // whether a full buffer drops values
-  // Queues of events. values: the events that left a value; free: those that made room.
+  // queues of events: `values` holds those that left a value, `free` those that made room
   std::vector<int> values, free;
   std::size_t next_value = 0, next_free = 0;
-  // closers: the events that closed an end; joined: those that arrived at a barrier.
+  // `closers` holds the events that closed an end, `joined` those that arrived at a barrier
   std::vector<int> closers, joined;
   std::vector<int> joiners;  // the processes that have ever arrived at the barrier
-  // the lowest number of parties in a phase of the barrier; 0 if no phase is over
+  // the lowest number of parties in a phase of the barrier; 0 if no phase has ended
   std::size_t parties = 0;
   struct Select {
     int process;
@@ -111,7 +111,7 @@ struct Place {
 class Record {
  public:
   bool kept = false;      // whether events are kept; if not, steps are only counted
-  bool any_time = false;  // whether a time can come while a process can run
+  bool any_time = false;  // whether a time can be reached while a process can run
   bool cancels = false;   // whether a cancellation conflicts with every step
   bool crowds = false;    // whether two arrivals at a barrier conflict
 
@@ -139,8 +139,8 @@ class Record {
     running = process;
     if (kept) keep_step(process);
   }
-  // Called when a time comes. `alone` says that times come only when no process can run, so that
-  // this step follows all others.
+  // Called when a time is reached. `alone` says that times are reached only when no process can
+  // run, so that this step follows all others.
   void step_of_clock(bool alone);
   void touch(int place, Access how);
   void touch_uid(Uid uid, Access how);
@@ -182,7 +182,7 @@ class Record {
   const Process& at(int n) const noexcept { return processes[static_cast<std::size_t>(n)]; }
   std::span<Touch> touches(int event) noexcept;
   std::span<const Touch> touches(int event) const noexcept;
-  // The events that this one follows, besides the previous event of its process.
+  // Returns the events that this one follows, except the previous event of its process.
   std::span<const int> follows(int event) const noexcept;
   bool buffered(int place) const noexcept {
     return places[static_cast<std::size_t>(place)].capacity > 0;
@@ -234,7 +234,7 @@ class Record {
   int groups_count_ = 0;
   std::vector<int> woken_;  // processes, by the operation that has just begun
   int weakened_ = kNone;    // the event of which weaken() weakens touches
-  int clock_ = kNone;       // the clock's number among the processes; kNone until a time has come
+  int clock_ = kNone;       // the clock's number among the processes; kNone until it is needed
 };
 
 }  // namespace weft::checking

@@ -36,13 +36,14 @@ class Reduced final : public Strategy {
   bool advance() override;
   // Returns true after the first run with a cancellation, or with a barrier at which more processes
   // arrive than it has parties. Cancellations conflict with every step, and arrivals at such a
-  // barrier with one another, but no step so far has recorded that. So the search starts again, and
-  // records them.
+  // barrier with one another, but the steps so far were recorded without these conflicts. So the
+  // search starts again, and records them.
   bool restarts(const Run&) override;
   void forget();  // called before another program is checked
 
   struct Races {
-    // both: the number of races that were seen in both orders; all: that of all races seen.
+    // `both` is the number of races that were seen in both orders, `all` the number of all races
+    // seen.
     std::size_t both = 0, all = 0;
   };
   Races races() const noexcept { return {both_, seen_.size()}; }
@@ -79,8 +80,8 @@ class Reduced final : public Strategy {
   void analyse(Run&);
   void find_races(Run&);
   void order(const Record&, int event);
-  // The clock of an event: for each process, the number of its events that come before that event.
-  // The event itself counts too.
+  // The clock of an event: for each process, the number of its events that precede that event. The
+  // event itself counts too.
   struct Clock {
     int* numbers;
     bool knows(const Event& e) const noexcept { return numbers[e.process] >= e.number; }
@@ -94,7 +95,7 @@ class Reduced final : public Strategy {
   void note(const Record&, int first, int second);
   Node* node_of(int event) noexcept;
 
-  // the nodes of the run are the first `size_`; the others are kept for the memory that they hold
+  // The nodes of the run are the first `size_`; the others are kept so that their memory is reused.
   std::vector<Node> stack_;
   std::size_t size_ = 0;
   std::size_t at_ = 0;        // the number of nodes that this run has passed

@@ -25,8 +25,8 @@ enum class Stopped : std::uint8_t {
 };
 
 struct Settings {
-  bool any_time = false;  // whether a time can come while a process can run
-  bool park = false;      // whether another process can go first only where a process parks
+  bool any_time = false;  // whether a time can be reached while a process can run
+  bool park = false;      // whether another process can run first only where a process parks
   // A run has at most `limit` steps, and `limit_each` for each of its processes.
   unsigned limit = 20000;
   unsigned limit_each = 100;
@@ -87,10 +87,10 @@ class Run {
   // called when the run differs from the schedule that it was to repeat; the run stops
   void differs(std::string how);
 
-  // Returns the index of the ready process that runs next. The first of them is the usual one.
-  // Returns ready.size() if a deadline is reached first. `goes_on` says that the first ready
-  // process is the one that ran last, and that it could go on; `timer` says whether there is a
-  // timer.
+  // Returns the index of the ready process that runs next; the first ready process is the usual
+  // choice. Returns ready.size() if a deadline is reached first. `goes_on` says that the first
+  // ready process is the one that ran last, and that it could continue; `timer` says whether there
+  // is a timer.
   unsigned go(std::span<const int> ready, bool goes_on, bool timer);
   // Called when a step of the process begins.
   void goes(int process);
@@ -105,10 +105,10 @@ class Run {
     if (polled) return poll();
     idle_ = 0;
   }
-  // With the grain `park`: called when an operation of the process that runs was over at once.
+  // With the grain `park`: called when an operation of the process that runs has ended at once.
   // Returns whether the process must let the others run first (rule 7.7).
   bool has_gone_on_for_long() noexcept;
-  // Returns whether a time may come although a process can run.
+  // Returns whether a time may be reached although a process can run.
   bool early_times() const noexcept { return settings.any_time || idle_ >= kPolls; }
   // Makes a choice within a step.
   unsigned take(unsigned options, Kind kind);
@@ -140,9 +140,10 @@ class Run {
   std::string difference;
 
  private:
-  // A process that has polled so often lets the others run first, if no other has run meanwhile.
+  // After this many polls in a row, a process lets the others run first.
   static constexpr unsigned kPolls = 20;
-  // So does a process after so many steps: each of 1,000 operations has two (rule 7.7).
+  // After this many steps a process lets the others run first. Each of 1,000 operations has two
+  // steps (rule 7.7).
   static constexpr unsigned kStepsAtOnce = 2000;
 
   unsigned go_rarely(std::span<const int> ready, bool goes_on, bool timer);
@@ -161,7 +162,7 @@ class Run {
     rarely_from_ = yielding_ != 0 || stopped() ? 0 : std::min(step, settings.limit);
   }
 
-  // The first `decided_` are those of this run; the others are kept for their memory.
+  // The first `decided_` are those of this run; the others are kept so that their memory is reused.
   std::vector<Decision> decisions_;
   std::size_t decided_ = 0;
   Strategy* strategy_ = nullptr;
@@ -178,10 +179,11 @@ class Run {
   // The step from which go() calls go_rarely(): the lower one of `until_` and the limit of steps; 0
   // while a process yields, and once the run has stopped.
   unsigned rarely_from_ = 0;
-  // How often a process has polled since another process ran, and everybody since a process did
-  // anything else; and for how many switches polls_ counts.
+  // polls_: how often a process has polled since another process ran; idle_: how often all
+  // processes have polled since a process did anything else; polls_at_: the number of switches at
+  // the last poll.
   unsigned polls_ = 0, idle_ = 0, polls_at_ = 0;
-  unsigned at_once_ = 0, at_once_at_ = 0;  // with the grain `park`: operations, and switches
+  unsigned at_once_ = 0, at_once_at_ = 0;  // for the grain `park`: operations, and switches
   bool all_poll_ = false;  // whether a deadline is reached because the ready processes only poll
   unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // guards_, faults_: decisions of this step, by kind
   bool clock_ = false, goes_on_ = false;

@@ -24,7 +24,7 @@ class Random {
   std::uint64_t state_ = 1;
 };
 
-// The usual order, once.
+// Runs the usual order, once.
 class Plain final : public Strategy {
  public:
   unsigned go(Run&) override { return 0; }
@@ -95,7 +95,7 @@ class Priorities final : public Strategy {
   std::vector<std::uint64_t> priorities_;  // indexed by process
 };
 
-// Goes depth first through all schedules with at most `bound` deviations.
+// Searches, depth first, all schedules with at most `bound` deviations.
 class Bounded final : public Strategy {
  public:
   unsigned bound = ~0u;

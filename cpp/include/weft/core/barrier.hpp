@@ -1,13 +1,13 @@
-// A barrier: all enrolled parties meet, then all go on (rule 8). A party may arrive by sync or as a
-// guard of a choice.
+// A barrier: all enrolled parties meet, then all continue (rule 8). A party may arrive by sync or
+// as a guard of a choice.
 //
 // The arrival that completes a phase claims every choice among the parties at once: their words are
-// LOCKED in ascending order (the queue of alternatives is kept sorted by address for that), then
-// all become DONE. If one of the choices has committed elsewhere, those locked so far go back to
-// WAITING (invariants 2 and 3 of waiter.hpp; a barrier's lock counts as a channel's).
+// LOCKED in ascending order (for this the queue of choices is kept sorted by address), then all
+// become DONE. If one of the choices has committed elsewhere, those locked so far become WAITING
+// again (invariants 2 and 3 of waiter.hpp; a barrier's lock counts as a channel's).
 //
 // A barrier may die (rule 8.7): then all parties that wait are woken with `died`, and all parties
-// that come later receive `died` at once.
+// that arrive later receive `died` at once.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -36,7 +36,8 @@ class BarrierEngine : public SyncObject {
     lock_.unlock();
   }
 
-  // Marks the barrier as dead for good: one of its parties has died, and it is not known which one.
+  // Marks the barrier as permanently dead: one of its parties has died, and it is not known which
+  // one.
   void die() noexcept {
     Wakes after;
     lock_.lock();
@@ -159,8 +160,8 @@ class BarrierEngine : public SyncObject {
     }
   }
 
-  // Handles the arrival of one more party. x is the party's choice; null if the party came by
-  // begin_sync(), or by scan(), where no other party can claim its choice.
+  // Handles the arrival of one more party. x is the party's choice; null if the party has arrived
+  // by begin_sync(), or by scan(), where no other party can claim its choice.
   Attempt arrive(Choice* x, std::uint32_t xi, Wakes& after) noexcept {
     for (;;) {
       if (enrolled_ == 0 || plain_count_ + choice_count_ + 1 < enrolled_) return Attempt::not_ready;

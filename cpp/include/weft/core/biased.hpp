@@ -1,7 +1,7 @@
 // A lock that costs its owner no atomic read-modify-write. The lock is biased to the thread that
-// takes it first, until another thread comes. Afterwards it may become biased a few times more, to
-// a thread that then uses it alone. So when another scheduler steals a process, the locks of that
-// process's channels become biased to the thief.
+// takes it first, until another thread takes it. Afterwards it may become biased a few times more,
+// each time to a thread that then uses it alone. So when another scheduler steals a process, the
+// locks of that process's channels become biased to the thief.
 //
 // Source: asymmetric Dekker locks, Dice, Moir and Scherer, "Quickly reacquirable locks" (2003);
 // Linux membarrier(2); the fences are those of P1202, asymmetric_thread_fence_light and _heavy.
@@ -16,9 +16,9 @@
 // word_    the ordinary spin lock; only its holder writes owner_, state_ and the bias itself
 // held_    one flag for each bias, written by that bias's owner only: the owner has the lock, or is
 //          about to check whether it may take it
-// state_   i < kBiases: the holder holds held_[i]. Otherwise it holds word_, and the part above
-//          kPlain is a count: of uses by threads without an identity while the lock is nobody's,
-//          then of how often in a row the thread that owner_ names has come
+// state_   i < kBiases: the holder holds held_[i]. Otherwise the holder holds word_, and the part
+//          above kPlain is a count: of uses by threads without an identity while the lock is
+//          nobody's, then of how often in a row the thread named by owner_ has taken the lock
 //
 // Mutual exclusion. The owner stores held = 1, passes a light fence and loads owner_; the revoker
 // stores owner_ = plain, passes a heavy fence and loads held. A light and a heavy fence together
@@ -28,8 +28,8 @@
 // enters nothing. On the machine, membarrier interrupts every running thread of the program: what
 // the owner stored before is visible after it, and what the owner loads after it is fresh. A former
 // owner that is late may still write its held at any time, so each bias has a held_ of its own. No
-// value of owner_ that says "biased" ever comes back. A thread that saw "plain" and then took word_
-// looks again: the lock may have become biased meanwhile.
+// value of owner_ that says "biased" is ever used again. A thread that saw "plain" and then took
+// word_ reads owner_ again, because the lock may have become biased meanwhile.
 //
 // Happens-before. For the owner it follows from program order. From the owner to the revoker:
 // unlock() releases held = 0, and the revoker, which acquires held, reads that store or a later

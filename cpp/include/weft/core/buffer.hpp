@@ -1,7 +1,7 @@
 // The buffer of a channel: a ring over storage that is supplied from outside.
 //
 // Invariants (channel's lock): size + held + reserved ≤ capacity, unless the buffer grows. `held`
-// counts slots whose value is out with an extended read (rule 1.6). `reserved` counts slots whose
+// counts slots whose value an extended read has taken out (rule 1.6). `reserved` counts slots whose
 // value is being computed after the commit (rule 5.8), or that are lent to a far writer
 // (lending.hpp).
 #pragma once

@@ -2,10 +2,10 @@
 // channel, which then matches its waiting parties again.
 //
 // Invariants (channel's lock)
-//  1 While the buffer has a value no plain reader waits. Parties of standing alternatives may stay
+//  1 While the buffer has a value, no plain reader waits. Parties of standing alternatives may stay
 //    in the waiting queue: they are marked ready.
-//  2 A writer waits at a blocking buffer only while it has no room, or while a value committed
-//    earlier is being computed.
+//  2 A writer waits at a blocking buffer only while the buffer has no room, or while a value
+//    committed earlier is being computed.
 #pragma once
 #include "ready.hpp"
 #include "rendezvous.hpp"

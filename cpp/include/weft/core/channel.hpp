@@ -45,7 +45,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // --- plain operations --------------------------------------------------------------------------
 
   // Begins a read into me.slot or a write from me.slot. Returns `pending` if the party waits. Then
-  // its waker will be called, and me.status says how the operation went.
+  // its waker will be called, and me.status is the outcome of the operation.
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
     if (!me.is(NodeFlags::special)) [[likely]]
@@ -56,8 +56,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // The fast path of begin(), for a party that is not `special` in a channel without waiting
   // queues: the party meets the one party that waits, or waits itself. Returns `met_afar` if the
-  // partner belongs to another scheduler, and `neither` if nothing has happened: begin_slow() must
-  // be called. The slot and the place of `me` are written only if that party waits.
+  // partner belongs to another scheduler, and `neither` if nothing has happened and begin_slow()
+  // must be called. The slot and the place of `me` are written only if that party waits.
   enum class FastResult : std::uint8_t { met, met_afar, waits, neither };
   template <Side S>
   [[gnu::always_inline]] FastResult begin_fast(Node& me, void* slot) noexcept {
@@ -156,8 +156,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       withdrawn(kSide<S>, me, was);
     return was;
   }
-  // Ends a withdrawal. `was` says whether `me` was in its waiting queue; `me` has left the queue by
-  // now. Called with the lock held, and releases it.
+  // Ends a withdrawal. `was` says whether `me` was in its waiting queue, which it has already left.
+  // Called with the lock held, and releases it.
   template <class S>
   WEFT_ONE_HOSTED void withdrawn(S side, Node& me, bool was) noexcept {
     if (!plain_only<P> && (state_ & B::kFar)) {
@@ -174,7 +174,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     }
   }
 
-  // Lets the writer go on (rule 1.6). Called when the block of an extended read has ended.
+  // Lets the writer continue (rule 1.6). Called when the block of an extended read has ended.
   void end_extended(Node& me) noexcept {
     if (!ring) {
       Wakes after;
@@ -266,7 +266,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
 
   // Phase B of a select: commits together with the select's own word, or joins the waiting queue.
-  // Under the lock, enrol() looks a second time (attempt()) for a partner, which might have
+  // Under the lock, enrol() searches a second time (attempt()) for a partner, which might have
   // enrolled since phase A.
   template <Side S>
   Attempt enrol(Node& n) noexcept {
@@ -327,8 +327,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return over ? probe.status : Status::ok;
   }
 
-  // Returns whether an operation that begins now would probably go on at once. The answer is a
-  // hint, for a caller that may wait a little.
+  // Returns whether an operation that begins now would probably have its outcome at once. The
+  // answer is a hint, for a caller that may wait a little.
   template <Side S>
   bool ready() noexcept {
     bool now = false;
@@ -336,7 +336,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
 
   // Links the node of a standing alternative, which then stays linked. Returns false if the other
-  // side has a standing party at this channel already. Neither of two such parties would ever
+  // side already has a standing party at this channel. Neither of two such parties would ever
   // arrive, so the second one must enrol at this channel for each select.
   template <Side S>
   bool link_standing(StandingNode& n) noexcept {
@@ -448,7 +448,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     this->lock_queues();
     // The party leaves the queue while it tries, so that it is not notified again meanwhile.
     if (!me.is(NodeFlags::queued)) {
-      // The party has committed already, and is held by a partner that computes a value; or the
+      // The party has already committed, and is held by a partner that computes a value; or the
       // guard fell silent.
       this->unlock_queues();
       return me.is(NodeFlags::silent) ? Attempt::not_ready : Attempt::partner_holds;

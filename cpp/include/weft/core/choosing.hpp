@@ -1,5 +1,5 @@
-// A choice from its beginning to its outcome: the same code for both engines (select.hpp,
-// standing.hpp), for every language and for every way of waiting.
+// A choice from its beginning to its outcome. The code is the same for both engines (select.hpp,
+// standing.hpp), for every language and for every backend.
 //
 //   begin() ─► chosen
 //      └────► parked ─► arm a timer for deadline(), sleep ──► woken() ─► chosen; none: withdrawn
@@ -9,7 +9,7 @@
 //
 // The owner makes the guards and asks find_fault() about them (guard.hpp), remembers where its next
 // select begins, sleeps, and takes the value that has arrived. The owner's timer ends the choice by
-// Choice::finish_as(TIMED_OUT), and is disarmed before woken().
+// Choice::finish_as(TIMED_OUT), and is disarmed before woken() is called.
 //
 // Engine has a member `choice`, start(now, foreign) and finish(). finish() returns `again` if
 // start() must be called once more.
@@ -21,8 +21,8 @@ namespace weft::inline WEFT_ABI::core {
 template <class Engine>
 class Choosing {
  public:
-  // No guard is chosen yet. As the result of woken() and finish(): the choice was withdrawn, or
-  // timed out.
+  // No guard has been chosen yet. From woken() and finish() it means that the choice was withdrawn
+  // or timed out.
   static constexpr int none = -1;
   static constexpr int parked = -2;  // The owner must await the wake-up, then call woken().
   static constexpr int again = -3;   // Result of finish(): the owner must call start() once more.
@@ -33,8 +33,8 @@ class Choosing {
   // Returns the status of the guard that was chosen: ok, timed_out, or how its channel has ended.
   Status status() const noexcept { return status_; }
 
-  // Returns whether the choice has committed, and its owner waits only until the partner lets it go
-  // on. Such a choice cannot be cancelled (rule 1.6).
+  // Returns whether the choice has committed, and its owner waits only until the partner lets it
+  // continue. Such a choice cannot be cancelled (rule 1.6).
   bool held() const noexcept { return held_ != none; }
   bool undecided() const noexcept { return !held() && engine().choice.word() == WAITING; }
   // Returns the guard to which the choice has committed, although its owner has not resumed yet; or
@@ -52,15 +52,15 @@ class Choosing {
     return engine().start(now, foreign);
   }
   // Returns when the first timer guard of a parked choice is due, in ns; prim::forever if there is
-  // none. Call deadline() only once the word is WAITING: a timer that fired before that would find
+  // none. Call deadline() only once the word is WAITING: a timer that fired earlier would find
   // nothing to end, and would be lost.
   std::int64_t deadline() const noexcept {
     const int t = held() ? none : earliest_timer();
     return t == none ? prim::forever : g_[t].deadline;
   }
   // Continues after the wake-up; returns the guard that was chosen, `parked` or `none`. `cancelled`
-  // says whether a request to cancel has arrived meanwhile; if so, the choice does not wait for
-  // another guard.
+  // says whether a request to cancel has arrived meanwhile; if one has, the choice does not wait
+  // for another guard.
   template <class Now>
   [[gnu::always_inline]] int woken(Now&& now, bool cancelled) noexcept {
     const bool late = engine().choice.word() == TIMED_OUT;

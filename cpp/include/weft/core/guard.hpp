@@ -1,5 +1,5 @@
 // The guards of a choice (rule 5.2), and what follows from a set of guards: whether the set is bad
-// use (rule 5.5), and which guards decide whether a select is over (rule 5.6). This code is written
+// use (rule 5.5), and which guards decide whether a select ends (rule 5.6). This code is written
 // once, for every engine and every language.
 //
 // The code that makes guards fills in kind, enabled, ends, ops, node.slot and where (for a timer:
@@ -9,7 +9,7 @@
 //
 // Rule 5.6. A guard whose channel has retired falls *silent*, unless it has `ends`: then the
 // retirement is an outcome like poison. A select is over once all guards that decide are silent;
-// over() says whether that is so at this moment. Keepers says which guards are counted while a
+// over() returns whether that holds at this moment. Keepers says which guards are counted while a
 // one-shot select waits (waiter.hpp: KeptChoice). The guards of a standing alternative and of a
 // foreign select are not counted: these selects are woken, and call over() themselves.
 #pragma once
@@ -58,13 +58,13 @@ enum class Kind : std::uint8_t {
 };
 
 struct Guard {
-  // The small members lie in the node's padding: the cost of a select over many guards is mostly
+  // The small members are in the node's padding: the cost of a select over many guards is mostly
   // that of its cache lines.
   [[no_unique_address]] StandingNode node;
   Kind kind = Kind::skip;
   bool enabled = true;  // the precondition; a guard that is not enabled is off
   bool ends = false;    // whether the retirement of the channel is an outcome (rule 5.6)
-  bool flat = false;    // whether a standing alternative has enrolled the guard for good
+  bool flat = false;    // whether a standing alternative has enrolled the guard permanently
   // whether the owning select has found that the guard's channel has retired
   bool silent = false;
   // whether this select has put the guard into a queue, and must withdraw it
@@ -74,8 +74,8 @@ struct Guard {
   std::int64_t deadline = 0;    // for a timer: steady or virtual time in ns
 
   State state() noexcept { return ops->state(*this); }
-  // Returns whether the guard is on, and its channel has ended for it, so that no partner will come
-  // to that channel. Reports about a select that waits use this.
+  // Returns whether the guard is on, and its channel has ended for it, so that no partner will
+  // arrive there. Reports about a select that waits use this function.
   bool has_ended() noexcept {
     return enabled && kind <= Kind::output && where && state() >= State::ended;
   }
@@ -160,8 +160,8 @@ struct Keepers {
   }
 };
 
-// Returns whether a guard of kind k is off, but its channel is open. Such a guard holds a select
-// open.
+// Returns whether some guard of kind k is off although its channel is open. Such a guard keeps a
+// select open.
 inline bool open_though_off(Guard* g, std::uint32_t n, Kind k) noexcept {
   for (std::uint32_t i = 0; i < n; ++i)
     if (!g[i].enabled && g[i].kind == k && g[i].where && g[i].state() <= State::ready) return true;

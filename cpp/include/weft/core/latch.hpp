@@ -1,6 +1,6 @@
-// A latch: an event that happens once and stays so, such as the end of a process (rule 7.11). When
-// it happens, all parties that wait go on, and parties that come later need not wait. A party may
-// wait by itself or as a guard of a choice; any number may wait.
+// A latch: an event that happens once and for all, such as the end of a process (rule 7.11). When
+// it happens, all parties that wait continue, and parties that arrive later need not wait. A party
+// may wait by itself or as a guard of a choice; any number may wait.
 //
 //   not set ──set()──► set
 //   a party: queued under the lock ──set()──► woken (a choice: if its word can still be claimed)

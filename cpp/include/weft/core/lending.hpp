@@ -10,12 +10,11 @@
 //
 // Invariants (channel's lock)
 //  1 While the channel lends slots, only put() brings values into the buffer or to a reader. So
-//    values that were written on credit come before values that other parties write later (rule
-//    1.3).
+//    values that were written on credit precede values that other parties write later (rule 1.3).
 //  2 Lent slots are counted in Ring::reserved, which is marked kLending. Only the lender knows how
 //    many of the reserved slots are lent.
-//  3 The lender stands in the queue of writers as a watch, not as a party. Its index is the number
-//    of free slots at which it wants to be woken; at a rendezvous, 1.
+//  3 The lender is in the queue of writers as a watch, not as a party. Its index is the number of
+//    free slots at which it wants to be woken; at a rendezvous, 1.
 //  4 A promised reader is the first in its queue, and stays there until put() or end_lending(): no
 //    writer here meets it, it cannot be withdrawn, and it is not notified of the end of the
 //    channel. There is at most one promised reader.
@@ -39,8 +38,8 @@ class Lending : public Notifier<T, P, Self> {
   // Called on behalf of the holder of the one writer end. Returns how many more slots are lent: all
   // free ones, if there are at least `wanted`. Returns 0 if the lender is queued; the lender is
   // woken when it should ask again. Returns kNot if the channel cannot lend; the caller then takes
-  // back what is lent already. With a null lender (to begin) the channel lends whatever is free,
-  // even nothing.
+  // back the slots that are already lent. With a null lender (to begin) the channel lends all free
+  // slots, even if there are none.
   static constexpr int kNot = -1;
   int lend(Node* lender, std::uint32_t wanted) noexcept {
     static_assert(!plain_only<P>, "this policy has no far parties");
@@ -102,7 +101,7 @@ class Lending : public Notifier<T, P, Self> {
 
   // Takes back the value of the extended read `me`, which is in me.slot and will be the next to be
   // read. Returns `ok` if the value is in the buffer, a reader has it, or no party will read it.
-  // Returns `pending` if `again` stands first in the queue with the value, like a writer; `again`
+  // Returns `pending` if `again` is the first in the queue with the value, like a writer; `again`
   // is woken when the value has been read, or the channel has ended. At a rendezvous the writer
   // stays held: end_extended() must still be called.
   Status give_back(Node& me, Node& again) noexcept {

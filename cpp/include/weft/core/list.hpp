@@ -2,9 +2,9 @@
 // allocates nothing.
 //
 // The head's `prev` is the tail, the tail's `next` is null. So a queue is one word: a channel has
-// two of them, and there may be many channels. Invariants: a link is in at most one queue; outside
-// a queue its pointers mean nothing. The word of a queue is the address of its head plus kTag (an
-// empty queue: kTag alone), so that its owner can use the same word for something else at times
+// two queues, and there may be many channels. Invariants: a link is in at most one queue; outside a
+// queue its pointers mean nothing. The word of a queue is the address of its head plus kTag (in an
+// empty queue kTag alone), so that its owner can use the same word for something else at times
 // (waiting_queues.hpp).
 #pragma once
 #include <cstdint>

@@ -18,7 +18,7 @@
 //    values are reserved for them: a reader behind them takes only values beyond these. But if an
 //    undecided reader has withdrawn since the last transfer, a reader that arrives takes any value.
 //    Otherwise a few readers that are all cancelled in the step in which they are notified could
-//    pass the value around for ever.
+//    pass the value around forever.
 //  3 Once the channel has ended for a side, no party that could be claimed waits there.
 #pragma once
 #include "buffered.hpp"
@@ -154,7 +154,7 @@ class Notifier : public Buffered<T, P, Self> {
       if (node(l)->is(NodeFlags::watch)) return true;
     return false;
   }
-  // Marks each standing alternative in the queue that does not wait as ready, so that it checks for
+  // Marks as ready each standing alternative in the queue that does not wait, so that it checks for
   // watches once it waits.
   static void mark_standing(Queue& q) noexcept {
     for (Link* l = q.front(); l; l = l->next)
@@ -279,7 +279,7 @@ class Notifier : public Buffered<T, P, Self> {
     return true;
   }
 
-  // Notifies the parties for which the channel has ended by now (rules 3.1–3.3).
+  // Notifies the parties for which the channel has ended (rules 3.1–3.3).
   WEFT_INLINE_HOSTED void tell_if_ended(AfterUnlock& after) noexcept {
     if (!(state_ & (B::kWritersGone | B::kReadersGone)) || (state_ & B::kPoisoned)) [[likely]]
       return;
@@ -310,7 +310,7 @@ class Notifier : public Buffered<T, P, Self> {
         if (ends(y, s)) after.finish(y, s);
         continue;
       }
-      // The alternative of a silent guard knows already that the channel has retired.
+      // The alternative of a silent guard already knows that the channel has retired.
       if (s == Status::retired && y->is(NodeFlags::silent)) continue;
       mark_ready(y);
       // The alternative checks the channel itself. A silent guard stays silent for the select that

@@ -1,5 +1,5 @@
-// A one-to-one buffer: one reader end, one writer end, a ring that both use without a lock (rule
-// 1.8). This file is freestanding, except that it needs 64-bit atomics.
+// A one-to-one buffer: one reader end, one writer end, and a ring that both use without a lock
+// (rule 1.8). This file is freestanding, except that it needs 64-bit atomics.
 //
 // Source of the ring: Lamport, "Proving the correctness of multiprocess programs" (1977), with each
 // side's index on a cache line of its own and a remembered index of the other side (Giacomoni,
@@ -19,13 +19,13 @@
 //    fence with every item, the side that waits only with every sleep. While a side is *light* (its
 //    bit in look_, set and cleared by the sleeper opposite, under the lock) its fence is light (it
 //    only orders what the compiler does), and the sleeper's fence is heavy, a system call (see
-//    biased.hpp). Otherwise both fences are sequentially consistent accesses. The sleeper chooses
-//    what is cheaper by how many values have passed since it last slept. An operation that read
-//    look_ before its side ceased to be light may still be running. So the sleeper keeps using
-//    heavy fences until it sees the other side's index move after such a fence: operations that
-//    begin after the fence read look_ anew.
+//    biased.hpp). Otherwise both fences are sequentially consistent accesses. From the number of
+//    values that have passed since it last slept, the sleeper chooses the cheaper fences. An
+//    operation that read look_ before its side ceased to be light may still be running. So the
+//    sleeper keeps using heavy fences until it sees the other side's index move after such a fence:
+//    operations that begin after the fence read look_ anew.
 //  4 Only the reader's side takes values out. So poison does not empty the ring; the reader's next
-//    operation empties it, or the end of the reader's side does.
+//    operation or the end of the reader's side does.
 #pragma once
 #include <bit>
 #include <new>
@@ -160,7 +160,7 @@ class OneToOneEngine : public ChannelBase<P> {
     now = S == Side::in ? size() > 0 : size() < capacity_;
     return how_ended<S>();
   }
-  // Stand-ins for functions that a one-to-one channel lacks (rule 1.8): a standing alternative
+  // Substitutes for functions that a one-to-one channel lacks (rule 1.8): a standing alternative
   // enrols here for each select, and there are no foreign parties.
   template <Side S>
   bool link_standing(StandingNode&) noexcept {
@@ -182,7 +182,7 @@ class OneToOneEngine : public ChannelBase<P> {
 
   // --- ends --------------------------------------------------------------------------------------
 
-  // Makes the one end of a side. Returns false if that end was made already, or the channel has
+  // Makes the one end of a side. Returns false if that end has been made before, or the channel has
   // ended.
   bool first_reader() noexcept { return first<Side::in>(B::readers_, kReadersGone); }
   bool first_writer() noexcept { return first<Side::out>(B::writers_, kWritersGone); }
@@ -228,7 +228,7 @@ class OneToOneEngine : public ChannelBase<P> {
   static constexpr std::uint32_t kReaderWaits = 1, kWriterWaits = 2, kPoisoned = 4,
                                  kWritersGone = 8, kReadersGone = 16, kReaderLight = 32,
                                  kWriterLight = 64;
-  // The number of values that must pass between two sleeps for a side to change its kind of fence.
+  // The number of values that must pass between two sleeps for a side to change its type of fence.
   // A heavy fence costs about as much as 500 sequentially consistent stores.
   static constexpr Index kFew = 256, kMany = 1024;
   // After this many values through an end, its process lets the others of its scheduler run (rule
@@ -310,9 +310,9 @@ class OneToOneEngine : public ChannelBase<P> {
     return t;
   }
 
-  // Sets the side's bit in look_; the bit then stays. After this call the side sees everything that
-  // the other side did without having seen the bit. Called with the lock held, and releases the
-  // lock during a heavy fence.
+  // Sets the side's bit in look_; the bit then stays set. After this call the side sees everything
+  // that the other side did without having seen the bit. Called with the lock held, and releases
+  // the lock during a heavy fence.
   template <Side S>
   void announce() noexcept {
     constexpr std::uint32_t light = S == Side::in ? kWriterLight : kReaderLight;
@@ -458,7 +458,7 @@ class OneToOneEngine : public ChannelBase<P> {
   struct Sleeper {
     Index slept_at = 0;      // the side's index when it last went to sleep
     Index fenced_at = 0;     // the other side's index after the last heavy fence
-    bool unsettled = false;  // the other side uses full fences now, but might not know that yet
+    bool unsettled = false;  // the other side uses full fences now, but might not know this yet
   };
   Sleeper reader_, writer_;
   std::uint32_t announced_ = 0;  // the sides about to join their queue; their bits then stay set

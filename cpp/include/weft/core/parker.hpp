@@ -1,7 +1,7 @@
-// A waiter that is nothing but an OS thread, which parks on one word. The explorer and the tests of
-// core/ use this waiter; thread processes wait by runtime/parking.hpp.
+// A waiter that is only an OS thread, which parks on one word. The explorer and the tests of core/
+// use this waiter; thread processes wait by runtime/parking.hpp.
 //
-//   0 ──wake()──► woken       0 ──nudge()──► nudged (a cancellation or a timer has come)
+//   0 ──wake()──► woken       0 ──nudge()──► nudged (by a cancellation or a timer)
 //   await() resets the word to 0
 #pragma once
 #include "waiter.hpp"

@@ -1,5 +1,5 @@
-// The policies of a channel, local and shared. They say whether its parties are all on one
-// scheduler, or anywhere in the address space.
+// The policies of a channel, local and shared. A policy says whether the parties of a channel are
+// all on one scheduler, or anywhere in the address space.
 //
 // A local channel costs no atomic operation. A shared channel takes a spin lock for each operation.
 // The lock is held for a few tens of instructions, and never while user code runs (rule 12.1 names
@@ -64,8 +64,8 @@ class Count {
  public:
   constexpr explicit Count(std::uint32_t n = 0) noexcept : n_(n) {}
   std::uint32_t get() const noexcept { return n_.load(std::memory_order_relaxed); }
-  // Returns whether the caller's reference is the only one left. If so, the caller sees everything
-  // that the holders of the other references did.
+  // Returns whether the caller's reference is the only one left. If it is, the caller sees
+  // everything that the holders of the other references did.
   bool is_last() const noexcept { return n_.load(std::memory_order_acquire) == 1; }
   void up() noexcept {
     if constexpr (Shared)
@@ -91,12 +91,12 @@ class Count {
 // runs now, so waking one is a push.
 //
 // A communication on one core takes as long as its stores: a core completes one store in a cycle,
-// or two to one cache line. So a push is two stores. The place where the next address goes tells
-// whether the queue is empty; a null at the end would be a third store.
+// or two to one cache line. So a push is two stores. The place for the next address shows whether
+// the queue is empty; a null at the end would be a third store.
 //
 // Invariants
-//  1 tail_ points to where the address of the next waker goes: the link of the last waker, or head_
-//    if the queue is empty.
+//  1 tail_ points to the place for the address of the next waker: the link of the last waker, or
+//    head_ if the queue is empty.
 //  2 While the queue is empty head_ means nothing. The link of the last waker never means anything.
 //  3 While the queue is advanced (from advance() until rest_at()) head_ means nothing either: only
 //    push() and empty() may be called.
@@ -144,10 +144,10 @@ class RunQueue {
   // The next five functions are for code that keeps a list of the queue's wakers, and removes them
   // in any order (deciding.hpp). They must not be called while the queue is advanced.
   //
-  // Returns where the address of the next waker goes. The result serves from_here() as long as the
-  // last waker stays in the queue.
+  // Returns the place for the address of the next waker. The result can be passed to from_here() as
+  // long as the last waker stays in the queue.
   Link** end() const noexcept { return tail_; }
-  // Visits the wakers that were pushed since `at` was the end; all of them if `at` is null.
+  // Visits the wakers that were pushed since `at` was the end; visits all if `at` is null.
   template <class F>
   void from_here(Link** at, F&& f) noexcept {
     for (at = at ? at : &head_; at != tail_;) {
@@ -161,10 +161,11 @@ class RunQueue {
     while (*at != w) at = &static_cast<Waker*>(*at)->next;
     take_at(at, w);
   }
-  // Where the address of the first waker stands.
+  // Returns the place of the first waker's address.
   Link** begin() noexcept { return &head_; }
-  // Removes w, whose address stands at `at`: in the link of the waker before it, or at begin().
-  // Both stores are made whether w is the last waker or not: a branch would be mispredicted often.
+  // Removes w, whose address is at `at`: in the link of the waker before it, or at begin(). Both
+  // stores are made whether w is the last waker or not, because a branch would be mispredicted
+  // often.
   void take_at(Link** at, Waker* w) noexcept {
     *at = w->next;
     tail_ = tail_ == &w->next ? at : tail_;
@@ -206,7 +207,7 @@ inline constinit RunQueue* current_run_queue = nullptr;
 
 // A policy's wake() returns whether it put the waker on the run queue of this scheduler. Such
 // wake-ups happen only as often as processes of this scheduler wait, so the caller need not count
-// them in order to give way (rule 7.7).
+// them in order to yield (rule 7.7).
 struct Local {
   using Lock = core::NoLock;
   using Count = core::Count<false>;

@@ -6,9 +6,9 @@
 //  2 Values move by T's move constructor. This constructor, and the destructor of the object that
 //    was moved from, are the only code of T that may run under the lock. Neither may throw (rule
 //    12.1).
-//  3 Wake-ups and dropped values are noted in AfterUnlock and dealt with once the lock is released.
-//    Two parties that meet while no other party waits (meet_alone() of channel.hpp) have nothing to
-//    note: in that case the value moves, and the partner is woken, after the unlock.
+//  3 Wake-ups and dropped values are recorded in AfterUnlock and dealt with once the lock is
+//    released. Two parties that meet while no other party waits (meet_alone() of channel.hpp) have
+//    nothing to record: in that case the value moves, and the partner is woken, after the unlock.
 #pragma once
 #include <new>
 #include <type_traits>
@@ -87,7 +87,7 @@ class Rendezvous : public ChannelBase<P> {
         r.hold(&w);
         if (&peer == &w) return Attempt::committed;
         after.finish(&r, Status::ok);
-        return Attempt::partner_holds;  // The reader's block ends before the writer goes on.
+        return Attempt::partner_holds;  // The reader's block ends before the writer continues.
       }
     }
     after.finish(&peer, Status::ok);
@@ -98,7 +98,7 @@ class Rendezvous : public ChannelBase<P> {
     ++ring->held;
     if (!n.is(NodeFlags::kept)) return;
     if (++ring->kept != 0) return;
-    --ring->kept;  // `kept` counts only to 65,535; a value beyond that cannot come back.
+    --ring->kept;  // `kept` counts only to 65,535; a value beyond that cannot be put back.
     n.clear(NodeFlags::kept);
   }
   void free_slot(Node& n) noexcept {
@@ -122,7 +122,7 @@ class Rendezvous : public ChannelBase<P> {
       return Step::claim;
     if (y.is(NodeFlags::disabled)) return Step::pass_over;
     // A foreign reader takes its value itself, and the readers behind it wait (rule 6.6). The value
-    // of a promised reader might be under way.
+    // of a promised reader might already have been sent.
     if (side == Side::out && y.is(NodeFlags::foreign | NodeFlags::promised)) return Step::stop;
     if (!ring) return Step::claim;
     // A computed or lent value, or an extended read, needs a slot first.

@@ -2,7 +2,7 @@
 // words).
 //
 //   A scan()    in no queue, so no party can claim the select; commit the first ready guard
-//   B enrol()   word := WAITING; at each guard look again, commit jointly, or join the queue
+//   B enrol()   word := WAITING; at each guard search again, commit jointly, or join the queue
 //   C           the owner parks; a timer or a cancellation competes by finish_as()
 //   D leave()   leave every queue
 //
@@ -136,8 +136,8 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // Called when a foreign select has been notified. Commits the select if it can commit. Returns
-  // `parked` if it cannot commit yet, or if it has an outcome already and the wake-up is under way.
+  // Called when a foreign select has been notified. Commits the select if possible. Returns
+  // `parked` if it cannot commit yet, or if it has an outcome already and will be woken.
   int look_again() noexcept {
     if (choice.done() || held_ != none) return parked;
     for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = after(i)) {
@@ -250,8 +250,8 @@ class Select : public Choosing<Select> {
     return choice.claim_one(DONE + i) ? is_over(i) : parked;
   }
 
-  // Chooses uniformly among the guards that are ready. It draws one of the guards that seem ready
-  // (reservoir sampling), then commits that guard; if the commit fails, it draws again.
+  // Chooses uniformly among the guards that are ready: draws one of the guards that seem ready
+  // (reservoir sampling), then commits that guard; if the commit fails, draws again.
   int scan_random() noexcept {
     for (std::uint32_t i = 0; i < n_; ++i) {
       belongs_to_us(g_[i], i);
@@ -318,7 +318,7 @@ class Select : public Choosing<Select> {
   Mode mode_ = Mode::fair;
   bool silents_ = false;  // whether a guard was found silent, so that over_at_ belongs to this scan
   bool timers_ = false;   // whether there is a timer or a skip among the guards that are on
-  // Whether keep_, keeping_ and flags_ are valid for the guards as they are now.
+  // Whether keep_, keeping_ and flags_ are valid for the present state of the guards.
   bool counted_ = false;
   Kinds seen_;
   std::uint32_t keeping_ = 0;

@@ -7,7 +7,7 @@
 //
 // When a guard's channel retires, a select that waits is woken and checks itself whether it is
 // over: finish() returns `again` unless the select is over (rule 5.6). The guard stays linked,
-// `silent`. It costs nothing from then on, and is woken again only if its channel is poisoned.
+// `silent`. From then on it costs nothing, and is woken again only if its channel is poisoned.
 //
 // Between selects the word is IDLE (or DONE until finish()). A party that arrives cannot claim the
 // word: the party queues itself and marks its channel ready. Some guards are not flat, and are
@@ -75,7 +75,7 @@ class Standing : public Choosing<Standing> {
         invite_foreigners();
       if (choice.some()) {
         if (choice.claim_one(IDLE)) continue;
-        return parked;  // A party has claimed the alternative meanwhile: the wake-up is under way.
+        return parked;  // A party has claimed the alternative meanwhile, and will wake it.
       }
       const int c = flat_ ? parked : enrol_others();
       if (c != again) return c;
@@ -129,11 +129,11 @@ class Standing : public Choosing<Standing> {
     status_ = Status::retired;
     return x.kind == g_[at].kind ? i : at;
   }
-  // Keeps a select that is over as it is: the guard that ended it stays ready (rule 5.6).
+  // Keeps an ended select in that state: the guard that ended it stays ready (rule 5.6).
   [[gnu::noinline, gnu::cold]] void stay_over() noexcept {
     if (const int at = over(g_, n_); at != none) choice.mark(&g_[at].node);
   }
-  // Returns whether over() is worth a call: as far as is known, all guards that can decide have
+  // Returns whether over() must be called: as far as is known, all guards that can decide have
   // retired.
   bool all_gone() const noexcept {
     const auto in = static_cast<std::size_t>(Kind::input);
@@ -234,7 +234,7 @@ class Standing : public Choosing<Standing> {
   // as one word.
   alignas(std::uint64_t) std::array<std::uint32_t, 2> gone_ = {};
   std::uint32_t turn_ = 0;
-  bool flat_ = true;  // whether every guard is enrolled for good
+  bool flat_ = true;  // whether every guard is enrolled permanently
   bool enrolled_ = false;
   bool contested_ = false;  // whether the node of any guard is contested
 };

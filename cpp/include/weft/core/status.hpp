@@ -16,7 +16,7 @@ enum class Status : std::uint8_t {
   died,       // the other side was killed (rule 4.5)
   cancelled,  // the operation was withdrawn before its commit (rule 6.2)
   timed_out,  // a timer guard was chosen (rule 5.2)
-  // Like died, for a write at a channel whose home has died: the value might have been taken
+  // Like `died`, for a write at a channel whose home has died: the value might have been received
   // (WIRE.md 8.1).
   in_doubt,
 };
@@ -40,7 +40,7 @@ enum class Attempt : std::uint8_t {
   committed,      // the value has moved (or, for a computed output, a partner is reserved)
   partner_holds,  // committed, but the partner holds the party, which must await the wake-up
   not_ready,      // there is no party to commit with
-  // Meanwhile another party has claimed this party's choice; this party must await its wake-up.
+  // Another party has claimed this party's choice meanwhile; this party must await its wake-up.
   gone,
   ended,  // the channel has ended for the party; node.status says how
   // The channel has retired for a guard, which falls silent (rule 5.6). The guard is in no queue,

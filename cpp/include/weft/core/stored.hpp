@@ -1,7 +1,7 @@
-// The types that a channel moves in place of a value's own type. All that a channel needs to know
-// about a value's type is how to move and how to destroy it. For a number, an enumeration or a
-// pointer a move is a copy of the bits. So all such types of one size share one engine, which is
-// compiled once: `int` and `float` share an engine, and so do `double` and `long`.
+// The types that a channel moves in place of a value's own type. A channel needs to know about a
+// value's type only how to move and how to destroy it. For a number, an enumeration or a pointer, a
+// move is a copy of the bits. So all such types of one size share one engine, which is compiled
+// once: `int` and `float` share an engine, and so do `double` and `long`.
 //
 // This holds only for scalars: a class must be complete before its properties can be tested, and a
 // struct may contain an end of a channel of itself.

@@ -1,5 +1,5 @@
-// Waiters, and how a choice commits. Each choice has one word; words are claimed in ascending
-// order.
+// Waiters, and how a choice commits. Each choice has one word; words are claimed in ascending order
+// of address.
 //
 // A *waiter* is a node in a channel's waiting queue. It belongs to a *plain* operation or to a
 // *choice*. The node of a plain operation can be claimed while it is queued, under the channel's
@@ -14,10 +14,10 @@
 //
 // Invariants
 //  1 A party takes one channel lock at a time. (The ready list of a standing alternative has a leaf
-//    lock, under which nothing else is taken.)
+//    lock, under which no other lock is taken.)
 //  2 A party that has a word LOCKED takes no channel lock.
 //  3 Words are claimed in ascending order of address.
-//  4 A node is queued only while its owner's frame lives. Its owner, or the party that commits it,
+//  4 A node is queued only while its owner's frame exists. Its owner, or the party that commits it,
 //    unlinks it under the channel's lock.
 // Hence there is no deadlock (lock holders wait only for words, word holders only for higher
 // words), no lost wake-up (of two complementary parties the later to take the channel's lock sees
@@ -45,7 +45,7 @@ inline constexpr std::ptrdiff_t kFrame = 2 * sizeof(void*);
 
 struct WakerOps {
   // Called exactly once for each operation that was pending, when the operation has its outcome.
-  // The call may come from any thread, and never comes under a lock.
+  // May be called from any thread, and is never called under a lock.
   void (*wake)(Node*) noexcept;
   // Called by the scheduler on whose run queue the waker was put.
   void (*run)(Node*);
@@ -90,14 +90,14 @@ struct NodeFlags {
   static constexpr std::uint16_t keeps = 2048;  // quiet, and counted by KeptChoice
   // Quiet, and its channel has retired (channel's lock).
   static constexpr std::uint16_t silent = 4096;
-  // The value of this extended read can come back (WIRE.md 4.7). Until the read has ended, the
+  // The value of this extended read can be put back (WIRE.md 4.7). Until the read has ended, the
   // channel has not ended for readers.
   static constexpr std::uint16_t kept = 8192;
-  // A plain reader in the queue whose value is, or might be, under way (lending.hpp; channel's
+  // A plain reader in the queue whose value was, or might have been, sent (lending.hpp; channel's
   // lock).
   static constexpr std::uint16_t promised = 16384;
-  // A process with this flag waits only for a limited time, so it must be able to leave a queue
-  // immediately.
+  // A process with this flag waits only for a limited time, so it must be able to leave a queue at
+  // once.
   static constexpr std::uint16_t limited = 32768;
   // The parties that the fast path of a meeting cannot handle.
   static constexpr std::uint16_t special =
@@ -136,8 +136,8 @@ struct Node : Link {
   }
 
   // A committed node may hold its partner: the writer that an extended read keeps waiting, or the
-  // reader that waits for a computed value. The partner is kept in `place`, which is free by then:
-  // the owner knows where its operation waits.
+  // reader that waits for a computed value. The partner is kept in `place`, which is then free: the
+  // owner knows where its operation waits.
   Node* partner() const noexcept { return static_cast<Node*>(place); }
   void hold(Node* other) noexcept { place = other; }
 };
@@ -201,7 +201,7 @@ class Choice {
   }
 
   // Ends the choice for a timer or a cancellation, which competes for the word as any party does.
-  // Returns false if a party has already committed this choice, and its wake-up is under way.
+  // Returns false if a party has already committed this choice and will wake it.
   bool finish_as(Word outcome) noexcept { return claim_one(outcome); }
 
   // Sets the next value of the word. Called by the party that has set this word to LOCKED
@@ -282,8 +282,8 @@ class Wakes {
     n->status = s;
     add(waker_of(n));
   }
-  // last() returns the last waker so far; null if there is none. finish_behind() puts another waker
-  // right behind `before`, ahead of those that were added meanwhile.
+  // last() returns the last waker so far; null if there is none. finish_behind() inserts another
+  // waker directly behind `before`, ahead of those that were added meanwhile.
   Waker* last() const noexcept { return tail_; }
   void finish_behind(Waker* before, Node* n, Status s) noexcept {
     n->status = s;
@@ -369,7 +369,7 @@ struct Either {
   [[gnu::noinline]] Claim jointly(Node* y) const noexcept { return Enrolled{x, index}.with(y); }
 };
 // On a microcontroller it is known which of Free and Enrolled occur, so each keeps a type of its
-// own there.
+// own.
 #if __STDC_HOSTED__
 using FreeParty = Either;
 using EnrolledParty = Either;

@@ -48,10 +48,11 @@ inline constexpr bool plain_only = requires {
 
 // The agent of a channel whose other side is in another address space (far_engine.hpp). It is
 // notified (WakerOps::tell) when a party has joined a queue, or the last end in this address space
-// was closed. The call may come from any thread, any number of times, and never comes under a lock.
+// was closed. The notification may be sent from any thread, any number of times, and is never sent
+// under a lock.
 struct FarAgent : Waker {
-  // Called when a party leaves whose request was sent to the home. The party's operation might be
-  // over already.
+  // Called when a party leaves whose request was sent to the home. The party's operation might have
+  // ended already.
   void (*leaves)(FarAgent&, Node&) noexcept = nullptr;
   // Called when an end in this address space poisons the channel.
   void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;
@@ -199,13 +200,13 @@ class ChannelBase : public SyncObject {
   }
 
   // The claim loop: finds the first party in queue q, from `at` on, that can be claimed together
-  // with `me` (waiter.hpp), and takes it out of the queue. Every meeting at a channel goes through
-  // here.
+  // with `me` (waiter.hpp), and takes it out of the queue. Every meeting at a channel is made by
+  // this function.
   //   committed  the partner is y
   //   not_ready  there is none
   //   gone       another party has claimed the choice of `me`
-  // `look` says what to do with a party before it is claimed. It is not called for a policy that is
-  // plain_only.
+  // `look` says what to do with a party before it is claimed. `look` is not called for a policy
+  // that is plain_only.
   enum class Step : std::uint8_t { claim, pass_over, stop };
   template <class Me, class Look>
   [[gnu::always_inline]] Attempt claim_next(Queue& q, Link*& at, Node*& y, Me me,

@@ -14,7 +14,7 @@ namespace weft::inline WEFT_ABI::io {
 // the system chooses a port. look_up() finds the addresses of a name.
 class Address {
  public:
-  // Throws BadUse if the text is no address.
+  // Throws BadUse if the text is not an address.
   explicit Address(std::string_view text);
   // Copies an address of `bytes` bytes, as the system returns it.
   Address(const sockaddr* a, std::size_t bytes) noexcept;

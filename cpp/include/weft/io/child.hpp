@@ -37,8 +37,8 @@ class Child {
   explicit Child(const std::vector<std::string>& command, const Stream& in = {},
                  const Stream& out = {});
   // Waits for the end of the program, and returns its exit status; minus the signal's number if a
-  // signal ended it. The status can be taken only once: a second call throws std::system_error
-  // (ECHILD). Throws Cancelled, TimedOut; then the program runs on.
+  // signal ended it. The status can be read only once: a second call throws std::system_error
+  // (ECHILD). Throws Cancelled, TimedOut; then the program continues to run.
   detail::Operation<detail::ExitWork> exited() const {
     return detail::Operation<detail::ExitWork>(detail::ExitWork{watched()});
   }

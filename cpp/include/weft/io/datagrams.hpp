@@ -49,15 +49,15 @@ struct SendWork {
 
 class Datagrams {
  public:
-  // Receives at this address (IPv4 or IPv6). Throws std::system_error.
+  // Opens a socket that receives at this address (IPv4 or IPv6). Throws std::system_error.
   explicit Datagrams(const Address& at);
-  // Receives one datagram. Throws std::system_error, Cancelled, TimedOut. If it throws, no datagram
-  // was taken.
+  // Receives one datagram. Throws std::system_error, Cancelled, TimedOut. If it throws, it has
+  // received no datagram.
   detail::Operation<detail::ReceiveWork> receive(std::span<char> into) const {
     return detail::Operation<detail::ReceiveWork>(detail::ReceiveWork{watched(), into});
   }
-  // Sends one datagram. Throws std::system_error, Cancelled, TimedOut. If it throws, no datagram
-  // was sent.
+  // Sends one datagram. Throws std::system_error, Cancelled, TimedOut. If it throws, it has sent no
+  // datagram.
   detail::Operation<detail::SendWork> send(std::string_view data, const Address& to) const {
     return detail::Operation<detail::SendWork>(detail::SendWork{watched(), data, to});
   }

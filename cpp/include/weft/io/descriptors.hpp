@@ -10,13 +10,13 @@ namespace weft::inline WEFT_ABI::io::detail {
 class Descriptors {
  public:
   static Descriptors& all() noexcept {
-    static Descriptors& d = *new Descriptors;  // never destroyed: executors leave at the very end
+    static Descriptors& d = *new Descriptors;  // never destroyed: executors use it until the end
     return d;
   }
 
-  // The value that an epoll stores for a descriptor, and by which find() finds the descriptor. An
-  // event of a descriptor that is closed finds nothing, even if another descriptor has its number
-  // by now.
+  // The value that an epoll stores for a descriptor, and by which find() finds the descriptor. For
+  // an event of a closed descriptor find() finds nothing, even if another descriptor already has
+  // its number.
   static std::uint64_t key(int fd, std::uint32_t number) noexcept {
     return std::uint64_t{number} << 32 | static_cast<std::uint32_t>(fd);
   }

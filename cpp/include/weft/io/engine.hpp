@@ -2,8 +2,7 @@
 // descriptor. An engine is an epoll, in which the executor sleeps in place of its own word, and an
 // eventfd, by which other threads wake the executor.
 //
-// Engines are used again and never destroyed. So a thread that wakes an engine too late does no
-// harm.
+// Engines are reused and never destroyed. So a thread that wakes an engine too late does no harm.
 #pragma once
 #include "watched.hpp"
 
@@ -30,8 +29,9 @@ class Engine final : public runtime::Poller {
  private:
   friend class Watched;
   static runtime::Poller& make();
-  // Called in the child of a fork, with the book's lock: gives each engine an epoll and an eventfd
-  // of its own. An event that the child took from its parent's epoll would be lost to the parent.
+  // Called in the child of a fork, with the book's lock held: gives each engine an epoll and an
+  // eventfd of its own. An event that the child took from its parent's epoll would be lost to the
+  // parent.
   static void in_child() noexcept;
   Engine();
   int open() noexcept;  // makes the two descriptors; returns the system's error number, or 0

@@ -1,16 +1,16 @@
 // Operations on descriptors (rules 18.1 to 18.4): each is tried first, and waits only if it would
 // block.
 //
-//   attempt() ──over──► result()
+//   attempt() ──done──► result()
 //      │ ▲ └──would block──► Waiting::begin() ──► parked ──woken──► attempt()
 //      │ └────────────────────── it may not block any more ◄──┘        └──cancelled──► Cancelled
 //      └──nothing will report──► Waiting::pause() ──► attempt()
 //
-// An operation pauses if the kernel will not report when another attempt makes sense: accept()
+// An operation pauses if the kernel will not report when the next attempt can succeed: accept()
 // found no free descriptor or memory, or connect() found no room at a Unix listener.
 //
-// Only attempt() reads or writes, on the process's own thread, and what it has read is the result.
-// So no byte is lost when a wait ends by a cancellation or a limit.
+// Only attempt() reads or writes, on the process's own thread, and the bytes that it has read are
+// the result. So no byte is lost when a cancellation or a limit ends a wait.
 //
 // A Work has: watched(), side (static if all attempts wait for the same side), kByHint (for
 // Watched::wait()), kOperation (for looks and reports), attempt() → Tried, pause_ns() (how long to
@@ -23,8 +23,8 @@ namespace weft::inline WEFT_ABI::io::detail {
 
 enum class Tried : std::uint8_t { over, would_block, pauses };
 
-// A process's wait for a descriptor. (The base is the wait of an operation that pauses; it comes
-// first, so that a process's `place` means the same for both.)
+// A process's wait for a descriptor. (The base is the wait of an operation that pauses; it is the
+// first base, so that a process's `place` means the same for both.)
 class Waiting : public weft::detail::Sleep {
  public:
   // Begins the wait. Returns false if the process must try again instead.
@@ -32,7 +32,7 @@ class Waiting : public weft::detail::Sleep {
              const runtime::OpKind& kind);
   // Begins a wait of `ns` nanoseconds.
   void pause(runtime::ProcessBase& p, std::int64_t ns);
-  // Called when the process goes on, on its own thread. Returns true if the wait was cancelled.
+  // Called when the process continues, on its own thread. Returns true if the wait was cancelled.
   bool end(runtime::ProcessBase& p) noexcept;
 
   static bool withdraw(runtime::ProcessBase& p) noexcept;
@@ -52,7 +52,7 @@ template <class Work>
 inline constexpr runtime::OpKind kWaits{Work::kOperation, &Waiting::withdraw, &Waiting::visit,
                                         &Waiting::undecided};
 
-// Makes one attempt after another, until the operation is over (true) or the process must park
+// Makes one attempt after another, until the operation has ended (true) or the process must park
 // (false).
 template <class Work>
 class Trying : public Waiting {
@@ -87,7 +87,7 @@ class Trying : public Waiting {
   }
 };
 
-// Awaits an operation in a coroutine. While it is parked the process has the ops of this class, so
+// Awaits an operation in a coroutine. While the process is parked it has the ops of this class, so
 // that again() runs before the coroutine does.
 template <class Work>
 class Awaiter : Trying<Work> {
@@ -182,7 +182,7 @@ class [[nodiscard]] Operation {
 
 // --- readiness -----------------------------------------------------------------------------------
 
-// Returns whether a read (a write) of the descriptor would not block now, according to poll().
+// Returns whether a read (or write) of the descriptor would not block now, according to poll().
 // Returns true also at the end of the stream, after an error, and if the descriptor is not open.
 bool is_ready(Watched& w, Side s) noexcept;
 

@@ -1,6 +1,6 @@
 // Streams of bytes: connections and pipes; and the listeners that accept connections.
 //
-// The objects are handles: a copy stands for the same descriptor, which is closed by close(), or
+// The objects are handles: a copy refers to the same descriptor, which is closed by close(), or
 // when the last copy is destroyed.
 #pragma once
 #include <span>
@@ -18,7 +18,7 @@ namespace weft::inline WEFT_ABI::io {
 
 namespace detail {
 
-// Makes the system try a read or write. Returns how many bytes it has moved, or minus the error.
+// Asks the system for a read or write. Return the number of bytes moved, or minus the error number.
 long try_read(Watched& w, char* into, std::size_t n) noexcept;
 long try_write(Watched& w, const char* from, std::size_t n) noexcept;
 // Throws std::system_error: "weft::io: read from descriptor 7: …".
@@ -26,7 +26,8 @@ long try_write(Watched& w, const char* from, std::size_t n) noexcept;
 bool blocks(long result) noexcept;
 // Returns the address that getsockname() or getpeername() gives. Throws std::system_error.
 Address address_of(const Watched& w, int (*f)(int, sockaddr*, unsigned*));
-// Returns its argument. Throws BadUse if the object with this name has none: it was moved away.
+// Returns its argument. Throws BadUse if the object with this name has none because it was moved
+// from.
 const std::shared_ptr<Watched>& there(const std::shared_ptr<Watched>& w, const char* object);
 
 struct ReadSome {
@@ -49,7 +50,7 @@ struct ReadSome {
   }
 };
 
-// Writes some bytes, or all of them.
+// A write of at least one byte or, with All, of all bytes.
 template <bool All>
 struct Write {
   static constexpr Side side = Side::out;
@@ -91,31 +92,31 @@ struct AcceptWork;
 class Stream {
  public:
   Stream() noexcept = default;
-  // Takes over a descriptor: a pipe, a connection, a terminal. The descriptor is closed with the
-  // Stream, and no longer blocks. Throws std::system_error if the descriptor is not open.
+  // Takes ownership of a descriptor: a pipe, a connection, a terminal. The descriptor is closed
+  // with the Stream, and no longer blocks. Throws std::system_error if the descriptor is not open.
   static Stream adopt(int fd);
   // Returns two streams that are connected with each other (Unix sockets).
   static std::pair<Stream, Stream> pair();
   // Returns the two ends of a pipe: what is written to the second is read from the first.
   static std::pair<Stream, Stream> pipe();
 
-  // Reads at least one byte and at most into.size(). Returns how many; 0 at the end of the stream.
-  // Throws std::system_error (ECONNRESET: the peer has closed the connection; EBADF: the stream was
-  // closed), Cancelled, TimedOut; BadUse if into.size() is 0, or if this is a Stream(). If it
-  // throws, nothing was read.
+  // Reads at least one byte and at most into.size(). Returns the number of bytes; 0 at the end of
+  // the stream. Throws std::system_error (ECONNRESET: the peer has closed the connection; EBADF:
+  // the stream was closed), Cancelled, TimedOut; BadUse if into.size() is 0, or if this is a
+  // Stream(). If it throws, it has read nothing.
   detail::Operation<detail::ReadSome> read_some(std::span<char> into) const;
-  // Writes all of `from`, whose bytes must stay where they are until the operation is over. Throws
-  // std::system_error (EPIPE, ECONNRESET: nobody reads any more), Cancelled, TimedOut; BadUse if
+  // Writes all of `from`, whose bytes must stay in place until the operation has ended. Throws
+  // std::system_error (EPIPE, ECONNRESET: the peer no longer reads), Cancelled, TimedOut; BadUse if
   // this is a Stream(). `*sent` is at every moment the number of bytes that the system has
   // accepted, also after an exception.
   detail::Operation<detail::Write<true>> write_all(std::string_view from,
                                                    std::size_t* sent = nullptr) const;
-  // Writes at least one byte (none if `from` is empty). Returns how many. Throws what write_all()
-  // throws. If it throws, no byte was written.
+  // Writes at least one byte (none if `from` is empty). Returns the number of bytes. Throws what
+  // write_all() throws. If it throws, it has written nothing.
   detail::Operation<detail::Write<false>> write_some(std::string_view from) const;
 
-  // Half-close: the peer reads the end of the stream; this side can still read. Throws
-  // std::system_error if the stream is no connection.
+  // Half-closes the connection: the peer reads the end of the stream; this side can still read.
+  // Throws std::system_error if the stream is not a connection.
   void shutdown_write() const;
   // Closes the stream for all copies. Operations that wait, and all later ones, fail with EBADF.
   void close() const noexcept;
@@ -159,7 +160,7 @@ struct AcceptWork {
 
 class Listener {
  public:
-  // Listens at this address. A Unix socket's file must not exist yet; the file stays when the
+  // Listens at this address. A Unix socket's file must not exist yet; the file remains when the
   // listener is closed. Throws std::system_error.
   explicit Listener(const Address& at, int backlog = 4096);
   // Accepts the next connection. While there is no descriptor or no memory for the connection
@@ -207,11 +208,11 @@ std::vector<Address> looked_up(const char* name, const char* service);
 
 }  // namespace detail
 
-// Connects. Throws std::system_error (ECONNREFUSED, …), Cancelled, TimedOut. If it throws, the
-// socket is closed.
+// Connects. Throws std::system_error (ECONNREFUSED, …), Cancelled, TimedOut. If it throws, it has
+// closed the socket.
 detail::Operation<detail::ConnectWork> connect(const Address& to);
 // Connects to the first of these addresses that answers; each is tried when the one before has
-// failed. Throws what connect() throws for the last of them; BadUse if there is none.
+// failed. Throws what connect() throws for the last address; BadUse if there is none.
 detail::Operation<detail::ConnectWork> connect(std::vector<Address> to);
 
 // Looks up a name of the network, by getaddrinfo() on a thread of its own. Returns the addresses

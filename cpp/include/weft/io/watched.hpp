@@ -1,7 +1,7 @@
 // A descriptor, and the processes that wait for it (rules 18.1 to 18.4).
 //
 //   wait() ──► in the waiting queue of its side ──the engine: came()──► woken, and tries again
-//                          └──leave(): cancelled, a lost select, woken──► out of it
+//                          └──leave(): cancelled, a lost select, woken──► no longer in the queue
 //
 // A descriptor is registered with at most one engine, its *home*, whose executor sleeps for it.
 //
@@ -11,10 +11,10 @@
 //    `closed` and `kept` are also read without it.
 //  2 While processes wait for a descriptor, its home is the engine of one of them, and the others
 //    are woken from there. So an executor that runs no waiting process need not poll.
-//  3 `hint` is false only if a read is under way, or the last read found nothing more; and if the
+//  3 `hint` is false only if a read is in progress, or the last read found nothing more; and if the
 //    kernel has reported nothing since. A process that reads sets `hint` to false before the read,
 //    so no report is missed.
-//  4 A descriptor that Weft owns is closed when the last operation on it has ended, so the number
+//  4 A descriptor that Weft owns is closed when the last operation on it has ended. So its number
 //    cannot belong to another file before.
 #pragma once
 #include <memory>
@@ -39,10 +39,10 @@ class Watched {
   };
 
   // Returns the object of a descriptor that Weft owns and closes; the descriptor must not block.
-  // `tcp`: a read that returns less than was requested has emptied the descriptor, except before
-  // urgent data. This does not hold for others: a read of a Unix socket ends where a descriptor was
-  // sent along, and a read of a pipe in packet mode ends with the packet. `socket`: send() and
-  // recv() work.
+  // `tcp` says that a read that returns less than was requested has emptied the descriptor, except
+  // before urgent data. (For other descriptors this does not hold: a read of a Unix socket ends
+  // where a descriptor was sent along, and a read of a pipe in packet mode ends with the packet.)
+  // `socket` says that send() and recv() work.
   static std::shared_ptr<Watched> owned(int fd, bool tcp, bool socket);
   // Returns the object of any other descriptor. All processes that wait for one number at the same
   // time share one object.
@@ -61,11 +61,11 @@ class Watched {
   // Ends the waits for the descriptor, and the connection. A later operation fails with EBADF.
   void close() noexcept;
 
-  // For a read, which the process tries before it waits. taken(): returns whether a read might find
-  // something. more(): called after a read that might have left something.
+  // These functions serve a read, which the process tries before it waits. taken() returns whether
+  // a read might find data. more() is called after a read that might have left data.
   bool taken() noexcept { return hint_.exchange(false, std::memory_order_acq_rel); }
   void more() noexcept;
-  // For a layer above, which has taken bytes from the descriptor and keeps some that nobody has
+  // For a layer above, which has taken bytes from the descriptor and keeps some that no process has
   // read: then the descriptor counts as ready, and no reader waits. The layer calls keeps() after
   // each of its reads, one thread at a time.
   void keeps(bool some) noexcept;
@@ -82,7 +82,7 @@ class Watched {
   // kernel cannot watch the descriptor, the guard counts as ready, and the operation that follows
   // reports the error.
   core::Attempt enrol(core::Guard& g, Side s, Engine& e) noexcept;
-  // Leaves the queue, if n is in it. Called for every process that has waited, on its own thread.
+  // Leaves the queue, if n is in it. Called on its own thread for every process that has waited.
   void leave(core::Node& n, Side s) noexcept;
   // Leaves the queue for a cancellation; leave() follows. Returns false if n has been woken.
   bool withdraw(core::Node& n, Side s) noexcept;
@@ -99,7 +99,7 @@ class Watched {
 
   // --- called with the book's lock held ---
 
-  // Returns 0, or the error.
+  // Returns 0, or the system's error number.
   int watch(Side s, Engine& e, bool by_hint) noexcept;
   void unwatch() noexcept;
   bool anybody() const noexcept { return in_.waiting.front() || out_.waiting.front(); }
@@ -107,15 +107,15 @@ class Watched {
   void dequeue(core::Node& n, Direction& d) noexcept;
   void wake(Direction& d, core::Wakes& wakes) noexcept;
   void came(std::uint32_t events, core::Wakes& wakes) noexcept;
-  // Keeps invariant 2 when a process has left.
+  // Restores invariant 2 when a process has left.
   void settle() noexcept;
 
   const int fd_;
   bool owns_;  // false also if the number was given to another object that owns it
   const bool tcp_, socket_;
-  std::uint32_t number_ = 0;  // tells apart objects with the same descriptor
+  std::uint32_t number_ = 0;  // distinguishes objects with the same descriptor
   std::atomic<bool> hint_{true};
-  // whether the peer has ended its stream, or has sent urgent data, at which a read of TCP stops
+  // whether the peer has ended its stream or sent urgent data; a read of TCP stops there
   std::atomic<bool> short_{false};
   std::atomic<bool> closed_{false};  // written under the lock
   std::atomic<bool> kept_{false};    // written under the lock

@@ -1,14 +1,14 @@
 // A session over a connection between machines (WIRE-NETWORKS.md 17.13). The bytes of the session
 // are sent in pieces, through TLS.
 //
-//   Link(space, connection, host)  ──bye(), BYE, the connection ends──► over: sends what is
-//   queued, then an empty piece; reads on until the peer has sent its own, for kLast ──► closed
+//   Link(space, connection, host)  ──bye(), BYE, the connection ends──► ended: sends what is
+//   queued, then an empty piece; reads until the peer has sent its own, for kLast ──► closed
 //
-// One native thread, the link's thread, reads. A thread that has something to send sends it itself;
-// the link's thread sends what the socket did not take at once.
+// One native thread, the link's thread, reads. Any thread that has bytes to send sends them itself;
+// the link's thread sends what the socket did not accept at once.
 //
 // Invariants (the space's lock)
-//  1 Only a thread in a step uses the TLS object, until the session is over and the link is not
+//  1 Only a thread in a step uses the TLS object, until the session has ended and the link is not
 //    flushed any more. From then on only the link's thread uses it.
 //  2 `out_` is one piece, preceded by its length. The next piece is taken when that piece has been
 //    sent. So at most one piece waits outside the session's own queue.
@@ -82,8 +82,9 @@ class Link final : public wire::LinkBase {
   bool closed() const noexcept { return closed_.load(); }
 
   // Waits for an end that the peer gives under a name that begins with `name` and a space. Removes
-  // that beginning, and returns the rest, by which the end is found from now on. Throws PeerDied if
-  // the session ended first, and BadUse if it ended because the programs speak no common version.
+  // that beginning, and returns the rest, by which the end is found from then on. Throws PeerDied
+  // if the session ended first, and BadUse if it ended because the programs share no version of the
+  // protocol.
   std::string given(const std::string& name) {
     for (;;) {
       const std::uint32_t seen = news();
@@ -214,8 +215,8 @@ class Link final : public wire::LinkBase {
     closed_ = true;
     if (wire::around_steps) wire::around_steps->end();
   }
-  // Sends what is queued when the session is over: writers of these values were told that the write
-  // succeeded (WIRE.md 6.2). Called by the link's thread alone.
+  // Sends what is still queued when the session has ended, because the writers of these values have
+  // been informed that the write succeeded (WIRE.md 6.2). Called only by the link's thread.
   void send_rest_after_end(bool heard) {
     auto until = Clock::now() + kLast;
     bool last = false;

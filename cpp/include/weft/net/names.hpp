@@ -3,7 +3,7 @@
 //
 //   offered ──create──► the entry has a ticket ──a program takes it out (compare-and-set)──► none
 //                           ▲                                                   TicketWatch │
-//                           └──────────write(): it was taken, or kRenew has gone by─────────┘
+//                           └──────────write(): it was taken, or kRenew has passed──────────┘
 //
 // Invariants
 //  1 Several threads use `Names` at once. Its members never change, except the function that is
@@ -24,7 +24,7 @@ namespace weft::inline WEFT_ABI::net::detail {
 inline constexpr const char* kBucket = "weft_names";
 inline constexpr std::size_t kMaxEntry = 65'536;  // in bytes
 inline constexpr std::chrono::seconds kLives{15},
-    // How long an entry lives, and how often its home writes the entry again.
+    // How long an entry exists, and how often its home writes the entry again.
     kRenew{5};
 // How long a ticket stays valid after it was taken from the entry.
 inline constexpr std::chrono::seconds kMeeting{30};
@@ -128,8 +128,8 @@ class Client {
   }
   natsConnection* get() const noexcept { return connection_; }
   unsigned times_back() const noexcept { return times_back_.load(); }
-  // Sets a function f that is called each time the server is reachable again. If f is null, no
-  // further call comes, and none is still running when when_back() returns.
+  // Sets a function f that is called each time the server is reachable again. If f is null, there
+  // are no further calls, and no call is still in progress when when_back() returns.
   void when_back(std::function<void()> f) {
     const std::lock_guard g(lock_);
     back_ = std::move(f);
@@ -157,8 +157,8 @@ class Client {
 
 // Calls `f`, on a thread of nats.c, with each new content of an entry and its revision, beginning
 // with the present content. The destructor ends the calls, and waits for `f`. The object is a
-// consumer of the bucket's stream, since a consumer receives what was written, and not each attempt
-// to write.
+// consumer of the bucket's stream, because a consumer receives only what was written, and not each
+// attempt to write.
 class TicketWatch {
  public:
   using Told = std::function<void(const Any&, std::uint64_t)>;
@@ -247,7 +247,7 @@ class Names {
     natsStatus s = connect(keys, host, nullptr);
     // A server is recognised by its authority, not by the name by which it is reached. But nats.c
     // requires one of the names in the server's certificate, and every certificate by `weft net
-    // keys` has this one.
+    // keys` contains "localhost".
     if (s == NATS_SSL_ERROR) s = connect(keys, host, "localhost");
     if (s == NATS_OK) s = look_for_bucket();
     if (s != NATS_OK)
@@ -263,8 +263,8 @@ class Names {
   Client& client() noexcept { return client_; }
   jsCtx* streams() const noexcept { return js_.get(); }
 
-  // Writes an entry, if the name is free (`last` 0) or the entry still has revision `last`. Returns
-  // the new revision; nullopt if the entry has been written meanwhile. Throws Lost.
+  // Writes an entry, if the name is free (`last` is 0) or the entry still has revision `last`.
+  // Returns the new revision; nullopt if the entry has been written meanwhile. Throws Lost.
   std::optional<std::uint64_t> write(const std::string& name, const Any& said, std::uint64_t last) {
     const std::string packed = said.dump();
     std::uint64_t revision = 0;
@@ -284,8 +284,8 @@ class Names {
     if (!e) return {};
     return Entry::of(e.get(), name);
   }
-  // The revision of an entry, and its home; the home is empty if Weft did not write the entry. The
-  // function throws Lost.
+  // The revision of an entry, and its home; the home is empty if Weft did not write the entry.
+  // there() throws Lost.
   struct EntryHolder {
     std::uint64_t revision = 0;
     std::string home;
@@ -318,7 +318,7 @@ class Names {
   }
   // Waits until there is an entry with a ticket, takes the ticket out, and returns the entry as it
   // was. Sets `seen` to the owner of an entry without a ticket, if there was one. Returns nullopt
-  // if no ticket has come by `until`. Throws Lost and BadUse.
+  // if no ticket has arrived by `until`. Throws Lost and BadUse.
   std::optional<Entry> take_ticket(const std::string& name, const std::string& home,
                                    Clock::time_point until, std::string& seen) {
     kvWatcher* made = nullptr;
@@ -369,8 +369,8 @@ class Names {
     and_then(natsOptions_SetReconnectWait(made, 250));
     and_then(natsOptions_SetSendAsap(made, true));
     and_then(natsOptions_SetWriteDeadline(made, Milliseconds(kServer).count()));
-    // nats.c would write errors to stderr. They need no report: lost messages are sent again, and a
-    // subject that is not permitted brings no messages.
+    // nats.c would write errors to stderr. They need no report, because lost messages are sent
+    // again, and no messages arrive for a subject that is not permitted.
     and_then(natsOptions_SetErrorHandler(
         made, [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr));
     and_then(client_.connect(made));

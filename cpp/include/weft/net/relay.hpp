@@ -18,7 +18,7 @@
 //  2 A way holds a window of packets, and kHigh bytes in each direction. Beyond that, the socket is
 //    not read (`out_`), and packets that arrive are first not acknowledged, and then not accepted
 //    (`in_`).
-//  3 Once a way is over, nothing is sent for it.
+//  3 Once a way has ended, nothing is sent for it.
 #pragma once
 #include <algorithm>
 #include <condition_variable>
@@ -38,8 +38,8 @@ inline constexpr wire::LineOptions kRelayLine{
     .window = 32, .most = 16'384, .again_ms = 200, .lease_ms = 20'000};
 // How long a program can take to answer when it is asked for a session, and then to become linked.
 inline constexpr Milliseconds kMeet{10'000};
-// How long after its own return this program waits for another program that the server had lost
-// too.
+// How long after its own return this program waits for another program whose connection the server
+// had also lost.
 inline constexpr Milliseconds kBack{3'000};
 // How many ms an acknowledgement waits for a packet with which it can be sent.
 inline constexpr std::int64_t kTell = 5;
@@ -124,7 +124,7 @@ class Way {
     go(true);
     if (over_ || gives_ != waits_to_give() || takes_ != waits_to_take() || due() < wakes_) ring();
   }
-  // Called when the server is back: sends again what might have been lost.
+  // Called when the server is reachable again: sends again what might have been lost.
   void hurry() {
     const std::lock_guard g(lock_);
     if (over_) return;
@@ -133,8 +133,8 @@ class Way {
     go(false);
     ring();
   }
-  // Sends the last messages, until the time `until` at most. Then the way is over, and the peer is
-  // notified.
+  // Sends the last messages, until the time `until` at most. Then the way has ended, and the peer
+  // is notified.
   void leave(Clock::time_point until) {
     const std::lock_guard g(lock_);
     leaves_ = std::min(leaves_, since(until));
@@ -146,7 +146,7 @@ class Way {
   }
   // Returns whether the way's thread has ended.
   bool over() const noexcept { return ended_.load(); }
-  // Waits until the way is over. Called by one thread, after leave().
+  // Waits until the way has ended. Called by one thread, after leave().
   void wait() {
     if (thread_.joinable()) thread_.join();
   }
@@ -232,7 +232,7 @@ class Way {
       give();
       line_.passed(now());
     }
-    ::shutdown(socket_, SHUT_RDWR);  // The reader of the socket learns that the way is over.
+    ::shutdown(socket_, SHUT_RDWR);  // The reader of the socket learns that the way has ended.
     ended_ = true;
   }
   void take(wire::Buffer& room) {
@@ -249,7 +249,7 @@ class Way {
   std::mutex lock_;
   wire::detail::Line line_;
   const std::int64_t begun_;
-  // The time at which everything that has not been sent is given up.
+  // The time at which everything that has not been sent is dropped.
   std::int64_t leaves_ = wire::detail::Line::kNever;
   // The time at which an acknowledgement is sent without a packet.
   std::int64_t tells_ = wire::detail::Line::kNever;
@@ -280,8 +280,8 @@ class Ways {
     const std::string subject = std::string(kRelay) + "." + place_ + ".*";
     natsStatus s =
         natsConnection_Subscribe(&heard_, client_.get(), subject.c_str(), on_message, this);
-    // These limits allow a window for each of some hundred sessions. Packets beyond them are lost,
-    // and sent again.
+    // These limits allow one window of packets for each of some hundred sessions. Packets beyond
+    // the limits are lost, and sent again.
     if (s == NATS_OK) s = natsSubscription_SetPendingLimits(heard_, 1 << 16, 1 << 26);
     if (s == NATS_OK)
       s = natsSubscription_SetOnCompleteCB(
@@ -295,7 +295,7 @@ class Ways {
   Ways(const Ways&) = delete;
   Ways& operator=(const Ways&) = delete;
   ~Ways() { end(); }
-  // Tells all peers that this program has left, after they have acknowledged everything else. A
+  // Notifies all peers that this program has left, after they have acknowledged everything else. A
   // second call does nothing.
   void end() {
     client_.when_back(nullptr);
@@ -358,7 +358,7 @@ class Ways {
       } while (!data.empty());
     });
   }
-  // Removes the ways that are over.
+  // Removes the ways that have ended.
   void reap() {
     std::vector<std::shared_ptr<Way>> over;  // destroyed after the lock is released
     const std::lock_guard g(lock_);
@@ -450,7 +450,7 @@ class Ways {
       why = s == NATS_NO_RESPONDERS ? "nobody listens there" : natsStatus_GetText(s);
       if (s == NATS_NO_RESPONDERS) {
         const std::lock_guard g(lock_);
-        // For a time of kBack after this program's own return, the other program might not be back
+        // Until kBack after this program's own return, the other program might not have returned
         // yet.
         if (Clock::now() > since_ + kBack) break;
       }

@@ -10,7 +10,7 @@
 // Invariants
 //  1 Sockets do not block; every wait has a limit. Nothing here raises SIGPIPE.
 //  2 A connection that has been made has shown its certificate, and has verified the peer's
-//  certificate.
+//    certificate.
 #pragma once
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -40,8 +40,8 @@
 
 namespace weft::inline WEFT_ABI::net {
 
-// Thrown if nobody answers at an address. For example, the home of a name might have been killed.
-// (Python raises ConnectionError.)
+// Thrown if no program answers at an address. For example, the home of a name might have been
+// killed. (Python raises ConnectionError.)
 class Unreachable final : public Error {
  public:
   using Error::Error;
@@ -51,7 +51,7 @@ namespace detail {
 
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
-// The limit for the hand-shake, and for the first message.
+// The limit for the handshake, and for the first message.
 inline constexpr std::chrono::seconds kGreeting{10};
 inline constexpr std::size_t kMaxFirstMessage = 4096;  // in bytes
 inline constexpr char kMagic[] = "WEFTNET1";
@@ -196,7 +196,7 @@ struct Found {
   }
 };
 
-// Lets the system notice that the other machine has fallen silent (WIRE-NETWORKS.md 17.7).
+// Lets the system notice that the other machine no longer answers (WIRE-NETWORKS.md 17.7).
 inline void enable_keepalive(int fd) {
   const auto set = [fd](int level, int name, int value) {
     ::setsockopt(fd, level, name, &value, sizeof value);
@@ -268,7 +268,7 @@ class Keys {
   }
   // OpenSSL cleans itself up when a program ends, unless its first user forbids that. nats.c's
   // threads release a connection some time after it was closed, and would crash if OpenSSL had
-  // cleaned itself up by then.
+  // cleaned itself up before.
   static SSL_CTX* made(const SSL_METHOD* method) {
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
     return SSL_CTX_new(method);
@@ -331,8 +331,8 @@ class Connection {
   std::string fingerprint() const { return fingerprint_of(shown().get()); }
   // Returns the owner of the certificate that the peer has shown.
   Member member() const { return Member::of(shown().get()); }
-  // say() sends this side's first message, heard() returns the peer's. Both throw BadUse if the
-  // peer has left, or has sent something that is no first message.
+  // say() sends this side's first message; heard() returns the peer's. Both throw BadUse if the
+  // peer has left, or has sent something that is not a first message.
   void say(const Any& what) {
     const std::string text = what.dump();
     std::string all(kMagic);
@@ -351,7 +351,7 @@ class Connection {
     if (!said) bad(where_ + ": the first message does not say who sent it");
     return *std::move(said);
   }
-  // Gives the socket and the TLS object to a link, which then owns both.
+  // Gives the socket and the TLS object to a link, which owns both from then on.
   std::pair<int, SSL*> release() { return {std::exchange(fd_, -1), ssl_.release()}; }
   int socket() const noexcept { return fd_; }
 

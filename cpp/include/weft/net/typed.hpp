@@ -4,16 +4,16 @@
 //   weft::Typed<std::map<std::string, std::vector<double>>>
 //
 // T is bool, an integer, a float, std::string, std::vector<std::byte> (Python's bytes), a list of
-// such types (std::vector, std::tuple, std::pair), a map from std::string, std::optional (None), or
-// net::Any: which stands for any value; or net::Array of numbers, an array of numpy. Objects,
-// integers beyond 64 bits and maps with other keys are not accepted; Any does not accept arrays.
-// A tuple of Python's is read as a list, and a bytearray as bytes; Python's other types, such as
-// sets and dates, are objects.
+// such types (std::vector, std::tuple, std::pair), a map from std::string, std::optional (None),
+// net::Any, which holds any value, or net::Array of numbers, an array of numpy. Objects, integers
+// beyond 64 bits and maps with other keys are not accepted; Any does not accept arrays. A tuple of
+// Python's is read as a list, and a bytearray as bytes; Python's other types, such as sets and
+// dates, are objects.
 //
 // Invariants
 //  1 A value is checked when it is made, so that nothing fails in a step of the wire.
 //  2 A received value that is not a T does not end the session: the program that reads it receives
-//    BadUse (17.15). Bytes that are not CBOR of this kind are a fault of the session (14.2).
+//    BadUse (17.15). Bytes that are not CBOR of this form are a fault of the session (14.2).
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -38,7 +38,7 @@ namespace net {
 // Any holds null, a boolean, a number, a text, bytes, or a list or a map of such values.
 using Any = nlohmann::json;
 
-// An array of numpy. Its values lie in C order: the last index varies fastest. T is bool, an
+// An array of numpy. Its values are in C order: the last index varies fastest. T is bool, an
 // integer, a float, a double, or a std::complex of float or double.
 template <class T>
 struct Array {
@@ -46,8 +46,8 @@ struct Array {
   std::vector<T> values = {};
 
   Array() = default;
-  // Makes an array. If the number of values is not what the shape says, the array cannot be sent
-  // (BadUse).
+  // Makes an array. If the number of values is not the one that the shape requires, the array
+  // cannot be sent (BadUse).
   Array(std::vector<std::size_t> s, std::vector<T> v) : shape(std::move(s)), values(std::move(v)) {}
   // Makes an array of one dimension.
   explicit Array(std::vector<T> v) : shape{v.size()}, values(std::move(v)) {}
@@ -113,8 +113,8 @@ class CborReader {
     const wire::Bytes b = bytes(h.n);
     return std::equal(b.begin(), b.end(), std::as_bytes(std::span(is)).begin());
   }
-  // Reads the head of a list, or of a tuple. Returns the number of its items; nullopt for an item
-  // of another kind.
+  // Reads the head of a list, or of a tuple. Returns the number of its items; nullopt for any other
+  // item.
   std::optional<std::uint64_t> items() noexcept {
     const Head h = head();
     if (h.is(kList)) return h.n;
@@ -123,7 +123,7 @@ class CborReader {
     if (content.n == 0 || !text("tuple")) return {};
     return content.n - 1;
   }
-  // Reads bytes, or a bytearray; nullopt for an item of another kind.
+  // Reads bytes, or a bytearray; returns nullopt for any other item.
   std::optional<wire::Bytes> octets() noexcept {
     Head h = head();
     if (h.is(kTag) && h.n == kObject) {
@@ -289,7 +289,7 @@ bool get_single(CborReader& in, T& v) {
 // --- plain values --------------------------------------------------------------------------------
 
 // How a T is encoded as a plain value. `called` is the type's name for people; put() writes a
-// value; get() returns false for a value of another kind.
+// value; get() returns false for a value of another type.
 template <class T>
 struct Plain;
 
@@ -506,7 +506,7 @@ struct Plain<std::pair<A, B>> {
   }
 };
 
-// Returns the kind of a received value, in words for messages.
+// Returns the type of a received value, in words for messages.
 inline std::string kind_of(wire::Bytes in) {
   CborReader array(in);
   if (array.next().is(kTag) && array.head().n == kObject && array.head().n == 4 &&
@@ -578,7 +578,8 @@ class Typed {
 };
 
 namespace wire {
-// The type's name in a GIVE. Programs whose tuples arrived as lists said "typed" (17.6).
+// The type's name in a GIVE. "typed" was the name for programs whose tuples arrived as lists
+// (17.6).
 inline constexpr const char* kValuesType = "typed2";
 template <class T>
 struct Value<Typed<T>> {

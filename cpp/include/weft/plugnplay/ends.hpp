@@ -1,6 +1,6 @@
 // What a plug-and-play process accepts where it needs an end. It accepts an end, which the process
-// then holds (it copies an lvalue), or a channel or ChannelHandle, from which it takes a new end
-// immediately. Where it needs several ends it accepts a braced list of these, or a vector.
+// then holds (an lvalue is copied), or a channel or ChannelHandle, from which it takes a new end at
+// once. Where it needs several ends it accepts a braced list of these, or a vector.
 #pragma once
 #include <initializer_list>
 
@@ -51,9 +51,9 @@ auto writer_of(X&& x) {
 
 }  // namespace detail
 
-// Several ends of one kind. The elements of a braced list live as long as the whole expression that
-// contains the list, so the ends are moved out of them: otherwise the list would keep the network
-// open while it runs.
+// Several ends of one type. The elements of a braced list exist as long as the whole expression
+// that contains the list, so the ends are moved out of them. Otherwise the list would keep the
+// network open while it runs.
 template <class E>
 class Ends {
   struct One {

@@ -1,7 +1,7 @@
 // Processes between one stream and several: they copy values, mix streams, make tuples, or send
 // values to an address.
 //
-// Processes that choose among inputs (plex, multiplex) go on until the last input has ended; the
+// Processes that choose among inputs (plex, multiplex) continue until the last input has ended; the
 // poison of an input passes through at once.
 #pragma once
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace weft::inline WEFT_ABI::plugnplay {
 
-// A value, with the index of the input it came from, or of the output it goes to.
+// A value, with the index of the input that it was read from, or of the output that it is sent to.
 template <class T>
 struct Packet {
   std::size_t index;
@@ -149,7 +149,7 @@ Process demultiplex(I&& in, Ends<Writer<std::type_identity_t<V>, detail::policy_
                             detail::at_least_one(std::move(outs), "demultiplex"))
       .named("demultiplex");
 }
-// Computes out[k] = the vector of all in[k], read in parallel.
+// Computes out[k] = the vector of in[k] of all inputs, which are read in parallel.
 template <class T = void, class O, class V = typename detail::value_of<O>::value_type>
 Process paraplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> ins, O&& out) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>,
@@ -158,8 +158,8 @@ Process paraplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> ins
                          detail::writer_of<void>(std::forward<O>(out)))
       .named("paraplex");
 }
-// Computes outs[i][k] = in[k][i], written in parallel. A vector whose length is not that of outs
-// makes the process fail with BadUse.
+// Computes outs[i][k] = in[k][i]; the outputs are written in parallel. A vector whose length is not
+// that of outs makes the process fail with BadUse.
 template <class T = void, class I, class V = typename detail::value_of<I>::value_type>
 Process deparaplex(I&& in, Ends<Writer<std::type_identity_t<V>, detail::policy_of<I>>> outs) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>,

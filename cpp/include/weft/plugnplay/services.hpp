@@ -1,6 +1,6 @@
 // Processes for servers (rules 20.1 to 20.4): batch() collects values, rate_limit() limits their
 // rate, keyed_pool() gives them to workers by their keys, and broadcast() gives them to readers
-// that come and go. Times are those of the run's clock, which can be virtual.
+// that join and leave. Times are those of the run's clock, which can be virtual.
 #pragma once
 #include <functional>
 
@@ -9,7 +9,7 @@
 namespace weft::inline WEFT_ABI::plugnplay {
 
 // What a broadcast does if the channel of a reader has no room: it waits, or it poisons that
-// channel and goes on without the reader.
+// channel and continues without the reader.
 enum class Slow : std::uint8_t { wait, cut_off };
 
 namespace detail {
@@ -72,7 +72,7 @@ Process casting(Reader<T, P> in, Reader<Writer<T, P>, P> joins, Slow slow) {
                 "copied");
   std::vector<Writer<T, P>> outs;
   for (;;) {
-    // When `in` ends, this process ends. When `joins` ends, this process goes on.
+    // When `in` ends, this process ends. When `joins` ends, this process continues.
     auto c = co_await weft::select(Mode::priority, joins, weft::in(in).ends());
     if (c.index == 0) {
       outs.push_back(std::get<1>(std::move(c.value)));
@@ -107,7 +107,7 @@ inline std::size_t counted(std::int64_t n, const char* says) {
 
 }  // namespace detail
 
-// Writes vectors of n values (rule 20.1). A vector with fewer values goes out when `longest` has
+// Writes vectors of n values (rule 20.1). A vector with fewer values is written when `longest` has
 // passed since its first value was read, or when the input has ended. Throws BadUse if n < 1 or
 // `longest` is not positive.
 template <class T = void, class I, class O>
@@ -118,9 +118,9 @@ Process batch(I&& in, O&& out, std::int64_t n, weft::detail::Lasting longest = S
                           detail::writer_of<void>(std::forward<O>(out)), most, longest)
       .named("batch");
 }
-// Copies each value, but at most n + burst - 1 values in any time `per` (rule 20.2). One value goes
-// out each per / n (rounded up to a nanosecond), and after a pause up to `burst` values without a
-// gap. Throws BadUse if n < 1, burst < 1, or `per` is not positive.
+// Copies each value, but at most n + burst - 1 values in any time `per` (rule 20.2). One value is
+// written each per / n (rounded up to a nanosecond), and after a pause up to `burst` values without
+// a gap. Throws BadUse if n < 1, burst < 1, or `per` is not positive.
 template <class T = void, class I, class O>
 Process rate_limit(I&& in, O&& out, std::int64_t n, weft::detail::Lasting per,
                    std::int64_t burst = 1) {
@@ -147,8 +147,8 @@ Process keyed_pool(I&& in, O&& out, Worker worker, std::int64_t n, Key key,
       .named("keyed_pool");
 }
 // Writes each value to every writer that it has read from `joins` before (rule 20.4). A reader
-// leaves by retiring its end. The capacity of a reader's channel says how far the reader may be
-// behind. `slow` says what happens to a reader that is further behind.
+// leaves by retiring its end. The capacity of a reader's channel is the number of values by which
+// the reader may be behind. `slow` says what happens to a reader that is further behind.
 template <class T = void, class I, class C>
 Process broadcast(I&& in, C&& joins, Slow slow = Slow::wait) {
   return detail::casting(detail::reader_of<T>(std::forward<I>(in)),

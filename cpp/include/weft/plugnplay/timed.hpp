@@ -28,8 +28,8 @@ Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Spa
   for (std::int64_t due = runtime::later(now(), interval.count());;) {
     bool send = false;
     try {
-      // The process notices the retirement of each input: without `reset` it goes on, and it writes
-      // a value that it holds although `in` has ended.
+      // The process notices the retirement of each input: after that of `reset` it continues, and a
+      // value that it holds is written although `in` has ended.
       auto c =
           co_await weft::select(Mode::priority, weft::in(reset).ends().when(resettable),
                                 at(due).when(value.has_value()), weft::in(in).ends().when(!value));
@@ -69,7 +69,7 @@ Process regular(O&& out, std::type_identity_t<detail::value_of<O>> value,
       .named("regular");
 }
 // Copies each value, but none sooner than an interval after the previous one (for the first value:
-// after the start). An interval that is read from `reset` holds from the next output on. A stream
+// after the start). An interval that is read from `reset` is used from the next output on. A stream
 // of Span itself cannot be regulated. Throws BadUse if `interval` is negative.
 template <class T = void, class I, class C, class O>
 Process regulate(I&& in, C&& reset, O&& out, weft::detail::Lasting interval) {

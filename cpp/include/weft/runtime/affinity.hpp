@@ -16,8 +16,8 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 #if defined(__linux__)
-// Binds the calling thread to one CPU while the object lives; after that the thread is allowed to
-// run on the same CPUs as before. If `cpu` is negative, nothing is changed.
+// Binds the calling thread to one CPU while the object exists; afterwards the thread may run on the
+// same CPUs as before. If `cpu` is negative, nothing is changed.
 class Pinned {
  public:
   explicit Pinned(int cpu) {
@@ -55,7 +55,7 @@ std::int32_t clock_of_this_thread() noexcept;
 // Returns the time in ns of `clock`, which clock_of_this_thread() has returned on any thread; -1 if
 // `clock` is 0, or the clock's thread has ended.
 std::int64_t cpu_time(std::int32_t clock) noexcept;
-// Returns why this program may not use `cpu`; the text is empty if the program may use it.
+// Returns the reason why this program may not use `cpu`; an empty text if the program may use it.
 std::string cpu_refused(int cpu);
 
 class ProcessBase;

@@ -11,25 +11,25 @@
 //                ▲ from light, with a heavy fence                        │ the same: no fence
 //                └───────────────────────────────────────────────────────┘
 //
-// Invariant: when an owner and a visitor come at once, at least one of them sees the other, because
-// there is a fence between the owner's two steps (the owner's own fence, or the visitor's heavy
-// fence, which replaces it). (Dekker's entry protocol with an asymmetric fence: Dice, Huang, Yang,
-// "Asymmetric Dekker synchronization", 2001.) state_ says in one word whether there is a visitor,
-// which of the two fences is in use, and what notices there are; it is 0 in the usual case. Only the
-// owner makes the fence light again:
+// Invariant: when an owner and a visitor arrive at once, at least one of them sees the other,
+// because there is a fence between the owner's two steps (the owner's own fence, or the visitor's
+// heavy fence, which replaces it). (Dekker's entry protocol with an asymmetric fence: Dice, Huang,
+// Yang, "Asymmetric Dekker synchronization", 2001.) state_ says in one word whether there is a
+// visitor, which of the two fences is in use, and what notices there are; in the usual case state_
+// is 0. Only the owner makes the fence light again:
 // - A visitor that finds the fence light makes it renewed, announces itself by the same atomic
-//   operation, and then passes a heavy fence. If the owner has read 0 all the same, it read that
-//   before the heavy fence. The owner's inside := 1 came earlier still, so this visitor and all later
+//   operation, and then passes a heavy fence. If the owner has nevertheless read 0, it read that
+//   before the heavy fence. The owner's inside := 1 was earlier still, so this visitor and all later
 //   ones see it.
 // - A visitor that finds the fence not light announces itself by an atomic operation on state_. If
 //   the owner makes the fence light later, also by an atomic operation on state_, the owner's next
 //   check sees the visitor; and a later visitor finds the fence light.
 // Where the system has no heavy fence, the owner always passes a full fence.
 //
-// A heavy fence interrupts other CPUs. That takes microseconds, about ten on a virtual machine,
-// which is as long as hundreds of fences of the owner's own. After a visit the owner passes that
-// many fences of its own. So the workers of a farm, which often steal from each other and have few
-// but long steps, cause no heavy fences.
+// A heavy fence interrupts other CPUs. That takes microseconds, about ten on a virtual machine: as
+// long as hundreds of fences of the owner's own. After a visit the owner passes that many fences of
+// its own. So the workers of a farm, which often steal from each other and have few but long steps,
+// cause no heavy fences.
 #pragma once
 #include "../core/policy.hpp"
 

@@ -17,7 +17,7 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 struct Job {
-  // The function that a helper thread calls. The function lets no exception out.
+  // The function that a helper thread calls. No exception may leave it.
   void (*call)(Job&) noexcept = nullptr;
   ProcessBase* process = nullptr;
   Run* run = nullptr;

@@ -1,10 +1,10 @@
-// A CheckedCall is an operation of a thread process while the process is checked. As for a
-// coroutine's operation (checked.hpp), another process may run first before the operation begins,
-// and again if it is over at once. Outside a check, and in code that is not compiled for one, a
-// CheckedCall does nothing.
+// A CheckedCall is an operation of a thread process while the process is checked. As with a
+// coroutine's operation (checked.hpp), another process may run before the operation begins, and
+// again after the operation if it ends at once. Outside a check, and in code that is not compiled
+// for checks, a CheckedCall does nothing.
 //
 //   CheckedCall() ──► pauses(), begins() ──► the operation ──► block(): begun(), parks()
-//                                                └──over at once──► ~CheckedCall(): begun()
+//                                                └──done at once──► ~CheckedCall(): begun()
 #pragma once
 #include <exception>
 
@@ -33,7 +33,7 @@ class CheckedCall {
     const bool raised = std::uncaught_exceptions() > leaving_;
     if (points->begun(p_, raised ? Begun::raised : Begun::done)) lets_go(p_);
   }
-  // Called when the operation must wait; returns when the process was woken.
+  // Called when the operation must wait; returns when the process has been woken.
   void parks() noexcept {
     if (!std::exchange(parked_, true)) points->begun(p_, Begun::parked);
     points->parks(p_);

@@ -1,5 +1,5 @@
 // A Chooser makes the decisions that a run leaves open while the program is checked: which of the
-// ready processes goes on, and whether a timer comes first. A run without a chooser pays nothing:
+// ready processes continues, and whether a timer fires first. Without a chooser a run pays nothing:
 // the flag that ends the loop of a scheduler also leads to the loop that calls the chooser.
 #pragma once
 #include "../core/policy.hpp"

@@ -4,9 +4,9 @@
 //   Cores ──start(from)──► threads for the workers from `from` on ──~Cores()──► stopped and joined
 //   worker 0 in the run's own thread: loop() until release()
 //
-// A process is resumed by whichever worker took it, so nothing that belongs to a thread may be kept
-// across a suspension: the worker and its Context are found again through thread-local pointers,
-// which are set once for each thread.
+// A process is resumed by the worker that took it, whichever that is. So nothing that belongs to a
+// thread may be kept across a suspension: the worker and its Context are found again through
+// thread-local pointers, which are set once for each thread.
 #pragma once
 #include <coroutine>
 #include <vector>
@@ -166,7 +166,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     const Homed* const next;
   };
 
-  // Makes the calling thread act as a worker while the object lives.
+  // Makes the calling thread act as a worker while the object exists.
   struct Seat {
     explicit Seat(Cores& c, unsigned i) noexcept
         : outer_context(std::exchange(this_context, &context)),
@@ -210,8 +210,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   [[gnu::always_inline]] static void resume(Context& c, ProcessBase* p) {
     c.running = p;
     if (p->is(core::NodeFlags::framed)) [[likely]] {
-      // The process is no longer parked. An operation that is over at once sees that in op, which
-      // is null (PlainAwaiter).
+      // The process is no longer parked. An operation that has ended at once reads that from op,
+      // which is null (PlainAwaiter).
       p->op = nullptr;
       std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) -
                                             core::kFrame)
@@ -239,7 +239,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   void withdraw_cancelled(Worker&) noexcept { run_.serve_cancellations(*this); }
   void withdraw(ProcessBase& p) noexcept override {
     // The process might have handled the request itself, in the step during which the cancellation
-    // was noticed, and might wait for something else by now.
+    // was noticed, and might already wait for something else.
     Base::withdraw(p, [](ProcessBase& q) {
       if (q.cancel().load(std::memory_order_relaxed) != 0 && q.op && q.op->withdraw(q))
         q.ops->wake(&q);

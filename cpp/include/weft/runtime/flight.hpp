@@ -6,8 +6,9 @@
 //    place before the first event that names it. So the ring can drop whole blocks, and is bounded.
 //  2 One lane is written by one thread at a time. Blocks of a lane are in order.
 //  3 A thread that writes a file sees whole records of a block that is being filled, because `used`
-//    is stored after the bytes. A block is taken from the ring under the lock only.
-//  4 Times are in units of a monotonic clock. The file says how long a unit is, by two moments.
+//    is stored after the bytes. A block is taken from the ring only under the lock.
+//  4 Times are in units of a monotonic clock. The file gives two moments, each in units and in ns,
+//    from which the length of a unit follows.
 #pragma once
 #include <unistd.h>
 
@@ -47,7 +48,7 @@ enum class Op : std::uint8_t {
   extended,
   select_input,  // a select that committed to an input
   select_output,
-  select_other,  // a select that committed to a guard of another kind, or was withdrawn
+  select_other,  // a select that committed to a guard of another type, or was withdrawn
   sync,
   sleep,
   tick,
@@ -59,8 +60,8 @@ inline constexpr std::uint8_t kOps = 12;
 enum class Outcome : std::uint8_t { commit, withdrawn, ended };
 enum class Why : std::uint8_t { retired, poisoned, peer_died, bad_use };
 
-// A record begins with a tag. The tag of an operation that is over consists of the Op, the Outcome,
-// and these bits.
+// A record begins with a tag. The tag of an operation that has ended consists of the Op, the
+// Outcome, and these bits.
 inline constexpr std::uint8_t kOpBits = 0x0F, kOutcomeShift = 4, kWaited = 0x40;
 // The tags of other records, with their fields.
 enum Tag : std::uint8_t {
@@ -74,11 +75,11 @@ enum Tag : std::uint8_t {
   kOther,  // text: names the operation of the next record, whose Op is `other`
   kTags
 };
-// a flag of a place, which says that the place drops values
+// a flag of a place: the place drops values
 inline constexpr std::uint64_t kDrops = 1;
-// a flag of a place, which says that the place is a barrier
+// a flag of a place: the place is a barrier
 inline constexpr std::uint64_t kBarrier = 2;
-// how a process ended: its end is not known; follows the five values of Ending
+// how a process ended: unknown; this value follows the five values of Ending
 inline constexpr std::uint8_t kLost = 5;
 inline constexpr std::size_t kText = 400;  // the maximum size of a text in bytes
 
@@ -161,7 +162,7 @@ class Clock {
 
 inline constexpr std::size_t kBlock = 1 << 16;
 inline constexpr std::size_t kLeast = 4 * kBlock;  // the smallest ring
-// bytes; more than a record and its definitions take
+// in bytes; more than the size of a record and its definitions
 inline constexpr std::size_t kRoom = 4 * kText;
 
 struct Block {
@@ -189,7 +190,7 @@ class Ring {
       std::size_t i = 0;
       while (i < blocks_.size() && current_of(*blocks_[i])) ++i;
       if (i == blocks_.size()) {
-        // if there are more lanes than blocks, one more block is made
+        // If there are more lanes than blocks, one more block is made.
         b = std::make_unique_for_overwrite<Block>();
       } else {
         b = std::move(blocks_[i]);
@@ -248,7 +249,7 @@ struct Known {
   std::uint64_t block = 0;   // the number of the block that last defined it
   std::uint32_t local = 0;   // the process's or place's number in that block
   std::uint32_t op = kIdle;  // for a process: the Op in which it waits
-  std::uint64_t since = 0;   // for a process: since when it waits
+  std::uint64_t since = 0;   // for a process: when it began to wait
   // for a place: distinguishes it from an earlier one at the same address
   const void* same = nullptr;
   // for a place: its number, and the values read; for a process: where it waits
@@ -324,7 +325,7 @@ class Lane {
  public:
   explicit Lane(Ring& ring) : ring_(ring), number_(ring.new_lane()) { turn(); }
 
-  // Returns the entry of a process or thread. `path` is called for its path when that is needed.
+  // Returns the entry of a process or thread. `path` is called for the path if the entry needs one.
   template <class Path>
   Known& process(std::int64_t id, Path&& path) {
     Known& k = processes_.find(zigzag(id) + 1, block_number_);
@@ -333,7 +334,7 @@ class Lane {
     return k;
   }
   // Returns the entry of a channel or barrier. `same` distinguishes it from an earlier one at the
-  // same address; null means the known one, if there is one.
+  // same address; if `same` is null, the known entry at that address is returned, if there is one.
   template <class Name>
   Known& place(const void* key, const void* same, std::uint64_t flags, Name&& name) {
     Known& k = places_.find(reinterpret_cast<std::uintptr_t>(key), block_number_);
@@ -350,9 +351,9 @@ class Lane {
   }
   void over(std::uint64_t now, Known& process, Op op, Outcome outcome, Known* place,
             std::uint64_t more, bool has_more) noexcept {
-    // All that is needed is read before the first byte is written, and the address is in a local
-    // variable. The compiler must assume that a byte that is written can change any object, so it
-    // would otherwise load the address again after each byte.
+    // Everything needed is read before the first byte is written, and the address is in a local
+    // variable. The compiler must assume that writing a byte can change any object, so it would
+    // otherwise load the address again after each byte.
     const std::uint64_t waited = process.op == Known::kIdle ? 0 : now - process.since + 1;
     const std::uint32_t me = process.local, where = place ? place->local + 1u : 0;
     process.op = Known::kIdle;
@@ -416,7 +417,7 @@ class Lane {
   void each_process(F&& f) {
     processes_.each(f);
   }
-  // Starts over: nothing is known, and nothing is recorded.
+  // Starts again: forgets all processes and places, and drops what was recorded.
   void forget() {
     processes_ = Table();
     places_ = Table();
@@ -522,7 +523,7 @@ inline int write_file(int fd, Ring& ring, const Moment& began, std::string_view 
     s.append(t.substr(0, kText));
   };
   const Moment now;
-  // The system's time minus the steady clock's: aligns traces of several machines.
+  // The system's time minus the steady clock's; with it, traces of several machines can be aligned.
   const std::int64_t system = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                   std::chrono::system_clock::now().time_since_epoch())
                                   .count();

@@ -1,12 +1,12 @@
 // What the processes of one function have in common: the function's file, which ends they hold as
-// arguments, and where those ends lie in the frame. From this record a report can see which of the
+// arguments, and where those ends are in the frame. From this record a report can see which of the
 // ends a process holds at the moment. (An end that was moved away is empty there; no holder is
 // known for a copy of it.) A process keeps one pointer to the record.
 //
 //   layout(): the arguments, as the constructor of a promise sees them
 //      └──in_file(): the file, when it is known──► what a process refers to
 //
-// Only arguments that lie in the frame count: an object passed by reference may be destroyed before
+// Only arguments that are in the frame count: an object passed by reference may be destroyed before
 // the process. All records stay until the program ends.
 #pragma once
 #include <cstddef>
@@ -20,8 +20,8 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Ends {
  public:
-  // Called for an open end, which lies at the address `at`. `readers` and `writers` say how many
-  // open ends its channel has.
+  // Called for an open end, which is at the address `at`. `readers` and `writers` say how many open
+  // ends its channel has.
   virtual void end(const core::SyncObject&, bool writer, const void* at, std::uint32_t readers,
                    std::uint32_t writers) = 0;
   // Returns whether the visitor wants the figures of the channel too. If so, figures() is called
@@ -34,7 +34,7 @@ class Ends {
 };
 
 struct HeldAt {
-  std::ptrdiff_t offset;  // in bytes from the process, which lies in the same frame
+  std::ptrdiff_t offset;  // in bytes from the process, which is in the same frame
   void (*visit)(const void*, Ends&);
   bool operator==(const HeldAt&) const = default;
 };
@@ -55,8 +55,8 @@ const FunctionInfo* layout(FunctionInfos& first, const HeldAt* at, std::size_t n
 
 inline const FunctionInfo no_ends;
 const FunctionInfo* first_in_file(const FunctionInfo& a, const char* file) noexcept;
-// Returns the record of `a` with that file. `file` is compared by its address, and must live for as
-// long as a report can ask for it. `a` comes from layout(), or is null if there are no ends.
+// Returns the record of `a` with that file. `file` is compared by its address, and must exist as
+// long as a report can ask for it. `a` is a result of layout(), or null if there are no ends.
 inline const FunctionInfo* in_file(const FunctionInfo* a, const char* file) noexcept {
   if (!a) a = &no_ends;
   const FunctionInfo* const last = a->in_files.load(std::memory_order_acquire);
@@ -70,8 +70,9 @@ struct LastFrame {
 };
 inline constinit thread_local LastFrame last_frame;
 
-// Returns whether g++ has laid out the frame of this promise wrongly (WEFT_WRONG_FRAME). Returns false
-// also if the copying of an argument has made another frame meanwhile: then the frame is not checked.
+// Returns whether g++ has laid out the frame of this promise wrongly (WEFT_WRONG_FRAME). Returns
+// false also if the copying of an argument has made another frame meanwhile: then the frame cannot
+// be checked.
 inline bool has_wrong_frame([[maybe_unused]] const void* promise) noexcept {
 #if defined(__GNUC__) && !defined(__clang__)
   const auto offset = reinterpret_cast<std::uintptr_t>(promise) -

@@ -1,12 +1,12 @@
-// Finds which processes may go on: the least fixed point behind partial deadlock (rules 10.5,
-// 14.3), over the facts of one moment. C++ takes the facts from C++ processes (partial.hpp), Python
-// from Python processes (native/rounds/partial.cpp).
+// Finds which processes may continue: the least fixed point behind partial deadlock (rules 10.5,
+// 14.3), over the facts of one moment. The facts are those of C++ processes (partial.hpp) or of
+// Python processes (native/rounds/partial.cpp).
 //
 //   process(), able(), waits_at(), holds(), waits_for(): the facts ──solve()──► is_able()
 //
-// A process that may go on may wake every process that waits where it holds an end, and every
-// process at a barrier. When all processes of a family may go on, so may the process that waits for
-// the family. The others are stuck.
+// A process that may continue may wake every process that waits where it holds an end, and every
+// process at a barrier. When all processes of a family may continue, so may the process that waits
+// for the family. All other processes are stuck.
 #pragma once
 #include <cstdint>
 
@@ -17,11 +17,10 @@ namespace weft::inline WEFT_ABI::runtime {
 class GoingOn {
  public:
   using Id = std::uint32_t;
-  // The address of a place; or of a family, which is the processes for which one process waits
-  // together.
+  // The address of a place, or of a family: the processes for which one process waits together.
   using Key = const void*;
 
-  // These functions state the facts, in any order.
+  // These functions state the facts; they may be called in any order.
   void process(Id id, Key family) { families_.add(id, Pairs::number(family)); }
   void able(Id id) { able_.push_back(id); }
   // The process waits at `channel`, and a holder of an end of that channel might wake the process.
@@ -41,7 +40,7 @@ class GoingOn {
   // holds ends
   Pairs families_, parents_, waiting_, held_;
   Numbers at_barriers_;
-  Numbers able_;  // the processes that can go on; after solve() all of them, ascending
+  Numbers able_;  // the processes that can continue; after solve() all of them, ascending
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -1,5 +1,5 @@
-// A group: processes that were started together and are waited for together. One failure cancels
-// the others (rule 7).
+// A group consists of processes that were started together and are waited for together. One failure
+// cancels the others (rule 7).
 //
 //   add() ──► live ──process ends: finished()──► live == 0 ──► the process that waits is woken
 //                ├──a failure──► cancel(): the others, and the owner while its block is open
@@ -96,7 +96,7 @@ class Group {
   // Asks every child to end (rule 6). Children that are started later are asked as well. A child
   // that waits for a group of its own passes the request on to that group. That group is queued,
   // and not called from here, since groups can nest deeper than the stack allows. The owner of the
-  // group is on this thread, so the group stays alive.
+  // group is on this thread, so the group is not destroyed meanwhile.
   void cancel() noexcept;
   void cancel(ProcessBase& p) noexcept;
   bool cancelled() const noexcept { return cancelled_; }
@@ -113,9 +113,9 @@ class Group {
   // cancels the block too (rule 7.5).
   void open_block() noexcept;
   // Called on the owner's thread when an exception leaves the owner while failures of this group
-  // were thrown nowhere, and no child is live. The owner's group then fails with them.
+  // have not been thrown, and no child is live. The owner's group then fails with them.
   void hand_over() { hand_over(*parent->group); }
-  // Called when the block has ended, and its owner waits from now on. Withdraws the request if the
+  // Called when the block has ended, after which its owner waits. Withdraws the request if the
   // owner has not met it and no other block of the owner has asked.
   void close_block() noexcept;
 
@@ -156,7 +156,7 @@ class Group {
   Group* successor_ = nullptr;  // for an abandoned group; written under the run's lock too
   ProcessBase* children_ = nullptr;
   core::Node* waiter_ = nullptr;
-  // Names, and how many processes were started under each. Most groups have one name.
+  // the names, and how many processes were started under each name; most groups have one name
   std::optional<std::string_view> first_name_;
   std::uint32_t first_count_ = 0;
   std::unordered_map<std::string_view, std::uint32_t> other_names_;

@@ -1,7 +1,7 @@
 // Small messages in JSON (RFC 8259), for the door: a writer, and a reader of one flat object.
 //
-// The library depends on nothing, and net.hpp alone uses nlohmann/json; so the door has JSON code
-// of its own.
+// The library itself depends on no other library (only net.hpp uses nlohmann/json), so the door has
+// JSON code of its own.
 //
 // Invariant: the reader reads nothing outside its text, and accepts no value that nests deeper than
 // kDeepest.
@@ -22,7 +22,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Writes JSON: a comma comes before a value wherever one is needed.
+// Writes JSON, and puts a comma before a value wherever one is needed.
 class Json {
  public:
   std::string text;
@@ -53,7 +53,7 @@ class Json {
   bool first_ = true;
 };
 
-// A value of a request. JsonOther stands for null, an array or an object; its content is not kept.
+// A value of a request. JsonOther represents null, an array or an object; its content is not kept.
 struct JsonOther {};
 using JsonValue = std::variant<JsonOther, bool, double, std::int64_t, std::string>;
 using JsonObject = std::map<std::string, JsonValue, std::less<>>;

@@ -1,14 +1,14 @@
-// A time limit on what a process does in a block of its code (rule 7.12). When the limit's time
-// comes, the limit asks the process, once, to give up its operation. A limit is a timer of the run
-// and one more source of requests to cancel; its request ends an operation as any other request
+// A time limit on what a process does in a block of its code (rule 7.12). When the limit's deadline
+// is reached, the limit asks the process, once, to abandon its operation. A limit is a timer of the
+// run and one more source of requests to cancel; its request ends an operation as any other request
 // does (rule 6).
 //
 //   open() ──► armed ──its time──► asked ──take()──► met
 //                │                   └──close(), move(): the request is taken back
 //                └──close()
 //
-// A limit that asks *again* asks its process to give up each operation from then on: take() leaves
-// its request standing, until close() takes it back.
+// A limit that asks *again* asks its process to abandon each operation from then on: take() leaves
+// its request set, until close() withdraws it.
 //
 // Invariants
 //  1 State, chain and place in the timers are protected by the run's mutex; only the process's own
@@ -20,8 +20,8 @@
 //  4 A thread that fires a limit refers to the limit until the thread has set told_. close() waits
 //    for that, which takes a few instructions.
 //  5 A limit that asks again repeats the request that the process met first, or that of a limit
-//    further out which has asked since: so the Cancelled of an inner block never hides the one for
-//    which an outer block waits. `as_` is that limit, null for a request of another source.
+//    further out which has asked since. So the Cancelled of an inner block never hides the one for
+//    which an outer block waits. `as_` is that limit; null for a request of another source.
 #pragma once
 #include <atomic>
 
@@ -47,8 +47,8 @@ class Limit final : public core::Waker {
   }
 
   // Limits what `p`, the process that runs here, does from now on. `deadline` is in ns of the clock
-  // of p's run. If it is prim::forever, there is no limit; if it has passed, the request comes
-  // immediately. If `again` is set, the limit asks at each operation, once its time has come.
+  // of p's run. If it is prim::forever, there is no limit; if it has passed, the request is made at
+  // once. If `again` is set, the limit asks at each operation after its deadline.
   void open(ProcessBase& p, std::int64_t deadline, bool again = false);
   bool is_open() const noexcept { return process_ != nullptr; }
   bool of(const ProcessBase& p) const noexcept { return process_ == &p; }
@@ -58,22 +58,22 @@ class Limit final : public core::Waker {
   void close() noexcept;
   // Moves the deadline. Returns false if the limit has already taken effect.
   bool move(std::int64_t deadline);
-  // Returns whether the limit's time has come, so that its request is standing or was met.
+  // Returns whether the deadline was reached, so that the request is set or was met.
   bool expired() const noexcept { return asked_.load(std::memory_order_relaxed) || met_; }
   std::int64_t deadline() const noexcept { return timer_.deadline; }
 
   // Called when a process meets its requests. Returns the limit that has asked, the outermost if
-  // there are several; null if at least one request did not come from a limit.
+  // there are several; null if at least one request was not made by a limit.
   static Limit* take(ProcessBase& p) noexcept;
 
   // Closes the limits that p left open. Called when p ends, or when its thread becomes another
   // process.
   static void close_all(ProcessBase& p, Run& r) noexcept;
-  // Returns whether any limit of p is armed, so that p might still go on.
+  // Returns whether any limit of p is armed, so that p might still continue.
   static bool any_armed(ProcessBase& p, Run& r) noexcept;
   // Ordinary code, `from`, becomes process `to` of a run for a time. lend() gives the limits of
-  // `from` to `to`, with the time that is left of them. give_back() returns them at the end of
-  // `to`, after closing the limits that `to` opened itself and left open.
+  // `from` to `to`, with the time that they have left. give_back() returns them at the end of `to`,
+  // after closing the limits that `to` opened itself and left open.
   static void lend(ProcessBase& from, Run& old, ProcessBase& to, Run& now);
   static void give_back(ProcessBase& to, Run& now, ProcessBase& from, Run& old);
   bool lent() const noexcept { return lent_; }
@@ -102,7 +102,7 @@ class Limit final : public core::Waker {
   ProcessBase* process_ = nullptr;  // null if the limit is not open
   Run* run_ = nullptr;
   Limit* outer_ = nullptr;
-  Limit* as_ = nullptr;              // once a limit that asks again was met: see invariant 5
+  Limit* as_ = nullptr;              // set once a limit that asks again was met: see invariant 5
   prim::atomic<bool> asked_{false};  // true while the limit's request has not been met
   prim::atomic<bool> told_{false};
   bool met_ = false;

@@ -1,28 +1,28 @@
 // The result of a look from outside (rules 14.9 to 14.11): samples of what each process does, and
 // how many values have passed through the channels. A thread of the door (door.hpp) takes the
-// samples while the program goes on.
+// samples while the program continues to run.
 //
 //   Look ──begin(): an interval──► sample(), as often as wanted ──► end(): rows ──► begin() …
 //
-// No process counts or notes anything for a look. A sample reads, from another thread, what the
+// No process counts or records anything for a look. A sample reads, from another thread, what the
 // runtime keeps in any case: the operation of a process, its status, and its place. The place is
 // read as an address, and the object there is not read. So a process that was woken counts as
-// waiting until it goes on. Where processes wait, and which ends they hold, is read while they are
-// at rest:
+// waiting until it continues. Where processes wait, and which ends they hold, is read while they
+// are at rest:
 //
-//   executor sleeps ──the run's door is closed, so it cannot go on──► the looking thread reads
+//   executor sleeps ──the run's door is closed, so it stays asleep──► the looking thread reads
 //   executor is busy ──hurry()──► Run::serve_cancellations() reads, on the executor's own thread
-//                        └──it does not come in time──► what was known before counts
+//                        └──not in time──► what was known before is used
 //
 // Invariants
 //  1 A look takes no lock of a channel, so a lock that is biased to a thread stays biased to it.
-//    Therefore the numbers of a channel are only about those of the moment of the look.
-//  2 At most kPiece processes are read at a time; between two pieces the program goes on.
-//  3 Between two samples processes and channels come and go. A process is known by its id. A
+//    Therefore the numbers of a channel are only approximately those of the moment of the look.
+//  2 At most kPiece processes are read at a time; between two pieces the program continues to run.
+//  3 Between two samples processes and channels begin and end. A process is known by its id. A
 //    channel is known by its address and by its counts, which never fall: if a count is smaller
 //    than before, another channel is at the address.
 //  4 A Look drops what it keeps of a process when the samples no longer find the process.
-//  5 Neither a fork nor the end of the program comes while something is read (at_work()).
+//  5 The program neither forks nor ends while something is read (at_work()).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -73,19 +73,19 @@ class Look {
 
   void begin();
   void sample();
-  // Ends the interval. Returns the rows of at most `most` processes; if there are more, first those
-  // of processes that did more than wait for others.
+  // Ends the interval. Returns the rows of at most `most` processes; if there are more, processes
+  // that did more than wait for others are preferred.
   Found end(std::size_t most);
   // Returns how many processes the last sample found.
   std::size_t count() const noexcept { return count_; }
 
-  // Returns the processes of all runs that can never go on (rule 14.3). `wait` is as in
+  // Returns the processes of all runs that can never continue (rule 14.3). `wait` is as in
   // look_for_stuck().
   static runtime::Found stuck(const OpKind& wait);
 
   // The mutex that is held while something is read.
   static std::mutex& at_work() noexcept;
-  // Called in the child of a fork: threads of the parent might have held the locks.
+  // Called in the child of a fork, because threads of the parent might have held the locks.
   static void forget() noexcept;
 
  private:
@@ -93,13 +93,13 @@ class Look {
     std::array<std::uint32_t, kStates> found{};
     std::uint32_t selects = 0;   // samples in which the process waited in a select
     std::uint64_t sample = 0;    // the number of the last sample that has found the process
-    std::int64_t since = 0;      // when the present state began, as far as is known
+    std::int64_t since = 0;      // when the present state began, as far as known
     std::int64_t cpu = -1;       // CPU time of the process's thread at the last rows
     std::string path, function;  // empty until a row needs them
     const char* kind = nullptr;
     Now now = runs, chooses = either;  // `chooses`: what the process's select waits for
     bool before = true;
-    bool woken = false;  // whether the process's operation was over at the last reading
+    bool woken = false;  // whether the process's operation had ended at the last reading
     std::vector<Place> holds, waits;
     bool has_weight() const noexcept { return found[runs] + found[timed] + found[io] > 0; }
   };

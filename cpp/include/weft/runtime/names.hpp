@@ -9,7 +9,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 // Returns the path of a process (rule 7.8). If the process is nested deeper than 64 levels, the
 // path contains only the innermost levels: "…/inner/innermost". The caller must keep the process
-// alive. The processes above it stay alive by themselves, unless an exception leaves their group
+// alive. The processes above it then exist too, unless an exception leaves their group
 // (Group::abandon).
 std::string path_of(const ProcessBase& process);
 // Returns the path of a process, like path_of(), for use within Run::still().

@@ -1,6 +1,6 @@
-// The hook for tools that watch a program at work (observe.hpp). Without an observer it costs
-// nothing: the flag that ends a scheduler's loop also leads to the observed loop, and other code
-// checks for an observer only where a process parks or has been woken.
+// The hook for tools that watch a program while it runs (observe.hpp). Without an observer the hook
+// costs nothing: the flag that ends a scheduler's loop also leads to the observed loop, and other
+// code checks for an observer only where a process parks or has been woken.
 //
 //   coroutine:  resumes() ──runs──► suspended(p), parked or giving way │ suspended(null): it has ended
 //   thread:     suspended(p) ──parked──► resumes()
@@ -20,7 +20,7 @@ struct Observer {
   // thread's Context, used as a key; it is null for a thread process, which keeps no other process
   // waiting.
   virtual void resumes(ProcessBase&, const void* where) noexcept = 0;
-  // `next`: the thread resumes another process immediately, so that no time passes between the two.
+  // `next` says that the thread resumes another process at once, with no time between the two.
   virtual void suspended(ProcessBase*, const void* where, bool next) noexcept = 0;
   // Called when a single-core scheduler is about to sleep, on its own thread.
   virtual void idle(Run&, Executor&) noexcept = 0;
@@ -33,17 +33,18 @@ inline constinit std::atomic<Observer*> observer{nullptr};
 
 inline Observer* watched() noexcept { return observer.load(std::memory_order_acquire); }
 
-// The channel at which a process that goes on has committed, and how many values have passed there.
+// The channel at which a process has committed that continues, and how many values have passed
+// there.
 struct Passed {
   const core::SyncObject* place = nullptr;
   bool writing = false;
   std::uint64_t transfers = 0;
   std::uint64_t dropped = 0;
-  // For a look from outside (look.hpp), which takes no lock of a channel: the numbers are those of
-  // about this moment. Only such a look sets `waits` (whether `who` waits at the channel), `depth`
-  // and `capacity`.
+  // Set for a look from outside (look.hpp), which takes no lock of a channel: the numbers are then
+  // approximately those of this moment. Only such a look sets `waits` (whether `who` waits at the
+  // channel), `depth` and `capacity`.
   bool glances = false;
-  bool counts = true;  // false: the numbers are not asked for, and no lock is taken
+  bool counts = true;  // if false, the numbers are not needed, and no lock is taken
   const core::Node* who = nullptr;
   bool waits = false;
   std::uint64_t depth = 0, capacity = 0;
@@ -69,7 +70,7 @@ struct Passed {
 };
 
 // Writes the contents of the flight recorder (../flight.hpp) to the file `path`. Returns 0, or the
-// error's number. The pointer is null if there is no recorder.
+// system's error number. The pointer is null if there is no recorder.
 inline constinit std::atomic<int (*)(const char* path) noexcept> write_flight{nullptr};
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -1,8 +1,8 @@
-// The registry of the tokens of ../outside.hpp, which stand for what may wake a run from outside
+// The registry of the tokens of ../outside.hpp, which represent what may wake a run from outside
 // (rule 10.3).
 //
 // State under the registry's lock: the existing runs, the number of tokens, and the function that
-// examines standstills. A run reads the number of tokens when nothing in it can go on. When the
+// examines standstills. A run reads the number of tokens when nothing in it can continue. When the
 // last token is destroyed, every run reads it again.
 #pragma once
 #include <condition_variable>
@@ -36,7 +36,7 @@ class Outsiders {
   std::condition_variable unpinned_;
   // How often pin() was called without unpin(). A run that ends waits until pins_ is 0.
   unsigned pins_ = 0;
-  std::vector<Run*> runs_;  // the oldest run comes first
+  std::vector<Run*> runs_;  // oldest run first
   Run::Look look_ = nullptr;
   unsigned tokens_ = 0;  // the number of tokens whose threads wait for something that is due
   unsigned unknown_tokens_ = 0;  // the number of tokens of threads about which nothing is known

@@ -1,5 +1,5 @@
 // Memory in big pieces. Where many thousands of processes, channels or guards are visited one after
-// another, most of the time goes into address translation. With pages of 2 MiB (Linux, madvise) a
+// another, most of the time is spent on address translation. With pages of 2 MiB (Linux, madvise) a
 // select over 65,536 channels takes half the time.
 #pragma once
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 inline constexpr std::size_t kLine = 64;  // a cache line
 inline constexpr std::size_t kShort = 16 * kLine;
-// In bytes; this is the size on x86-64, and usually on aarch64.
+// in bytes; the size on x86-64, and usually on aarch64
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 // Turns memory that is already in use into huge pages, as far as the memory fills them, so that
@@ -59,8 +59,8 @@ class FixedArray {
 
  private:
   // A short array is aligned as malloc() aligns. To align it to a cache line, glibc would take a
-  // larger block and give the rest back, which is a quarter of the instructions of a select that is
-  // used once.
+  // larger block and give the rest back, which would cost a quarter of the instructions of a select
+  // that is used once.
   static std::align_val_t alignment(std::size_t n) noexcept {
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
     const std::size_t bytes = n * sizeof(T);

@@ -4,16 +4,16 @@
 //                   │                               it active
 //                   └───time is up────────────────► 0: the sleeper counts itself active
 //      idle ──disturb()──► idle│disturbed ──sleep() asks what disturbed it──► idle │ awake again
-//      idle ──patience is over: stood_still()──► idle   (once in a sleep, by the thread whose sleep
+//      idle ──patience elapsed: stood_still()──► idle   (once in a sleep, by the thread whose sleep
 //                                                       began a standstill; rule 10.6)
 //
 // A host with an event loop of its own does not sleep here. It rests (0 ──end_turn()──► idle),
 // returns to its loop, and counts itself active again in its next turn. The signaller calls the
 // host's bell instead of waking a sleeper.
 //
-// A signal to the program may come after the sleeper has checked for signals and before the kernel
-// has put it to sleep. That signal would then wait until some other event wakes the sleeper. So the
-// handler changes the word that the kernel compares, by disturb().
+// A signal to the program may arrive after the sleeper has checked for signals and before the
+// kernel has put it to sleep. That signal would then wait until some other event wakes the sleeper.
+// So the handler changes the word that the kernel compares, by disturb().
 //
 // Because executors are counted as active before they are woken, `active == 0` means that nothing
 // can run (rules 8.6 and 10.1).
@@ -29,11 +29,12 @@ namespace weft::inline WEFT_ABI::runtime {
 // 10.6); 0 means never.
 prim::atomic<std::int64_t>& patience() noexcept;
 
-// Is notified when an executor stops or starts having something to do. A run implements this.
+// Is notified when an executor begins or ceases to have something to do. A run implements this
+// interface.
 struct Activity {
   virtual void activated() noexcept = 0;
   // If the result is not 0, it is the number of the standstill that begins: the thread that sleeps
-  // now must call stood_still() once patience() is over.
+  // now must call stood_still() once patience() has elapsed.
   virtual std::uint32_t deactivated() noexcept = 0;
   // Returns the steady time in ns of the earliest timer; prim::forever if there is none.
   virtual std::int64_t wake_time() noexcept = 0;
@@ -59,20 +60,20 @@ class Parking;
 // that wakes the poller does not keep the executor alive.
 class Poller {
  public:
-  // Called instead of prim::park(): sleeps until the word has changed, an event has come, or the
-  // time `until` has come. It also wakes the processes for which events have come.
+  // Called instead of prim::park(): sleeps until the word has changed, an event has arrived, or the
+  // time `until` has been reached. It also wakes the processes whose events have arrived.
   virtual void sleep(const Parking& who, prim::atomic<std::uint32_t>& word, std::uint32_t expected,
                      std::int64_t until) noexcept = 0;
-  // Called now and then by an executor that is busy: wakes the processes for which events have
-  // come. Returns whether any event had come.
+  // Called now and then by an executor that is busy: wakes the processes whose events have arrived.
+  // Returns whether any event had arrived.
   virtual bool glance() noexcept = 0;
   // Called when an executor begins to use the poller, and when the executor ceases to use it.
   virtual void join() noexcept = 0;
   virtual void leave() noexcept = 0;
 
   // Ends the sleep of `who` if it sleeps in a poller; otherwise returns false. `which` is the
-  // poller of `who`. It is null if `who` had no poller when the caller checked; `who` might have
-  // one by now.
+  // poller of `who`. `which` is null if `who` had no poller when the caller checked; `who` may have
+  // received one since.
   static bool rouse(const Parking& who, Poller* which) noexcept {
     if (which) return which->rouse_if(who);
     return all_.load(std::memory_order_seq_cst) && rouse_any(who);
@@ -105,8 +106,8 @@ struct AroundSleep {
   // nudged.
   void* (*begin)(Parking&) = nullptr;
   void (*end)(void*) = nullptr;
-  // Called between begin and end, when the sleep was disturbed (by a signal to the program, or for
-  // no reason). Returns true to end the sleep, as a nudge does.
+  // Called between begin and end when the sleep was disturbed (by a signal to the program, or
+  // spuriously). Returns true to end the sleep, as a nudge does.
   bool (*disturbed)(void*) = nullptr;
   // Releases only the lock, for some yields before the sleep. If step_aside is null, the thread
   // does not yield.
@@ -120,7 +121,7 @@ struct AroundSleep {
 inline AroundSleep around_sleep;
 
 // Serves messages of other programs while a thread of this program would only wait
-// (wire/attendant.hpp). `attending` is null if nothing serves them.
+// (wire/attendant.hpp). `attending` is null if no function serves them.
 struct Attending {
   // Called before a sleep. Returns true if the word is no longer 0, so that the thread need not
   // sleep.
@@ -185,7 +186,7 @@ class Parking {
     poller_.store(&p, std::memory_order_release);
   }
 
-  // Sleeps until it is signalled or until the earliest timer. Returns the signals; 0 if only time
+  // Sleeps until a signal arrives or the earliest timer is due. Returns the signals; 0 if only time
   // has passed.
   std::uint32_t sleep() noexcept;
 
@@ -193,13 +194,13 @@ class Parking {
   // immediately what disturbed it. disturb() takes no lock if prim::wakes_from_handlers is true.
   void disturb() noexcept;
 
-  // Begins to rest. Returns false if signals have come, so that the host must not rest.
+  // Begins to rest. Returns false if signals have arrived, so that the host must not rest.
   bool end_turn() noexcept;
-  // Counts the host active again. Called after end_turn(), for whatever reason the rest ends. The
-  // signals are left for take().
+  // Counts the host active again. Called after end_turn(), for whatever reason the rest ends.
+  // take() still returns the signals.
   void begin_turn() noexcept;
 
-  // Returns and clears the signals that came while the executor was not asleep.
+  // Returns and clears the signals that arrived while the executor was not asleep.
   std::uint32_t take() noexcept {
     return word_.exchange(0, std::memory_order_acq_rel) & (woken | nudged);
   }

@@ -3,11 +3,10 @@
 //
 // A process of one executor makes the search, while no other process of that executor starts to
 // run. So processes that do not run cannot change state. Processes that run, and all others of the
-// run (threads, other executors), count as able to go on, and no holder counts as known for the
-// ends that they hold. The processes that count as able to go on may commit and drop ends
-// meanwhile. So the search first notes which process waits where, then the ends, then again which
-// process waits. A process that is still waiting the second time was not woken by an end that was
-// dropped in between.
+// run (threads, other executors), count as able to continue, and no holder counts as known for the
+// ends that they hold. These processes may commit and drop ends meanwhile. So the search first
+// records which process waits where, then the ends, then again which process waits. A process that
+// is still waiting the second time was not woken by an end that was dropped in between.
 //
 //   able: runs, is ready, sleeps, was cancelled, is elsewhere ──solve() (going_on.hpp)──► able, and
 //         those that they may wake; the rest are stuck
@@ -30,7 +29,7 @@ struct Waits {
   std::string at;                      // file:line
   std::vector<std::string> places;     // the names of channels and barriers
   std::vector<std::string> waits_for;  // the paths of the processes that hold ends at these places
-  // The places to which a party from outside the run might come.
+  // the places at which a party from outside the run might arrive
   std::vector<std::string> open;
 };
 
@@ -57,7 +56,7 @@ Found look_for_stuck(Run& run, Executor& here, const OpKind& waits);
 // door is closed.
 Found look_for_stuck_held(Run& run, Executor& here, const OpKind& waits);
 // Returns all processes at a standstill, while all executors sleep; returns none if some process
-// can go on.
+// can continue.
 Found look_at_rest(Run& run, const OpKind& waits);
 
 // Returns the line of a process in a report: its operation, and where it waits.

@@ -2,15 +2,15 @@
 // compiled with WEFT_CHECKED=1 calls them: in all other code WEFT_POINT expands to nothing.
 //
 // A checked run is cut into steps. A step ends where another process could run first: before an
-// operation begins, where a process parks, after an operation that is over at once, and before a
+// operation begins, where a process parks, after an operation that ends at once, and before a
 // process ends.
 //
 //   operation:  pauses() ──► begins() ──► arrives() │ selects(), selected() │ sleeps() ──► begun()
 //   process:    starts() ──► … ──► ends_later() ──► ended()
 //
 // Invariants
-//  1 `points` is null except in the run of a check. That run is on one thread, from which all calls
-//    come.
+//  1 `points` is null except in the run of a check. That run is on one thread, which makes all the
+//    calls.
 //  2 While a process is in the run queue because pauses() or begun() has put it there, it is in no
 //    operation.
 #pragma once
@@ -64,8 +64,8 @@ class Points {
   // Returns the guard that the select is to take, or -1.
   virtual int selects(ProcessBase&, const SelectBegins&) noexcept = 0;
   virtual void selected(ProcessBase&, int guard, bool ended) noexcept = 0;
-  // Called when the operation has begun. Returns true if the operation is over and another process
-  // runs first.
+  // Called when the operation has begun. Returns true if the operation has ended and another
+  // process runs first.
   virtual bool begun(ProcessBase&, Begun) noexcept = 0;
 
   // These functions report what else happens in a step.

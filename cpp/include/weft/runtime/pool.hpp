@@ -7,8 +7,8 @@
 //
 // State under a class's lock: its free list and the slab being cut. Slabs are kept until the
 // program ends (they are reused, not returned). A block that is larger than kLargest, or
-// over-aligned, comes from the global heap. Under AddressSanitizer every block comes from there, so
-// that the sanitizer still sees every block.
+// over-aligned, is allocated from the global heap. Under AddressSanitizer every block is, so that
+// the sanitizer still sees every block.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -45,7 +45,7 @@ struct PoolSlabs {
 
 class Pool {
  public:
-  // In bytes; larger blocks come from the global heap.
+  // in bytes; larger blocks are allocated from the global heap
   static constexpr std::size_t kLargest = WEFT_ASAN ? 0 : 512;
 
   [[gnu::noinline]] static void* allocate(std::size_t n) {

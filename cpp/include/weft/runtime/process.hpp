@@ -1,5 +1,5 @@
 // What all processes have in common, on every backend: a process is a waiter with a name, a place
-// in a group, and a way to be cancelled.
+// in a group, and functions by which it is cancelled.
 //
 // Processes differ only in how they wait and wake (ProcessOps).
 //
@@ -9,8 +9,8 @@
 //                             └──ends: Group::finished()
 //
 // Which thread may use which member: `op`, `line` and `flags` belong to the process's own thread.
-// Three others read them too: a reporter while nothing can run, a report on demand through
-// operation() and stands_in(), and, on a multi-core executor, the worker that serves cancellations,
+// Three others read them too: a reporter while nothing can run; a report on demand, through
+// operation() and stands_in(); and, on a multi-core executor, the worker that serves cancellations,
 // while runs_on is 0 (crew.hpp). The sibling links are protected by the group's lock; `cancel` may
 // be used by any thread.
 #pragma once
@@ -34,7 +34,7 @@ class Executor;
 class Group;
 class ProcessBase;
 
-// A kind of operation on which a process can be parked.
+// A type of operation on which a process can be parked.
 struct OpKind {
   // "read", "write", "select", "sync", "sleep", "wait for"
   const char* verb;
@@ -46,10 +46,10 @@ struct OpKind {
   void (*visit)(ProcessBase&, class WaitVisitor&);
   // Visits the places where the operation has not committed. Called on the process's own executor
   // while other processes run. If the function visits nothing, or the pointer is null, the process
-  // can go on.
+  // can continue.
   void (*undecided)(ProcessBase&, class WaitVisitor&) = nullptr;
-  // Reports the place at which a process has committed that was woken and has not gone on. The
-  // pointer is null if such a place is never measured.
+  // Reports the place at which a process has committed that was woken and has not continued yet.
+  // The pointer is null if such a place is never measured.
   void (*passed)(ProcessBase&, struct Passed&) = nullptr;
 };
 
@@ -68,13 +68,13 @@ class WaitVisitor {
   virtual void barrier(const core::SyncObject&) = 0;
   // Visits the end of the process `last_writer`; 0 means that this process has not been started.
   virtual void end(const core::SyncObject&) = 0;
-  // Reports a guard of the process's select whose channel has ended, so that no party will come
+  // Reports a guard of the process's select whose channel has ended, so that no party will arrive
   // there (rule 5.6).
   virtual void ended(const core::SyncObject&, std::uint32_t /*guard*/) {}
-  // Called if the process waits for a time that never comes (rule 8.5).
+  // Called if the process waits for a time that is never reached (rule 8.5).
   virtual void nowhere() {}
-  // Called if the process waits for a time that will come, or for a descriptor: both can wake the
-  // process by themselves.
+  // Called if the process waits for a time that will be reached, or for a descriptor: both can wake
+  // the process by themselves.
   virtual void timed() {}
 
  protected:
@@ -156,7 +156,7 @@ class Identity {
 };
 
 // The line of a process's last operation, and how many of its operations have completed without
-// waiting since it last waited or let other processes run (rule 7.7). Both are in one word: a
+// waiting since it last waited or let other processes run (rule 7.7). Both are in one word, so a
 // process that begins to wait stores a constant there, which also resets the count.
 class Standing {
  public:
@@ -213,23 +213,23 @@ class ProcessBase : public core::Waiter {
   // known.
   const struct FunctionInfo* about = nullptr;
   Standing line;
-  // Unique in this program, and ascending. Channels record their holders by it.
+  // Unique in this program, and ascending. Channels record their holders by their ids.
   Identity id;
   // The process's index among the processes of the same name in its group.
   std::uint32_t index = 0;
   std::uint8_t dying = 0;            // the process was ended by an uncaught poison of this strength
   Ending ending = Ending::returned;  // valid once the process has ended
-  // holds_local means: the process is not started, and one of its arguments is an end of a local
-  // channel.
+  // holds_local means that the process has not been started, and that one of its arguments is an
+  // end of a local channel.
   RunsAt at = RunsAt::group;
   // On a multi-core executor 1 + the worker that runs the process, from the moment it is taken
   // until it is fully suspended; otherwise 0.
   prim::atomic<std::uint8_t> runs_on{0};
 
   // These functions serve a process that another thread can examine while the process runs (a
-  // report on demand, beside components). waits_in() says that the process's own thread begins to
-  // wait by `kind`, or goes on if `kind` is null. stands_at() says that this thread has reached
-  // this line.
+  // report on demand, beside components). waits_in() records that the process's own thread begins
+  // to wait by `kind`, or continues if `kind` is null. stands_at() records that this thread has
+  // reached this line.
   void waits_in(const OpKind* kind) noexcept {
     prim::store_to(op, kind, std::memory_order_release);
   }
@@ -244,7 +244,7 @@ class ProcessBase : public core::Waiter {
   }
   std::uint32_t stands_on() noexcept { return line; }
 
-  // Sets the operations by which the process is woken and run from now on.
+  // Sets the WakerOps by which the process is woken and run from now on.
   void runs_by(const core::WakerOps& o) noexcept {
     prim::store_to(ops, &o, std::memory_order_relaxed);
     if (o.frame == core::kFrame)
@@ -258,13 +258,13 @@ class ProcessBase : public core::Waiter {
     return static_cast<const ProcessOps*>(prim::load_from(ops, std::memory_order_relaxed))
         ->executor(*this);
   }
-  // Returns the process's place in the order in which its group started its children. (A plain node
-  // has no use for the index of a guard.)
+  // Returns the process's place in the order in which its group started its children. (It is stored
+  // in the node's `index`, which a plain node does not use.)
   std::uint32_t order() const noexcept { return core::Node::index; }
   void set_order(std::uint32_t n) noexcept { core::Node::index = n; }
 
   Identity::Cancel cancel() noexcept { return id.cancel(); }
-  // Takes note of the requests to the process, except the requests of limits and blocks, which are
+  // Accepts the requests to the process, except the requests of limits and blocks, which are
   // accounted for elsewhere (Limit::take).
   bool take_cancel() noexcept {
     return cancel().take(Identity::Cancel::asked | Identity::Cancel::host) != 0;
@@ -277,8 +277,8 @@ class ProcessBase : public core::Waiter {
   ProcessBase& operator=(const ProcessBase&) = delete;
 };
 
-// What this thread runs at the moment, and how that process is ending. Ends check the Context when
-// they are destroyed: a process that an uncaught poison leaves poisons what it holds (rule 4.3).
+// What this thread runs at the moment, and how that process is ending. When an end is destroyed, it
+// checks the Context: a process that an uncaught poison leaves poisons what it holds (rule 4.3).
 struct Context {
   ProcessBase* running = nullptr;
   Executor* executor = nullptr;  // the executor that runs the process; null for a thread process
@@ -287,8 +287,8 @@ struct Context {
   std::uint8_t dying = 0;
   // A Poisoned of this strength was made since the process was resumed.
   std::uint8_t thrown = 0;
-  // Whether something must be done before another process goes on: `thrown` must be cleared, or the
-  // loop must halt.
+  // Whether something must be done before another process continues: `thrown` must be cleared, or
+  // the loop must halt.
   bool attention = false;
   std::weak_ptr<void> poisoned{};  // expires once the Poisoned and its copies are destroyed
   void attended() noexcept {
@@ -313,25 +313,25 @@ class Executor {
   // Returns whether processes can move between threads.
   virtual bool multi() const noexcept { return false; }
   // Calls f(x) while none of the executor's processes starts to run. Called by one of these
-  // processes. Processes whose runs_on is not 0 go on running.
+  // processes. Processes whose runs_on is not 0 continue to run.
   virtual void held(void (*f)(void*), void* x) { f(x); }
   // Handles the cancellation of a process: if its operation is withdrawn before the commit, the
-  // process goes on with `cancelled`. Called on the process's own thread.
+  // process continues with `cancelled`. Called on the process's own thread.
   virtual void withdraw(ProcessBase& p) noexcept {
     if (p.op && p.op->withdraw(p)) p.ops->wake(&p);
   }
-  // These functions serve a look from outside (look.hpp); any thread may call them. sleeps() says
-  // that every thread of the executor sleeps; while the run's door is closed, none of them goes on
-  // (Run::while_door_closed).
+  // These functions serve a look from outside (look.hpp); any thread may call them. sleeps()
+  // returns whether every thread of the executor sleeps; while the run's door is closed, none of
+  // them continues (Run::while_door_closed).
   virtual bool sleeps() const noexcept { return false; }
-  // Returns the process that runs on this executor. Null means that none runs, or that runs_on
-  // tells which one does.
+  // Returns the process that runs on this executor. Null means that none runs, or that runs_on says
+  // which one does.
   virtual const ProcessBase* runs_now() const noexcept { return nullptr; }
   // Makes the executor check for cancellations, like nudge(); but a busy thread checks only at the
   // end of its step.
   virtual void hurry() noexcept { nudge(); }
-  // Called for a process that runs on this executor and gives way. Searches all queues, and returns
-  // true if no other process is ready; otherwise the process goes behind the ready processes.
+  // Called for a process that runs on this executor and yields. Searches all queues, and returns
+  // true if no other process is ready; otherwise the process is queued behind the ready processes.
   virtual bool nobody_ready() noexcept { return true; }
   // Returns the poller in which this executor sleeps; `make` makes it at the first call, on one of
   // the executor's threads. Returns null if no process can wait for a descriptor on this executor.

@@ -34,8 +34,8 @@ struct ReportHooks {
   // Tells the user how to make a retirement an outcome.
   const char* ends = "say .ends() of that guard, weft::in(…).ends()";
   // Advice for a channel on whose other side no process is known, in case there is a party (rule
-  // 10.3). Null means that the advice is given elsewhere, or that no thread can come: the network
-  // is checked.
+  // 10.3). Null means that the advice is given elsewhere, or that no other thread can arrive
+  // because the network is checked.
   const char* outside =
       WEFT_CHECKED
           ? nullptr
@@ -67,8 +67,8 @@ struct Report {
     Blocked blocked;
   };
   std::vector<One> blocked;  // in ascending order of the ids
-  // The blocked processes, sorted by path. Ids would not do: they depend on the order in which a
-  // compiler evaluates arguments.
+  // The blocked processes, sorted by path. They are not sorted by id, because ids depend on the
+  // order in which a compiler evaluates arguments.
   Numbers order;
   Numbers knot;  // sorted as `order` is
 
@@ -92,7 +92,7 @@ struct Report {
 
   // The graph. Its nodes are the blocked processes, in `order`; one node for all processes that
   // run; and one node for each side of a channel and each barrier, which leads to all processes
-  // that could come there. So n processes that wait for the same m processes take n + m edges.
+  // that could arrive there. So n processes that wait for the same m processes take n + m edges.
   std::uint32_t nodes_ = 0;
   Pairs edges_;
 };

@@ -1,5 +1,5 @@
 // A run: all the processes under one outermost network. The run knows whether anything can still
-// happen, keeps time, and declares deadlock.
+// happen, keeps time, and declares deadlocks.
 //
 // active_  executors that have something to do (a thread that gives an executor something to do
 //          counts the executor before it wakes it; see parking.hpp)
@@ -12,10 +12,10 @@
 //                                   │   begins (rule 10.6)
 //                                   │ else deadlock: cancel every process
 //
-// Each standstill has a number. The executor whose sleep began a standstill checks once, when
-// patience() is over, whether the standstill still lasts: Parking::sleep() calls stood_still(). If
-// no sleep began the standstill (because a thread ended), one sleeping executor is woken, so that
-// its next sleep begins it.
+// Each standstill has a number. The executor whose sleep began a standstill checks once, after
+// patience(), whether the standstill still lasts: Parking::sleep() calls stood_still(). If no sleep
+// began the standstill (because a thread ended), one sleeping executor is woken, so that its next
+// sleep begins it.
 #pragma once
 #include <array>
 #include <list>
@@ -39,12 +39,12 @@ class Limit;
 // How many tokens Outside(Outside::due) there are (outside.hpp).
 inline prim::atomic<std::int32_t> due_tokens{0};
 // Whether each of the tokens in due_tokens is a link to another program that can be asked whether
-// everything in that program stands still too (WIRE.md 10). If so, a run that waits for nothing
-// else acts as at a standstill, but sooner.
+// it is at a standstill too (WIRE.md 10). If so, a run that waits for nothing else acts as at a
+// standstill, but sooner.
 inline prim::atomic<bool> links_are_asked{false};
-// link_tokens says how many of the tokens in due_tokens are links. links_stand is called when a run
-// waits only for links, and asks the programs at their other ends; it is null if no function does
-// that (wire/rounds.hpp).
+// link_tokens is the number of tokens in due_tokens that are links. links_stand is called when a
+// run waits only for links, and asks the programs at their other ends; it is null if no function
+// asks them (wire/rounds.hpp).
 inline std::atomic<std::int32_t> link_tokens{0};
 inline std::atomic<void (*)() noexcept> links_stand{nullptr};
 
@@ -66,7 +66,7 @@ struct Part {
 // An executor with threads of its own, which belongs to a run and ends with it.
 class RunExecutor {
  public:
-  // Called when nothing is ready any more: stops its threads and joins them.
+  // Called when nothing is ready any more; stops its threads and joins them.
   virtual ~RunExecutor() = default;
   virtual Executor& executor() noexcept = 0;
 };
@@ -86,30 +86,30 @@ class Run final : public Activity {
   std::int64_t wake_time() noexcept override;
 
   // Declares that something outside might wake the run from now on, until leave_outside(). `due`
-  // says that it will certainly act, or is meant to take time (an io call, a socket). Something
+  // says that it will certainly act, or is expected to take time (an io call, a socket). Something
   // that is not due might never act, so there can be a standstill.
   void enter_outside(bool due = true) noexcept {
     if (!due) not_due_.fetch_add(1, std::memory_order_seq_cst);
     outside_.fetch_add(1, std::memory_order_seq_cst);
   }
   void leave_outside(bool due = true) noexcept;
-  // Decides for a host whose event loop is idle whether the run is deadlocked or stands still. The
-  // host has called enter_outside() for the things that the loop waits for, none of which is due.
-  // Returns the number of the standstill that begins, or 0.
+  // Decides for a host whose event loop is idle whether the run is deadlocked or at a standstill.
+  // The host has called enter_outside() for the things that the loop waits for, none of which is
+  // due. Returns the number of the standstill that begins, or 0.
   std::uint32_t conclude() noexcept;
   // Called when nothing can run and nothing is known outside. Returns whether something outside
   // might wake the run nevertheless (threads that are not processes, rule 10.3).
   bool (*anything_outside)(Run&) noexcept = nullptr;
 
   // --- standstill (rule 10.6) --------------------------------------------------------------------
-  // The findings at a standstill. They are reported afterwards, when everything can go on.
+  // The findings at a standstill. They are reported afterwards, when all executors can run again.
   struct Standstill {
     virtual ~Standstill() = default;
     virtual void tell() noexcept = 0;
   };
   // Finds which processes wait where, while everything in the run sleeps; the caller deletes the
-  // result. It returns null if no process waits, or the standstill was reported before. If the
-  // function is null, no standstill is reported. The function can be set during the run
+  // result. Returns null if no process waits, or if the standstill was reported before. If the
+  // pointer to the function is null, no standstill is reported. It can be set during the run
   // (look_by()).
   using Look = Standstill* (*)(Run&) noexcept;
   std::atomic<Look> look_at_standstill{nullptr};
@@ -121,22 +121,22 @@ class Run final : public Activity {
   bool stood_still(std::uint32_t number) noexcept override;
   std::int64_t waits_before() const noexcept override;
   static constexpr std::int64_t kSoon = 50'000'000;  // in ns; the patience of a run that asks links
-  // Returns whether no process of the run can go on, and nothing is due except what links might
+  // Returns whether no process of the run can continue, and nothing is due except what links might
   // bring.
   bool waits_for_links() noexcept;
-  // Returns how often the run has come to a standstill.
+  // Returns how often the run has reached a standstill.
   std::uint32_t rests() noexcept {
     const std::lock_guard g(mutex_);
     return standstill_;
   }
-  // Declares a deadlock, with this report, because it is known from elsewhere that nothing will
-  // ever wake the run. Returns false if something runs.
+  // Declares a deadlock, with this report, because another part of the library knows that nothing
+  // will ever wake the run. Returns false if something runs.
   bool declare(std::string report, std::vector<std::string> knot);
   // condemn() and carry_out() are the two parts of declare(). From condemn() on, the run will end
   // with Deadlock. carry_out(), which must follow, cancels its processes.
   bool condemn(std::string report, std::vector<std::string> knot);
   void carry_out() noexcept;
-  // Returns whether no process of the run can go on, and nothing is due.
+  // Returns whether no process of the run can continue, and nothing is due.
   bool stands_still() noexcept;
   bool is_standstill(std::uint32_t number) noexcept;
   // Calls f if all executors sleep; an executor that is woken meanwhile waits until f has returned.
@@ -154,7 +154,7 @@ class Run final : public Activity {
     return g.owns_lock() && behind_the_door(f);
   }
   void awoken() noexcept override;
-  // Calls f while the door is closed. An executor that sleeps can go on only after f; other
+  // Calls f while the door is closed. An executor that sleeps can continue only after f; other
   // executors run.
   template <class F>
   void while_door_closed(F&& f) {
@@ -181,8 +181,8 @@ class Run final : public Activity {
   }
   void fire_due() noexcept;
   // any_timer() and fire_one() are for virtual time: the code that decides when time passes uses
-  // them (chooser.hpp). any_timer() returns whether there is a deadline. fire_one() lets the
-  // earliest deadline come, and no other.
+  // them (chooser.hpp). any_timer() returns whether there is a deadline. fire_one() fires the
+  // earliest deadline, and no other.
   bool any_timer() noexcept {
     const std::lock_guard g(mutex_);
     timers_.drop_dead();
@@ -201,8 +201,8 @@ class Run final : public Activity {
     wakes.run();
   }
 
-  // The group of spawned processes (rule 7.4). It belongs to the outermost network, while there is
-  // one.
+  // The group of spawned processes (rule 7.4). While there is an outermost network, it owns the
+  // group.
   Group* spawned = nullptr;
 
   // --- executors beside the one that the run began with ------------------------------------------
@@ -247,13 +247,13 @@ class Run final : public Activity {
   // Makes `owner` meet the requests of its blocks whose groups failed (rule 7.5). Returns false if
   // there were no such requests.
   bool meet_blocks(ProcessBase& owner) noexcept;
-  // Called when a block that has asked its owner to end ends itself: withdraws the request, unless
-  // another block asks too.
+  // Called when a block ends that has asked its owner to end: withdraws the request, unless another
+  // block has asked too.
   void withdraw_block(ProcessBase& owner) noexcept;
   template <class F>
   void each_process(F&& f);
-  // Calls f while no group is made, ends or changes its owner. So f can walk up through the groups
-  // above a live process.
+  // Calls f while no group is made, ends or changes its owner. So f can follow the groups above a
+  // live process up to the outermost one.
   template <class F>
   void still(F&& f);
   // Calls f like still(), but returns false immediately if another thread works on the groups now.
@@ -271,7 +271,8 @@ class Run final : public Activity {
   // thread is made: a run that makes threads forever must not keep them all. Throws
   // std::system_error if the system cannot start a thread.
   void keep(void (*body)(void*), void* of);
-  // Called when the process of the calling thread has ended; the thread does little more.
+  // Called when the process of the calling thread has ended; the thread itself ends soon
+  // afterwards.
   void thread_done() noexcept;
   std::size_t threads_kept() noexcept;
   void join_threads() noexcept;
@@ -318,9 +319,9 @@ class Run final : public Activity {
                 : 0);
   }
   // Returns whether a process waits at a source (source.hpp). Also returns true if something runs:
-  // the run will come to rest again later.
+  // the run will be at rest again later.
   bool expects() noexcept;
-  // Wakes a thread that sleeps, so that it sleeps anew. Called when a standstill has begun and no
+  // Wakes a sleeping thread, so that it sleeps anew. Called when a standstill has begun and no
   // thread is about to sleep.
   void find_watch() noexcept;
 
@@ -338,7 +339,7 @@ class Run final : public Activity {
   prim::atomic<std::uint32_t> closed_{0};
   prim::Mutex door_;
   prim::atomic<bool> deadlocked_{false};
-  // True once on_deadlock was called, or the report went to stderr.
+  // true once on_deadlock was called, or the report was written to stderr
   prim::atomic<bool> told_{false};
   prim::atomic<std::int64_t> earliest_{prim::forever};
   prim::atomic<std::int64_t> virtual_now_{0};
@@ -372,7 +373,7 @@ class Run final : public Activity {
   }
   prim::Mutex hiring_;  // protects hired_, keys_ and the two lists
   std::size_t hired_ = 0;
-  // Each executor with its key, which lives as long as the executor is in the list.
+  // each executor with its key, which exists as long as the executor is in the list
   std::list<std::pair<std::shared_ptr<const void>, std::unique_ptr<RunExecutor>>> own_executors_;
   std::list<std::unique_ptr<Part>> parts_;
   std::array<const void*, static_cast<std::size_t>(RunsAt::last)> keys_{};

@@ -64,7 +64,7 @@ class Scheduler final : public Executor {
     return made;
   }
   bool anything_ready() const noexcept { return !queue_.empty(); }
-  // The waker that runs next if it is known by now, otherwise null.
+  // Returns the waker that runs next, if it is already known; otherwise null.
   const core::Waker* next_ready() const noexcept {
     return queue_.empty() ? nullptr : queue_.front();
   }
@@ -81,7 +81,7 @@ class Scheduler final : public Executor {
     if (!parking_.poller()) parking_.poll_by(make());
     return parking_.poller();
   }
-  // Handles what has come from elsewhere: cancellations, wake-ups from other threads, timers,
+  // Handles what has arrived from elsewhere: cancellations, wake-ups from other threads, timers,
   // descriptors.
   [[gnu::noinline]] void look_around() noexcept {
     if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();
@@ -141,9 +141,9 @@ class Scheduler final : public Executor {
     context_.attention = true;
   }
 
-  // Removes the next waker from the queue, and returns it, if `kind` runs it. Otherwise returns
-  // null, and control goes back to the loop. take() is for a process that has a stack of its own
-  // and passes control on as it parks.
+  // Removes the next waker from the queue and returns it, if `kind` runs it. Otherwise returns
+  // null, and control returns to the loop. take() is for a process that has a stack of its own and
+  // passes control on as it parks.
   core::Waker* take(void (*kind)(core::Waker*)) noexcept {
     // In a turn the steps are counted, so control must return to the loop.
     if (!looping_) return nullptr;
@@ -152,8 +152,9 @@ class Scheduler final : public Executor {
   }
 
   // Does one turn, for a host that has an event loop of its own: runs steps until the run queue is
-  // empty or `budget` ns have passed. Returns true if more processes are ready. The clock is read
-  // about every 4 us, after a number of steps that is computed from the pace of the last steps.
+  // empty or `budget` ns have passed. Returns true if more processes are ready. If steps are short,
+  // the clock is read every 4 to 8 µs, at the latest after kLook steps: the number of steps between
+  // two readings follows the pace of the last steps.
   bool turn(std::int64_t budget) {
     prim::bias_to_this_thread();
     Context& context = context_;
@@ -186,7 +187,7 @@ class Scheduler final : public Executor {
     return !queue_.empty();
   }
   // Between two turns the scheduler rests: see Parking. end_turn() returns true if nothing is ready
-  // and nothing has come meanwhile. After the rest, begin_turn() begins a turn.
+  // and nothing has arrived meanwhile. After the rest, begin_turn() begins a turn.
   bool end_turn() noexcept {
     return queue_.empty() && !inbox_.load(std::memory_order_seq_cst) && parking_.end_turn();
   }
@@ -240,7 +241,7 @@ class Scheduler final : public Executor {
   [[gnu::always_inline]] static void resume(core::Waker* w, Context& context) {
     ProcessBase* const p = static_cast<ProcessBase*>(w);
     context.running = p;
-    p->op = nullptr;  // no longer parked; this is cleared here, so that no operation has to
+    p->op = nullptr;  // no longer parked; this is cleared here, so that no operation needs to
     std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - core::kFrame).resume();
   }
 
@@ -276,8 +277,8 @@ class Scheduler final : public Executor {
     return false;
   }
 
-  // Takes the place of observed() while the program is checked: runs one step at a time, of the
-  // process that the chooser names.
+  // Replaces observed() while the program is checked: runs one step at a time, of the process that
+  // the chooser names.
   [[gnu::cold, gnu::noinline]] bool checked(Context& context) {
     // A process with a stack of its own passes control to no other process: take().
     looping_ = false;
@@ -334,7 +335,7 @@ class Scheduler final : public Executor {
   core::RunQueue queue_;
   core::SpinLock homed_lock_;
   std::forward_list<ProcessOps> homed_;
-  std::uint8_t halt_ = 0;  // what the loop must check before it goes on: kStop, kWatched
+  std::uint8_t halt_ = 0;  // what the loop must check before it continues: kStop, kWatched
   bool looping_ = false;
   unsigned handed_on_ = 0;
   unsigned stride_ = 1;  // how many steps of a turn pass between two readings of the clock

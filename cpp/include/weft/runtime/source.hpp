@@ -2,13 +2,13 @@
 // source can wake only processes that wait at this channel. So a source counts as outside (rule
 // 10.3), and as due (10.6), only for a run that has a process waiting there.
 //
-// A token of ../outside.hpp counts as long as it lives, wherever processes wait. A source, in
-// contrast, is asked each time a run has come to rest (Run::expects()), or says what it waits for
+// A token of ../outside.hpp counts as long as it exists, wherever processes wait. A source, in
+// contrast, is asked each time a run has become idle (Run::expects()), or reports what it waits for
 // (../wire/rounds.hpp).
 //
 // Invariants
 //  1 The thread that brings something to the channel holds an Outside(due) meanwhile. Otherwise a
-//    run might check just after a process has received its value and before the process goes on:
+//    run might check just after a process has received its value and before the process continues:
 //    then the run would find neither a process that waits there nor one that runs.
 //  2 The list of sources is protected by the lock of Sources, under which no other lock is taken.
 #pragma once

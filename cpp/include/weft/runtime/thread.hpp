@@ -30,7 +30,7 @@ class ThreadProcess : public ProcessBase, public Executor {
   // The pointer can be null.
   static inline bool (*stands_alone)(ThreadProcess&) noexcept = nullptr;
   static ThreadProcess* current_or_null() noexcept { return current; }
-  // Sets the process that this thread stands for, and returns the previous process. become() is for
+  // Sets the process that this thread represents, and returns the previous process. become() is for
   // a checker, which runs several threads in turn on one thread.
   static ThreadProcess* become(ThreadProcess* p) noexcept { return std::exchange(current, p); }
   // Returns the process of this thread, if the thread runs nothing else at the moment (no
@@ -39,7 +39,7 @@ class ThreadProcess : public ProcessBase, public Executor {
     return current && this_context == &current->context ? current : nullptr;
   }
 
-  // Makes this thread stand for that process within a scope.
+  // Makes this thread represent that process within a scope.
   class Scope {
    public:
     [[gnu::noinline]] explicit Scope(ThreadProcess& p) noexcept
@@ -91,8 +91,8 @@ class ThreadProcess : public ProcessBase, public Executor {
       self_.nudging_.wait_until_none();
     }
     // Called when the process is about to wait by `op` at `place`. The executor then withdraws the
-    // operation when it is nudged. An earlier request went to the thread's own parking, or found
-    // nothing to withdraw.
+    // operation when it is nudged. An earlier request was sent to the thread's own parking, or
+    // found nothing to withdraw.
     void waits(const OpKind& op, void* place) noexcept;
 
    private:
@@ -104,7 +104,7 @@ class ThreadProcess : public ProcessBase, public Executor {
   // Sleeps until the operation that has begun has its outcome. Serves cancellations and timers
   // meanwhile.
   void block(const OpKind& kind) noexcept;
-  // Called when a signal of the host language (Ctrl-C) came while the thread was parked. Returns
+  // Called when a signal of the host language (Ctrl-C) arrived while the thread was parked. Returns
   // true to ask for withdrawal.
   bool (*interrupted)(ThreadProcess&) = nullptr;
 

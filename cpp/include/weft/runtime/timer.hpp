@@ -8,8 +8,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Returns the time `span` ns after `now`; prim::forever, which never comes, if that lies at or
-// beyond the end of the clock (rule 8.5).
+// Returns the time `span` ns after `now`; prim::forever, which is never reached, if that time is at
+// or beyond the end of the clock (rule 8.5).
 constexpr std::int64_t later(std::int64_t now, std::int64_t span) noexcept {
   std::int64_t at = 0;
   if (!__builtin_add_overflow(now, span, &at)) return at;

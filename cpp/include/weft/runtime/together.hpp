@@ -10,8 +10,8 @@
 //  1 The thread that decides the last operation while the process sleeps wakes the process, once;
 //    from then on no other thread touches this object.
 //  2 A thread that decides an operation owns that operation's count until one_decided(), so the
-//    object lives until then. So if a channel ends while other operations are undecided, the thread
-//    that ends it withdraws them before it settles its own operation.
+//    object exists until then. So if a channel ends while other operations are undecided, the
+//    thread that ends it withdraws them before it settles its own operation.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -28,7 +28,7 @@ template <bool Shared>
 class TogetherWord {
  public:
   std::uint32_t load(std::memory_order o) const noexcept { return word_.load(o); }
-  void add(std::uint32_t n, std::memory_order o) noexcept {  // modulo 2^32, so it subtracts too
+  void add(std::uint32_t n, std::memory_order o) noexcept {  // modulo 2^32, so it can subtract too
     if constexpr (Shared)
       word_.fetch_add(n, o);
     else
