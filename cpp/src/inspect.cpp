@@ -43,8 +43,8 @@ constexpr int kPatience = 3'600;  // in s: how long a visitor may stay without a
 
 // --- messages ------------------------------------------------------------------------------------
 
-// Returns a message: its length in four bytes, the highest first, and the JSON. The object that
-// `json` has begun ends here.
+// Returns a message: its length in four bytes, the highest first, and the JSON. Closes the object
+// that `json` has begun.
 std::string framed(Json& json) {
   json.close('}');
   const auto n = static_cast<std::uint32_t>(json.text.size());
@@ -309,8 +309,8 @@ std::atomic<bool> tried{false};
 std::atomic<bool> ended{false};
 thread_local bool forks = false;
 
-// Waits until a piece of a look is over. This function must not block in lock(), since the end of
-// the program keeps the lock forever.
+// Waits until a piece of a look has ended. This function must not block in lock(), because the end
+// of the program keeps the lock for ever.
 void before_fork() {
   while (!(forks = runtime::Look::at_work().try_lock()) && !ended) usleep(100);
 }

@@ -28,7 +28,7 @@ namespace {
 }
 
 // Writes to a descriptor that is no socket. If nobody reads, SIGPIPE would end the program. So this
-// thread blocks the signal meanwhile, and removes it if it was raised.
+// thread blocks the signal during the write, and removes the signal if it was raised.
 long write_quietly(int fd, const char* from, std::size_t n) noexcept {
   sigset_t pipe, before, pending;
   sigemptyset(&pipe);
