@@ -211,8 +211,8 @@ void Record::woke(int n) {
   if (!kept || current == kNone) return;
   follow(n, current);
   if (p.select) {
-    // Perhaps the select was woken by the end of its last channel; then it has also seen its other
-    // channels end.
+    // If the select was woken by the end of its last channel, it has also seen its other channels
+    // end.
     if (closes_now()) follow_closers_of(p);
     touch_uid(p.select, Access::all);
     if (p.waiting) {

@@ -62,7 +62,7 @@ bool is_tcp(int fd, bool socket) noexcept {
 
 bool is_tcp(int family) noexcept { return family == AF_INET || family == AF_INET6; }
 
-// Small writes go out at once, without waiting for more bytes to fill a packet.
+// Makes small writes leave at once, without waiting for more bytes to fill a packet.
 void no_delay(int fd, int family) noexcept {
   const int yes = 1;
   if (is_tcp(family)) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);

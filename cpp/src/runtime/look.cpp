@@ -26,7 +26,7 @@ constexpr std::size_t kInASample = 30'000;
 // end.
 constexpr std::chrono::milliseconds kSoon{50}, kPatience{300};
 
-// The runs that exist now. None of them ends while this object lives.
+// The runs that exist now. None of them ends while this object exists.
 struct PinnedRuns {
   std::vector<Run*> runs = Outsiders::all().pin();
   PinnedRuns() = default;

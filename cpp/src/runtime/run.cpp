@@ -253,7 +253,7 @@ std::uint32_t Run::quiescent() noexcept {
   if (dead && on_deadlock && !told_.exchange(true)) on_deadlock(report_);
   if (dead) cancel_everybody();
   // The remaining processes cannot be withdrawn, and nothing lets them continue (such as a writer
-  // that an extended read holds, rules 1.6, 6.3). Otherwise the run would declare the same
+  // that an extended read holds, rules 1.6, 6.3). Without this check the run would declare the same
   // deadlock again and again.
   if (std::int32_t ours = 1;
       again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst)) {

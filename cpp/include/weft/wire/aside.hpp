@@ -1,4 +1,4 @@
-// Passes descriptors that belong to frames in a ring of shared memory. Each descriptor goes over
+// Passes descriptors that belong to frames in a ring of shared memory. Each descriptor is sent over
 // the link's socket, with one byte, before its frame is published (WIRE-LINKS.md 12.4), so the
 // thread that reads the frame finds the descriptor there. This file needs POSIX.
 //

@@ -213,8 +213,8 @@ class Attendant {
   static constexpr std::uint32_t kShared = 2, kPrivate = 2 | 128;  // for words of 32 bits
   using Words = std::array<Waited, 2 * kLinks + 2>;
 
-  // Asks the looker to stop polling, and makes a change of the list of links. `held` says that the
-  // caller already holds the lock of the list.
+  // Asks the looker to stop polling while the list of links is changed. `held` says that the caller
+  // already holds the lock of the list.
   class Change {
    public:
     explicit Change(Attendant& a, bool held = false) : a_(a), held_(held) {
@@ -349,7 +349,7 @@ class Attendant {
     return other;
   }
 
-  // Remembers how long spinning has paid at each place where this thread waits.
+  // Records for each place where this thread waits how long spinning is worthwhile.
   struct Here {
     const void* place = nullptr;
     runtime::SpinTime spin_time{};

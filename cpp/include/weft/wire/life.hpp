@@ -51,8 +51,8 @@ class Life {
   ~Life() {
     if (at_) ::munmap(at_, 2 * kSize);
   }
-  // Makes two pages. The first, for the list's entry, is this program's own. The second, behind it
-  // at the offset that the whole list uses, is shared.
+  // Makes two pages. The first page, for the list's entry, is this program's own. The second page
+  // is shared, and follows the first at the offset that the kernel expects (futex_offset).
   void make(Descriptor& passed) {
     Descriptor fd;
     { const Segment pages = Segment::make(kSize, Segment::Peers::write, fd); }

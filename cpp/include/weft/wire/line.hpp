@@ -225,7 +225,7 @@ class Line {
     if (from == 0 || from == mine_) return;  // The START is an echo of this side's own.
     if (linked()) {
       // Either the peer has drawn the same token again, or the peer sent this START before it knew
-      // this side, and its later packets have overtaken the START. The second happens once, and
+      // this side, and its later packets have overtaken the START. The second case occurs once, and
       // packets follow.
       const bool unnamed = knows_me_ && to == 0;
       if (from == theirs_ && unnamed && unnamed_at_ == kNever) {

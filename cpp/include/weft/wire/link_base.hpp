@@ -35,7 +35,7 @@ class LinkBase : protected Link {
   }
 
   // Hands over an end whose home can be any program. If the home is a third program, the call waits
-  // until the peer has adopted the end at that home; after that this program can leave. Throws what
+  // until the peer has adopted the end at that home; after that this program may end. Throws what
   // give() of a channel's end throws, and BadUse if no link can introduce those two programs.
   template <class T>
   void give(ReaderEnd<T> e, const std::string& name) {

@@ -44,7 +44,7 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// Holds the runs that exist now: none of them ends while this object lives.
+// Holds the runs that exist now: none of them ends while this object exists.
 class PinnedRuns {
  public:
   PinnedRuns() : runs_(runtime::Outsiders::all().pin()) {}

@@ -1,5 +1,5 @@
-// Memory in which large values go to other programs of this machine (WIRE.md 9.2): a value is
-// written once, and read in place by the other program. This file needs Linux.
+// Memory in which large values are passed to other programs of this machine (WIRE.md 9.2): a value
+// is written once, and read in place by the other program. This file needs Linux.
 //
 //   make(): a segment without shares, or a new one ──written──► lend_to(): one more share, and a
 //   descriptor if the peer needs one ──► there: take(): mapped, or known from before

@@ -69,7 +69,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   bool trying() const noexcept { return attempt_.has_value(); }
   // Begins the part. `tries` says whether it begins with an attempt at all guards.
   void begin(bool tries);
-  // Tries guards first to first + n - 1, in this order. Those whose channels are known to have
+  // Tries guards first to first + n - 1, in this order. Guards whose channels are known to have
   // retired take no part.
   void attempt(std::uint32_t first, std::uint32_t n);
   // Withdraws an attempt that is queued. Does nothing if that is too late, or there is no attempt.

@@ -141,8 +141,8 @@ class StreamLink final : public LinkBase {
 
   void serve() {
     detail::be_prompt();
-    // The buffer holds all that a socket can hold, since each round might have to wait for a
-    // language's lock.
+    // The buffer is as large as a socket's, because each round might have to wait for a language's
+    // lock.
     Buffer room(std::size_t{1} << 18);
     for (;;) {
       {

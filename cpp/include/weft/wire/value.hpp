@@ -1,4 +1,4 @@
-// Values on the wire, and the customisation point for types of one's own (WIRE.md 3.2, 7.2).
+// Values on the wire, and the customisation point for the user's own types (WIRE.md 3.2, 7.2).
 //
 // A trivially copyable type passes as its bytes. Both programs must lay the type out alike: its
 // name on the wire says only the size and alignment. Pointers and ends are refused. For any other
@@ -146,7 +146,7 @@ struct Value<std::vector<E>> {
 
 class Carrier;
 
-// In bytes. A value of at least this size goes through shared memory.
+// A value of at least this many bytes is sent in shared memory.
 inline constexpr std::size_t kApart = 32'768;
 
 namespace detail {
