@@ -93,7 +93,7 @@ void put_places(Json& j, const char* key, const std::vector<runtime::Look::Place
   j.close(']');
 }
 
-// Returns for each process how many operations a second have passed at its ends. The number is
+// Returns for each process how many operations per second have passed at its ends. The number is
 // below 0 if the process shares an end with another, or holds none.
 std::vector<double> rates(const runtime::Look::Found& found, double seconds) {
   std::map<runtime::Look::Place, int> holders;

@@ -53,8 +53,8 @@ void is_home(weft::net::Network& network, const Args& a) {
   writer.retire();
 }
 
-// Is the home of a channel, and reads all values. Reports when the first value has arrived, and in
-// the end how many values arrived and how the channel ended.
+// Plays the home of a channel, and reads all values. Reports when the first value has arrived, and
+// in the end how many values arrived and how the channel ended.
 void reads_all(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(
       weft::buffer(static_cast<std::uint32_t>(std::stoul(a[1]))).called("c"));

@@ -96,7 +96,7 @@ void Reduced::analyse(Run& run) {
   }
 }
 
-// Asks for a run in which `second` comes before `first`. The candidates are `second` and the steps
+// Asks for a run in which `second` precedes `first`. The candidates are `second` and the steps
 // after `first` that do not follow it. A candidate that follows no other candidate is to run where
 // `first` ran.
 void Reduced::ask_for(const Record& r, int first, int second) {

@@ -510,8 +510,8 @@ Look::Found Look::end(std::size_t most) {
           for (const auto& [place, writes] : ends)
             if (const auto f = flows_.find(place); f != flows_.end())
               passed = passed || f->second.has_moved();
-          // If something has passed at the ends of the process, the process might have gone on and
-          // returned to this state since the last sample.
+          // If something has passed at the ends of the process, the process might have continued
+          // and returned to this state since the last sample.
           if (s.now != now || passed) {
             s.since = at;
             s.before = false;

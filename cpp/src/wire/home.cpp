@@ -203,7 +203,7 @@ const char* Home::adopt(const Frame& f) {
     keys.push_back(detail::get<std::uint64_t>(f.body.data() + names + 8 * i));
   const auto from = space.lent(keys);
   const std::string type(reinterpret_cast<const char*>(f.body.data()) + 8, f.txn);
-  // An end of another type is a dead end for the peer that claims it. Other peers are not affected.
+  // An end of another type is dead for the peer that adopts it. Other peers are not affected.
   add(f.where, detail::get<std::uint64_t>(f.body.data()),
       from.port && from.port->type() == type ? from.port->another() : nullptr);
   if (from.first) from.peer->session.send(Frame{Kind::adopted, 0, 0, 0, 0, f.val, {}});
@@ -557,8 +557,8 @@ void Home::lost() noexcept {
   open_.clear();
   auto held = std::exchange(held_, {});
   for (auto it = held.rbegin(); it != held.rend(); ++it) {
-    // The newest value is given back first, so in the end the values come in the order in which
-    // they were read.
+    // The newest value is given back first, so the next readers receive the values in the order in
+    // which they were read.
     it->second->home = nullptr;
     const bool back = it->second->keeps;
     Back::end(std::move(it->second), back);

@@ -209,8 +209,8 @@ bool Span::begin() {
   silently_ = false;
   return over_;
 }
-// Asks a part, which becomes trying_. Returns false if the part cannot be asked, and the choice is
-// over.
+// Asks a part, which becomes trying_. Returns false if the part cannot be asked; the choice has
+// then ended.
 bool Span::ask(Part& p, std::uint32_t first, std::uint32_t count) {
   if (!std::exchange(p.offered, true)) {
     const bool whole = count == p.size;
@@ -274,7 +274,7 @@ void Span::go_on() {
     if (p->ready) return attempt(*p, 0, p->size);
 }
 
-// Ends the choice with the outcome of part `at`; if `at` is null, the outcome comes from no part.
+// Ends the choice with the outcome of part `at`. If `at` is null, no part has given the outcome.
 void Span::end(const Outcome& how, Part* at) {
   over_ = true;
   trying_ = nullptr;

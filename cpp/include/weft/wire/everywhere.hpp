@@ -52,7 +52,7 @@ struct InProgram {
     std::uint32_t sent = 0, received = 0;
     friend auto operator<=>(const Session&, const Session&) = default;
   };
-  // An end that a peer holds: which channel of this program it belongs to, and which processes of
+  // An end that a peer holds: to which channel of this program it belongs, and which processes of
   // this program used that channel last.
   struct Lent {
     std::uint64_t peer = 0;
@@ -99,7 +99,7 @@ struct Everywhere {
   bool stands_still() const;
   // Returns whether anything has happened since the round of `before`.
   bool has_moved_since(const Everywhere& before) const;
-  // Returns a text for people: what each program says of itself, its processes and its sessions.
+  // Returns a text for people: what each program reports of itself, its processes and its sessions.
   std::string text() const;
   // The report of a deadlock, with its knot. Made only if stands_still() is true.
   struct Knot {

@@ -3,7 +3,7 @@
 // POSIX.
 //
 //   A ──INTRODUCE + descriptor──► B        A sends B a value that contains an end whose home is C
-//   └──INTRODUCE + descriptor──► C         B and C have a session now; A's part is over
+//   └──INTRODUCE + descriptor──► C         B and C have a session now; A's part has ended
 //
 // No object of the program owns such a session. The session ends with its peer, or when the program
 // destroys the last of the links that the program made itself.
@@ -73,7 +73,7 @@ class SocketIntroducer final : public Introducer,
   }
 
   // Returns the introducer of the space, and counts one more link that the program has made.
-  // Sessions over shared memory are possible once a link has given `shared`.
+  // Sessions over shared memory are possible once a link has passed `shared`.
   static std::shared_ptr<SocketIntroducer> of(Space& s, Make stream, Make shared = nullptr) {
     const Space::Step step(s);
     auto i = std::dynamic_pointer_cast<SocketIntroducer>(s.introducer.lock());

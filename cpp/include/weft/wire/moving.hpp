@@ -60,7 +60,7 @@ class FarEnd {
   const std::uint64_t key;
   core::SyncObject place;
   // The end's keys at its earlier holders, the latest first; the list is emptied when the home has
-  // said ADOPTED. Protected by the space's lock.
+  // sent ADOPTED. Protected by the space's lock.
   std::vector<std::uint64_t> before;
 
  private:

@@ -124,7 +124,7 @@ class SerialLink final : public LinkBase {
     return low == 0 ? 1 : low;
   }
   // Rounds a time up so that the first bytes on the line stop no board (WIRE-LINKS.md 12.6). COBS
-  // writes a 3 before two bytes between zeros, so no time must have two such bytes.
+  // writes a 3 before two bytes between zeros, so no time may have two such bytes.
   static std::uint32_t gentle(std::uint32_t ms) noexcept {
     if (ms > 0xFFFF) return ms | 1;
     const std::uint32_t up = (ms + 255) & ~255u;

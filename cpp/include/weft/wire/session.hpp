@@ -122,8 +122,8 @@ class Session {
     return first;
   }
   void went(std::size_t bytes);
-  // Stores the first parts of the output in `into`, as many as it has room for. Returns their
-  // number.
+  // Stores the first parts of the output in `into`, as many as it has room for. Returns how many it
+  // has stored.
   std::size_t parts(std::span<Bytes> into) const noexcept;
   // Returns how many bytes are to be sent.
   std::size_t queued() const noexcept { return out_.size() - sent_ + lent_bytes_; }

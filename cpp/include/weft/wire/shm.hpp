@@ -8,7 +8,7 @@
 // both over a Unix socket. After that the socket carries only descriptors, and reports the peer's
 // end. A thread that waits serves the link (attendant.hpp).
 //
-//   made ──the peer's descriptors have come, and are good──► open
+//   made ──the peer's descriptors have arrived, and are good──► open
 //     │                                    open ──either session is over, the peer is gone──► over
 //     └──they are not good: the session is lost──► over
 //

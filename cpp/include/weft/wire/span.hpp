@@ -4,7 +4,7 @@
 //
 //   begin() ──► asks each home in the order of the guards, offers at once ──NOTREADY──► the next
 //   all asked ──► waits ──READY──► tries that home ──► …
-//   DONE, ENDED ──► over: the other homes to which it was offered are told that it has gone
+//   DONE, ENDED ──► over: the other homes to which it was offered are notified that it has gone
 //
 // At most one home is trying at a time, and only that home can commit. So the choice commits once,
 // whatever happens at the other homes. If a session ends, only the guards that were being tried
@@ -42,7 +42,7 @@ class Span {
     // The guard's precondition is false, so the guard takes no part; but its home says whether its
     // channel is open.
     bool off = false;
-    // An output whose value is made after the commit; its room is filled at that time.
+    // The guard is an output whose value is made after the commit; its room is filled at that time.
     bool later = false;
   };
   using Guards = InlineVector<Guard, kUsual>;

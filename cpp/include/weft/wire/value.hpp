@@ -243,7 +243,7 @@ class Room {
   // passed to load() whole.
   virtual bool will_come(std::size_t) { return false; }
   virtual void more(Bytes) {}
-  // Ends the pieces. Returns false if all the pieces together are not a value of the type.
+  // Receives the last piece. Returns false if all the pieces together are not a value of the type.
   virtual bool last(Bytes) { return false; }
   void filled() noexcept { full_ = true; }
   // Returns whether the room is full. The room stays full when a party has moved the value out,
