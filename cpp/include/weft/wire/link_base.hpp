@@ -24,7 +24,7 @@ class LinkBase : protected Link {
   LinkBase& operator=(const LinkBase&) = delete;
 
   // Hands an end of a channel of this program to the peer, under the name `name`. Throws BadUse if
-  // the end is closed, or its type is too big.
+  // the end is closed, or the name has more than 150 bytes or contains a zero byte.
   template <class T>
   void give(Reader<T> e, const std::string& name, std::uint64_t capacity = 0) {
     give_port<T, core::Side::in>(std::move(e), name, capacity);
