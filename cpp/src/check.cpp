@@ -2,7 +2,7 @@
 // how it is reported.
 //
 //   first run ──runs no network, or cannot be checked──► BadUse
-//     └► tokens, each replayed ──► the search ──a schedule fails──► made short ──► told
+//     └► tokens, each replayed ──► the search ──a schedule fails──► made short ──► reported
 #include <weft/config.hpp>
 
 #if WEFT_CHECKED
@@ -78,7 +78,7 @@ class Check {
   checking::Bounded bounded_;
   checking::Reduced reduced_;
   bool ends_ = false;   // whether the search has ended
-  bool timed_ = false;  // whether a timer was set, in a schedule
+  bool timed_ = false;  // whether a timer was set in any schedule
   double chances_ = 0;  // the sum of Run::chances over the random walks, for the estimate
   std::size_t walks_ = 0, reduced_runs_ = 0;
   unsigned longest_ = 100;
@@ -162,8 +162,8 @@ void Check::search() {
   for (unsigned turn = 0; !ends_ && !over(end); ++turn) one_way(ways[turn % 3], end, 200, turn);
 }
 
-// Runs at most `most` schedules by one way of searching. In every second round times can also come
-// early.
+// Runs at most `most` schedules by one method of searching. In every second round timers can also
+// fire early.
 void Check::one_way(Search way, double end, std::size_t most, unsigned turn) {
   const bool any_time = o_.any_time || (turn % 2 == 1);
   checking::Strategy* strategy = &reduced_;
@@ -180,7 +180,7 @@ void Check::one_way(Search way, double end, std::size_t most, unsigned turn) {
     priorities_.longest = longest_;
     checker_.run.settings.any_time = any_time;
     const Outcome o = run(*strategy);
-    // the search repeats the run, since it must know more about each step
+    // The search repeats the run, because it must know more about each step.
     if (strategy->restarts(checker_.run)) continue;
     const checking::Run& r = checker_.run;
     timed_ = timed_ || r.record.timed;
@@ -220,8 +220,8 @@ void Check::found(const Outcome& o) {
   tell(std::move(f), shorter);
 }
 
-// Returns the same failure with as few deviations as possible: first some are left out, then all
-// schedules with fewer are searched.
+// Returns the same failure with as few deviations as possible: first some deviations are left out,
+// then all schedules with fewer deviations are searched.
 Outcome Check::shortened(const Outcome& failed, bool& least) {
   const double end = seconds_now() + 2;
   const auto fails = [&](const Deviations& d) -> std::optional<Outcome> {

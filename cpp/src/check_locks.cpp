@@ -34,8 +34,8 @@ extern "C" int pthread_mutex_lock(pthread_mutex_t* m) noexcept {
     points->stands_at_lock();
     return EDEADLK;
   }
-  // The library's pthread_mutex_lock() cannot be called here. So the thread waits until a time that
-  // never comes.
+  // The library's pthread_mutex_lock() cannot be called here. So the thread waits with a time limit
+  // that is never reached.
   constexpr timespec never{time_t{1} << 40, 0};
   do r = pthread_mutex_clocklock(m, CLOCK_MONOTONIC, &never);
   while (r == ETIMEDOUT);

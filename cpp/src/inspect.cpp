@@ -43,8 +43,8 @@ constexpr int kPatience = 3'600;  // in s: how long a visitor may stay without a
 
 // --- messages ------------------------------------------------------------------------------------
 
-// Returns a message: its length in four bytes, the highest first, and the JSON. The object that
-// `json` has begun ends here.
+// Returns a message: its length in four bytes, the highest first, and the JSON. Closes the object
+// that `json` has begun.
 std::string framed(Json& json) {
   json.close('}');
   const auto n = static_cast<std::uint32_t>(json.text.size());
@@ -93,7 +93,7 @@ void put_places(Json& j, const char* key, const std::vector<runtime::Look::Place
   j.close(']');
 }
 
-// Returns for each process how many operations a second have passed at its ends. The number is
+// Returns for each process how many operations per second have passed at its ends. The number is
 // below 0 if the process shares an end with another, or holds none.
 std::vector<double> rates(const runtime::Look::Found& found, double seconds) {
   std::map<runtime::Look::Place, int> holders;
@@ -309,8 +309,8 @@ std::atomic<bool> tried{false};
 std::atomic<bool> ended{false};
 thread_local bool forks = false;
 
-// Waits until a piece of a look is over. This function must not block in lock(), since the end of
-// the program keeps the lock forever.
+// Waits until a piece of a look has ended. This function must not block in lock(), because the end
+// of the program keeps the lock for ever.
 void before_fork() {
   while (!(forks = runtime::Look::at_work().try_lock()) && !ended) usleep(100);
 }

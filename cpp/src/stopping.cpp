@@ -140,7 +140,7 @@ std::array<std::atomic<int>, signals::kSignals>& signals::to() noexcept {
 void signals::handle(int n) {
   const int saved = errno;
   const unsigned char byte = static_cast<unsigned char>(n);
-  // If the pipe is full, enough signals have come.
+  // If the pipe is full, enough signals are queued.
   if (const int fd = to()[static_cast<std::size_t>(n)].load(); fd >= 0 && ::write(fd, &byte, 1) < 0)
     errno = 0;
   errno = saved;

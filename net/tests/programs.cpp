@@ -41,7 +41,7 @@ void names_reader(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Offers both sides, and keeps an end of each until the test lets the program go on.
+// Offers both sides, and keeps an end of each until the test lets the program continue.
 void is_home(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   auto reader = c.reader();
@@ -53,8 +53,8 @@ void is_home(weft::net::Network& network, const Args& a) {
   writer.retire();
 }
 
-// Is the home of a channel, and reads all values. Reports when the first value has come, and in the
-// end how many values came and how the channel ended.
+// Plays the home of a channel, and reads all values. Reports when the first value has arrived, and
+// in the end how many values arrived and how the channel ended.
 void reads_all(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(
       weft::buffer(static_cast<std::uint32_t>(std::stoul(a[1]))).called("c"));
@@ -168,7 +168,7 @@ void numbers(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Reads integers. Reports values that are not integers, and goes on.
+// Reads integers. Reports values that are not integers, and continues.
 void reads_integers(weft::net::Network& network, const Args& a) {
   auto in = network.at(a[0]).reader<weft::Typed<std::int8_t>>();
   try {

@@ -1,6 +1,6 @@
 // Tests the ways of the relay in isolation (WIRE-NETWORKS.md 17.19, 17.20): two ways in one
-// program, and between the two code that handles messages like a server. Also tests other parts of
-// weft/net.hpp that need no server.
+// program, and between them code that handles messages as the server does. Also tests other parts
+// of weft/net.hpp that need no server.
 #include <doctest/doctest.h>
 #include <sys/ioctl.h>
 
@@ -101,7 +101,7 @@ void pour(int socket, const Chars& all) {
     at += static_cast<std::size_t>(n);
   }
 }
-// Reads at most `most` characters, until the end.
+// Reads until the end of the stream, but at most `most` characters.
 Chars drawn(int socket, std::size_t most = SIZE_MAX) {
   Chars all(std::min<std::size_t>(most, 1 << 16), 0), got;
   while (got.size() < most) {

@@ -1,4 +1,4 @@
-// Finds the steps of a run that race, and asks for runs in which they come in the other order
+// Finds the steps of a run that race, and asks for runs in which they occur in the other order
 // (reduced.hpp). Two steps race if they conflict, and nothing else orders them.
 #include <algorithm>
 #include <functional>
@@ -19,8 +19,8 @@ bool Reduced::before(const Record& r, int a, int b) noexcept {
   return clock(b).knows(r.events[static_cast<std::size_t>(a)]);
 }
 
-// Adds to the clock the event `earlier` and all events that come before it. If the clock knows that
-// event already, it knows them all.
+// Adds to the clock the event `earlier` and all events that precede it. If the clock knows
+// `earlier` already, it knows them all.
 void Reduced::join(Clock to, const Record& r, int earlier) noexcept {
   if (to.knows(r.events[static_cast<std::size_t>(earlier)])) return;
   const Clock from = clock(earlier);
@@ -28,8 +28,8 @@ void Reduced::join(Clock to, const Record& r, int earlier) noexcept {
 }
 
 // Computes the clock of an event, and finds its races with earlier events. Those events are
-// examined from the latest on: an event that an already examined event follows is no part of a
-// race.
+// examined from the latest on: an event is no part of a race if an event that was examined already
+// follows it.
 void Reduced::order(const Record& r, int j) {
   const Event& e = r.events[static_cast<std::size_t>(j)];
   const Clock mine = clock(j);
@@ -88,7 +88,7 @@ void Reduced::analyse(Run& run) {
     note(run.record, i, j);
     ask_for(run.record, i, j);
   }
-  // A time that was cancelled might have come before its cancellation.
+  // A timer that was cancelled might have fired before its cancellation.
   for (const int e : run.record.disarming) {
     Node* const x = node_of(e);
     if (x && x->has(kClock) && std::find(x->todo.begin(), x->todo.end(), kClock) == x->todo.end())
@@ -96,7 +96,7 @@ void Reduced::analyse(Run& run) {
   }
 }
 
-// Asks for a run in which `second` comes before `first`. The candidates are `second` and the steps
+// Asks for a run in which `second` precedes `first`. The candidates are `second` and the steps
 // after `first` that do not follow it. A candidate that follows no other candidate is to run where
 // `first` ran.
 void Reduced::ask_for(const Record& r, int first, int second) {
@@ -125,7 +125,7 @@ void Reduced::ask_for(const Record& r, int first, int second) {
     if (!todo(p)) x->todo.push_back(p);
 }
 
-// Notes in which order the two steps came. A step is identified as the n-th of its process.
+// Notes in which order the two steps occurred. A step is identified as the n-th of its process.
 void Reduced::note(const Record& r, int first, int second) {
   const auto id = [&](int event) {
     const Event& e = r.events[static_cast<std::size_t>(event)];

@@ -83,7 +83,7 @@ int Record::place(const void* key, int by, int capacity, bool loses) {
   x.capacity = capacity;
   x.loses = loses;
   by_key_.put(key, n);
-  last_key_ = nullptr;  // perhaps another place had this key
+  last_key_ = nullptr;  // perhaps another place had this key before
   return n;
 }
 int Record::looked_up(const void* key, int by) {
@@ -108,7 +108,7 @@ int Record::place_by_uid(Uid uid) {
 }
 
 // Returns a path of the form that runtime/names.hpp uses: it has an index only where the parent has
-// several children of the name.
+// several children of that name.
 std::string Record::path(int n) const {
   const Process& p = at(n);
   if (p.parent == kNone) return p.name;
@@ -211,8 +211,8 @@ void Record::woke(int n) {
   if (!kept || current == kNone) return;
   follow(n, current);
   if (p.select) {
-    // Perhaps the select was woken by the end of its last channel; then it has also seen its other
-    // channels end.
+    // If the select was woken by the end of its last channel, it has also seen its other channels
+    // end.
     if (closes_now()) follow_closers_of(p);
     touch_uid(p.select, Access::all);
     if (p.waiting) {
@@ -257,7 +257,7 @@ Access Record::at_place(int n, Access how) const noexcept {
   return lone ? Access::all : how;
 }
 
-// Examines the selects that wait on the other side, or have waited there, since this step may
+// Examines the selects that wait on the other side, or have waited there, because this step may
 // decide them, or might have decided them.
 void Record::look_at_selects(int place, Access how) {
   const Place& x = places[static_cast<std::size_t>(place)];
@@ -380,7 +380,7 @@ void Record::arms() {
   touch_uid(kTime, Access::all);
   at(running).timed = true;
 }
-// The time might have come first, and now it will never come.
+// The timer might have fired first; now it never will.
 void Record::disarms() {
   if (!kept || !any_time || current == kNone) return;
   touch_uid(kTime, Access::all);

@@ -43,7 +43,7 @@ void Run::differs(std::string how) {
 }
 
 // Does what go() does, in the rarer cases: the run has stopped, no process is ready, a timer is
-// set, some processes yield, or the process that runs has gone on for long.
+// set, some processes yield, or the process that runs has run for long.
 unsigned Run::go_rarely(std::span<const int> ready, bool goes_on, bool timer) {
   if (stopped()) return 0;
   ready_ = ready;
@@ -106,7 +106,7 @@ void Run::leave_out_who_yields(std::span<const int> ready) {
   goes_on_ = goes_on_ && !positions_.empty() && positions_[0] == 0;
 }
 
-// Called when a step of process n has begun. The processes that have let it go first no longer wait
+// Called when a step of process n has begun. The processes that have yielded to n no longer wait
 // for it.
 void Run::went_first(int n) {
   for (std::size_t i = 0; i < yields_to_.size(); ++i) {

@@ -28,7 +28,7 @@ namespace {
 }
 
 // Writes to a descriptor that is no socket. If nobody reads, SIGPIPE would end the program. So this
-// thread blocks the signal meanwhile, and removes it if it was raised.
+// thread blocks the signal during the write, and removes the signal if it was raised.
 long write_quietly(int fd, const char* from, std::size_t n) noexcept {
   sigset_t pipe, before, pending;
   sigemptyset(&pipe);
@@ -62,7 +62,7 @@ bool is_tcp(int fd, bool socket) noexcept {
 
 bool is_tcp(int family) noexcept { return family == AF_INET || family == AF_INET6; }
 
-// Small writes go out at once, without waiting for more bytes to fill a packet.
+// Makes small writes leave at once, without waiting for more bytes to fill a packet.
 void no_delay(int fd, int family) noexcept {
   const int yes = 1;
   if (is_tcp(family)) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);

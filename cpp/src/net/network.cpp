@@ -59,7 +59,7 @@ std::shared_ptr<detail::Offer> Network::take_offer(const std::string& name) {
   return o;
 }
 
-// Listens for the removal of a ticket of `o`. A second call does nothing, unless the server has
+// Watches for the removal of a ticket of `o`. A second call does nothing, unless the server has
 // lost the consumer.
 void Network::watch_tickets(Offer& o) noexcept {
   const auto told = [this, &o](const Any& said, std::uint64_t revision) {
@@ -128,8 +128,8 @@ bool Network::write(Offer& o) {
       return true;
     }
     const auto there = names_.there(o.name);
-    // If the entry belongs to another home, that home has taken over the name. But an entry of this
-    // home that was overwritten with rubbish is written again.
+    // If the entry belongs to another home, that home has the name now. But an entry of this home
+    // that was overwritten with rubbish is written again.
     if (there && there->home != home_ && (!there->home.empty() || o.revision == 0)) return false;
     last = there ? there->revision : 0;
   }
@@ -296,7 +296,7 @@ void Network::answer(int socket) {
   detail::Connection c = detail::Connection::accepted(keys_, socket);
   const Any said = c.heard();
   GiveEnd gives;
-  // The offer is kept until there is a session, since until then the offer is what counts as
+  // The offer is kept until there is a session, because until then the offer is what counts as
   // outside.
   std::shared_ptr<Offer> o;
   try {

@@ -51,10 +51,10 @@ std::string cpu_refused(int) {
 #endif
 
 void name_this_thread(const char* name) noexcept {
-  constexpr std::size_t kLongest = 15;  // in bytes, by Linux
+  constexpr std::size_t kLongest = 15;  // in bytes; a limit of Linux
   const std::size_t n = std::strlen(name);
   const char* tail = name + (n > kLongest ? n - kLongest : 0);
-  // moves on to the start of a character
+  // skips to the start of a character
   while ((static_cast<unsigned char>(*tail) & 0xC0) == 0x80) ++tail;
 #if defined(__linux__)
   if (::syscall(SYS_gettid) != getpid()) pthread_setname_np(pthread_self(), tail);

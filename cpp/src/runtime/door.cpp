@@ -162,7 +162,7 @@ void Door::open(Visit visit) noexcept {
   const int error = errno;
   try {
     open_door(visit);
-  } catch (...) {  // no memory is left: the program goes on without a door
+  } catch (...) {  // no memory is left: the program continues without a door
   }
   errno = error;
 }

@@ -54,7 +54,7 @@ void Group::finished(std::uint32_t order, std::exception_ptr left, Ending how) n
     successor = successor_;
   }
   lock_.unlock();
-  // From now on the group might already be destroyed, if no process waits by the node. But an
+  // From now on the group might already be destroyed, if no process waits for its end. But an
   // abandoned group belongs to this call.
   if (successor) {
     hand_over(*successor);

@@ -51,7 +51,7 @@ void Limit::close() noexcept {
 }
 
 bool Limit::move(std::int64_t deadline) {
-  // The old deadline might have been the next to come, and now it never will come.
+  // The old deadline might have been the next to expire; now it never will.
   WEFT_POINT(limits(false));
   WEFT_POINT(limits(true));
   Run& r = *run_;

@@ -26,7 +26,7 @@ constexpr std::size_t kInASample = 30'000;
 // end.
 constexpr std::chrono::milliseconds kSoon{50}, kPatience{300};
 
-// The runs that exist now. None of them ends while this object lives.
+// The runs that exist now. None of them ends while this object exists.
 struct PinnedRuns {
   std::vector<Run*> runs = Outsiders::all().pin();
   PinnedRuns() = default;
@@ -58,7 +58,7 @@ Look::Now by_verb(const char* verb) noexcept {
   return Look::waits;
 }
 // Returns whether the operation is a read or write of one channel. The process keeps that channel
-// as its `place` until it goes on.
+// as its `place` until it continues.
 bool is_plain(const OpKind& op, Look::Now now) noexcept {
   return (now == Look::reads || now == Look::writes) && op.passed;
 }
@@ -66,7 +66,7 @@ const core::SyncObject* place_of(const ProcessBase& p) noexcept {
   return static_cast<const core::SyncObject*>(prim::load_from(p.place, std::memory_order_relaxed));
 }
 
-// Returns what the process does; a process that was woken counts as waiting until it goes on. Any
+// Returns what the process does; a process that was woken counts as waiting until it continues. Any
 // thread can call this function, under the lock of the process's group.
 Look::Now state_of(ProcessBase& p) noexcept {
   const OpKind* const op = p.operation();
@@ -108,13 +108,13 @@ class Look::Gather {
   struct Facts {
     std::vector<Place> holds, waits;
     Now chooses = either;  // what the process's select waits for
-    bool woken = false;    // whether the operation is over and the process has not gone on
+    bool woken = false;    // whether the operation has ended and the process has not continued
   };
   using Ids = std::unordered_set<std::uint32_t>;
   // `wanted`: the processes whose facts are read. If it is null, only the numbers of the channels
   // of all processes are read.
   explicit Gather(const Ids* wanted) : wanted_(wanted) {}
-  // Makes a reading without `wanted`, which looks for the processes that are stuck.
+  // Makes a reading without `wanted`, which searches for the processes that are stuck.
   explicit Gather(const OpKind& wait) : wanted_(nullptr), wait_(&wait) {}
 
   void take(std::chrono::milliseconds patience);
@@ -260,7 +260,7 @@ bool Look::Gather::take_sleeping(Run& run) {
   run.while_door_closed([&] {
     run.still([&] {
       all = visit_some(run, [&](Executor* e, ProcessBase& p) {
-        // A thread process is its own executor. A busy one does not serve a reading.
+        // A thread process is its own executor. A busy thread process does not serve a reading.
         return dynamic_cast<ThreadProcess*>(e) == &p ? e->sleeps() : sleeps(e);
       });
     });
@@ -403,7 +403,7 @@ void Look::sample() {
   count_ = n;
 }
 
-// Takes over the numbers that a reading has found.
+// Stores the numbers that a reading has found.
 void Look::take_over(Gather& g) {
   for (auto& [place, k] : g.channels) {
     Flow& f = flows_[place];
@@ -510,8 +510,8 @@ Look::Found Look::end(std::size_t most) {
           for (const auto& [place, writes] : ends)
             if (const auto f = flows_.find(place); f != flows_.end())
               passed = passed || f->second.has_moved();
-          // If something has passed at the ends of the process, the process might have gone on and
-          // returned to this state since the last sample.
+          // If something has passed at the ends of the process, the process might have continued
+          // and returned to this state since the last sample.
           if (s.now != now || passed) {
             s.since = at;
             s.before = false;

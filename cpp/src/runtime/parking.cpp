@@ -40,7 +40,7 @@ bool Poller::rouse_any(const Parking& who) noexcept {
 }
 
 std::uint32_t Parking::sleep() noexcept {
-  // While a thread sleeps in a poller, the links' own thread serves them.
+  // While a thread sleeps in a poller, the links' own thread serves the links.
   Poller* const io = poller();
   const Attending* const served = attending.load(std::memory_order_acquire);
   // Under a global lock a thread attends in park(), instead of yielding, once it has released that
@@ -87,7 +87,7 @@ std::uint32_t Parking::sleep() noexcept {
     if (state) around_sleep.end(state);
   }
   // If the time is up, the sleeper is counted as active before the word says so, so that the count
-  // never dips while a thread is awake.
+  // is never too low while a thread is awake.
   if (timed && activity) activity->activated();
   const bool by_time = timed && leave_idle();
   // A signaller has counted the sleeper too, so one of the two counts is taken back.

@@ -75,7 +75,7 @@ class Partial {
     for (One& one : all_)
       if (one.places.n > 0) ask(one, false);
   }
-  // Called after look(): finds which processes can still go on.
+  // Called after look(): finds which processes can still continue.
   void solve() {
     GoingOn facts;
     for (One& one : all_) {
@@ -137,7 +137,7 @@ class Partial {
     std::uint64_t where = 0;
     for (const One& one : all_) {
       if (one.moved) return {};
-      // The hash is a sum, because the places come in any order.
+      // The hash is a sum, because the order of the places is arbitrary.
       for (const Pair& p : of(one)) where += (p.key * 2 + writing(p)) | 1;
     }
     Found r = report(true);
@@ -164,12 +164,12 @@ class Partial {
     const Group* children = nullptr;  // the group for which the process waits
     std::uint32_t id = 0;
     Some places{};  // a range of places_
-    // A range of silent_: channels that have ended, to which no party will come (rule 5.6).
+    // A range of silent_: channels that have ended, at which no party will arrive (rule 5.6).
     Some silent{};
     bool able = false;
     bool moved = false;    // the process no longer waits
-    bool nowhere = false;  // the process waits for a time that never comes
-    bool timed = false;    // the process also waits for a time that will come
+    bool nowhere = false;  // the process waits for a time that is never reached
+    bool timed = false;    // the process also waits for a time that will be reached
   };
   struct Spot {
     // `known`: one of the channel's ends is known, and so are the counts of its ends.
@@ -225,7 +225,7 @@ class Partial {
   static std::uintptr_t side(std::uintptr_t spot, bool writers) noexcept {
     return spot * 2 + writers;
   }
-  // Returns whether a party that is not known might come to the place.
+  // Returns whether a party that is not known might arrive at the place.
   bool open(const Pair& p) const {
     const std::uint32_t spot = spot_of(p);
     const Spot& s = spots_[spot];
@@ -234,7 +234,7 @@ class Partial {
            s.writers > ends_.of(side(spot, true)).size() ||
            holders_.of(side(spot, !writing(p))).empty();
   }
-  // Finds where the process waits at this moment. If it waits nowhere, it is able to go on.
+  // Finds where the process waits at this moment. If it waits nowhere, it is able to continue.
   void ask(One& one, bool first) {
     if (one.able || one.children) return;
     Waiting waiting(*this, one, first);

@@ -12,7 +12,7 @@ void* Pool::cut(Class& c, std::size_t n) {
     c.lock.unlock();
     char* const slab = new_slab();
     c.lock.lock();
-    c.at = slab;  // If another thread has set a slab meanwhile, the rest of that slab is given up.
+    c.at = slab;  // If another thread has set a slab meanwhile, the rest of that slab is abandoned.
     c.left = kSlab;
   }
   void* p = c.at;
@@ -38,7 +38,7 @@ char* Pool::new_slab() {
     if (used_up) make_huge(used_up, kHugePage);
     char* const chunk = static_cast<char*>(::operator new(kHugePage, std::align_val_t(kHugePage)));
     s.lock.lock();
-    // If another thread has set a chunk meanwhile, the rest of that chunk is given up.
+    // If another thread has set a chunk meanwhile, the rest of that chunk is abandoned.
     s.begin = s.at = chunk;
     s.left = kHugePage;
     s.lock.unlock();

@@ -116,8 +116,8 @@ Report::Blocked* Report::find(std::uint32_t id) noexcept {
 Report Report::of(Run& run) {
   Report r;
   if (report_hooks.begin) report_hooks.begin(run);
-  // The processes are collected first, because finding a path takes a group's lock. They stay
-  // alive, because nothing can run.
+  // The processes are collected first, because finding a path takes a group's lock. The processes
+  // stay alive, because nothing can run.
   Pairs all;
   run.each_process([&](ProcessBase& p) { all.add(p.id, Pairs::number(&p)); });
   all.sort();

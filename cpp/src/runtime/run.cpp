@@ -227,7 +227,7 @@ std::uint32_t Run::quiescent() noexcept {
       g.unlock();
       if (expects()) return 0;
       g.lock();
-      // If any of these has changed, another thread has come to rest meanwhile, or will; that
+      // If any of these values has changed, another thread has become idle meanwhile, or will; that
       // thread decides.
       if (standstill_ != number || active_.load(std::memory_order_seq_cst) != 0 ||
           outside_.load(std::memory_order_seq_cst) != outside)
@@ -252,9 +252,9 @@ std::uint32_t Run::quiescent() noexcept {
   wakes.run();
   if (dead && on_deadlock && !told_.exchange(true)) on_deadlock(report_);
   if (dead) cancel_everybody();
-  // The processes that are left cannot be withdrawn, and nothing lets them go on (such as a writer
-  // that an extended read holds, rules 1.6, 6.3). The run would declare the same deadlock again and
-  // again.
+  // The remaining processes cannot be withdrawn, and nothing lets them continue (such as a writer
+  // that an extended read holds, rules 1.6, 6.3). Without this check the run would declare the same
+  // deadlock again and again.
   if (std::int32_t ours = 1;
       again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst)) {
     if (!told_.exchange(true)) tell_who_is_held();

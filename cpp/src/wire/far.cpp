@@ -89,7 +89,7 @@ bool Far::offer_it(FarOp& o) {
       ++at.open;
     }
   for (std::size_t i = 0; i < before.size(); ++i)
-    // A value that no keeper owns stays in place until the operation is over.
+    // A value that no keeper owns stays in place until the operation has ended.
     send_before(static_cast<std::uint32_t>(i), before[i], *o.guards[i].room, true,
                 std::uint64_t{1} + o.guards[i].end);
   session_.send(f);
@@ -127,7 +127,7 @@ bool Far::put(FarOp& o, bool later) {
     carrier_.take_back();
     return false;
   }
-  // The write is over immediately, so its value can be destroyed before the value has been sent,
+  // The write ends immediately, so its value can be destroyed before the value has been sent,
   // unless a keeper owns it.
   const Keeper keeper = keeper_of(p, *g.room);
   if (kHeader + padded(rest.size()) > session_.largest()) {
@@ -204,7 +204,7 @@ void Far::give_up(std::uint32_t end) {
 }
 
 void Far::held_end(std::uint64_t number, bool back) {
-  // send() does nothing if the session is over.
+  // send() does nothing if the session has ended.
   session_.send(Frame{Kind::held_end, 0, 0, 0, number, back ? 1u : 0u, {}});
 }
 
@@ -330,7 +330,7 @@ const char* Far::value(const Frame& f) {
   if (std::all_of(o->guards.begin(), o->guards.end(), [](const auto& g) { return g.writes; }))
     return "a VALUE of an operation that reads nothing";
   const Bytes piece = f.body.first(static_cast<std::size_t>(f.val));
-  // Only one guard reads, so the place of the value is known. The last piece comes in the DONE.
+  // Only one guard reads, so the place of the value is known. The last piece arrives in the DONE.
   if (o->pieces_.empty() && o->to_come_ == 0 && f.val < f.txn && f.txn <= kMaxBytes &&
       o->guards.size() == 1 && !o->guards[0].writes && o->guards[0].room->will_come(f.txn))
     o->to_come_ = f.txn;

@@ -54,7 +54,7 @@ void Back::end(std::unique_ptr<Visitor> g, bool back) {
     port.end_extended(visitor);
 }
 // Called when a reader has read the value, or no reader ever will. The writer of the value, which
-// was held until now, can go on.
+// was held until now, can continue.
 void Back::notified() noexcept {
   const std::unique_ptr<Back> me(this);
   visitor_->at[0].port->end_extended(*visitor_);
@@ -65,8 +65,9 @@ bool Visitor::bind() noexcept {
   guards = std::make_unique<core::Guard[]>(at.size());
   for (std::size_t i = 0; i < at.size(); ++i) {
     guards[i].enabled = !at[i].off;
-    // A guard is off only in a choice that spans. Such a guard is not armed: the check below looks
-    // for a choice that holds both ends of one channel, and a guard that is off does not count.
+    // A guard is off only in a choice that spans. Such a guard is not armed: the check below
+    // searches for a choice that holds both ends of one channel, and a guard that is off does not
+    // count.
     if (at[i].off) continue;
     at[i].port->arm(guards[i]);
     guards[i].node.slot = at[i].room->slot();
@@ -116,7 +117,7 @@ bool Visitor::has_met() noexcept {
 
 void Visitor::look() noexcept {
   // If the stage is `delivering`, this function was called because the block of the extended read
-  // that held the visitor is over.
+  // that held the visitor has ended.
   if (stage == Stage::delivering) return;
   if (at.size() == 1) {
     decide(0, status);
@@ -202,12 +203,12 @@ const char* Home::adopt(const Frame& f) {
     keys.push_back(detail::get<std::uint64_t>(f.body.data() + names + 8 * i));
   const auto from = space.lent(keys);
   const std::string type(reinterpret_cast<const char*>(f.body.data()) + 8, f.txn);
-  // An end of another type is a dead end for the peer that claims it. Other peers are not affected.
+  // An end of another type is dead for the peer that adopts it. Other peers are not affected.
   add(f.where, detail::get<std::uint64_t>(f.body.data()),
       from.port && from.port->type() == type ? from.port->another() : nullptr);
   if (from.first) from.peer->session.send(Frame{Kind::adopted, 0, 0, 0, 0, f.val, {}});
   // This home might not know the sender of the end yet, or might no longer know it. Then the
-  // adopter must tell the sender.
+  // adopter must notify the sender.
   const bool tell = !from.first;
   session_.send(Frame{Kind::adopted, 0, f.where, 0, 0, tell ? 1u : 0u, {}});
   return nullptr;
@@ -276,8 +277,8 @@ std::unique_ptr<Room> Home::room_for(const Frame& f) {
   auto room = g->port->room();
   return room->will_come(f.txn) ? std::move(room) : nullptr;
 }
-// Joins the pieces that came before with the values of these guards. Returns null, or a text that
-// says what is wrong.
+// Joins the pieces that arrived before with the values of these guards. Returns null, or a text
+// that says what is wrong.
 const char* Home::complete(std::vector<Before>& before, std::span<Asked> guards, bool offered) {
   for (Before& b : before) {
     Payload* const p =
@@ -314,8 +315,8 @@ const char* Home::asked(const Frame& f) {
   if (!spanning || at.size() > 1) {
     g = std::make_unique<Visitor>(*this, f.op);
     g->at = std::move(at);
-    // bind() fails if the choice holds both ends of one channel, although the place of the choice
-    // might know that channel by two names. Such a choice is bad use.
+    // bind() fails if the choice holds both ends of one channel. The place of the choice might not
+    // know that, because it might know the channel by two names. Such a choice is bad use.
     if (!g->bind()) {
       tell_bad_use(f.op, 5);
       return nullptr;
@@ -351,7 +352,7 @@ const char* Home::seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& de
   if (const char* wrong = guards_of(f, asked_)) return wrong;
   Came before(*this);
   if (const char* wrong = complete(before.all, asked_, true)) return wrong;
-  auto come = before.all.begin();  // the pieces that came before, in the order of the guards
+  auto come = before.all.begin();  // the pieces that arrived before, in the order of the guards
   at.reserve(asked_.size());
   for (const Asked& a : asked_) {
     Given* const given = held(a.end);
@@ -392,15 +393,15 @@ void Home::answer(Visitor& g) {
   Visitor::Seat& at = g.at[where];
   if (g.outcome != Status::ok) return tell_ended(g.op, where, g.outcome, *at.port);
   const auto lender = may_lend(g);
-  // The value is copied: it might come back and must then be unchanged, but the peer can write to
-  // memory that it shares with this program.
+  // The value is copied: it might be given back and must then be unchanged, but the peer can write
+  // to memory that it shares with this program.
   carrier_.by_copy(g.keeps);
   const bool slots = lender && at.port->buffered();
   const bool sent = tell_done(g.op, where, at, slots ? 1 + std::uint64_t{lender->lent()} : 0);
   carrier_.by_copy(false);
   if (lender) lender->go_on();
   if (!g.holds) return;
-  if (!g.keeps) at.room = at.port->room();  // The value in the old room belongs to the peer.
+  if (!g.keeps) at.room = at.port->room();  // The old room's value belongs to the peer.
   if (sent)
     held_.emplace(g.op, std::move(node.mapped()));
   else
@@ -464,7 +465,7 @@ bool Home::tell_done(std::uint64_t op, std::uint32_t where, Visitor::Seat& at,
     Bytes rest = p.bytes;
     if (p.lasts && !carrier_.copies() && session_.lends(rest.size())) {
       keeper = at.room->keeper();
-      // The value belongs to the peer.
+      // The value belongs to the peer now.
       if (!keeper) keeper = std::shared_ptr<Room>(std::move(at.room));
       f.keeper = &keeper;
     }
@@ -495,7 +496,7 @@ const char* Home::withdraw(const Frame& f) {
     return nullptr;
   }
   const auto it = open_.find(f.op);
-  if (it == open_.end()) return nullptr;  // The operation was answered before its WITHDRAW came.
+  if (it == open_.end()) return nullptr;  // The operation was answered before its WITHDRAW arrived.
   if (!it->second->withdraw()) return nullptr;
   open_.erase(it);
   session_.send(Frame{Kind::withdrawn, 0, 0, 0, f.op, 0, {}});
@@ -556,8 +557,8 @@ void Home::lost() noexcept {
   open_.clear();
   auto held = std::exchange(held_, {});
   for (auto it = held.rbegin(); it != held.rend(); ++it) {
-    // The newest value is given back first, so in the end the values come in the order in which
-    // they were read.
+    // The newest value is given back first, so the next readers receive the values in the order in
+    // which they were read.
     it->second->home = nullptr;
     const bool back = it->second->keeps;
     Back::end(std::move(it->second), back);
@@ -635,7 +636,7 @@ const char* Home::gone(const Frame& f) {
 }
 const char* Home::try_it(const Frame& f) {
   const auto it = parts_.find(f.op);
-  if (it == parts_.end()) return nullptr;  // The part was over before the TRY came.
+  if (it == parts_.end()) return nullptr;  // The part ended before the TRY arrived.
   const auto part = it->second;
   if (f.val == 0 || f.where >= part->span->size() || f.val > part->span->size() - f.where)
     return "a TRY of guards that were not offered";

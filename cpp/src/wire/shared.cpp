@@ -60,7 +60,7 @@ struct Sealed::Memory {
 
 class Sealed::Pool {
  public:
-  // Takes memory for `wanted` bytes that nobody has a share of. Returns null if there is none.
+  // Returns memory for `wanted` bytes of which nobody has a share; null if there is none.
   std::shared_ptr<Memory> take(std::size_t wanted) {
     const std::lock_guard g(lock_);
     mine();
@@ -96,7 +96,7 @@ class Sealed::Pool {
 
  private:
   static constexpr std::size_t kMaxPieces = 16;
-  // The child of a fork does not write to memory of its parent.
+  // The child of a fork does not write to the memory of its parent.
   void mine() noexcept {
     if (maker_ == ::getpid()) return;
     all_.clear();
@@ -182,7 +182,7 @@ void Sealed::put(Buffer& out, Carrier& by) const {
   const int fd = by.passes() && ::fstat(descriptor_.get(), &st) == 0
                      ? ::fcntl(descriptor_.get(), F_DUPFD_CLOEXEC, 3)
                      : -1;
-  // The share is the receiver's.
+  // The share belongs to the receiver.
   if (fd >= 0 && head_) shares(head_).fetch_add(1, std::memory_order_seq_cst);
   const Description d{fd < 0 ? kBytes : head_ ? kAgain : kPassed, id_, length_, st.st_ino};
   detail::put(out, std::as_bytes(std::span(&d, 1)));

@@ -56,7 +56,7 @@ void Space::end_step(Space* outer) noexcept {
       if (p->link && (!p->session.output().empty() || p->session.is_over())) p->link->flush();
     }
     stepping = outer;
-    // A visitor whose session is over might have been the last owner of the space.
+    // A visitor whose session has ended might have been the last owner of the space.
     const std::shared_ptr<Space> me = weak_from_this().lock();
     const auto buried = std::exchange(buried_, {});
     lock_.unlock();
@@ -138,9 +138,9 @@ std::shared_ptr<FarEnd> Peer::adopt(std::vector<std::uint64_t> keys, std::uint64
   e->before = std::move(keys);
   return e;
 }
-// Handles the home's answer to this space's ADOPT. This space tells the end's earlier holder as
-// well, before anything that this space tells that holder later: the home's own message to the
-// holder might arrive after this space's BYE.
+// Handles the home's answer to this space's ADOPT. This space also notifies the end's earlier
+// holder at once, because the home's own message to that holder might arrive after this space's
+// BYE.
 void Peer::adopted(const Frame& f) {
   const Adopting* const a = adopting(f.where);
   if (!a) return;
@@ -149,7 +149,7 @@ void Peer::adopted(const Frame& f) {
     from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, a->token, {}}, f.val == 0);
   adopting_.erase(adopting_.begin() + (a - adopting_.data()));
 }
-// An end that came from this peer might have been closed again before the ADOPT of this space
+// An end that arrived from this peer might have been closed again before the ADOPT of this space
 // reached its home. Then only the peer's share must be reported, and the end did not die.
 void Peer::before_bye() noexcept {
   for (const Peer* home : space->peers_)

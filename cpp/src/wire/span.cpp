@@ -18,7 +18,7 @@ struct Span::Part {
   virtual void attempt(std::uint32_t first, std::uint32_t n) = 0;
   virtual void stop_trying() = 0;  // not_ready() follows, or the call was too late
   virtual void gone() = 0;
-  virtual bool made() = 0;  // returns true if the choice is over immediately; whole_ says why
+  virtual bool made() = 0;  // returns true if the choice ends immediately; whole_ says why
   virtual void failed() = 0;
 
   Span& span;
@@ -127,7 +127,7 @@ struct Span::Here final : Part, Spanned::Seat {
   void ready() override { was_ready(); }
   void silent(std::uint32_t guard) override { span.part_silent(*this, guard); }
   void not_ready() override { was_not_ready(); }
-  // Takes the rooms back, with the values that came and the values that were not sent.
+  // Takes the rooms back, with the received values and the values that were not sent.
   void take_back(Spanned& from) {
     for (std::uint32_t i = 0; i < size; ++i)
       if (auto& room = from.room(i)) *span.guards_[span.guard_of(*this, i)].room = std::move(room);
@@ -209,8 +209,8 @@ bool Span::begin() {
   silently_ = false;
   return over_;
 }
-// Asks a part, which becomes trying_. Returns false if the part cannot be asked, and the choice is
-// over.
+// Asks a part, which becomes trying_. Returns false if the part cannot be asked; the choice has
+// then ended.
 bool Span::ask(Part& p, std::uint32_t first, std::uint32_t count) {
   if (!std::exchange(p.offered, true)) {
     const bool whole = count == p.size;
@@ -232,8 +232,8 @@ void Span::go_on() {
   if (unwanted_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
   if (all_silent(gone)) return end({Status::retired, gone, 0, false, false}, nullptr);
   const auto attempt = [&](Part& p, std::uint32_t first, std::uint32_t count) {
-    // A READY that came before this attempt might have been about guards that the attempt does not
-    // try. So the READY is forgotten only if all guards of the part are tried.
+    // A READY that arrived before this attempt might have been about guards that the attempt does
+    // not try. So the READY is forgotten only if all guards of the part are tried.
     if (count == p.size) p.ready = false;
     trying_ = &p;
     trying_writes_ = fell_silent_ = false;
@@ -274,7 +274,7 @@ void Span::go_on() {
     if (p->ready) return attempt(*p, 0, p->size);
 }
 
-// Ends the choice with the outcome of part `at`; if `at` is null, the outcome comes from no part.
+// Ends the choice with the outcome of part `at`. If `at` is null, no part has given the outcome.
 void Span::end(const Outcome& how, Part* at) {
   over_ = true;
   trying_ = nullptr;
@@ -316,8 +316,8 @@ void Span::part_silent(Part& p, std::uint32_t at) {
     failure_ = {Status::retired, guard, 0, false, false};
   go_on();
 }
-// Receives the outcome of a part. If nothing has happened at the part, that outcome waits for the
-// part that is trying.
+// Receives the outcome of a part. If another part is trying, this outcome takes effect only if that
+// part does not commit.
 void Span::part_over(Part& p, const Outcome& how) {
   if (over_) return;
   Outcome mine = how;

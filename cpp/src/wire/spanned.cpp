@@ -73,8 +73,8 @@ void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
     return;
   }
   if (has_committed()) return space_->reconsider();
-  // The choices to which this attempt has announced itself are woken now. One of them might have
-  // come to this choice meanwhile.
+  // The attempt has woken the choices that watch these channels. It stays queued only if one of
+  // them is after this choice in the order.
   if (!must_wait()) leave();
 }
 bool Spanned::must_wait() const {
@@ -117,7 +117,7 @@ void Spanned::finish() {
     // For an ordinary choice this could be the end (rule 5.6). Here the choice's place decides
     // that, and asks the other homes.
     happened(guard, s);
-    // The watches tell the place which guards have retired.
+    // The watches report to the place which guards have retired.
     for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);
     if (place_) place_->not_ready();
     return;

@@ -1,4 +1,4 @@
-// Passes descriptors that belong to frames in a ring of shared memory. Each descriptor goes over
+// Passes descriptors that belong to frames in a ring of shared memory. Each descriptor is sent over
 // the link's socket, with one byte, before its frame is published (WIRE-LINKS.md 12.4), so the
 // thread that reads the frame finds the descriptor there. This file needs POSIX.
 //
@@ -43,7 +43,7 @@ class Aside {
     return PTRDIFF_MAX;
   }
   void published(std::size_t n) noexcept { published_ += n; }
-  // Called once the hand-shake has been sent: descriptors can follow it.
+  // Called when the hand-shake has been sent. From then on descriptors can be sent.
   void begin() noexcept { ready_ = true; }
   // Returns whether the socket is full.
   bool waits() const noexcept { return waits_; }
@@ -60,7 +60,7 @@ class Aside {
     return fd;
   }
   // Receives everything that the socket holds. Returns false if the socket has ended, or the peer
-  // violates the protocol.
+  // has violated the protocol.
   bool receive(int socket) noexcept {
     const std::lock_guard g(lock_);
     for (;;) {
@@ -77,8 +77,7 @@ class Aside {
     std::uint64_t at;
     Descriptor descriptor;
   };
-  // The maximum number of descriptors that can be pending, since a ring has no more frames than
-  // that.
+  // The maximum number of pending descriptors. A ring cannot hold more frames than that.
   static constexpr std::size_t kMaxPending = 2048;
 
   ssize_t receive_one(int socket) noexcept {

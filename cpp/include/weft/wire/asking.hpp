@@ -1,7 +1,7 @@
 // The frames by which programs ask each other about their state (WIRE.md 10.6). Each program
-// receives a question once, whatever the graph of sessions. What a program answers and concludes is
-// not decided here: rounds.hpp decides that for a program in C++, python/native/rounds/rounds.cpp
-// for a program in Python.
+// handles a question once, even if several sessions bring the question. What a program answers and
+// concludes is not decided here: rounds.hpp decides that for a program in C++,
+// python/native/rounds/rounds.cpp for a program in Python.
 //
 //   ASK(asker, round) ──the first──► asked_first() … say(): asks the program's other sessions
 //          │                           ├──all have SAID, or are gone──► SAID
@@ -11,8 +11,8 @@
 //   TELL ──the first──► on_tell(), and to all other sessions
 //
 // Invariants (the space's lock)
-//  1 Only the latest round of each asker counts. A round is answered once, after say(). The call of
-//    say() may come later than asked_first(), from a thread that first had to find out what to say.
+//  1 Only the latest round of each asker counts. A round is answered once, after say(). say() may
+//    be called later than asked_first(), by a thread that first had to compute the answer.
 //  2 Frames of rounds are not counted in a session's `sent` and `received`.
 #pragma once
 #include <map>
@@ -34,7 +34,7 @@ struct Gathering {
   Buffer got;
   bool whole = true, open = true;
   bool said = false;  // whether this program has given its own answer
-  // Whether every program is to describe itself. Otherwise each program says only whether all its
+  // Whether every program describes itself. If false, each program reports only whether all its
   // runs wait.
   bool all = true;
 };
@@ -42,8 +42,8 @@ struct Gathering {
 }  // namespace detail
 
 // Appends the sessions of this program that might wake a process, as the program reports them to
-// others. Returns false if a session is still opening: then nothing must be concluded. Called in a
-// step.
+// others. Returns false if a session is still opening; the caller must then conclude nothing.
+// Called in a step.
 inline bool sessions_of(const Space& space, std::vector<InProgram::Session>& to) {
   bool open = true;
   for (const Peer* p : space.peers()) {
@@ -64,19 +64,19 @@ class Asking : private Inquirer {
   // Otherwise the programs are asked only whether all their runs wait, and a program that has a run
   // which does not wait does not pass the question on.
   std::uint32_t ask(bool all);
-  // Sets this program's answer in that round. `waits` says whether all processes that this program
-  // knows wait; `whole` says whether it knows all of its processes. Does nothing if the asker has
-  // begun another round.
+  // Sets this program's answer in this round of `asker`. `waits` says whether all processes that
+  // this program knows wait; `whole` says whether the program knows all of its processes. Does
+  // nothing if the asker has begun another round.
   void say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool waits, bool whole = true);
-  // Stops waiting for answers to this program's own round, and returns those that have come.
+  // Stops waiting for answers to this program's own round, and returns the answers received so far.
   Buffer give_up();
-  // Tells all programs the result of this program's latest round.
+  // Sends the result of this program's latest round to all programs.
   void tell(Bytes what) { tell_all(me_, round_, what, nullptr); }
 
   std::uint64_t me() const noexcept { return me_; }
 
  protected:
-  // Makes links that are made from now on announce that this program answers questions.
+  // After this call, new links announce that this program answers questions.
   explicit Asking(std::shared_ptr<Space> space);
   ~Asking() = default;
   // Stops receiving questions and answers. Must be called before the objects that the three

@@ -1,5 +1,5 @@
 // Serves the links in shared memory. A thread that waits anyway does the work; if no thread waits,
-// a thread of the wire's own does it (WIRE-LINKS.md 12.4). This file needs Linux.
+// a helper thread does the work (WIRE-LINKS.md 12.4). This file needs Linux.
 //
 // A program has one attendant while it has such links. At most one of the program's threads, the
 // *looker*, polls all links: a thread that would wait anyway (at a channel of its own, at a far end
@@ -22,8 +22,8 @@
 //    off sleeps, or by the bells' thread within 2 ms.
 //  4 Before a thread sleeps at `control_`, it reads `control_`, and then what a kick announces
 //    (stop_, wanted_, the list). So a kick between the two reads is noticed.
-//  5 kick() wakes every thread that sleeps in here: the destructor waits until no thread is inside
-//    (users_).
+//  5 kick() wakes every thread that sleeps in this class, because the destructor waits until no
+//    thread is inside (users_).
 #pragma once
 #include <poll.h>
 #include <sched.h>
@@ -44,17 +44,17 @@ namespace weft::inline WEFT_ABI::wire {
 // A link as its attendant sees it.
 class Attended {
  public:
-  // Receives what the peer has published. The peer might also have made room, so that this side can
-  // send again.
+  // Receives what the peer has published. The peer might also have made room in the ring, so that
+  // this side can send again.
   virtual void take() noexcept = 0;
   // Called when the socket is readable or writable. Sets `watched` to false when nothing more can
-  // come.
+  // arrive on the socket.
   virtual void readable() noexcept = 0;
   // Called when the peer has ended. Receives what the peer has published, then ends the link.
   virtual void gone(const char* how) noexcept = 0;
-  // Called on the watching thread, outside of steps. From now on the link can enter().
+  // Called on the watching thread, outside of steps. From now on the link may call enter().
   virtual void adopted() noexcept = 0;
-  // Called like adopted(), when the link is over and nothing else refers to it.
+  // Called like adopted(), when the link has ended and nothing else refers to it.
   virtual void let_go() noexcept = 0;
 
   bool busy() const noexcept {
@@ -64,14 +64,14 @@ class Attended {
 
   int socket = -1;
   bool watched = true;
-  bool open = false;  // true once the hand-shake is over
+  bool open = false;  // true once the hand-shake is complete
   Inlet inlet;
   Outlet outlet;
   // The peer's life word; null once the peer has ended.
   std::atomic<prim::atomic<std::uint32_t>*> life{nullptr};
   std::atomic<bool> waits_for_room{false}, waits_for_socket{false}, owed{false}, soft{false};
-  // Both flags are set for the bells' thread, which handles them at its next tick. `late` asks it
-  // to ring the peer's bell, `left` to poll this link.
+  // Both flags are set for the bells' thread, which handles them at its next tick. `late` asks that
+  // thread to ring the peer's bell, `left` asks it to poll this link.
   std::atomic<bool> late{false}, left{false};
 
  protected:
@@ -152,7 +152,7 @@ class Attendant {
     return nullptr;
   }
   // Takes ownership of a link that was made in a step and has no other owner. Calls the link's
-  // adopted(), and its let_go() when it is over.
+  // adopted(), and its let_go() when the link has ended.
   void adopt(std::shared_ptr<Attended> l) {
     {
       const std::lock_guard g(unadopted_lock_);
@@ -170,16 +170,16 @@ class Attendant {
     std::erase(links_, &l);
     w.end();
   }
-  // Called by the watching thread, from Attended::readable(). The hand-shake of the link is over,
-  // so the looker can poll the link.
+  // Called by the watching thread, from Attended::readable(), when the link's hand-shake is
+  // complete. From now on the looker polls the link.
   void opened(Attended& l) {
     const Change c(*this, true);
     l.open = true;
   }
 
-  // Called in a step, after something was published: rings the peer's bell, or puts that off. It is
-  // put off if the peer is parked and shares the only CPU with this thread; if the peer is in
-  // standby, and no party waits for what was published; or if this thread is about to wait
+  // Called in a step, after something was published. Rings the peer's bell, or puts that off. The
+  // ring is put off if the peer is parked and shares the only CPU with this thread; if the peer is
+  // in standby, and no party waits for what was published; or if this thread is about to wait
   // (Lazily).
   void knock(Attended& l, bool hurries) noexcept {
     Direction& d = l.outlet.direction();
@@ -199,10 +199,10 @@ class Attendant {
 
  private:
   static constexpr long kWaitv = 449;
-  // How often the looker polls all links before it checks the peers' life words again.
+  // How many times the looker polls all links before it checks the peers' life words again.
   static constexpr int kRounds = 16;
-  // How often in a row the looker is allowed to receive only frames that wake other threads and not
-  // itself.
+  // How many times in a row the looker may receive only frames that wake other threads and not the
+  // looker itself.
   static constexpr int kInVain = 3;
   // The ticking ends after this many ticks in which nothing was put off.
   static constexpr int kQuiet = 8;
@@ -213,8 +213,8 @@ class Attendant {
   static constexpr std::uint32_t kShared = 2, kPrivate = 2 | 128;  // for words of 32 bits
   using Words = std::array<Waited, 2 * kLinks + 2>;
 
-  // Asks the looker to stop polling, and makes a change of the list of links. `held` says that the
-  // caller already holds the lock of the list.
+  // Asks the looker to stop polling while the list of links is changed. `held` says that the caller
+  // already holds the lock of the list.
   class Change {
    public:
     explicit Change(Attendant& a, bool held = false) : a_(a), held_(held) {
@@ -335,7 +335,7 @@ class Attendant {
   static void ring(Attended& l) noexcept {
     if (const Knock k = wire::knock(l.outlet.direction().bell); k.wake) wake(*k.wake);
   }
-  // Tells all peers on which CPU the looker runs. Returns whether a peer runs on another CPU.
+  // Stores the looker's CPU where the peers read it. Returns whether a peer runs on another CPU.
   bool peers_elsewhere() const noexcept {
     const auto cpu = static_cast<std::uint32_t>(::sched_getcpu());
     bool other = false;
@@ -349,7 +349,7 @@ class Attendant {
     return other;
   }
 
-  // Remembers how long spinning has paid at each place where this thread waits.
+  // Records for each place where this thread waits how long spinning is worthwhile.
   struct Here {
     const void* place = nullptr;
     runtime::SpinTime spin_time{};
@@ -374,7 +374,7 @@ class Attendant {
     return awake <= cpus;
   }
 
-  // Spins as long as it pays, if a peer runs on another CPU; otherwise lets the peers run.
+  // Spins as long as spinning pays, if a peer runs on another CPU; otherwise lets the peers run.
   template <class Came>
   void spin(const Came& came) noexcept {
     if (came()) return;
@@ -397,8 +397,8 @@ class Attendant {
       here.spin_time.in_vain();
   }
 
-  // On one CPU, a peer that also polls is about to run, and this thread runs again when the peer
-  // polls for an answer. So no thread sleeps or is woken. Peers that have parked are woken first.
+  // On one CPU this thread yields instead of sleeping. A peer that also polls then runs, and this
+  // thread runs again when that peer yields in turn. Peers that have parked are woken first.
   static runtime::GivingWay& giving_way_here() noexcept {
     static thread_local runtime::GivingWay here;
     return here;
@@ -416,8 +416,8 @@ class Attendant {
       return came();
     });
   }
-  // Lets other threads run for a while, and returns whether anything has come. For the bells'
-  // thread, which waits for nothing of its own.
+  // Lets other threads run for a while, and returns whether anything has arrived. Called by the
+  // bells' thread, which waits for nothing of its own.
   bool anything_soon() noexcept {
     give_way([&] { return anything(); });
     return anything();
@@ -499,8 +499,8 @@ class Attendant {
       return true;
     const std::uint32_t n = put_off_.fetch_add(1, std::memory_order_relaxed);
     what.store(true,
-               // `what` is stored before the check whether the ticks go on, because the last tick
-               // checks the flags after it has ended the ticks.
+               // `what` is stored before the check whether the ticks continue, because the last
+               // tick checks the flags after it has ended the ticks.
                std::memory_order_seq_cst);
     if (ticking_.load(std::memory_order_seq_cst)) return true;
     if (n > 8 && !ticking_.exchange(true)) kick();
@@ -613,8 +613,8 @@ class Attendant {
       l->adopted();
       adopted_.push_back(std::move(l));
     }
-    // The socket of a session that is over has been shut down by this program or by the peer. Its
-    // state shows that here, and the socket is not watched any more.
+    // When a session has ended, its socket is shut down, and readable() sets `watched` to false.
+    // From then on nothing else refers to the link.
     std::erase_if(adopted_, [this](const std::shared_ptr<Attended>& l) {
       {
         const std::lock_guard g(list_);

@@ -1,4 +1,4 @@
-// A barrier whose parties live in several spaces, as its home sees it (WIRE.md 4.9 to 4.11).
+// A barrier whose parties are in several spaces, as its home sees it (WIRE.md 4.9 to 4.11).
 //
 // A peer holds the barrier as a reader end. A read at that end is an arrival, and is answered when
 // all parties have arrived. So withdrawal, choice, the loss of a session and passing a share on

@@ -10,8 +10,8 @@
 // Invariants
 //  1 widen(narrow(frame)) is the frame again. The seq is not sent: both sides count the frames,
 //    since the link below delivers each frame once and in order.
-//  2 Widener gives whole frames; the session checks whether they make sense. Nothing is read
-//    outside the input.
+//  2 Widener produces whole frames; the session checks whether the frames are valid. Nothing is
+//    read outside the input.
 #pragma once
 #include <algorithm>
 

@@ -20,7 +20,7 @@ struct Outcome {
   // The index of the guard that has committed or whose channel has ended.
   std::uint32_t guard = 0;
   std::uint8_t strength = 0;  // the strength of a poison
-  // The operation has failed, but a value that it wrote might have been taken.
+  // True if the operation has failed, but a value that it wrote might have been taken.
   bool in_doubt = false;
   bool lost = false;  // true if the session has ended
 };

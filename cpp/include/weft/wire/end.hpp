@@ -10,9 +10,8 @@
 // end if its home is this program, and `there()` if its home is another. A write that does not
 // happen gives the end back, as it gives any value back (e.value<T>()).
 //
-// When an end of a channel of this program is sent away, only the channel's home records it. The
-// channel does not change, and goes on as before for the parties that wait at it, for its buffer
-// and for its other ends.
+// When an end of a channel of this program is sent away, only the channel's home records that.
+// Nothing changes for the channel's buffer, its other ends and the parties that wait at it.
 #pragma once
 #include <variant>
 

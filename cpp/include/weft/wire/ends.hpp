@@ -4,8 +4,8 @@
 //   wire::FarReader<int> r = …;   int v = r();  int v = co_await r.read();
 //
 // These ends behave as Writer and Reader do (rules 1 to 4, 6), with two exceptions. A cancellation
-// takes a round trip (WIRE.md 4.3). And a write that throws PeerDied may be in doubt: `in_doubt`
-// says that the value may have been taken (WIRE.md 8). Values pass by copy (rule 9.1).
+// takes a round trip (WIRE.md 4.3). A write that throws PeerDied may be in doubt: `in_doubt` says
+// that the value may have been taken (WIRE.md 8). Values pass by copy (rule 9.1).
 //
 // Copies share one end, which is retired when the last copy is destroyed. An operation keeps its
 // session alive.
@@ -55,9 +55,8 @@ class FarWait : public FarOp {
   }
   runtime::ProcessBase& process() const noexcept { return *process_; }
   const runtime::OpKind& kind() const noexcept { return kind_; }
-  // Checks the outcome of an operation that is over. Returns if the operation has committed,
-  // otherwise throws. The exception names the guard with index `guard`; -1 stands for a plain
-  // operation.
+  // Checks the outcome of an operation that has ended. Returns if the operation has committed,
+  // otherwise throws. The exception names the guard with index `guard`; -1 means a plain operation.
   void look(const core::SyncObject& at, const char* verb, int guard,
             Error::Carried (*not_done)(FarWait&)) {
     process_->op = nullptr;
@@ -100,8 +99,8 @@ class FarWait : public FarOp {
   void over() noexcept override { process_->ops->wake(process_); }
 
  protected:
-  // Returns whether the process was cancelled before the operation was over. Called once the
-  // operation is over.
+  // Returns whether the process was cancelled before the operation ended. Called after the
+  // operation has ended.
   bool unwanted() const noexcept { return unwanted_; }
 
  private:
@@ -208,9 +207,9 @@ class FarReader : public FarEndOf<T> {
   // Reads the next value; co_await the result. Throws Retired, Poisoned, PeerDied, Cancelled,
   // BadUse.
   [[nodiscard]] Read read() const { return {this->checked("read")}; }
-  // Reads a value as a FarExtended<T>; co_await the result. The writer goes on when that object is
-  // destroyed (rule 1.6). With `redeliver`, if this program dies before that, the next reader of
-  // the channel reads this value.
+  // Reads a value as a FarExtended<T>; co_await the result. The writer continues when the
+  // FarExtended is destroyed (rule 1.6). With `redeliver`, if this program dies before that, the
+  // next reader of the channel reads this value.
   [[nodiscard]] auto extended() const {
     return FarExtendedOp<T>{this->checked("extended read"), false};
   }

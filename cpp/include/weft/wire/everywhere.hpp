@@ -1,4 +1,4 @@
-// What the programs of a network say about themselves, and what follows from these statements:
+// What the programs of a network report about themselves, and what follows from these reports:
 // whether all programs stand still, and which process waits for which (WIRE.md 10). This file asks
 // no questions; rounds.hpp does.
 //
@@ -7,8 +7,8 @@
 // 10.7). The end's number would not suffice, since a number belongs to one session, and two
 // programs may have several sessions. The home says to which channel the end belongs.
 //
-// An edge p → q means that p waits for something that q can give, as far as is known which process
-// used which end last. An end that has not been used yet may be held by any process of its program.
+// An edge p → q means that p waits for something that q can give, by the records of which process
+// used which end last. An end that was never used may be held by any process of its program.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -45,14 +45,14 @@ struct InProgram {
     std::string path, operation, at;
     std::vector<Place> places;
   };
-  // A session of the program: how many frames it has queued for the peer, and how many frames of
-  // the peer it has received.
+  // A session of the program. `sent` is the number of frames that the program has queued for the
+  // peer, `received` the number of frames of the peer that the program has received.
   struct Session {
     std::uint64_t peer = 0;
     std::uint32_t sent = 0, received = 0;
     friend auto operator<=>(const Session&, const Session&) = default;
   };
-  // An end that a peer holds: which channel of this program it belongs to, and which processes of
+  // An end that a peer holds: to which channel of this program it belongs, and which processes of
   // this program used that channel last.
   struct Lent {
     std::uint64_t peer = 0;
@@ -73,7 +73,7 @@ struct InProgram {
   std::uint32_t pid = 0;
   // Whether all runs of the program wait for other programs, and nothing else in it can act.
   bool waits = false;
-  std::vector<std::uint32_t> standstills;  // for each run, how often it has come to a standstill
+  std::vector<std::uint32_t> standstills;  // for each run, its number of standstills
   std::vector<Session> sessions;
   std::vector<Lent> lent;
   std::vector<Far> far;
@@ -81,7 +81,7 @@ struct InProgram {
 
   void put(Buffer& out) const;
   // Reads one program from the beginning of `in`, and removes its bytes from `in`. Returns nothing
-  // if the bytes there are no program.
+  // if `in` does not begin with a program.
   static std::optional<InProgram> get(Bytes& in);
 };
 
@@ -99,9 +99,9 @@ struct Everywhere {
   bool stands_still() const;
   // Returns whether anything has happened since the round of `before`.
   bool has_moved_since(const Everywhere& before) const;
-  // Returns a text for people: what each program says of itself, its processes and its sessions.
+  // Returns a text for people: what each program reports of itself, its processes and its sessions.
   std::string text() const;
-  // The report of a deadlock, with its knot. It is made for programs that stand still.
+  // The report of a deadlock, with its knot. Made only if stands_still() is true.
   struct Knot {
     std::string text;
     std::vector<std::string> paths;
@@ -133,9 +133,9 @@ constexpr std::uint64_t siphash(std::uint64_t k0, std::uint64_t k1) noexcept {
   rounds(4);
   return a ^ b ^ c ^ d;
 }
-// Returns the name of an end in what programs say about themselves. A program that has the key
-// could take over the end (WIRE.md 7.4), so the key is not revealed; nobody can compute it from
-// this name.
+// Returns the name of an end in what programs report about themselves. A program that has the key
+// of an end could adopt the end (WIRE.md 7.4), so the key is not revealed. Nobody can compute the
+// key from this name.
 constexpr std::uint64_t end_name(std::uint64_t key) noexcept { return siphash(key, 0); }
 
 // Reads the bytes that a peer has sent, and checks every length: the peer is not trusted.

@@ -29,7 +29,7 @@ struct FarGuard {
   // read's value can be given back.
   bool holds = false, keeps = false;
   bool off = false;  // For a choice that spans several homes: the guard's precondition is false.
-  // An output whose value is made after the commit; the guard's room is filled at that time.
+  // The guard is an output whose value is made after the commit; its room is filled at that time.
   bool later = false;
   // If `parties` is not `none`, the guard is not an arrival at a barrier, but a message about the
   // barrier's parties (WIRE.md 4.9), and is the only guard. The guard's room receives the number of
@@ -70,13 +70,13 @@ class FarOp {
 
  protected:
   ~FarOp() = default;
-  // Called when the operation is over; `outcome` says how it ended. Called under the space's lock;
-  // the operation can be destroyed when over() returns.
+  // Called when the operation has ended; `outcome` says how. Called under the space's lock; the
+  // operation can be destroyed when over() returns.
   virtual void over() noexcept = 0;
   // Called when the operation has committed with this guard, whose value is to be made now:
   // Far::made() or Far::failed() must follow. Called under the space's lock.
   virtual void committed(std::uint32_t) noexcept {}
-  // For a part of a choice: called when the part's home reports something before the part is over.
+  // For a part of a choice: called when the part's home reports something before the part ends.
   virtual void ready() noexcept {}
   virtual void silent(std::uint32_t) noexcept {}
   virtual void not_ready() noexcept {}
@@ -93,12 +93,12 @@ class FarOp {
   std::uint32_t making_ = 0;  // the guard whose value is being made
   bool in_line_ = false;      // whether the operation waits for a credit
   // Whether the end is being given back. If the home's answer then begins a lending, that lending
-  // is over immediately.
+  // ends immediately.
   bool last_ = false;
   Word word_ = Word::unsent;
   Buffer pieces_;  // the received pieces of a value that takes several frames
   // If `to_come_` is not 0, the pieces go directly into the operation's room, and this many bytes
-  // are still to come.
+  // are still missing.
   std::size_t to_come_ = 0;
 };
 
@@ -107,21 +107,21 @@ class Far {
   Far(Session& s, Carrier& c, detail::Spare& spare) noexcept
       : session_(s), carrier_(c), spare_(spare) {}
 
-  // Begins an operation. Returns true if the operation is over already; then over() is not called.
-  // If the outcome of such an operation is `pending`, nothing was sent, and o.refused says why.
+  // Begins an operation. Returns true if the operation has ended already; then over() is not
+  // called. If its outcome is then `pending`, nothing was sent, and o.refused says why.
   bool begin(FarOp& o);
   // Asks the home to withdraw the operation; over() then reports the answer. Does nothing if the
-  // home was asked already, or the operation is over.
+  // home was asked already, or the operation has ended.
   void withdraw(FarOp& o);
 
-  // Tells the home that the block of an extended read is over. `back` says that the value was not
-  // used, so that the next reader receives it; `back` is only for a read that keeps its value.
+  // Notifies the home that the block of an extended read has ended. `back` says that the value was
+  // not used, so that the next reader receives it; `back` is only for a read that keeps its value.
   void held_end(std::uint64_t number, bool back);
 
   // The caller calls made() or failed() after committed(). made() says that the value is in the
-  // guard's room. failed() says that the value could not be made; the operation is over, and over()
-  // is not called. made() returns true if the operation is over at once; over() is not called in
-  // that case either. If the outcome of such an operation is `pending`, the value could not be
+  // guard's room. failed() says that the value could not be made; the operation has then ended, and
+  // over() is not called. made() returns true if the operation ends at once; over() is not called
+  // in that case either. If the outcome of such an operation is `pending`, the value could not be
   // sent, and `refused` says why.
   bool made(FarOp& o);
   void failed(FarOp& o);
@@ -137,7 +137,7 @@ class Far {
   const char* credit(const Frame& f);
   const char* recall(const Frame& f);
 
-  // Gives the credits of this end back, and offers the writes that wait for a credit to the home.
+  // Gives the credits of this end back, and offers to the home the writes that wait for a credit.
   // Does nothing if the end has no credits.
   void give_up(std::uint32_t end);
   // Announces that the end is about to be given back.
@@ -145,7 +145,7 @@ class Far {
   std::size_t lendings() const noexcept { return credits_.size(); }
 
   // attempt() and gone() are for a part of a choice that is open. attempt() asks the part's home to
-  // try these guards. gone() tells the home that another part was chosen; over() is not called.
+  // try these guards. gone() notifies the home that another part was chosen; over() is not called.
   void attempt(FarOp& o, std::uint32_t first, std::uint32_t n);
   void gone(FarOp& o);
 
@@ -194,7 +194,7 @@ class Far {
   Carrier& carrier_;
   std::unordered_map<std::uint32_t, Credits> credits_;  // the key is the number of the end
   // For a writer end of this program: how many OFFERs are open, and the number of the latest OFFER,
-  // which tells whether a credit at a rendezvous has crossed that OFFER.
+  // which shows whether a credit at a rendezvous has crossed that OFFER.
   struct Offered {
     std::uint64_t last = 0;
     std::uint32_t open = 0;

@@ -2,18 +2,18 @@
 //
 //   wire::FarBarrier b = link.barrier("step");
 //   co_await b.sync();      b.sync()();             // until all enrolled parties have arrived
-//   co_await b.enrol();     b.enrol()();            // one party more, for all, when it returns
+//   co_await b.enrol();     b.enrol()();            // the barrier then has one party more
 //   std::uint32_t n = b.parties()();
 //
 // A FarBarrier behaves as a Barrier does, but each of these operations is a round trip to the home.
-// A cancelled sync is over when the home has answered: the cancellation may have been too late, and
-// then the parties have met (rule 8.3). PeerDied means that the barrier has died with a program
-// that held a share of it (rule 8.7), or that the session with its home is lost. FarSelect::meet()
-// makes the barrier a guard.
+// A cancelled sync ends when the home has answered. If the cancellation was too late, the parties
+// have met (rule 8.3). PeerDied means that the barrier has died with a program that held a share of
+// it (rule 8.7), or that the session with its home is lost. FarSelect::meet() makes the barrier a
+// guard.
 //
 // Copies refer to one share of the barrier, which is given back when the last copy is destroyed.
 // The barrier does not die when the share is given back, and keeps its number of parties: only
-// resign() takes a party away.
+// resign() removes a party.
 #pragma once
 #include "barrier.hpp"
 #include "ends.hpp"
@@ -90,12 +90,12 @@ class FarBarrier {
       return detail::FarBarrierAwaiter<W>(end, &self).wait(self);
     }
   };
-  // Each operation below is awaited with co_await, or called in a thread. They throw PeerDied and
-  // Cancelled; sync and resign throw BadUse too if no party is enrolled.
+  // Each operation below is awaited with co_await, or called in a thread. All throw PeerDied and
+  // Cancelled; sync and resign also throw BadUse if no party is enrolled.
   [[nodiscard]] Op<Parties::none> sync() const { return {checked("sync")}; }
   [[nodiscard]] Op<Parties::enrol> enrol() const { return {checked("enrol")}; }
   [[nodiscard]] Op<Parties::resign> resign() const { return {checked("resign")}; }
-  // Asks for the number of enrolled parties.
+  // Requests the number of enrolled parties.
   [[nodiscard]] Op<Parties::ask> parties() const { return {checked("parties")}; }
   explicit operator bool() const noexcept { return static_cast<bool>(end_); }
 

@@ -5,7 +5,7 @@
 //    has copied it).
 //  2 A Frame that take() returns has a known kind, flags that its kind allows, the expected seq,
 //    and a body if and only if the frame announces one. The code that handles the frame checks what
-//    it means (which end, which operation).
+//    the frame means (which end, which operation).
 //  3 Nothing is read outside the input, whatever the input is.
 #pragma once
 #include <array>
@@ -163,8 +163,8 @@ void put(Buffer& out, U v) {
 inline void put(Buffer& out, Bytes b) { out.insert(out.end(), b.begin(), b.end()); }
 inline void pad(Buffer& out) { out.resize(padded(out.size())); }
 
-// A buffer for values that come in pieces, reused from one value to the next, since growing a
-// megabyte again costs more than sending it. At most kMaxKeptBytes bytes are kept.
+// A buffer for values that arrive in pieces. It is reused for the next value, because growing it
+// again by a megabyte costs more than sending a megabyte. At most kMaxKeptBytes bytes are kept.
 class Spare {
  public:
   static constexpr std::size_t kMaxKeptBytes = std::size_t{4} << 20;  // in bytes
@@ -331,8 +331,8 @@ struct Asked {
   std::uint32_t end = 0;
   bool writes = false;
   Payload value{};
-  // `holds` marks an extended read, as the only guard. `keeps` says that the read's value can come
-  // back.
+  // `holds` marks an extended read, as the only guard. `keeps` says that the read's value can be
+  // given back.
   bool holds = false, keeps = false;
   bool off = false;    // the precondition is false; only in a choice that spans, and without a
                        // value

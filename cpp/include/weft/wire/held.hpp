@@ -7,14 +7,14 @@
 // The home holds the writer until x is destroyed, or this program has ended. x.give_back() returns
 // the value to the channel: the next reader receives it before anything that was written later.
 // Only a read with redeliver can give its value back. For such reads the home keeps the value as it
-// was sent, and a large value goes by copy.
+// was sent, and a large value is copied.
 #pragma once
 #include "ends.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
-// An extended read that is under way. It contains the value, and tells the home when the read is
-// over.
+// An extended read that is under way. It contains the value, and notifies the home when the read
+// has ended.
 template <class T>
 class FarExtended {
  public:
@@ -30,8 +30,8 @@ class FarExtended {
   T& operator*() noexcept { return value_; }
   T* operator->() noexcept { return &value_; }
   // Gives the unused value back to the channel, whose next reader receives it. give_back() can be
-  // called once; the value here stays until this object is destroyed. Throws BadUse if the read was
-  // begun without redeliver.
+  // called once; this object keeps its copy of the value until it is destroyed. Throws BadUse if
+  // the read was begun without redeliver.
   void give_back() {
     if (!keeps_)
       weft::detail::bad_use(
@@ -55,7 +55,7 @@ class FarExtended {
   }
 
   // Refers to the peer, because the end can be closed meanwhile. The pointer is null once the home
-  // has been notified that the read is over.
+  // has been notified that the read has ended.
   std::shared_ptr<Peer> peer_;
   T value_;
   std::uint64_t number_;

@@ -87,8 +87,8 @@ class Visitor final : public Decided {
   // Begins the operation. Returns true if the operation has its outcome immediately; `chosen` is
   // then the guard.
   bool begin() noexcept;
-  // Withdraws the visitor. Returns true if nothing has happened. Returns false if the visitor had
-  // its outcome; its wake-up is then under way or in the space's list.
+  // Withdraws the visitor. Returns true if the visitor had no outcome. Returns false if it had one;
+  // its wake-up is then under way or in the space's list.
   bool withdraw() noexcept;
   // Returns whether the visitor has committed, even if an extended reader still holds it.
   bool has_met() noexcept;
@@ -99,7 +99,7 @@ class Visitor final : public Decided {
   // ends of one channel.
   bool bind() noexcept;
   // Makes this visitor an extended read (rule 1.6). Called before begin(). `keeping` says that this
-  // home keeps the value, which can come back.
+  // home keeps the value, which can be given back.
   void will_hold(bool keeping) noexcept {
     holds = true;
     keeps = keeping;
@@ -135,8 +135,8 @@ class Visitor final : public Decided {
   bool decide(int guard, Status s) noexcept;
 };
 
-// The value of an extended read that came back. It acts as a writer that is first in the waiting
-// queue (WIRE.md 4.7); the writer of the value is held until this value has been read.
+// The value of an extended read that was given back. The object acts as a writer that is first in
+// the waiting queue (WIRE.md 4.7); the writer of the value is held until this value has been read.
 class Back final : public Decided {
  public:
   // Ends the extended read of `g`. `back` says that the value is to be read again. Called in a
@@ -153,7 +153,7 @@ class Home {
  public:
   // The maximum number of operations that the peer may have open at a time.
   static constexpr std::size_t kOffers = 4096;
-  // The number of bytes that a guard counts for, beside its value.
+  // The number of bytes that are counted for a guard, in addition to its value.
   static constexpr std::size_t kVisitor = 256;
   // The maximum number of ends that the peer may hold at a time.
   static constexpr std::size_t kEnds = 65'536;
@@ -229,13 +229,13 @@ class Home {
 
   Space& space;
   bool told_a_reader = false;  // an answer to a reader was queued and not flushed yet
-  // Whether this home is allowed to lend the places of readers (WIRE.md 6.6). It is not if frames
-  // can be lost while both sides live on.
+  // Whether this home is allowed to lend the places of readers (WIRE.md 6.6). False if frames can
+  // be lost although both programs continue.
   bool lends_places = true;
   // Whether the peer is on another machine. If so, the values that the peer has sent and no reader
   // has taken are counted.
   bool counts = false;
-  // Returns how many bytes those values have.
+  // Returns how many bytes the peer has sent in values that no reader has taken.
   std::size_t untaken() const noexcept;
 
  private:
@@ -254,12 +254,12 @@ class Home {
   struct Part;  // a part of a choice that spans several homes (WIRE.md 5)
   const char* spans(const Frame& f, std::vector<Visitor::Seat> at, std::size_t bytes);
   const char* seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& dead);
-  // Tells the peer that an operation has committed. `lending` is 0, or for a write 1 and how many
-  // credits come with the answer. Returns false if the value is too long.
+  // Notifies the peer that an operation has committed. `lending` is 0, or for a write one more than
+  // the number of credits that come with the answer. Returns false if the value is too long.
   bool tell_done(std::uint64_t op, std::uint32_t guard, Visitor::Seat& at,
                  std::uint64_t lending = 0);
   void tell_ended(std::uint64_t op, std::uint32_t guard, Status s, const Port& at);
-  // Tells the peer that its operation was bad use (WIRE.md 3.4, ENDED).
+  // Notifies the peer that its operation was bad use (WIRE.md 3.4, ENDED).
   void tell_bad_use(std::uint64_t op, std::uint64_t how) {
     session_.send(Frame{Kind::ended, 0, 0, 0, op, how, {}});
   }
@@ -273,10 +273,10 @@ class Home {
   std::unordered_map<std::uint32_t, Given> ends_;  // the ends that the peer holds, by number
   std::uint32_t next_ = 0, next_adopted_ = kAdopted;
   std::unordered_map<std::uint64_t, std::unique_ptr<Visitor>> open_;
-  // Extended reads that have happened. Each of them stays until its HELD-END.
+  // Extended reads that have happened. Each of them stays here until its HELD-END arrives.
   std::map<std::uint64_t, std::unique_ptr<Visitor>> held_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Part>> parts_;
-  // For a value that takes several frames: the pieces that came before the value's OFFER or PUT.
+  // For a value that takes several frames: the pieces that arrived before its OFFER or PUT.
   struct Before {
     std::uint32_t guard;
     Buffer bytes;
@@ -293,7 +293,7 @@ class Home {
   std::unique_ptr<Room> room_for(const Frame& f);
   std::vector<Before> before_;
   detail::Spare& spare_;  // shared by all sessions of the space
-  struct Came {           // the pieces that came before a frame, while that frame is handled
+  struct Came {           // the pieces that arrived before a frame, while that frame is handled
     std::vector<Before> all;
     detail::Spare& spare;
     explicit Came(Home& h) noexcept : all(std::exchange(h.before_, {})), spare(h.spare_) {}

@@ -3,10 +3,10 @@
 // POSIX.
 //
 //   A ──INTRODUCE + descriptor──► B        A sends B a value that contains an end whose home is C
-//   └──INTRODUCE + descriptor──► C         B and C have a session now; A's part is over
+//   └──INTRODUCE + descriptor──► C         B and C have a session now; A's part has ended
 //
-// No object of the program owns such a session. It ends with its peer, or when the program destroys
-// the last link that it made itself.
+// No object of the program owns such a session. The session ends with its peer, or when the program
+// destroys the last of the links that the program made itself.
 //
 // Invariants (the space's lock)
 //  1 `running_` counts the links of these sessions. A link over a stream is owned by the link's
@@ -25,8 +25,8 @@ namespace weft::inline WEFT_ABI::wire {
 class SocketIntroducer final : public Introducer,
                                public std::enable_shared_from_this<SocketIntroducer> {
  public:
-  // Makes a link of a socket to a space that is known already. The link lives until its session is
-  // over, and then calls ended(). Called in a step.
+  // Makes a link of a socket to a space that is known already. The link exists until its session
+  // has ended, and then calls ended(). Called in a step.
   using Make = std::weak_ptr<Peer> (*)(SocketIntroducer&, Space&, int socket,
                                        std::uint64_t incarnation, std::uint32_t largest);
 
@@ -73,7 +73,7 @@ class SocketIntroducer final : public Introducer,
   }
 
   // Returns the introducer of the space, and counts one more link that the program has made.
-  // Sessions over shared memory are possible once a link has given `shared`.
+  // Sessions over shared memory are possible once a link has passed `shared`.
   static std::shared_ptr<SocketIntroducer> of(Space& s, Make stream, Make shared = nullptr) {
     const Space::Step step(s);
     auto i = std::dynamic_pointer_cast<SocketIntroducer>(s.introducer.lock());

@@ -10,8 +10,8 @@
 //                                            └──crossed(): an OFFER did not know of it──► over
 //
 // Invariants (the space's lock)
-//  1 `lent_` slots are reserved in the channel. They stand for the credits that the peer has, and
-//    for the credits on their way to or from the peer.
+//  1 `lent_` slots are reserved in the channel. They correspond to the credits that the peer has,
+//    and to the credits on their way to or from the peer.
 //  2 While the lender is in the channel's queue, or its wake-up is under way, it keeps itself
 //    alive.
 #pragma once
@@ -33,11 +33,11 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   // Handles a PUT. Returns null, or a text that says what is wrong with it.
   const char* put(Payload value, Carrier& by);
   // Handles an OFFER at this end. Returns true if this is a rendezvous and the peer did not yet
-  // know of a credit that is under way; the lender is then over.
+  // know of a credit that is under way; the lender has then ended.
   bool crossed();
-  // Returns whether the lender is over. At a rendezvous it lends nothing after that.
+  // Returns whether the lender has ended. At a rendezvous it then lends nothing more.
   bool is_over() const noexcept { return over_; }
-  // Gives everything that is still lent back to the channel, and tells the peer nothing more.
+  // Gives everything that is still lent back to the channel, and sends nothing more to the peer.
   void close();
   void notified() noexcept override;
 

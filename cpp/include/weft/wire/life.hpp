@@ -1,7 +1,7 @@
 // The life word, from which a peer learns of a program's death before the program's memory is torn
 // down (WIRE-LINKS.md 12.5). This file needs Linux.
 //
-// The word lies in memory that the peer may only read. It holds the id of a thread that lives as
+// The word lies in memory that the peer may only read. It holds the id of a thread that exists as
 // long as there are links. When that thread dies, for whatever reason, the kernel walks the
 // thread's robust list, marks the word and wakes a thread that waits on the word. A socket's end of
 // file and a pidfd report the death only after the memory has been given back: with a gigabyte, 66
@@ -51,8 +51,8 @@ class Life {
   ~Life() {
     if (at_) ::munmap(at_, 2 * kSize);
   }
-  // Makes two pages. The first, for the list's entry, is this program's own. The second, behind it
-  // at the offset that the whole list uses, is shared.
+  // Makes two pages. The first page, for the list's entry, is this program's own. The second page
+  // is shared, and follows the first at the offset that the kernel expects (futex_offset).
   void make(Descriptor& passed) {
     Descriptor fd;
     { const Segment pages = Segment::make(kSize, Segment::Peers::write, fd); }
@@ -66,7 +66,7 @@ class Life {
       weft::detail::bad_use("no life word can be made; it needs Linux 5.1");
     passed = std::move(fd);
   }
-  // Makes the word say that the thread of the list lives.
+  // Sets the word to say that the thread of the list is alive.
   void begin(List& l) noexcept {
     word()->store(l.thread() | FUTEX_WAITERS, std::memory_order_seq_cst);
     entry()->next = l.head_.list.next;
@@ -74,7 +74,7 @@ class Life {
     l.head_.list.next = entry();
     list_ = &l;
   }
-  // Makes the word say that this program has left in good order.
+  // Sets the word to say that this program has left in good order.
   void end() noexcept {
     if (!list_) return;
     for (robust_list* e = &list_->head_.list; e->next != &list_->head_.list; e = e->next)

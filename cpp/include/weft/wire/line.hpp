@@ -1,7 +1,7 @@
 // The protocol of a serial line, below a session. On such a line some bytes are lost or spoilt, and
-// the peer may start anew at any time (WIRE-LINKS.md 12.6). This code does no input or output and
-// reads no clock. The owner of the line passes received bytes to the protocol, sends the bytes that
-// the protocol produces, and tells it the time.
+// the peer may restart at any time (WIRE-LINKS.md 12.6). This code does no input or output and
+// reads no clock. The owner of the line passes received bytes and the time to the protocol, and
+// sends the bytes that the protocol produces.
 //
 //                  START(t, 0 or mine)        START(t, mine), or a packet under the key of both
 //   seeking ──────────────────────────► heard ───────────────────────────────────────────► linked
@@ -9,10 +9,11 @@
 //   linked ──START of another, no sign of life for a lease, no acknowledgement──► lost
 //
 // The bytes on the line are divided into pieces by zero bytes (COBS). A piece is a START or a
-// packet. A START has 40 bytes before COBS: checksum 4, `WEFTLINE` 8, mine 4, theirs 4, lease 4
-// (ms), again 4 (ms), zero 12. A packet is that of resend.hpp, with its checksum exclusive-or'd
-// with the CRC-32 of {sender's token, receiver's token}. So a packet of another session, or an echo
-// of this side's own packet, has a wrong checksum.
+// packet. A START has these fields before COBS, with their sizes in bytes, 40 in all: checksum 4,
+// `WEFTLINE` 8, mine 4, theirs 4, lease 4 (in ms), again 4 (in ms), zero 12. A packet is that of
+// resend.hpp, with its checksum exclusive-or'd with the CRC-32 of {sender's token, receiver's
+// token}. So a packet of another session, or an echo of this side's own packet, has a wrong
+// checksum.
 //
 // Invariants
 //  1 Bytes are queued and given to the session only while the line is linked, and all of them
@@ -77,9 +78,9 @@ class Line {
   static constexpr std::size_t kStart = 40, kMaxPayload = 1024, kLargest = 32'768;
 
   // Makes the protocol of one line. `token` is random and not 0. If `again_most_ms` is not 0, the
-  // link has only one session (WIRE-LINKS.md 13.3): its peer can hold received bytes back for as
-  // long as it lives, and never starts anew. While nothing is acknowledged, the time before packets
-  // are sent again doubles, up to this limit; and a packet can have kLargest bytes.
+  // link has only one session (WIRE-LINKS.md 13.3): its peer never restarts, and can leave received
+  // bytes unacknowledged for as long as it runs. While nothing is acknowledged, the time before
+  // packets are sent again doubles, up to this limit; and a packet can have kLargest bytes.
   Line(const LineOptions& o, std::uint32_t token, std::uint32_t again_most_ms = 0)
       : options_(o),
         again_most_(again_most_ms),
@@ -110,13 +111,13 @@ class Line {
   }
   // Returns whether output() has put off an acknowledgement.
   bool owes() const noexcept { return linked() && resender_->owes(); }
-  // Sends what is not acknowledged again now. Called when the carrier below works again.
+  // Resends at once everything that is not acknowledged. Called when the carrier below works again.
   void hurry(std::int64_t now) {
     wait_ = again_;
     if (!settled()) again_at_ = now;
   }
 
-  // Queues as many of these bytes as there is room for. Returns their number.
+  // Queues as many of these bytes as there is room for. Returns how many it has queued.
   std::size_t queue(Bytes out) { return linked() ? resender_->queue(out) : 0; }
 
   // Accepts bytes that were received from the line. Appends bytes of the session to `session`.
@@ -224,7 +225,7 @@ class Line {
     if (from == 0 || from == mine_) return;  // The START is an echo of this side's own.
     if (linked()) {
       // Either the peer has drawn the same token again, or the peer sent this START before it knew
-      // this side, and its later packets have overtaken the START. The second happens once, and
+      // this side, and its later packets have overtaken the START. The second case occurs once, and
       // packets follow.
       const bool unnamed = knows_me_ && to == 0;
       if (from == theirs_ && unnamed && unnamed_at_ == kNever) {
@@ -241,8 +242,8 @@ class Line {
       return;
     }
     says_start_ = true;
-    // If `to` is another token, the START is meant for an earlier program; this side's START tells
-    // the peer so.
+    // If `to` is another token, the START is meant for an earlier program; this side's START
+    // corrects the peer.
     if (to != 0 && to != mine_) return;
     theirs_ = from;
     lease_ = options_.lease_ms == 0 || field(2) == 0
@@ -273,10 +274,10 @@ class Line {
   std::optional<Resender> resender_;  // has a value once the line is linked
   const char* lost_ = nullptr;
   bool says_start_ = false, holds_ = false;
-  // Whether a packet of the peer has come. From then on the peer's START names this side, unless
+  // Whether a packet of the peer has arrived. From then on the peer's START names this side, unless
   // the peer has restarted.
   bool knows_me_ = false;
-  // The time at which a START came that did not name this side and that no packet has followed.
+  // The arrival time of a START that did not name this side and that no packet has followed.
   std::int64_t unnamed_at_ = kNever;
   std::int64_t start_at_ = 0, again_at_ = kNever, heard_at_ = 0, beat_at_ = 0;
   Buffer piece_, packet_;

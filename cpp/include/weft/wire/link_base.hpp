@@ -24,7 +24,7 @@ class LinkBase : protected Link {
   LinkBase& operator=(const LinkBase&) = delete;
 
   // Hands an end of a channel of this program to the peer, under the name `name`. Throws BadUse if
-  // the end is closed, or its type is too big.
+  // the end is closed, or the name has more than 150 bytes or contains a zero byte.
   template <class T>
   void give(Reader<T> e, const std::string& name, std::uint64_t capacity = 0) {
     give_port<T, core::Side::in>(std::move(e), name, capacity);
@@ -35,7 +35,7 @@ class LinkBase : protected Link {
   }
 
   // Hands over an end whose home can be any program. If the home is a third program, the call waits
-  // until the peer has adopted the end at that home; after that this program can leave. Throws what
+  // until the peer has adopted the end at that home; after that this program may end. Throws what
   // give() of a channel's end throws, and BadUse if no link can introduce those two programs.
   template <class T>
   void give(ReaderEnd<T> e, const std::string& name) {
@@ -59,9 +59,9 @@ class LinkBase : protected Link {
   }
 
   // Returns the end that the peer hands to this program under the name `name`. Waits until the end
-  // has come; if the wait lasts longer than a standstill (rule 10.6), a line on stderr says what
-  // has come. Throws BadUse if the end is of another type or side, or was taken already; PeerDied
-  // if the session ends first.
+  // has arrived; if the wait lasts longer than a standstill (rule 10.6), a line on stderr says what
+  // has arrived. Throws BadUse if the end is of another type or side, or was taken already;
+  // PeerDied if the session ends first.
   template <class T>
   FarReader<T> reader(const std::string& name) {
     return FarReader<T>(far_end(end_named(name, false, Value<T>::type())));
@@ -92,7 +92,7 @@ class LinkBase : protected Link {
     return FarBarrier(std::move(g.there));
   }
 
-  // Waits until the session is over. Returns the reason why it ended.
+  // Waits until the session has ended. Returns the reason.
   std::string wait() {
     until([&] {
       const Space::Step step(*peer_->space);
@@ -101,7 +101,7 @@ class LinkBase : protected Link {
     return peer_->why();
   }
   // Waits for the peer's HELLO, and reports a long wait as reader() does. Returns an empty text if
-  // the HELLO was good, otherwise the reason why the session is over.
+  // the HELLO was good, otherwise the reason why the session has ended.
   std::string greeted() {
     bool over = false;
     until(
@@ -128,9 +128,9 @@ class LinkBase : protected Link {
     const Space::Step step(*peer_->space);
     peer_->fate = std::move(f);
   }
-  // Sets whether the session counts as something outside that might wake a run (rule 10.3). At
-  // first it counts; it does not count while what it might bring is counted separately. Must not be
-  // called in a step.
+  // Sets whether the session counts as something outside that might wake a run (rule 10.3). By
+  // default it counts. It need not count while what it might bring is counted separately. Must not
+  // be called in a step.
   void be_outside(bool so) {
     {
       const Space::Step step(*peer_->space);
@@ -305,7 +305,7 @@ class LinkBase : protected Link {
   // A thread that waits for an answer waits for something outside (rule 10.3). Only the thread that
   // calls be_outside() uses outside_.
   std::optional<Outside> outside_{Outside::link};
-  // Counts changes: an end was handed to this program, or the session is over.
+  // Counts changes: an end was handed to this program, or the session has ended.
   std::atomic<std::uint32_t> news_{0};
   std::mutex news_lock_;  // held when news_ changes; can be acquired in a step or outside one
   std::condition_variable news_came_;

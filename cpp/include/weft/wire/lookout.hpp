@@ -1,5 +1,5 @@
 // How a thread that only carries bytes waits for input of a connection (WIRE-NETWORKS.md 17.25). A
-// CPU that sleeps often takes longer to wake than an answer takes to come. So such a thread polls
+// CPU that sleeps often takes longer to wake than an answer takes to arrive. So such a thread polls
 // before it sleeps, as long as polling pays (runtime/waiting.hpp).
 //
 //   poll() ──there is input──► over
@@ -7,8 +7,8 @@
 //                                ├──in vain──► sleeps ──input comes──► slept()
 //                                └──a yield took long: the next waits do not poll
 //
-// If the thread shares its CPU with the peer, or with a thread that it has just woken, it lets that
-// thread run at once.
+// If the thread shares its CPU with the peer, or with a thread that it has just woken, it yields
+// the CPU at once.
 #pragma once
 #include <poll.h>
 

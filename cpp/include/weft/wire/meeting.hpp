@@ -8,8 +8,8 @@
 // A point is a Unix socket in a directory that belongs to the user and that no other user may
 // enter: $XDG_RUNTIME_DIR/weft, or /tmp/weft-UID. Both sides ask the system which user the other
 // program belongs to (SO_PEERCRED), and refuse another user. Beside the socket lies a lock file,
-// which is locked as long as the point lives. If the file is not locked, the program that had the
-// name was killed, and the name may be taken over.
+// which is locked as long as the point exists. If the file is not locked, the program that had the
+// name was killed, and another program may use the name.
 #pragma once
 #include <poll.h>
 #include <sys/file.h>
@@ -106,7 +106,7 @@ class Meeting {
   }
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
-  // Frees the name. Sessions that were made go on.
+  // Frees the name. Existing sessions continue.
   ~Meeting() {
     if (bell_[0] < 0) return;
     ::unlink(path_.c_str());
@@ -119,7 +119,7 @@ class Meeting {
 
   // Waits for the next program that connects. A program of another user is refused, and on_refused
   // is called. Returns null after close(). Called by one thread at a time. The hand-shake is left
-  // to link->greeted(), so a program that sends nothing does not hold up the programs that come
+  // to link->greeted(), so a program that sends nothing does not delay the programs that connect
   // after it.
   std::unique_ptr<StreamLink> next() {
     const Outside waiting;
@@ -152,7 +152,7 @@ class Meeting {
 
  private:
   // Acquires the lock. The holder of the lock has the name if the locked file is still the file at
-  // the path: a program that gives up the name removes the file before it frees the lock.
+  // the path: a program that releases the name removes the file before it frees the lock.
   void take_lock() {
     for (;;) {
       lock_ =
@@ -190,8 +190,8 @@ class Meeting {
 };
 
 // Makes a session with the program that has opened this point, and waits until that program has
-// accepted it. Throws BadUse if no program has opened it, that program belongs to another user, or
-// the two programs have no version of the protocol in common.
+// accepted the session. Throws BadUse if no program has opened the point, the program belongs to
+// another user, or the two programs have no version of the protocol in common.
 inline std::unique_ptr<StreamLink> meet(const std::shared_ptr<Space>& space,
                                         const std::string& name, const MeetingOptions& o = {}) {
   const std::string path = detail::meeting_path(name, o);

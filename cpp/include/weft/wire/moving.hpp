@@ -1,5 +1,5 @@
-// Ends that move between spaces (WIRE.md 7.4, 7.5). This file contains what this space knows of an
-// end whose home is another space, and how values carry ends.
+// Ends that move between spaces (WIRE.md 7.4, 7.5): what this space knows of an end whose home is
+// another space, and how values carry ends.
 //
 // What moves is a description {home, key, token, number, side, name}. The receiver receives a share
 // of its own at the home; the sender's share stays until the home has confirmed the receiver's
@@ -7,9 +7,9 @@
 // program knows.
 //
 // A program that has adopted an end may send it on before the home knows of the adoption. The next
-// program's ADOPT is on another session, and may arrive first. So the earlier keys go along with
-// the end (`before`). A share is given up only when the home knows the next key, so the home knows
-// one of these keys.
+// program's ADOPT is on another session, and may arrive first. So the earlier keys are sent along
+// with the end (`before`). A share is released only when the home knows the next key, so the home
+// knows one of these keys.
 //
 //   put() ──► under way with an operation ──settled(): not taken──► the sender keeps its end
 //                └──settled(), sent(): taken──► delivered ──ADOPTED, DROPPED──► the sender's share
@@ -17,13 +17,13 @@
 //                                                  └──lost()──► it is given up as died
 //
 // If the home is the sender, or the receiver, or the place where the value is read, the ADOPT
-// cannot come too early: the order of the frames in one session prevents it.
+// cannot arrive too early, because the frames of one session arrive in order.
 //
 // Invariants (the space's lock)
 //  1 The number of an end is open at its home as long as a FarEnd holds it: an end under way has a
 //    share of the FarEnd.
-//  2 A token names one end under way from one space; it is answered at most once, and only by the
-//    end's home or by the receiver.
+//  2 A token names one end under way from one space. The token is answered at most once, and only
+//    by the end's home or by the receiver.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -43,7 +43,7 @@ inline constexpr const char* kBarrierType = "barrier";
 // An end whose home is another space. All its copies in this program share one FarEnd.
 class FarEnd {
  public:
-  // How often an end can move before its home answers.
+  // How many times an end can move before its home answers.
   static constexpr std::size_t kBefore = 16;
 
   FarEnd(std::shared_ptr<Peer> p, std::uint32_t number, std::uint64_t key, std::string name);
@@ -60,15 +60,15 @@ class FarEnd {
   const std::uint64_t key;
   core::SyncObject place;
   // The end's keys at its earlier holders, the latest first; the list is emptied when the home has
-  // said ADOPTED. Protected by the space's lock.
+  // sent ADOPTED. Protected by the space's lock.
   std::vector<std::uint64_t> before;
 
  private:
-  const std::string name_;  // place.name points to it, so that the name lives as long as the end
+  const std::string name_;  // place.name points to it, so the name must exist as long as the end
   bool died_ = false;       // protected by the space's lock
 };
 
-// Carries ends in the values that go to one peer and come from it. It is used in a step.
+// Carries ends in the values that are sent to one peer and received from it. Used in a step.
 class Carrier {
  public:
   explicit Carrier(Peer& p) noexcept : peer_(p) {}
@@ -91,11 +91,11 @@ class Carrier {
   }
 
   // Returns whether a descriptor can go with a value. If so, pass() takes ownership of a descriptor
-  // that goes with the value being put, and passed() returns the next descriptor that has come.
+  // that goes with the value being put, and passed() returns the next descriptor that has arrived.
   bool passes() const noexcept;
   void pass(int descriptor) noexcept;
   int passed() noexcept;
-  // Records that this program has no memory for the value that has come; wrong() then says so.
+  // Records that this program has no memory for the received value; wrong() then says so.
   void no_room() noexcept { no_room_ = true; }
   // Return the incarnations of this space and of the peer.
   std::uint64_t mine() const noexcept;
@@ -103,7 +103,7 @@ class Carrier {
 
   // --- called by an end ---
 
-  // Puts an end whose home is this space. The port has a count of the end of its own.
+  // Puts an end whose home is this space. The port has its own count of the end.
   void put_local(std::shared_ptr<Port> p, const core::SyncObject& place, Buffer& out);
   // Puts an end whose home is another space. If `e` is null, a closed end is put.
   void put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out, bool barrier = false);
@@ -124,14 +124,14 @@ class Carrier {
   // Records that the value was sent with this operation. If `op` is 0, the value was sent in an
   // answer, and so belongs to the peer now.
   void sent(std::uint64_t op) noexcept;
-  // Sets whether values that are put from now on go by copy, and not in memory that both programs
-  // map.
+  // Sets whether values that are put from now on are sent as copies, and not in memory that both
+  // programs map.
   void by_copy(bool so) noexcept { by_copy_ = so; }
   bool copies() const noexcept { return by_copy_; }
   // Records that the value was not sent after all.
   void take_back();
-  // Returns why a value that has come could not be taken: `of_no_type`, or that there is no memory
-  // for the value.
+  // Returns why a received value could not be taken: `of_no_type`, or that there is no memory for
+  // the value.
   const char* wrong(const char* of_no_type) noexcept {
     if (!std::exchange(no_room_, false)) return of_no_type;
     return "a value in shared memory for which this program has no room (its limits of memory: "
@@ -139,13 +139,13 @@ class Carrier {
   }
   // Returns why the value cannot be sent, or null.
   const char* trouble() const noexcept { return trouble_; }
-  // Records that the operation is over, and that the value of guard `taken` was taken and the other
-  // values were not. If `taken` is -1, none was taken.
+  // Records that the operation has ended, and that the value of guard `taken` was taken and the
+  // other values were not. If `taken` is -1, no value was taken.
   void settled(std::uint64_t op, int taken);
 
   bool adopted(std::uint64_t token, const Peer& by);
   void dropped(std::uint64_t token);
-  void lost();  // called when the session with the peer is over, and its operations are settled
+  void lost();  // called when the session with the peer has ended, and its operations are settled
   std::size_t under_way() const noexcept { return moving_.size(); }
   // Returns the token of the end that was put last; 0 if the end is under way to its home or from
   // there.
@@ -168,7 +168,7 @@ class Carrier {
                 std::span<const std::uint64_t> before = {});
 
   Peer& peer_;
-  // The ends that move, in the order of put_far(). Those that have not been sent come last.
+  // The ends that move, in the order of put_far(). Ends that have not been sent are last.
   std::vector<Moving> moving_;
   std::vector<std::uint32_t> lent_;  // numbers of the ends that put_local() has put since begin(0)
   std::size_t unsent_ = 0;           // how many of moving_ have not been sent

@@ -1,7 +1,7 @@
 // An end of a channel as the code of its home sees it, without the type of its values.
 //
 // A port owns the end that was handed to a peer, and so one count of that end (WIRE.md 7.1). It
-// gives the count back once, quietly or as died.
+// gives the count back once, as retired or as died.
 #pragma once
 #include <memory>
 
@@ -28,7 +28,7 @@ class Port {
   // Returns whether an operation that became pending has met its partner
   // (core::ChannelEngine::has_met).
   virtual bool has_met(const core::Node&) noexcept = 0;
-  // Wakes the node once this end might commit (core::ChannelEngine::watch). withdraw() undoes this.
+  // Wakes the node once this end might commit (core::ChannelEngine::watch), until withdraw().
   virtual Status watch(core::Node&) noexcept = 0;
   virtual const void* channel() const noexcept = 0;
   // Returns the channel as reports name it; null if reports cannot name it.
@@ -75,7 +75,7 @@ class PortOf final : public Port {
     core_->references.up();
   }
   // Makes one more owner of an open end. This is possible even for a channel that may have only one
-  // end at a time (rule 1.8), since one of the two owners is destroyed in the end.
+  // end at a time (rule 1.8), because one of the two owners will be destroyed.
   static End another_of(Engine& c) noexcept {
     if constexpr (S == core::Side::in)
       c.another_reader();

@@ -4,9 +4,9 @@
 //   wire::Program filter(space, {"/usr/bin/env", "my-filter"});       wire::StreamLink starter = …(space, wire::inherited());
 //   filter.link().give(in.reader(), "in");                            auto in = starter.reader<int>("in");
 //
-// With a link in shared memory (shm.hpp) use ProgramOver<ShmLink> here and ShmLink there. The
-// started program finds its socket in the environment variable WEFT_WIRE. This class passes no
-// other descriptor of the starter to the program.
+// With a link in shared memory (shm.hpp) the starter uses ProgramOver<ShmLink>, and the started
+// program ShmLink. The started program finds its socket in the environment variable WEFT_WIRE. This
+// class passes no other descriptor of the starter to the program.
 //
 //   started ──it ends: how_ended(), wait()──► a zombie, with its status ──wait()──► gone: status_
 #pragma once
@@ -33,10 +33,10 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// The started program: its OS process, and how that OS process has ended. This object lives as long
-// as something may ask why the session is over.
+// The started program: its OS process, and how that OS process has ended. This object exists as
+// long as anything may ask why the session has ended.
 //
-// The lock guards pid_ and status_: once the status has been taken, the system may give the number
+// The lock protects pid_ and status_: once the status has been taken, the system may give the pid
 // to another OS process. No thread waits while it holds the lock.
 class Started final : public Fate {
  public:
@@ -116,8 +116,8 @@ class Started final : public Fate {
     static_cast<void>(wait());
   }
 
-  // Returns how the program has ended, as text for people. Waits up to 50 ms for its end: a program
-  // that ends closes its socket just before the system knows its status.
+  // Returns how the program has ended, as text for people. Waits up to 50 ms for the program's end,
+  // because a program that ends closes its socket just before the system knows its status.
   std::string text() noexcept override {
     if (!ends_within(std::chrono::milliseconds(50))) return {};
     const std::string it = "; '" + name_ + "' ";
@@ -213,8 +213,8 @@ class ProgramOver {
   pid_t pid() const noexcept { return program_->pid(); }
   void kill(int signal = SIGKILL) const noexcept { program_->kill(signal); }
   // Waits until the program has ended. Returns its status, as waitpid(2) gives it; further calls
-  // return it again. -1 means that the status is not known (this program ignores SIGCHLD, or other
-  // code has taken the status).
+  // return the same status. -1 means that the status is not known (this program ignores SIGCHLD, or
+  // other code has taken the status).
   int wait() { return program_->wait(); }
 
  private:

@@ -1,8 +1,8 @@
-// Makes a thread run as soon as it is woken (WIRE-NETWORKS.md 17.24). It is meant for a thread that
-// mostly sleeps, and passes on what arrives. The system lets a thread that computes finish its time
-// slice, a millisecond or more, before a thread that was woken can run. A thread that has asked for
-// a short slice need not wait for that (on Linux 6.12 and later; earlier systems ignore the
-// request).
+// Makes a thread run as soon as it is woken (WIRE-NETWORKS.md 17.24). be_prompt() is for a thread
+// that mostly sleeps, and passes on what arrives. The system lets a thread that computes finish its
+// time slice, a millisecond or more, before a thread that was woken can run. A thread that has
+// asked for a short slice need not wait for that (on Linux 6.12 and later; earlier systems ignore
+// the request).
 #pragma once
 #include <cstdint>
 

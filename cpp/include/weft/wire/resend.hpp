@@ -1,7 +1,7 @@
 // Go-back-n retransmission, below a session on a link that loses, doubles, delays, reorders or
 // spoils what it carries (WIRE-LINKS.md 13). This code does no input or output and reads no clock:
-// a link passes received packets to it, asks it for packets to send, and tells it when a resend
-// interval has passed.
+// a link passes received packets to it, asks it for packets to send, and calls waited() when a
+// resend interval has passed.
 //
 //   sender:    [ acknowledged ][ window: sent, kept ][ not sent yet ]      base ──ack(n), base < n ≤ next──► n
 //   receiver:  takes a packet if it is the next; acknowledges what was taken so far, whatever comes
@@ -55,7 +55,7 @@ class Resender {
         due_(first),
         seen_(first) {}
 
-  // Queues as many of these bytes as there is room for. Returns their number.
+  // Queues as many of these bytes as there is room for. Returns how many it has queued.
   std::size_t queue(Bytes out) {
     std::size_t took = 0;
     while (took < out.size() && next_ - base_ < window_) {
@@ -80,13 +80,13 @@ class Resender {
     return true;
   }
   // Sends again what is not acknowledged. Called when a resend interval has passed. Returns false
-  // if this has happened too often, and the link is lost.
+  // if `patience` intervals have passed without an acknowledgement, and the link is lost.
   bool waited() noexcept {
     if (kept_.empty()) return true;
     sent_ = 0;
     return ++whiles_ < patience_;
   }
-  // Makes this side send an acknowledgement, so that the peer knows that this side lives.
+  // Makes this side send an acknowledgement, so that the peer knows that this side is alive.
   void beat() noexcept { owes_ = true; }
   // While the hold is on, received packets are not acknowledged, so the peer sends at most one
   // window more.
@@ -154,9 +154,9 @@ class Resender {
   // For the sender: the number of the oldest packet without acknowledgement, and the next number.
   std::uint32_t base_, next_;
   std::deque<Buffer> kept_;
-  std::size_t sent_ = 0;  // how many of kept_ were sent since waited() last started over
+  std::size_t sent_ = 0;  // how many of kept_ were sent since the last waited()
   std::uint32_t whiles_ = 0;
-  // For the receiver: the next number that it accepts; one more than the highest number that came.
+  // For the receiver: the next number that it accepts; one more than the highest received number.
   std::uint32_t due_, seen_;
   bool owes_ = false;  // an acknowledgement is owed
   bool holds_ = false;

@@ -5,7 +5,7 @@
 // once, checked, and used from the copy. This side's position in the ring is kept in its own
 // memory.
 //
-// The bell: a thread that publishes rings the bell only if no thread of the reader polls.
+// A thread that publishes rings the bell of the reader only if no thread of the reader polls.
 //
 //   standby ──a thread that waits begins to look──► looking ──it parks──► parked ──knock()──► looking
 //      ▲ └──knock()──► rung ──the bell's own thread looks──► looking          │
@@ -16,7 +16,7 @@
 //    leaves. A thread that publishes reads `who` after it has published. Both accesses are
 //    sequentially consistent, so one of the two threads sees the other: no frame stays in the ring
 //    unnoticed.
-//  2 `tail - head` is at most the size; anything else is the other side's fault.
+//  2 `tail - head` is at most the size. Any other value is the other side's fault.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -57,8 +57,8 @@ class Outlet {
     d_ = &d, bytes_ = bytes, size_ = size;
   }
 
-  // Copies the bytes that fit, and publishes them. Returns their number; kBroken if the other side
-  // has written nonsense.
+  // Copies the bytes that fit, and publishes them. Returns how many it has copied; kBroken if the
+  // other side has written an impossible position.
   std::size_t put(Bytes in) noexcept {
     // Usually the last known position of the reader is enough, and the cache line that holds it
     // stays with the reader.
@@ -119,8 +119,9 @@ class Inlet {
     return static_cast<std::int32_t>(d_->urgent.load(std::memory_order_seq_cst) -
                                      head_.load(std::memory_order_relaxed)) > 0;
   }
-  // Copies as many bytes as there are and `out` has room for. Returns their number; kBroken if the
-  // other side has written nonsense. Sets `room` if the writer waits for room, and is to be woken.
+  // Copies as many bytes as there are and `out` has room for. Returns how many it has copied;
+  // kBroken if the other side has written an impossible position. Sets `room` if the writer waits
+  // for room, and is to be woken.
   std::size_t take(std::span<std::byte> out, bool& room) noexcept {
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
     const std::uint32_t there = d_->tail.load(std::memory_order_acquire) - head;
@@ -143,7 +144,7 @@ class Inlet {
     say(Bell::parked);
     return !any();
   }
-  // Marks the ring as broken: nothing more is taken from a side that has written nonsense.
+  // Marks the ring as broken: nothing more is read from a side that cannot be trusted.
   void skip() noexcept { broken_.store(true, std::memory_order_relaxed); }
   Direction& direction() const noexcept { return *d_; }
 

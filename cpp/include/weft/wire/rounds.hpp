@@ -1,4 +1,4 @@
-// Detects deadlock over several programs, and finds out where the processes of all these programs
+// Detects deadlock over several programs, and determines where the processes of all these programs
 // wait (rule 10.1, WIRE.md 10.6).
 //
 //   auto space = wire::Space::make("main");
@@ -6,13 +6,13 @@
 //   …
 //   std::puts(rounds.everywhere().text().c_str());
 //
-// While this object lives, its program answers the questions of other programs. A run that has
+// While this object exists, its program answers the questions of other programs. A run that has
 // waited only for links for 50 ms asks whether all runs in all programs do so, and no frame is
 // under way. If so, nothing will ever wake these runs: each of them throws Deadlock, and the report
-// contains the knot over all programs. Some programs keep all programs that can reach them from
-// concluding anything: a program without Rounds, a program with a thread that is not a process (a
-// weft::Outside), a program that waits for a signal (weft::signals), and a program with links of
-// another space.
+// contains the knot over all programs. The following programs prevent any conclusion in all
+// programs that can reach them: a program without Rounds, a program with a thread that is not a
+// process (a weft::Outside), a program that waits for a signal (weft::signals), and a program with
+// links of another space.
 //
 //   a run stands ──links_stand──► look(): a round ──some process can go on──► later, five times
 //                                   │ all stand still
@@ -44,7 +44,7 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// Holds the runs that exist now: none of them ends while this object lives.
+// Holds the runs that exist now: none of them ends while this object exists.
 class PinnedRuns {
  public:
   PinnedRuns() : runs_(runtime::Outsiders::all().pin()) {}
@@ -65,7 +65,7 @@ class PinnedRuns {
 
 class Rounds final : private Asking {
  public:
-  // Makes this program answer and ask. Throws BadUse if this program has a Rounds already.
+  // Makes this program answer questions and ask them. Throws BadUse if it has a Rounds already.
   explicit Rounds(std::shared_ptr<Space> space);
   Rounds(const Rounds&) = delete;
   Rounds& operator=(const Rounds&) = delete;

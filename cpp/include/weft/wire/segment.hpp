@@ -64,9 +64,9 @@ class Segment {
     passed = std::move(fd);
     return 0;
   }
-  // Makes a segment whose bytes from `front` on are a copy of `b`, and does not map it. Returns 0 or
-  // the system's error. To write to pages that do not exist yet takes less time by this way than
-  // through a mapping.
+  // Makes a segment whose bytes from `front` on are a copy of `b`, and does not map it. Returns 0
+  // or the system's error. Writing to new pages by pwrite(2) takes less time than through a
+  // mapping.
   static int try_fill(Bytes b, std::size_t front, Descriptor& made) {
     const std::size_t size = std::max<std::size_t>(front + b.size(), 1);
     if (more_than_there_is(size)) return ENOMEM;
@@ -195,7 +195,7 @@ inline bool send_descriptors(int socket, Bytes bytes, std::span<const int> fds) 
   return ::sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(bytes.size());
 }
 // Receives one message with bytes and descriptors. Returns the number of bytes, as recvmsg(2) does.
-// `fds` takes ownership of all descriptors that came, even if there are too many.
+// `fds` takes ownership of all received descriptors, even if there are too many.
 inline ssize_t receive_descriptors(int socket, std::span<std::byte> bytes,
                                    std::vector<Descriptor>& fds) {
   iovec v{bytes.data(), bytes.size()};

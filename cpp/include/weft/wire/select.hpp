@@ -1,4 +1,4 @@
-// A select over far ends, and beside them over ends and other guards of this program. The select
+// A select over far ends, which may also contain ends and other guards of this program. The select
 // chooses the first guard that is ready, in the order in which the guards were added (rule 5.4).
 //
 //   wire::FarSelect s;
@@ -10,7 +10,7 @@
 //
 // If all ends have one home, that home decides, in one round trip (WIRE.md 4.5). Otherwise the
 // homes are asked in turn (WIRE.md 5). That takes a round trip for each home until one is ready,
-// and two round trips once a partner comes. At least one end must be far.
+// and two round trips once a partner arrives. At least one end must be far.
 //
 // A barrier of another program can be a guard too, s.meet(b), if all ends of the select belong to
 // channels of that program (WIRE.md 4.10).
@@ -70,10 +70,10 @@ class FarSelect {
     barriers_.push_back(guards_.size() - 1);
     return *this;
   }
-  // A barrier of this program cannot stand beside ends of another program.
+  // A barrier of this program cannot be combined with ends of another program.
   FarSelect& meet(const Barrier& b) = delete;
   // Adds an output whose value is made by f, once this guard has been chosen and before the reader
-  // goes on (rule 5.8). The select throws what f throws.
+  // continues (rule 5.8). The select throws what f throws.
   template <class T, class F>
   FarSelect& out_with(const FarWriter<T>& w, F f) {
     return makes<T>(far(w.checked("select"), true, std::make_unique<RoomOf<T>>()), std::move(f));
@@ -230,7 +230,7 @@ class FarSelect {
 
     static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-    // Returns true if the select is over. Otherwise its process waits, and woken() must be called
+    // Returns true if the select has ended. Otherwise its process waits, and woken() must be called
     // after each wake-up.
     bool begin_and_wait() {
       weft::detail::meet_request(process());
@@ -279,7 +279,7 @@ class FarSelect {
               (timer < 0 || g.deadline < earliest))
             timer = number, earliest = g.deadline;
           lasting_.push_back(number);
-          // This program decides whether the select is over (rule 5.6). If the select has a
+          // This program decides whether the select has ended (rule 5.6). If the select has a
           // barrier, the barrier holds it open anyway.
           if (g.kind == core::Kind::latch && !s_.delegated()) s_.spans_ = true;
         }
@@ -407,7 +407,7 @@ class FarSelect {
     std::uint32_t latch_ = 0;  // which of the two latches is set next
     bool over_ = false;
     core::LatchEngine<Shared> latches_[2];
-    // The last member, since its destructor ends the choice if that is still under way.
+    // The last member, because its destructor ends the choice if the choice is still under way.
     std::optional<Span> span_;
   };
   struct Go {

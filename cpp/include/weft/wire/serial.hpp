@@ -7,16 +7,16 @@
 //   board.give(button.writer(), "button");      // before or after the board is connected
 //
 // A link has one session. The session ends when the line ends, when the board restarts, or when
-// nothing has come from the board for the time of the lease; after that a new link can be made over
-// the line. One native thread reads, and also does what is due at a certain time. A thread that has
-// something to send writes to the line itself.
+// nothing has arrived from the board for the time of the lease; after that a new link can be made
+// over the line. One native thread reads, and does the work that is due at a certain time. A thread
+// that has something to send writes to the line itself.
 //
 //   session ──frames──► compact.hpp ──► line.hpp: packets, sent again ──► the line
 //
 // Invariants (the space's lock)
 //  1 Only the link's thread reads; only a thread in a step sends, and uses line_ and the members
 //    around it.
-//  2 Once the session is over, the link's thread stays until everything that was queued is
+//  2 Once the session has ended, the link's thread stays until everything that was queued is
 //    acknowledged, but for at most three times the interval of repetitions, so that BYE arrives.
 #pragma once
 #include <fcntl.h>
@@ -124,7 +124,7 @@ class SerialLink final : public LinkBase {
     return low == 0 ? 1 : low;
   }
   // Rounds a time up so that the first bytes on the line stop no board (WIRE-LINKS.md 12.6). COBS
-  // writes a 3 before two bytes between zeros, so no time must have two such bytes.
+  // writes a 3 before two bytes between zeros, so no time may have two such bytes.
   static std::uint32_t gentle(std::uint32_t ms) noexcept {
     if (ms > 0xFFFF) return ms | 1;
     const std::uint32_t up = (ms + 255) & ~255u;
@@ -151,7 +151,7 @@ class SerialLink final : public LinkBase {
   }
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // A full pipe: the thread is already woken.
+    if (::write(bell_[1], &one, 1) < 0) return;  // The pipe is full: the thread has been woken.
   }
 
   // Puts frames into packets, and sends as many packets as the line accepts.
@@ -213,7 +213,7 @@ class SerialLink final : public LinkBase {
         }
       const ssize_t n = fds[0].revents & ~POLLOUT ? ::read(fd_, room.data(), room.size()) : -2;
       // The line might be a socket, and its peer might have closed it without reading everything.
-      // Then the first read() fails with ECONNRESET, and only later ones return what the peer sent
+      // Then the first read() fails with ECONNRESET, and only later calls return what the peer sent
       // last.
       const bool nothing =
           n == -2 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ||

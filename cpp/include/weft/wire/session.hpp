@@ -5,10 +5,10 @@
 //   greeting, open ──bye(), input(): a fault; lost(); open: input(): BYE──► over
 //
 // Invariants (the space's lock)
-//  1 Frames leave with seq 0, 1, 2, …; the first is HELLO. If frames do not arrive in this order,
-//    the session is over.
-//  2 session_over() of the receiver is called once, after every frame that came before the end.
-//  3 Once the session is over, nothing more is received or queued; what is queued may still be
+//  1 Frames leave with seq 0, 1, 2, …; the first is HELLO. If frames arrive in another order, the
+//    session ends.
+//  2 session_over() of the receiver is called once, after every frame that arrived before the end.
+//  3 Once the session has ended, nothing more is received or queued; what is queued may still be
 //    sent.
 //  4 The output is `out_` from `sent_` on. Each element of `lent_` names a place in `out_`, and
 //    bytes that go before that place. These bytes are bodies of frames, which lie elsewhere. After
@@ -49,7 +49,7 @@ class Receiver {
   // Handles a frame. Returns null, or a text that says what is wrong with the frame, which is then
   // a fault.
   virtual const char* received(const Frame&) = 0;
-  virtual void session_over() noexcept = 0;  // called once, when the session is over
+  virtual void session_over() noexcept = 0;  // called once, when the session has ended
   // Called before BYE is queued. Frames that are sent now arrive before BYE.
   virtual void before_bye() noexcept {}
 
@@ -67,14 +67,14 @@ class Session {
 
   State state() const noexcept { return state_; }
   bool is_over() const noexcept { return state_ == State::over; }
-  // Returns the reason why the session is over, as text for people.
+  // Returns the reason why the session has ended, as text for people.
   const std::string& why() const noexcept { return why_; }
   // Returns whether this side has ended the session, by bye() or because of what the peer sent.
   bool is_ours() const noexcept { return ours_; }
   const Greeting& mine() const noexcept { return mine_; }
   const Greeting& theirs() const noexcept { return theirs_; }
   // Returns the size in bytes of the largest frame that either side may send. Before the peer's
-  // HELLO has come, this is the size that every peer accepts.
+  // HELLO has arrived, this is the size that every peer accepts.
   std::uint32_t largest() const noexcept { return largest_; }
 
   // Sets who the peer must turn out to be, and the size of the peer's largest frame, if the maker
@@ -96,7 +96,7 @@ class Session {
   void input(Bytes in);
   // Called by the link when the peer has ended.
   void lost(const std::string& why) { end(why, false); }
-  // Ends the session in good order, and tells the peer why.
+  // Ends the session in good order, and sends the reason to the peer.
   void bye(const std::string& why) { end(why, true); }
 
   // Queues a frame. A frame that is too long ends the session, since the peer could not accept it.
@@ -105,8 +105,8 @@ class Session {
   // Returns whether any frame that a party waits for was queued since the last call.
   bool hurries() noexcept { return std::exchange(hurries_, false); }
 
-  // Called by a link that sends parts(). From now on a long body is sent from where it lies, if it
-  // stays there.
+  // Called by a link that sends parts(). From now on a long body is sent from its place in memory,
+  // if it stays there.
   void may_lend() noexcept { lends_ = true; }
   bool lends(std::size_t body) const noexcept { return lends_ && body >= kLent; }
   // Copies bodies that stay in place only until now.
@@ -122,8 +122,8 @@ class Session {
     return first;
   }
   void went(std::size_t bytes);
-  // Stores the first parts of the output in `into`, as many as it has room for. Returns their
-  // number.
+  // Stores the first parts of the output in `into`, as many as it has room for. Returns how many it
+  // has stored.
   std::size_t parts(std::span<Bytes> into) const noexcept;
   // Returns how many bytes are to be sent.
   std::size_t queued() const noexcept { return out_.size() - sent_ + lent_bytes_; }
@@ -157,11 +157,11 @@ class Session {
   std::uint64_t expected_ = 0;
   std::uint32_t next_in_ = 0, next_out_ = 0;
   std::uint32_t rounds_in_ = 0, rounds_out_ = 0;  // how many of these frames belong to rounds
-  // The beginning of a frame, or of a word of part_, whose rest has not come yet.
+  // The beginning of a frame, or of a word of part_, whose rest has not arrived yet.
   Buffer in_;
   // A long VALUE is passed on to the receiver piece by piece, as it arrives. That is possible for a
   // VALUE only, since it does not matter how a VALUE is cut up (WIRE.md 9.1). part_left_ is the
-  // number of bytes of its body that are still to come, with padding.
+  // number of bytes of its body that have not arrived yet, with padding.
   Frame part_{};
   std::size_t part_left_ = 0;
   Buffer out_;

@@ -9,8 +9,8 @@
 // what has been checked once stays valid. Copies of the array share the memory. Over a link that
 // passes no descriptors the bytes are sent, and the other program seals a copy of its own.
 //
-// A copy of which this program knows that only its own OS processes receive it may lie in memory that
-// is used again. Such memory is not sealed; it has a head that counts its shares:
+// If this program knows that only its own OS processes receive a copy, the copy may lie in memory
+// that is used again. Such memory is not sealed; it has a head that counts its shares:
 //
 //   copy_again(): memory without shares, or new memory ──written──► put(): one more share
 //     ──there: get(): mapped──the array is dropped──► the share is given back ──all shares are──►
@@ -24,7 +24,7 @@
 //  1 A program maps each array once. If it receives an array that it has mapped already, it uses that
 //    mapping.
 //  2 Memory that is used again is written only while nobody has a share of it. An array that was
-//    made or received holds a share until it is destroyed.
+//    made or received holds a share until the array is destroyed.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -43,21 +43,21 @@ class Sealed {
   // Makes a copy of the bytes in memory that is used again. Throws BadUse if there is no memory or
   // no descriptor.
   static std::shared_ptr<const Sealed> copy_again(Bytes);
-  // The memory that is kept for further copies, in bytes, is at most this.
+  // The maximum number of bytes of memory that is kept for further copies.
   static constexpr std::size_t kMaxKept = std::size_t{256} << 20;
   // Frees the memory that is kept for further copies.
   static void free_unused() noexcept;
   void put(Buffer& out, Carrier& by) const;
-  // What a receiver accepts: `trusting` also memory that is not sealed, which its maker promises not
-  // to change.
+  // What a receiver accepts: only sealed memory, or, if `trusting`, also memory that is not sealed
+  // and that its maker promises not to change.
   enum class Accepts : std::uint8_t { sealed, trusting };
   static std::shared_ptr<const Sealed> get(Bytes in, Carrier& by, Accepts = Accepts::sealed);
   Bytes bytes() const noexcept { return {memory_.data() + front(), length_}; }
   // A mapping of the bytes that its holder may write to. Nobody else sees what the holder writes:
   // the system copies a page when it is written to for the first time.
   class Own;
-  // Returns such an Own; null if there is no room for it, or the array has no descriptor. The array
-  // must live as long as the Own.
+  // Returns an Own of this array; null if there is no room for it, or the array has no descriptor.
+  // The array must exist as long as the Own.
   std::unique_ptr<Own> to_change() const;
   Sealed(const Sealed&) = delete;
   Sealed& operator=(const Sealed&) = delete;
@@ -103,7 +103,7 @@ class Sealed {
 class Sealed::Own {
  public:
   std::span<std::byte> bytes() const noexcept { return bytes_; }
-  // Returns whether nobody has written to these bytes. False also if the system does not say.
+  // Returns whether nobody has written to these bytes. Also false if the system does not know.
   bool is_unchanged() const noexcept;
   Own(const Own&) = delete;
   Own& operator=(const Own&) = delete;

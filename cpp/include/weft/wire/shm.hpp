@@ -8,13 +8,13 @@
 // both over a Unix socket. After that the socket carries only descriptors, and reports the peer's
 // end. A thread that waits serves the link (attendant.hpp).
 //
-//   made ──the peer's descriptors have come, and are good──► open
+//   made ──the peer's descriptors have arrived, and are good──► open
 //     │                                    open ──either session is over, the peer is gone──► over
 //     └──they are not good: the session is lost──► over
 //
 // Invariants (the space's lock)
 //  1 The rings are written and read only in steps. This side's ring is written from the start: the
-//    peer finds those bytes when its hand-shake is over.
+//    peer finds those bytes when its hand-shake is complete.
 //  2 What the peer has published before its end is received before the end is handled.
 #pragma once
 #include "aside.hpp"
@@ -109,7 +109,7 @@ class ShmLink final : public LinkBase, private Attended {
     return nullptr;
   }
   // Makes a link for a session that another space has arranged, in a step of this space. The
-  // attendant owns the link, and enlists it once the step is over.
+  // attendant owns the link, and enlists it when the step has ended.
   static std::weak_ptr<Peer> make_introduced(SocketIntroducer& by, Space& space, int socket,
                                              std::uint64_t incarnation, std::uint32_t largest) {
     auto peer = std::make_shared<Peer>(space);

@@ -1,5 +1,5 @@
-// Memory in which large values go to other programs of this machine (WIRE.md 9.2): a value is
-// written once, and read in place by the other program. This file needs Linux.
+// Memory in which large values are passed to other programs of this machine (WIRE.md 9.2): a value
+// is written once, and read in place by the other program. This file needs Linux.
 //
 //   make(): a segment without shares, or a new one ──written──► lend_to(): one more share, and a
 //   descriptor if the peer needs one ──► there: take(): mapped, or known from before
@@ -39,8 +39,8 @@ class Slot {
   // many slots are open.
   static std::unique_ptr<Slot> make(std::size_t length) noexcept;
   // Returns the slot that a frame describes. `by` is a Carrier: passed() gives its descriptors,
-  // mine() gives this space's name. Returns null if there is no such slot, or there is no memory
-  // for it; in the second case, calls no_room().
+  // mine() gives this space's incarnation. Returns null if there is no such slot, or there is no
+  // memory for it; in the second case, calls no_room().
   template <class By>
   static std::unique_ptr<Slot> take(Bytes described, By& by) {
     Description d;
@@ -74,7 +74,7 @@ class Slot {
   static bool is_roomy() noexcept;
   // Returns whether nobody else has a share: neither another program, nor another Slot here.
   bool is_alone() const noexcept;
-  // How many values that came in a slot were copied out of it because too many slots were open.
+  // How many values that arrived in a slot were copied out of it because too many slots were open.
   static inline std::atomic<std::uint64_t> copied{0};
   // Closes the descriptor if too many are open; after that the value cannot be sent on without a
   // copy.

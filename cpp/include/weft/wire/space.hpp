@@ -63,10 +63,10 @@ class Served {
 // The carrier of a session's bytes.
 class Link {
  public:
-  // Called in a step when there is output, or when the session is over.
+  // Called in a step when there is output, or when the session has ended.
   virtual void flush() noexcept = 0;
   // Returns whether a descriptor can go along with the frame that is queued next. If so, pass()
-  // takes ownership of the descriptor. passed() returns the next descriptor that has come, or -1.
+  // takes ownership of the descriptor. passed() returns the next received descriptor, or -1.
   virtual bool passes() const noexcept { return false; }
   virtual void pass(int) noexcept {}
   virtual int passed() noexcept { return -1; }
@@ -84,7 +84,7 @@ class Inquirer {
  public:
   // Handles a frame. Returns null, or a text that says what is wrong with the frame.
   virtual const char* heard(Peer& from, const Frame& f) = 0;
-  virtual void gone(Peer& p) noexcept = 0;  // called when the peer's session is over
+  virtual void gone(Peer& p) noexcept = 0;  // called when the peer's session has ended
 
  protected:
   ~Inquirer() = default;
@@ -144,8 +144,8 @@ class Space : public std::enable_shared_from_this<Space> {
   // answered first (WIRE.md 4.2): the frames of several commits gather in one step, and links are
   // flushed one after the other. Called in a step.
   void readers_first(const Home& h) noexcept;
-  // Keeps a visitor whose session is over and whose wake-up is still to come. bury() and unbury()
-  // remove the visitor. Called in a step.
+  // Keeps a visitor whose session has ended and whose wake-up has not happened yet. bury() and
+  // unbury() remove the visitor. Called in a step.
   void adopt(std::unique_ptr<Visitor> g) noexcept { orphans_.push_back(std::move(g)); }
   void bury(const Visitor& g) noexcept {
     std::erase_if(orphans_, [&](const std::unique_ptr<Visitor>& o) { return o.get() == &g; });
@@ -173,7 +173,7 @@ class Space : public std::enable_shared_from_this<Space> {
 
   detail::Untaken::Count untaken{0};
   std::size_t most_untaken = detail::Untaken::most();
-  // Makes room to hold `more` bytes for this home: while there are too many bytes, ends the session
+  // Makes room to hold `more` bytes for this home: while too many bytes are held, ends the session
   // that holds most. Returns null; or a text that says what is wrong, if that session is this
   // home's own.
   const char* relieve(const Home& h, std::size_t more) noexcept;
@@ -189,7 +189,7 @@ class Space : public std::enable_shared_from_this<Space> {
   bool has_all_links() const noexcept { return links_.load() == links_of_all_.load(); }
   Inquirer* inquirer = nullptr;
   std::unordered_set<FarEnd*> far_ends;  // the far ends that this space holds
-  // Makes links that are made from now on announce that this space can be asked.
+  // After this call, new links announce that this space can be asked.
   void may_be_asked(Inquirer& by) noexcept {
     inquirer = &by;
     greeting_.profile |= Profile::rounds;
@@ -200,7 +200,7 @@ class Space : public std::enable_shared_from_this<Space> {
   std::weak_ptr<Introducer> introducer;
   bool introduce(Peer& a, Peer& b);
   const std::vector<Peer*>& peers() const noexcept { return peers_; }
-  // Returns the oldest session with that space which is not over; null if there is none.
+  // Returns the oldest session with that space that has not ended; null if there is none.
   Peer* session_with(std::uint64_t incarnation) const noexcept;
   // An end that a peer holds under the first of these keys that this space knows (WIRE.md 7.4).
   struct Lent {
@@ -227,10 +227,10 @@ class Space : public std::enable_shared_from_this<Space> {
     while (n == 0) n = static_cast<std::uint64_t>(source()) << 32 | source();
     return n;
   }
-  // Returns a peer whose session is over, for ends whose home cannot be reached.
+  // Returns a peer whose session has ended, for ends whose home cannot be reached.
   std::shared_ptr<Peer> nobody();
-  // Drops p when the step is over. In a step a peer can be the last owner of its session, and an
-  // operation must not be destroyed by the code that tells the operation that it is over.
+  // Destroys p after the step. In a step a peer can be the last owner of its session, and the code
+  // that reports the end of an operation must not destroy that operation.
   void bury(std::shared_ptr<void> p) { buried_.push_back(std::move(p)); }
 
  private:
@@ -267,7 +267,7 @@ class Space : public std::enable_shared_from_this<Space> {
   std::vector<std::shared_ptr<void>> buried_;
   // Wakers whose operation has an outcome and that are not in the list yet, the latest first.
   std::atomic<core::Waker*> fresh_{nullptr};
-  // The list of wakers, in the order in which the outcomes came.
+  // The list of wakers, in the order of their outcomes.
   core::Waker* first_ = nullptr;
   core::Waker* last_ = nullptr;
 };
@@ -314,14 +314,14 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   std::vector<Offered> offered;
   Link* link = nullptr;
   // Called when an end was handed to this space, an end that this space handed out was adopted, or
-  // the session is over.
+  // the session has ended.
   void (*news)(Peer&) noexcept = nullptr;
   void* listener = nullptr;  // for use by `news`
   bool outside = true;       // whether the session might wake a run (LinkBase::be_outside)
   // Null if nothing more is known about the peer's end. It is written before other threads know the
   // link.
   std::shared_ptr<Fate> fate;
-  // Called when the session is over, after all operations that were under way have been notified.
+  // Called when the session has ended, after all operations that were under way have been notified.
   void (*ended)(Peer&) noexcept = nullptr;
 
   const std::shared_ptr<Space> space;
@@ -330,7 +330,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   Home home;
   Far far;
 
-  // Returns why the session is over, and what else is known about the peer's end. Must not be
+  // Returns why the session has ended, and what else is known about the peer's end. Must not be
   // called in a step.
   std::string why() const {
     return session.why() + (fate && !session.is_ours() ? fate->text() : "");
@@ -353,11 +353,11 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   // why that is not possible.
   const char* pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type,
                    const std::string& name);
-  // Takes over an end whose home is the peer. `from` handed the end over, and holds it under the
-  // first of these keys; the others are earlier keys (WIRE.md 7.4).
+  // Adopts an end whose home is the peer. `from` handed the end over, and holds it under the first
+  // of these keys; the others are earlier keys (WIRE.md 7.4).
   std::shared_ptr<FarEnd> adopt(std::vector<std::uint64_t> keys, std::uint64_t token,
                                 const std::string& type, const std::string& name, Peer& from);
-  // Returns how many ends at this home were taken over and not confirmed yet.
+  // Returns how many ends at this home were adopted and not confirmed yet.
   std::size_t being_adopted() const noexcept { return adopting_.size(); }
 
  private:

@@ -1,24 +1,24 @@
-// A choice that spans is a choice whose guards belong to several homes. This is the code for the
-// choice's *place*, the space of the process that makes the choice (WIRE.md 5). One of the homes
-// may be this space.
+// A choice that spans is a choice whose guards belong to several homes. This file is the code for
+// the choice's *place*, the space of the process that makes the choice (WIRE.md 5). One of the
+// homes may be that space.
 //
 //   begin() ──► asks each home in the order of the guards, offers at once ──NOTREADY──► the next
 //   all asked ──► waits ──READY──► tries that home ──► …
-//   DONE, ENDED ──► over: the other homes to which it was offered are told that it has gone
+//   DONE, ENDED ──► over: the other homes to which it was offered are notified that it has gone
 //
 // At most one home is trying at a time, and only that home can commit. So the choice commits once,
-// whatever happens at the other homes; and if a session ends, only the guards that were being tried
-// there can be in doubt (WIRE.md 8).
+// whatever happens at the other homes. If a session ends, only the guards that were being tried
+// over that session can be in doubt (WIRE.md 8).
 //
 // The homes are asked in the order of the guards, so the first guard that is ready is chosen; a
-// fair select begins at another guard each time (rule 5.4). A choice that polls (with a skip,
-// or a timeout that has expired) is over once all homes have been asked: `cancelled` (WIRE.md 5.9).
+// fair select begins at another guard each time (rule 5.4). A choice that polls (with a skip, or a
+// timeout that has expired) ends as `cancelled` once all homes have been asked (WIRE.md 5.9).
 //
 // Invariants (the space's lock)
-//  1 trying_ is the part that was told to try and has not answered. No other part can commit.
+//  1 trying_ is the part that was asked to try and has not answered. No other part can commit.
 //  2 whole_.over() is called once, when no part can receive any more messages; it is not called if
-//    begin() returns that the choice is over. Nothing of this object is used after that call: the
-//    process that waits goes on, and destroys the object.
+//    begin() returns that the choice has ended. Nothing of this object is used after that call: the
+//    process that waits continues, and destroys the object.
 #pragma once
 #include <memory>
 
@@ -42,15 +42,15 @@ class Span {
     // The guard's precondition is false, so the guard takes no part; but its home says whether its
     // channel is open.
     bool off = false;
-    // An output whose value is made after the commit; its room is filled at that time.
+    // The guard is an output whose value is made after the commit; its room is filled at that time.
     bool later = false;
   };
   using Guards = InlineVector<Guard, kUsual>;
-  // How retired guards end the choice (rule 5.6): the choice is over once all guards that keep it
-  // open have retired. With neither of the first two flags, only a guard ends the choice. The
-  // program may yet switch on guards that are off. So the choice is not over while an input that is
-  // off is open (by_inputs_off), and inputs keep the choice open too while an output that is off is
-  // open (by_outputs_off). Here "open" means open when the choice began.
+  // How retired guards end the choice (rule 5.6): the choice ends once all guards that keep it open
+  // have retired. With neither of the first two flags, only a chosen guard ends the choice. The
+  // program may yet switch on guards that are off. So the choice does not end while an input that
+  // is off is open (by_inputs_off), and inputs keep the choice open too while an output that is off
+  // is open (by_outputs_off). Here "open" means open when the choice began.
   struct Kept {
     bool by_inputs = false, by_outputs = false;
     bool by_inputs_off = false, by_outputs_off = false;
@@ -79,12 +79,12 @@ class Span {
   Span& operator=(const Span&) = delete;
   ~Span();
 
-  // Begins the choice. Returns true if the choice is over already. If such a choice has the outcome
+  // Begins the choice. Returns true if the choice has ended already. If its outcome is then
   // `pending`, nothing has happened, and whole.refused says why.
   bool begin();
   // The caller calls made() or failed() after whole_.committed(). made() says that the value is in
-  // the guard's room. failed() says that the value could not be made; the choice is over, and
-  // over() is not called. made() returns true if the choice is over immediately; over() is not
+  // the guard's room. failed() says that the value could not be made; the choice has then ended,
+  // and over() is not called. made() returns true if the choice ends immediately; over() is not
   // called in that case either.
   bool made();
   void failed();
@@ -144,7 +144,7 @@ class Span {
   // then, and are asked again, from asked_from_.
   bool fell_silent_ = false;
   bool began_ = false, over_ = false, unwanted_ = false;
-  bool silently_ = false;  // begin() itself returns that the choice is over
+  bool silently_ = false;  // begin() itself returns that the choice has ended
   // A guard's channel or session has ended while another home was trying. That end is the outcome
   // unless the other home commits.
   bool failed_ = false;

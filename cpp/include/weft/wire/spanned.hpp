@@ -1,7 +1,7 @@
 // One home's part of a choice that spans, which has guards at other homes too (WIRE.md 5).
 //
 // The choice is decided at its *place*, the space of the process that makes it. So the home commits
-// the choice only when the place tells it to try. The home watches the channels for the choice, and
+// the choice only when the place asks it to try. The home watches the channels for the choice, and
 // reports when a guard might be ready. When the home is asked to try, it begins an ordinary
 // operation at these channels, and withdraws the operation if it finds no partner.
 //
@@ -12,7 +12,7 @@
 //                  │                        ├──the other one comes──► over()
 //                  └──withdraw(), or the other one is gone: not_ready()
 //
-// When two such choices could meet, one of them must stay queued until the other has come. The
+// When two such choices could meet, one of them must stay queued until the other has arrived. The
 // choice that is lower in a fixed order stays, so that choices cannot wait for each other in a
 // circle.
 //
@@ -36,8 +36,8 @@ namespace weft::inline WEFT_ABI::wire {
 
 class Spanned final : public std::enable_shared_from_this<Spanned> {
  public:
-  // The part's way to the choice's place, which is in another space or is a process of this space.
-  // Its functions are called in a step.
+  // The part's connection to the choice's place, which is in another space or is a process of this
+  // space. Its functions are called in a step.
   struct Seat {
     virtual void ready() = 0;  // reports that an attempt is worthwhile
     // Reports that the guard's channel has retired (rule 5.6).
@@ -46,7 +46,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
     // Called when an output has committed whose value is still to be made. The place must then call
     // made() or close().
     virtual void commit(std::uint32_t guard) = 0;
-    // Called when the choice is over: this guard has committed, or its channel has ended with
+    // Called when the choice has ended: this guard has committed, or its channel has ended with
     // status s.
     virtual void over(std::uint32_t guard, Status s, Visitor::Seat& at) = 0;
 
@@ -61,7 +61,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
     auto operator<=>(const Rank&) const = default;
   };
 
-  // `looks` says that the choice asks each home once, and does not wait (WIRE.md 5.9).
+  // `looks` says that the choice polls: it asks each home once, and does not wait (WIRE.md 5.9).
   Spanned(Space& s, Seat& p, Rank r, std::vector<Visitor::Seat> at, bool looks);
   ~Spanned();
 
@@ -69,13 +69,13 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   bool trying() const noexcept { return attempt_.has_value(); }
   // Begins the part. `tries` says whether it begins with an attempt at all guards.
   void begin(bool tries);
-  // Tries guards first to first + n - 1, in this order. Those whose channels are known to have
+  // Tries guards first to first + n - 1, in this order. Guards whose channels are known to have
   // retired take no part.
   void attempt(std::uint32_t first, std::uint32_t n);
   // Withdraws an attempt that is queued. Does nothing if that is too late, or there is no attempt.
   void withdraw();
   // Called when the choice's place has ended, or the choice has committed elsewhere. If an attempt
-  // can no longer be withdrawn, its value is lost.
+  // can no longer be withdrawn, the value of the attempt is lost.
   void close();
   // making() returns whether commit() has asked for a value; made() takes that value. made()
   // without arguments says that the value is in the guard's room. made(value) returns false if the

@@ -14,7 +14,7 @@
 //  1 Only the link's thread reads; only a thread in a step sends.
 //  2 After the session's end only bytes that were queued before it are sent: those that the socket
 //    takes at once, or, if the socket leads to a network, within kLast. These bytes may be values
-//    whose writers were told that the write succeeded (wire 6.2, 17.13).
+//    whose writers have been notified of their success (wire 6.2, 17.13).
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
@@ -136,13 +136,13 @@ class StreamLink final : public LinkBase {
   }
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // A full pipe: the thread is already woken.
+    if (::write(bell_[1], &one, 1) < 0) return;  // The pipe is full: the thread has been woken.
   }
 
   void serve() {
     detail::be_prompt();
-    // The buffer holds all that a socket can hold, since each round might have to wait for a
-    // language's lock.
+    // The buffer is as large as a socket's, because each round might have to wait for a language's
+    // lock.
     Buffer room(std::size_t{1} << 18);
     for (;;) {
       {
@@ -151,8 +151,8 @@ class StreamLink final : public LinkBase {
         if (peer_->session.is_over()) break;
         served_by_ = std::this_thread::get_id();
       }
-      // Bytes that this thread's own step could not send. Another thread that leaves bytes later
-      // wakes this one.
+      // Whether this thread's own step left bytes that it could not send. Another thread that
+      // leaves bytes later wakes this one.
       const bool sending = unsent_.load(std::memory_order_relaxed);
       pollfd fds[] = {{socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), 0},
                       {bell_[0], POLLIN, 0}};

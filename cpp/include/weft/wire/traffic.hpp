@@ -1,7 +1,7 @@
-// Knows which sessions of this program are open, by ascending numbers. Once every session that was
-// open at some moment is over, everything that was under way to the program at that moment has
-// come, or never will. slot.hpp keeps what a session could still refer to until all those sessions
-// are over.
+// Records which sessions of this program are open. Sessions have ascending numbers. Once every
+// session that was open at some moment has ended, everything that was under way to the program at
+// that moment has arrived, or never will. slot.hpp keeps what a session could still refer to until
+// all those sessions have ended.
 //
 //   Traffic() ──open──► over()
 #pragma once

@@ -1,6 +1,6 @@
 // Counts the data that the peers of a space have sent and that has not been taken yet: values of
 // which a part is still missing, and operations that wait (WIRE.md 14.5). A peer on another machine
-// decides how much that data is, so it is counted and limited.
+// decides how much such data there is, so the data is counted and limited.
 //
 //   Untaken u; u.add(all, bytes)        the bytes count in `all` as long as u lives
 #pragma once

@@ -1,4 +1,4 @@
-// Values on the wire, and the customisation point for types of one's own (WIRE.md 3.2, 7.2).
+// Values on the wire, and the customisation point for the user's own types (WIRE.md 3.2, 7.2).
 //
 // A trivially copyable type passes as its bytes. Both programs must lay the type out alike: its
 // name on the wire says only the size and alignment. Pointers and ends are refused. For any other
@@ -26,13 +26,13 @@
 //     }
 //
 // This file specialises Value for std::string and for std::vector of trivially copyable elements. A
-// value of kApart bytes or more goes through shared memory if the link can (WIRE.md 9.2), whatever
-// its type. If the bytes of a value lie in one piece, the type can say where they are, which saves
-// one copy:
+// value of kApart bytes or more is sent in shared memory if the link has such memory (WIRE.md 9.2),
+// whatever its type. If the bytes of a value lie in one piece, the type can say where they are,
+// which saves one copy:
 //
 //     static Bytes bytes(const Order& o) { … }  // what put() would append
 //
-// If a value can be built from pieces as they come from another machine (WIRE.md 9.1), two more
+// If a value can be built from pieces as they arrive from another machine (WIRE.md 9.1), two more
 // functions save one copy there:
 //
 //     // o, made by Order(), will receive `bytes` bytes if the value comes whole
@@ -40,7 +40,7 @@
 //     // o, which had `had` bytes, receives this piece
 //     static void more(Order& o, std::size_t had, Bytes piece) { … }
 //
-// A type whose values live in shared memory has two more functions (large.hpp).
+// A type whose values lie in shared memory has two more functions (large.hpp).
 //
 // These functions run under the space's lock (rule 12.1), so they may not throw, wait or use Weft.
 #pragma once
@@ -146,15 +146,15 @@ struct Value<std::vector<E>> {
 
 class Carrier;
 
-// In bytes. A value of at least this size goes through shared memory.
+// A value of at least this many bytes is sent in shared memory.
 inline constexpr std::size_t kApart = 32'768;
 
 namespace detail {
 // Puts a value into a slot, whose description is sent instead of the value. Returns false if the
 // value is to be sent as it is; `description` is then unchanged.
 bool lease(Bytes value, Buffer& description, Carrier& by);
-// The bytes of a slot whose description has come, and the object that keeps them there. Both are
-// empty if there is no such slot. The maker of the bytes might still write to them.
+// The bytes of a slot whose description was received, and the object that keeps them there. Both
+// are empty if there is no such slot. The maker of the bytes might still write to them.
 struct Leased {
   Bytes bytes{};
   std::shared_ptr<void> keep;
@@ -239,15 +239,15 @@ class Room {
   // Returns the object that keeps a payload's own bytes in place, even without the room; empty if
   // there is none.
   virtual Keeper keeper() const { return {}; }
-  // Announces the number of bytes that will come in pieces. Returns false if such a value must be
+  // Announces the number of bytes that will arrive in pieces. Returns false if such a value must be
   // passed to load() whole.
   virtual bool will_come(std::size_t) { return false; }
   virtual void more(Bytes) {}
-  // Ends the pieces. Returns false if all the pieces together are not a value of the type.
+  // Receives the last piece. Returns false if all the pieces together are not a value of the type.
   virtual bool last(Bytes) { return false; }
   void filled() noexcept { full_ = true; }
-  // Returns whether the room is full. It stays full when a party has moved the value out, since the
-  // moved-from object must still be destroyed.
+  // Returns whether the room is full. The room stays full when a party has moved the value out,
+  // since the moved-from object must still be destroyed.
   bool full() const noexcept { return full_; }
 
  protected:
