@@ -73,7 +73,7 @@ void let_go_of_received(ProcessObject* p, PyObject* result) noexcept {
   Ends returned;
   if (result) {
     const SavedException kept;
-    // An exception that an iterator of the program raises here is not the process's own.
+    // An exception that an iterator of the program raises here does not end the process.
     collect_ends(result, returned);
   }
   const Line& line = first.find(p)->second;

@@ -1,4 +1,4 @@
-// Reads, writes, syncs and the operations like them: one state machine over three ways of waiting
+// Reads, writes, syncs and similar operations: one state machine for three ways of waiting
 // (ways.hpp).
 //
 //   begin() ──begin_at(): at its channel or barrier──► decided ──────────────────────────────► conclude()
@@ -188,8 +188,8 @@ template <class W>
   }
 }
 
-// Ends the operation without its value, and raises the reason. The way of waiting is passed by
-// value, so that it stays in registers on the path where nothing is refused.
+// Ends the operation without its value, and raises the reason. `way` is passed by value, so that it
+// stays in registers on the path where no operation is refused.
 template <class W>
 [[gnu::noinline]] PySendResult refused(Operation& o, W way, Status s) {
   Owned<> value;

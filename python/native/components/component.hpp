@@ -78,7 +78,7 @@ struct NativeCall {
   struct Checked;
   std::unique_ptr<Checked> checked;
   // The choices, by their numbers of guards. They are kept, because a report may examine a choice
-  // that is over.
+  // after it has ended.
   std::deque<std::unique_ptr<Choosing>> choosing;
 
   NativeCall();

@@ -73,8 +73,8 @@ bool begin(CallObject* c, ProcessBase& p) {
     // The call has already been done or cancelled, so the pool has accepted it. Only the exception
     // of a signal handler matters.
     if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
-    // The exception of a signal handler is raised here, as if the signal had come a little later.
-    // In a guest no run would raise it.
+    // The exception of a signal handler is raised here, as if the signal had arrived a little
+    // later. In a guest no run would raise the exception.
     else if (p.status == Status::ok)
       Py_XSETREF(c->error, take_exception());
     else
@@ -253,7 +253,7 @@ PyObject* call_run(PyObject* self, PyObject*) {
     runtime::Run* run = c->run;
     p->status = Status::ok;
     p->ops->wake(p);
-    // Only now: before wake() nothing of the run would be runnable or outside, which is a deadlock.
+    // The call follows wake(), since a run with nothing runnable or outside is deadlocked.
     run->leave_outside();
   } else {
     look_again();

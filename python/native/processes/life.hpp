@@ -39,7 +39,7 @@ bool begin_thread(void (*body)(void*), void* arg, const char* process, const cha
 // before the code ran.
 void not_in_child(std::uint32_t before);
 // _end_program(exception │ None): ends this program with status 0, or as that exception ends a
-// program. The code on the calling thread does not go on, and none of its `finally` blocks runs.
+// program. The code on the calling thread does not continue, and none of its `finally` blocks runs.
 PyObject* f_end_program(PyObject*, PyObject* error);
 PyObject* f_continue_with_parent(PyObject*, PyObject*);
 
