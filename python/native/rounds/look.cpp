@@ -5,14 +5,14 @@
 //   ──► _look_rows(): pieces, until one is empty ──► _look_channels() ──► _look_base() …
 //
 // No process counts or records anything for a look. A sample reads, with the GIL, the state that
-// the runtime keeps in any case. So looks cost nothing while no program looks.
+// the runtime keeps in any case. Therefore looks cost nothing unless a program takes samples.
 //
 // Invariants
 //  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces,
 //    since the GIL is not released within a piece.
-//  2 Between two samples processes and channels come and go. A process is identified by its number.
-//    A channel is identified by its address, and by its counts, which never fall: if the counts at
-//    an address have become smaller, another channel is there.
+//  2 2 Between two samples processes and channels may be made and destroyed. A process is
+//    identified by its number. A channel is identified by its address, and by its counts, which
+//    never fall: if the counts at an address have become smaller, another channel has that address.
 //  3 A Look drops what it keeps of a process once the samples do not find that process any more.
 #include <pthread.h>
 #include <time.h>
@@ -100,7 +100,7 @@ Now state_of(ProcessBase& p, Sides& sides) {
   if (!op) return runs_now(process_object(&p)) ? runs : due;
   const Now now = by_verb(op->verb);
   if (now == timed || now == io || now == children) return now;
-  // The thread of a component moves on meanwhile, so its place is not looked at.
+  // The thread of a component continues meanwhile, so its place is not examined.
   const ProcessObject* const o = process_object(&p);
   const bool afar = o && !o->native_code && o->kind != Kind::pooled && waits_afar(p, *op);
   if (!afar && is_woken(p)) return due;
@@ -150,7 +150,7 @@ struct Look {
 };
 
 // The approximate largest number of processes that a sample examines. The limit keeps a sample
-// short, since other threads wait for the GIL meanwhile.
+// short, since other threads wait for the GIL during a sample.
 constexpr std::size_t kInASample = 30'000;
 
 constexpr const char* kLook = "weft look";
@@ -243,7 +243,7 @@ std::int64_t cpu_of(const ProcessObject* o) noexcept {
 }
 
 // _look_base(look): begins a round. The next rows and channels describe what has happened since
-// then.
+// this call.
 PyObject* f_base(PyObject*, PyObject* o) {
   Look* const look = look_in(o);
   if (!look) return nullptr;
@@ -309,8 +309,8 @@ PyObject* f_rows(PyObject*, PyObject* args) {
   Owned list(PyList_New(0));
   Sides sides;
   auto all = everybody();
-  // If only some of the rows are wanted, the processes that did more than wait for others come
-  // first.
+  // If only some of the rows are wanted, the first rows are those of processes that did more than
+  // wait for others.
   if (all.size() > static_cast<std::size_t>(most))
     std::stable_partition(all.begin(), all.end(), [&](ProcessBase* p) {
       const auto it = look->seen.find(std::uint32_t(p->id));
@@ -339,8 +339,8 @@ PyObject* f_rows(PyObject*, PyObject* args) {
         f.line = {};
       }
     });
-    // A value has passed at the process's ends, so the process might have gone on and come back to
-    // the same state.
+    // A value has passed at the process's ends, so the process might have left this state and
+    // returned to it.
     if (mark != s.mark) {
       s.since = at;
       s.before = false;
@@ -377,7 +377,7 @@ PyObject* f_channels(PyObject*, PyObject* o) {
   Look* const look = look_in(o);
   if (!look) return nullptr;
   const OneMoment moment;
-  // Only channels at which a living process waits, or of which a living process holds an end, are
+  // Only a channel at which a living process waits, or of which a living process holds an end, is
   // certain to exist.
   std::unordered_map<const core::SyncObject*, bool> there;
   Sides sides;

@@ -76,7 +76,7 @@ int refuse(Engine& c, const Bare& b) {
   return 1;
 }
 
-// Replaces the current exception by one that is meant for the code that gives the end away.
+// Replaces the current exception by an exception for the code that gives the end away.
 int in_the_buffer(ChannelObject* c) {
   if (!PyErr_ExceptionMatches(errors.BadUse)) return -1;
   const Owned cause(take_exception());
