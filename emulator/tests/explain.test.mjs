@@ -149,7 +149,7 @@ test('without addr2line the output names the function, and says why there is no 
   );
 });
 
-test('an odd address is a return address, also directly after a function's last instruction', () => {
+test('an odd address is a return address, also directly after the last instruction of a function', () => {
   const data = new Uint8Array(readFileSync(panics));
   const { symbols } = parseImage(data);
   const of = (/** @type {number} */ address) =>
