@@ -9,17 +9,17 @@
 // PyEval_SaveThread(). Afterwards the thread takes the gate again.
 //
 // Invariants
-//  1 1 A function that Python calls, and that uses any state of the extension, is registered as
+//  1 A function that Python calls, and that uses any state of the extension, is registered as
 //    gated<f>. tp_traverse is not, because all threads are stopped while it runs.
 //  2 Where the extension calls the user's code (a process's body, what a select computes, an
 //    observer, iterables, finalisers of values that are dropped) the extension holds an
 //    OutsideGate, so that this code runs in parallel. Other calls of the interpreter may run such
 //    code inside the gate (a finaliser, a `__float__`): that code may wait for locks and use Weft,
 //    but an endless loop there stops all of Weft.
-//  3 3 Inside, the gate is the thread's innermost critical section, except while a function of the
+//  3 Inside, the gate is the thread's innermost critical section, except while a function of the
 //    interpreter runs. If such a function calls the extension, the extension takes the gate as if
 //    from outside; the section that was suspended is restored when the call returns.
-//  4 4 Under a lock of the runtime or of the core, no function may be called that might open the
+//  4 Under a lock of the runtime or of the core, no function may be called that might open the
 //    gate: the next holder of the gate would wait for that lock, and the lock's holder for the
 //    gate. Under such a lock code may read and make objects, fill objects that no other code knows,
 //    and take references. It drops references by defer_decref().

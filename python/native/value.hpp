@@ -6,10 +6,10 @@
 // elsewhere it blocks the thread or the greenlet (caller.cpp).
 //
 // Invariants
-//  1 1 Engines over Value, and all state of the extension, are read and changed only with the GIL
+//  1 Engines over Value, and all state of the extension, are read and changed only with the GIL
 //    held. The GIL is released only in a real sleep (runtime::around_sleep) and in calls of the
 //    interpreter, never under a lock. On a free-threaded build "the GIL" means the gate (gate.hpp).
-//  2 2 Under a lock of the core no Python code runs. A Value that is destroyed there is queued
+//  2 Under a lock of the core no Python code runs. A Value that is destroyed there is queued
 //    (pending.cpp) and dropped at a safe point; the same holds for the retirement of an end that is
 //    collected (rules 12.1, 12.2).
 #pragma once

@@ -11,9 +11,9 @@
 //  1 Observers see operations, so while there is an observer, each value is an operation of its
 //    own. Each value is an operation of its own at a rendezvous too, and at channels to other OS
 //    processes.
-//  2 2 Every value taken from the buffer is in the list that is returned. Therefore the list is
-//    made before the read begins, and room for a value is made in it before the value is taken. If
-//    a value cannot be converted to a Python object, the exception is raised and the list is lost.
+//  2 Every value taken from the buffer is in the list that is returned. Therefore the list is made
+//    before the read begins, and room for a value is made in it before the value is taken. If a
+//    value cannot be converted to a Python object, the exception is raised and the list is lost.
 #include <algorithm>
 
 #include "channels/ends.hpp"

@@ -2,7 +2,7 @@
 // runs next (weft/deciding.hpp).
 //
 // Invariants
-//  1 1 Process 0 is ordinary code, "main". It continues while no other process runs, or when it is
+//  1 Process 0 is ordinary code, "main". It continues while no other process runs, or when it is
 //    chosen at a point: its operations in a block (rule 7.5) are points, as the operations of other
 //    processes are.
 #pragma once

@@ -8,12 +8,12 @@
 //   process:    starts() ──► … ──► ends_later() ──► ended()
 //
 // Invariants
-//  1 1 `checking` is true only in a run of a check, on the thread of that run. Therefore what other
+//  1 `checking` is true only in a run of a check, on the thread of that run. Therefore what other
 //    threads do meanwhile, including their own networks, is not part of the check.
-//  2 2 The engine is a separate module, which sees no variable of the extension: it uses Services.
-//  3 3 While no program is checked, the points add no cost to the operations of coroutine
-//    processes, except to io calls, which test `checking`. A check, like an observer, exchanges the
-//    functions that the interpreter calls (am_send).
+//  2 The engine is a separate module, which sees no variable of the extension: it uses Services.
+//  3 While no program is checked, the points add no cost to the operations of coroutine processes,
+//    except to io calls, which test `checking`. A check, like an observer, exchanges the functions
+//    that the interpreter calls (am_send).
 #pragma once
 #include <atomic>
 

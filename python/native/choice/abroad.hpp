@@ -9,7 +9,7 @@
 // are another part, and the homes are asked in turn.
 //
 // Invariants (all state is protected by the GIL)
-//  1 1 Values are stored in `values`, which every wire::Room shares. So an operation that its home
+//  1 Values are stored in `values`, which every wire::Room shares. So an operation that its home
 //    can no longer withdraw has a place for its value.
 //  2 An Abroad that has not ended is in `abroads`, and is not destroyed: see LetGo.
 #pragma once

@@ -8,7 +8,7 @@
 //     └── resumed: an operation that was asked for begins now; finish() gives its status
 //
 // Invariants
-//  1 1 Such a process has no PoolThread. Its Checked exists as long as its call exists.
+//  1 Such a process has no PoolThread. Its Checked exists as long as its call exists.
 //  2 An operation that was asked for and has not begun is in `asked`. Its arguments belong to the
 //    frame of the coroutine, which keeps them until finish().
 #include <utility>

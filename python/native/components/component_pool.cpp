@@ -12,7 +12,7 @@
 //
 // Invariants
 //  1 A process stays on its thread: all of its steps and withdrawals are done there.
-//  2 2 A thread of the pool has a Scheduler of its run, and exists as long as it has processes.
+//  2 A thread of the pool has a Scheduler of its run, and exists as long as it has processes.
 //    `live` and the run's list of its threads are protected by the GIL.
 #include <algorithm>
 

@@ -12,9 +12,9 @@
 // Invariants
 //  1 A thread at the door does not have the lock, and a thread with the lock never waits at the
 //    door. So no two threads wait for each other.
-//  2 2 A thread that the ending interpreter stops while the thread asks stays in that call forever.
+//  2 A thread that the ending interpreter stops while the thread asks stays in that call forever.
 //    The place of the thread is free for the next thread, which is stopped too.
-//  3 3 Without an interpreter lock no crowd forms, since a thread waits only for its own state. In
+//  3 Without an interpreter lock no crowd forms, since a thread waits only for its own state. In
 //    such builds close_door() waits for the threads that are entering, since the states of threads
 //    are freed next.
 #pragma once

@@ -15,12 +15,12 @@
 // ends.
 //
 // Invariants
-//  1 1 `natives` is protected by `lock`, under which no other lock is taken. A thread that ends
-//    does not have the GIL, and must not wait for the GIL, since the holder of the GIL may be
-//    waiting for that thread.
+//  1 `natives` is protected by `lock`, under which no other lock is taken. A thread that ends does
+//    not have the GIL, and must not wait for the GIL, since the holder of the GIL may be waiting
+//    for that thread.
 //  2 A run that looks for foreign threads sets `asked` first. So a thread that ends either is not
 //    found, or sees in `asked` that it must make the runs check again.
-//  3 3 Without a GIL the states of other threads cannot be reached. In such builds
+//  3 Without a GIL the states of other threads cannot be reached. In such builds
 //    weft/_foreign_threads.py waits for Python threads; C threads that have not used Weft are not
 //    known. While `watching` is set, that module calls _foreign_threads_wanted() whenever it has
 //    found no thread and is about to stop. So the module notices a run that has come to a

@@ -11,12 +11,12 @@
 // of those functions are looked up in the caller's context too, kCalls calls deep.
 //
 // Invariants
-//  1 1 The search may run under locks of the runtime. Therefore it runs no Python code, whatever
-//    the objects are: no method of a key is called, attributes are read directly from memory, and
-//    the collector is off. References are borrowed, since no object is freed meanwhile.
+//  1 The search may run under locks of the runtime. Therefore it runs no Python code, whatever the
+//    objects are: no method of a key is called, attributes are read directly from memory, and the
+//    collector is off. References are borrowed, since no object is freed meanwhile.
 //  2 The search ends: after kMaxSteps steps a handler counts as one that may act. Functions more
 //    than kCalls calls deep are not searched.
-//  3 3 Functions of Python's own library and of Weft are not followed: they use only the ends that
+//  3 Functions of Python's own library and of Weft are not followed: they use only the ends that
 //    the program has passed to them. Weft's own objects are searched completely.
 #include "interpreter/handlers.hpp"
 

@@ -14,8 +14,8 @@
 // Invariants
 //  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits
 //    for handlers on other threads.
-//  2 2 If a bit of `held_back` is set while no HoldSignals exists, the thread that set the bit
-//    clears it and passes the signal on, so no signal is lost.
+//  2 If a bit of `held_back` is set while no HoldSignals exists, the thread that set the bit clears
+//    it and passes the signal on, so no signal is lost.
 //  3 While a run begins and ends, handlers are read and set without running bytecode: between
 //    bytecodes Python calls signal handlers, which may raise. So this file calls the functions of
 //    `_signal`, not those of `signal`, which are Python code. One of these functions checks for

@@ -5,12 +5,12 @@
 //                                        └──► else: its eventfd, whose reader opens a section
 //
 // Invariants
-//  1 1 ring() runs no Python code and may be called wherever a waker is woken. The loop's own
-//    methods are called only from deliver(), which runs on the loop's thread without any lock held.
-//  2 2 A Link refers to its loop weakly. The Link is kept alive by the loop's reader, by
+//  1 ring() runs no Python code and may be called wherever a waker is woken. The loop's own methods
+//    are called only from deliver(), which runs on the loop's thread without any lock held.
+//  2 A Link refers to its loop weakly. The Link is kept alive by the loop's reader, by
 //    `weft._backends.asyncio`, and by every object that waits.
-//  3 3 A guest and a task waiter keep the task that waits alive, and the task keeps the loop alive.
-//    A closed loop drops its reader, a Bell, which makes the link's guests and waiters drop their
+//  3 A guest and a task waiter keep the task that waits alive, and the task keeps the loop alive. A
+//    closed loop drops its reader, a Bell, which makes the link's guests and waiters drop their
 //    tasks. So tasks that asyncio has left pending can be collected; the operations for which they
 //    waited are then abandoned.
 #pragma once

@@ -10,8 +10,8 @@
 //    the process. Whichever of the two is destroyed first clears both references.
 //  2 `base.op` is null from the moment at which the process is resumed until it begins to wait
 //    again.
-//  3 3 While a process is `owed` a wake-up, no operation begins at its node, and the process does
-//    not end: it first runs because of that wake-up.
+//  3 While a process is `owed` a wake-up, no operation begins at its node, and the process does not
+//    end: it first runs because of that wake-up.
 #pragma once
 #include "processes/process.hpp"
 

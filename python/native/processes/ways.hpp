@@ -11,13 +11,13 @@
 //                                          what is there
 //
 // Invariants
-//  1 1 wait() returns false if control returns to the code that awaits the operation: then the
+//  1 wait() returns false if control returns to the code that awaits the operation: then the
 //    operation returns suspended(), and continues when send() is called again (awaited.hpp). wait()
 //    returns true if the operation must check its channel at once.
 //  2 Where wait() suspends, the operation's object refers to the waiting process or task waiter:
 //    `process` or `task_waiter`.
-//  3 3 give() is the last use of a result: in place of the result, an exception may be thrown into
-//    a greenlet there.
+//  3 give() is the last use of a result: in place of the result, an exception may be thrown into a
+//    greenlet there.
 #pragma once
 #include "channels/marks.hpp"
 #include "processes/caller.hpp"

@@ -8,7 +8,7 @@
 //  1 Everything is read with the GIL held and without running Python code, so the report describes
 //    one moment: nothing in a run moves meanwhile (value.hpp, invariant 1), and the garbage
 //    collector runs no finalisers.
-//  2 2 Components run without the GIL. While a report on demand is made, their operations take the
+//  2 Components run without the GIL. While a report on demand is made, their operations take the
 //    GIL (aside.hpp), so no operation that waits is committed, and no process that is woken waits
 //    again. An operation that was woken earlier may clear its `op` at any time, so `op` is read
 //    only once.

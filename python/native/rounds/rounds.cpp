@@ -13,10 +13,10 @@
 //
 // Invariants
 // - The news is read and changed only in a step of the space, which is taken with the GIL.
-// - - A run is condemned within the step in which the deadlock is announced. The first program that
+// - A run is condemned within the step in which the deadlock is announced. The first program that
 //   learns of the deadlock releases the ends of its run. The frames that report this arrive over
 //   the same session, and must not let a run here end without an error.
-// - - A run stays condemned until take_condemned() takes it, or until the run ends.
+// - A run stays condemned until take_condemned() takes it, or until the run ends.
 #include "rounds/rounds.hpp"
 
 #include <unistd.h>

@@ -1,11 +1,11 @@
 // Stream, Listener, connect and listen (rule 18.11): the objects of weft::io, for Python.
 //
 // Invariants
-//  1 1 A Work holds the Stream or Listener on which it works, and the buffer that it writes, until
+//  1 A Work holds the Stream or Listener on which it works, and the buffer that it writes, until
 //    its operation is destroyed. So the bytes stay in place while the process waits.
-//  2 2 close() drops the object's own handle, so that the system can close the descriptor as soon
-//    as no operation uses it. A Stream or Listener without a handle is closed.
-//  3 3 A read makes the object for its result first, so a lack of memory loses no byte.
+//  2 close() drops the object's own handle, so that the system can close the descriptor as soon as
+//    no operation uses it. A Stream or Listener without a handle is closed.
+//  3 A read makes the object for its result first, so a lack of memory loses no byte.
 #include <optional>
 #include <string>
 

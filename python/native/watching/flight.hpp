@@ -4,7 +4,7 @@
 //
 // Invariants
 //  1 The recorder is used only with the GIL held (inside the gate), so there is one lane.
-//  2 2 An operation is recorded when it ends, with the time for which it waited. An operation that
+//  2 An operation is recorded when it ends, with the time for which it waited. An operation that
 //    waits when the file is written is recorded as a wait. So a communication is recorded as two
 //    events.
 #pragma once

@@ -3,7 +3,7 @@
 //
 // Invariants
 //  1 Only one block of each lane is in memory, whatever the size of a file.
-//  2 2 Nothing in a file is trusted: numbers are checked, and lengths are compared with the bytes
+//  2 Nothing in a file is trusted: numbers are checked, and lengths are compared with the bytes
 //    that exist. Events that were read before a fault count; `fault` describes where the rest is
 //    missing.
 //  3 A file that is cut off anywhere is read up to the point where it is cut off.

@@ -6,7 +6,7 @@
 // Invariants
 //  1 Until a program connects, the interpreter does not know the thread of the door, so no Python
 //    code sees that thread.
-//  2 2 The pipe for signals has the same limits as the door: in a child of a fork no thread serves
+//  2 The pipe for signals has the same limits as the door: in a child of a fork no thread serves
 //    the pipe, and before each use of a descriptor of the pipe the code checks whether the
 //    descriptor still refers to its file (Door::File).
 #include <fcntl.h>

@@ -2,15 +2,15 @@
 // on demand (rule 14).
 //
 // Invariants
-//  1 1 While there is no observer, the hooks cost the operations of coroutine processes nothing: an
+//  1 While there is no observer, the hooks cost the operations of coroutine processes nothing: an
 //    observer exchanges the functions that the interpreter calls (am_send). One flag is tested
 //    where a thread blocks, at each step of the scheduler, and in each operation of a component.
-//  2 2 The observer is called with the GIL held, outside every lock, before the operation begins
-//    and after the operation has its outcome; the observer never calls itself. A component takes
-//    the GIL to call the observer (component_observe.cpp), but not to read the flags. Therefore an
+//  2 The observer is called with the GIL held, outside every lock, before the operation begins and
+//    after the operation has its outcome; the observer never calls itself. A component takes the
+//    GIL to call the observer (component_observe.cpp), but not to read the flags. Therefore an
 //    observer that was set a moment ago may miss an operation.
-//  3 3 An exception of the observer does not reach the process. An Exception is printed; an
-//    exception that a signal handler raised in the observer is kept for the run.
+//  3 An exception of the observer does not reach the process. An Exception is printed; an exception
+//    that a signal handler raised in the observer is kept for the run.
 #pragma once
 #include "owned.hpp"
 #include "value.hpp"

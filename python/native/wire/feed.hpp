@@ -10,14 +10,14 @@
 // is under way. Then no loop is woken, and the thread's sleep is the only thread switch.
 //
 // Invariants (the space's lock)
-//  1 1 `told_`: the loop knows that there are bytes to send, and asks for bytes until there are
-//    none. So the bell rings once each time new bytes are to be sent.
-//  2 2 A thread that gives input afterwards asks for output itself, unless bells of other links
-//    have rung meanwhile. The frames of those links were queued first (WIRE.md 4.2), so the bell of
-//    the thread's own link then rings after their bells. For the same reason no thread sends its
-//    own frames while a bell of any link has not been heard. All sessions share one lock for the
-//    use of TLS, and this lock is taken before a bell is heard.
-//  3 3 Under the lock for TLS (and the interpreter's): `may` is false while the loop's transport
+//  1 `told_`: the loop knows that there are bytes to send, and asks for bytes until there are none.
+//    So the bell rings once each time new bytes are to be sent.
+//  2 A thread that gives input afterwards asks for output itself, unless bells of other links have
+//    rung meanwhile. The frames of those links were queued first (WIRE.md 4.2), so the bell of the
+//    thread's own link then rings after their bells. For the same reason no thread sends its own
+//    frames while a bell of any link has not been heard. All sessions share one lock for the use of
+//    TLS, and this lock is taken before a bell is heard.
+//  3 Under the lock for TLS (and the interpreter's): `may` is false while the loop's transport
 //    keeps bytes that the socket did not take, or there is a `rest`; these bytes are sent first.
 #pragma once
 #include <atomic>

@@ -12,7 +12,7 @@
 //
 // Invariants
 //  1 The socket, and TLS, belong to this thread from the call until it returns.
-//  2 2 Bytes that one side does not accept are kept, and meanwhile no more bytes are read for that
+//  2 Bytes that one side does not accept are kept, and meanwhile no more bytes are read for that
 //    side. So in each direction at most a piece, and the bytes of one read, wait.
 //  3 Bytes for an OS process that has closed are still read: closing a connection with unread bytes
 //    resets it, and the bytes sent last may be lost.

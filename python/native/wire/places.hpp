@@ -12,7 +12,7 @@
 // Invariants
 //  1 A slot is sent from here only while no other object of this program, and no other program,
 //    refers to it.
-//  2 2 In the child of a fork the places belong to the parent: a child sends copies.
+//  2 In the child of a fork the places belong to the parent: a child sends copies.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -7,9 +7,9 @@
 // Invariants
 //  1 Every step of the space is taken with the GIL (a link's thread takes it first: Around). So
 //    cores over Value are used only under the GIL, and of the two locks the GIL is taken first.
-//  2 2 A far channel keeps its session alive. An operation about which the home was asked keeps the
+//  2 A far channel keeps its session alive. An operation about which the home was asked keeps the
 //    far channel alive, through the end to which the operation refers.
-//  3 3 In the child of a fork the parent's links are left unchanged: nothing is sent through them.
+//  3 In the child of a fork the parent's links are left unchanged: nothing is sent through them.
 #include "wire/wire.hpp"
 
 #include <unordered_map>
