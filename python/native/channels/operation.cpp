@@ -423,7 +423,7 @@ PySendResult op_send_plainly(PyObject* self, PyObject* arg, PyObject** r) {
   return observing() ? op_send_observed(self, arg, r) : op_send(self, arg, r);
 }
 
-// Returns the place at which a process arrives, and sets `how` to the kind of access. Returns null
+// Returns the place at which a process arrives, and sets `how` to the type of access. Returns null
 // if no other process can notice the operation.
 const void* arrival_of(const Operation& o, Access& how) noexcept {
   switch (o.type) {

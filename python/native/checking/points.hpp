@@ -133,8 +133,8 @@ struct Services {
 // Returns the key by which the engine identifies the place of a channel or a barrier.
 inline const void* place_at(core::SyncObject& place) noexcept { return &place; }
 
-// Each of these functions exchanges functions that the interpreter calls. It is defined in the file
-// that defines the exchanged functions.
+// Each of the next functions exchanges functions that the interpreter calls, and is defined in the
+// same file as the exchanged functions.
 void check_operations(bool on) noexcept;
 void check_selects(bool on) noexcept;
 

@@ -595,7 +595,7 @@ Owned<> Choice::compute(std::uint32_t i, const Spec& s) {
   return value;
 }
 
-// Computes and delivers the value after the commit, before the reader goes on (rule 5.8).
+// Computes and delivers the value after the commit, before the reader continues (rule 5.8).
 int Choice::conclude_computed(std::uint32_t i, const Spec& s, ProcessBase& p, PyObject** r) {
   ChannelObject* const c = channel_of(i);
   core::Guard& g = guards_[i];

@@ -2,7 +2,7 @@
 // the check, with the GIL, one at a time. The check decides when each of their operations begins,
 // and which process runs after it.
 //
-//   step() ──start_…()──► ask() ──it runs on──► begin_asked() ──over, it runs on──► step() goes on
+//   step() ──start_…()──► ask() ──it runs on──► begin_asked() ──ended, it runs on──► step() continues
 //     ▲                    │ another runs first    │ parked, or another runs first
 //     │                    └──────WEFT_PENDING─────┘
 //     └── resumed: an operation that was asked for begins now; finish() gives its status

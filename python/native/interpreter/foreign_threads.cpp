@@ -167,8 +167,8 @@ PyMethodDef foreign_threads_functions[] = {
 #endif
     {}};
 
-// Returns the identities of the recorded threads. They count until they end, even while they are
-// not in Python.
+// Returns the identities of the recorded threads. A recorded thread counts until it ends, even
+// while it is not in Python.
 std::set<unsigned long> native_foreign_threads() {
   asked = true;
   const std::lock_guard g(lock);

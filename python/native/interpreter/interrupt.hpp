@@ -55,7 +55,7 @@ void main_sleeps_by(runtime::Parking* p) noexcept;
 
 // Does what PyErr_CheckSignals() does, on a thread that is in an operation.
 int run_handlers() noexcept;
-// Returns a text for messages that says which code ran on this thread while it was in an operation.
+// Returns a text, for messages, for the code that ran on this thread while it was in an operation.
 const char* who_ran_there() noexcept;
 
 // Called in the child of a fork: the thread that forked is the main thread there.

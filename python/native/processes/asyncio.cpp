@@ -1,8 +1,8 @@
 // The link between Weft and an asyncio loop, whose tasks are foreign waiters (rule 6.6).
 //
-//   TaskWaiter:  begin ──► done │ waiting: its task awaits a future ──told (look again) or woken (decided)──► the future is set, the task runs
-//   throw:  not committed ──► withdrawn, the exception goes on
-//           committed     ──► the operation completes; the cancellation is owed: it comes at the task's next point (rule 6.3)
+//   TaskWaiter:  begin ──► done │ waiting: its task awaits a future ──notified (check again) or woken (decided)──► the future is set, the task runs
+//   throw:  not committed ──► withdrawn, the exception is raised
+//           committed     ──► the operation completes; the cancellation is owed: it is raised at the task's next point (rule 6.3)
 #include "processes/asyncio.hpp"
 
 #include <sys/eventfd.h>

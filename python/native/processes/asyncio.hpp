@@ -1,8 +1,8 @@
 // Weft inside a running asyncio loop (rules 6.6 and 13): the link to a loop, the loop's tasks that
 // wait at channels, and the networks that are its guests.
 //
-//   told, woken, work for a guest ──ring()──► on the loop's thread, in a Section: passed on when the section is left
-//                                        └──► else: its eventfd, whose reader opens a section
+//   notified, woken, work for a guest ──ring()──► on the loop's thread, in a Section: passed on when the section is left
+//                                            └──► else: its eventfd, whose reader opens a section
 //
 // Invariants
 //  1 ring() runs no Python code and may be called wherever a waker is woken. The loop's own methods

@@ -3,15 +3,15 @@
 // treatment of an operation that is left before it has ended.
 //
 //   fresh ──send()──► begin() ──► done (a value is returned, or an exception raised)
-//     │                  ├──► gives_way: over; the next step gives the outcome ──send()──► done
+//     │                  ├──► gives_way: ended; the next step gives the outcome ──send()──► done
 //     │                  └──► waiting │ held ──send(): go_on()──► done │ waiting │ held
 //     │                           ├──throw_in()──► done: withdrawn, or it was left
 //     │                           │         └──► waiting yet: a task's, committed; it completes, and
-//     │                           │              the cancellation comes next (rule 6.3)
+//     │                           │              the cancellation follows (rule 6.3)
 //     │                           └──close_it(), collected, forsaken: leave_it()──► done
 //     └──collected: RuntimeWarning, it was never awaited
 //
-//   deciding: user code runs within begin() or go_on(). No other code may step it.
+//   deciding: user code runs within begin() or go_on(). No other code may step the operation.
 //   gives_way: many operations have completed at once, so that others run now (rule 7.7). The
 //   operation cannot be cancelled in this state, unless it is a yield of the program's own
 //   (only_yields()).

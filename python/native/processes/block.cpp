@@ -76,8 +76,8 @@ const void* task_here() noexcept {
   return t ? t : link_here();
 }
 
-// Checks that the block can be left here. `here` identifies the caller in the way in which owners
-// are identified. Returns -1 for bad use.
+// Checks that the block can be left here. `here` identifies the caller, as owners are identified.
+// Returns -1 for bad use.
 int check_leaving(GroupObject* g, const void* here) {
   if (g->state == GroupState::left)
     bad_use("this Group's block is already ending, and cannot be left again");
@@ -209,8 +209,8 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e);
 // Sets the block's scheduler and groups, in a thread or in ordinary code.
 void open_in_thread(GroupObject* g, runtime::ThreadProcess* t) {
   runtime::Scheduler* const of_block = scheduler_of_block(*t);
-  // For a thread without a scheduler, one is made only to wait for the end, unless this is a new
-  // block in ordinary code.
+  // If the thread has no scheduler, a scheduler is made only to wait for the end, unless this is a
+  // new block in ordinary code.
   g->scheduler = of_block ? of_block : new runtime::Scheduler(*t->run, g->outermost ? nullptr : t);
   g->borrowed = of_block != nullptr;
   // Coroutine processes of a group in a thread run on the scheduler of the outermost run, because
@@ -408,7 +408,7 @@ void name_left(GroupObject* g, const char* how) noexcept {
     PyErr_WriteUnraisable(Py_None);
 }
 
-// Returns whether the block can be waited for now: its run's thread is the current one, and is
+// Returns whether the block can be waited for now: its run's thread is the current thread, and is
 // idle.
 bool can_close(GroupObject* g) noexcept {
   return g->outermost && caller_here() == g->owner && innermost[g->owner] == g &&

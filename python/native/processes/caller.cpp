@@ -1,10 +1,10 @@
 // The caller of an operation that blocks, and how it waits. Threads and greenlets differ only here.
 //
 //   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_in_block()
-//                 │    ordinary code that no process can wake, or can wake any more: BadUse instead
-//                 │    (rule 11.2); ordinary code that waits long: told (10.6)
+//                 │    ordinary code that nothing can wake, now or any more: BadUse instead
+//                 │    (rule 11.2); ordinary code that waits long: a report (10.6)
 //                 └──► a greenlet: parked (op says on what) ──woken──► run again
-//                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
+//                                     └──thrown into──► withdrawn, or parked until the committed value arrives
 #include "processes/caller.hpp"
 
 #include <sched.h>
@@ -51,8 +51,8 @@ bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noex
   t.op = nullptr;
   return blocked && !handlers_may_act();
 }
-// Returns the names of the places at which the thread waits, each preceded by the kind of place,
-// for a message.
+// Returns the names of the places at which the thread waits, each preceded by the type of the
+// place, for a message.
 std::string names_of(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   struct Names final : runtime::WaitVisitor {
     std::string all;

@@ -1,9 +1,9 @@
 // A blocking function on a worker thread, and the process that waits for it (rule 7.9).
 //
 //   fresh ──awaited, or wait(): begin()──► waiting ──run() on a worker──► done
-//     │                                       └──cancelled, closed: left; the call goes on
+//     │                                       └──cancelled, closed: left; the call continues
 //     ├──collected: RuntimeWarning
-//     └──the pool could not take it: refused
+//     └──the pool could not accept the call: refused
 //
 // `process` is the waiting process; it is changed only under the GIL. While a process waits, the
 // call counts as outside (rule 10.3). The pool of workers is written in Python

@@ -30,8 +30,8 @@ PyObject* call_body(ProcessObject* p);
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);
 runtime::Executor* executor_of_group(ProcessBase& p) noexcept;
 void post_to_group(core::Waker* w) noexcept;
-// Starts a thread for a process. If no thread can be started, returns false with an exception, in
-// which `instead` says what to do.
+// Starts a thread for a process. If no thread can be started, returns false with an exception,
+// whose message contains the advice `instead`.
 bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead);
 
 // Called after user code has run within a wait, with the exception that it raised. If that code has

@@ -4,7 +4,7 @@
 
 namespace weft::py {
 
-// Returns the name of a kind of end: "returned", "retired", …
+// Returns the name of an Ending: "returned", "retired", …
 const char* name_of(Ending how) noexcept;
 
 // Returns the reason why a process that has not returned has no result. The function must be called

@@ -2,14 +2,14 @@
 // thread or in a greenlet (greenlet.cpp). process_type.cpp defines the type that Python code sees.
 //
 //   made (holds its ends) ──start_process()──► running ──► ended: releases its ends, then its group
-//     │                                                   is told (rule 7.7)
+//     │                                                   is notified (rule 7.7)
 //     └──collected: its ends are released, RuntimeWarning
 //
 // A coroutine *apart* runs on its own thread and scheduler. Groups that it started but did not
 // leave run to their ends on that thread:
 //
-//   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──►
-//   apart_body(): its group is told
+//   its coroutine ends ──coroutine_over()──► its thread continues while anybody_here() ──►
+//   apart_body(): its group is notified
 //
 // A process has returned, or ended quietly by a Cancelled or by a Retired or Poisoned that it met,
 // or failed (rules 3.5, 4.3, 4.6, 6.5). A process that a Poisoned ends poisons the ends that it

@@ -38,8 +38,8 @@ struct Watch;
 struct ProcessObject {
   PyObject_VAR_HEAD  // ob_size: the number of ends held
       CoroutineProcess base;
-  // The coroutine; for other kinds a tuple (function, arguments, keywords); null once the process
-  // has ended.
+  // The coroutine; for other types of process a tuple (function, arguments, keywords). Null once
+  // the process has ended.
   PyObject* body;
   PyObject* context;  // the process's context variables; null if there are none
   // The result, or the reason why there is none (no_result.cpp), or the failure; before the start,

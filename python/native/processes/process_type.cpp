@@ -3,7 +3,7 @@
 //
 // Invariants
 //  1 A process that was never started closes its coroutine and releases its ends when it is
-//    collected. It warns, unless it was given up.
+//    collected. A warning is given, unless `given_up` is set.
 //  2 While a coroutine belongs only to its process (`within`), the garbage collector reaches the
 //    coroutine's references through the process.
 #include "processes/process_type.hpp"

@@ -25,7 +25,7 @@ struct Watch {
 };
 
 // For each set of guards, the guard at which the process's next one-shot select over these guards
-// begins. This makes repeated selects fair (rule 5.4).
+// begins. This memory makes repeated selects fair (rule 5.4).
 struct SelectMemory {
   std::uint64_t key = 0;
   std::uint32_t start = 0;

@@ -19,7 +19,7 @@ void raise_in_main(PyObject* owned_or_null) noexcept;
 // is none.
 PyObject* raised_meanwhile() noexcept;
 // Returns the call's result; null if the call raised an exception, which is cleared. A signal whose
-// handler was set after Weft first met the loop is not held back. If such a handler raises, the
+// handler was set after Weft first used the loop is not held back. If such a handler raises, the
 // call is made again. Therefore `call` must be an operation that can safely be done twice.
 template <class F>
 PyObject* with_signals_held(F call) noexcept {

@@ -1,5 +1,5 @@
-// A report on demand (rules 10.5, 14.3). It says what every process of every run waits for at this
-// moment, which processes hold the ends there, and which processes may go on.
+// A report on demand (rules 10.5, 14.3). The report states what every process of every run waits
+// for at this moment, which processes hold the ends there, and which processes may go on.
 // weft/_watching/deadlocks.py puts these facts into words.
 //
 //   each process: look() ──► places_of() ──► going_on() ──► rows for Python: facts_of()

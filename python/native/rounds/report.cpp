@@ -96,7 +96,7 @@ void leave_concluded(void* state) {
 struct Sleeper {
   runtime::Parking* by = nullptr;
   PyThreadState* state = nullptr;
-  // How many sleeps of signal handlers are nested in this sleep. Those are not in the list.
+  // How many sleeps of signal handlers are nested in this sleep. Nested sleeps are not in the list.
   unsigned within = 0;
   Sleeper *next = nullptr, *before = nullptr;
 };

@@ -16,7 +16,7 @@
 namespace weft::py {
 
 // Returns the name and the port of an address "NAME:PORT". Both are empty if the text has another
-// form, or if its host could be an address in numbers; io::Address then says what is wrong.
+// form, or if its host could be an address in numbers; io::Address then reports the fault.
 std::pair<std::string, std::string> name_and_port(const std::string& address);
 
 class LookUp {

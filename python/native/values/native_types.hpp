@@ -47,7 +47,7 @@ void release_block(void* block) noexcept;
 void keep_part(void* block, void* part) noexcept;  // from now on `part` is released with the block
 // From now on `part` is not released with the block.
 void take_part(void* block, void* part) noexcept;
-// Releases the arrays that components have given back. Needs the GIL.
+// Releases the arrays that components have given back. The caller must hold the GIL.
 void release_lent() noexcept;
 // For the debug mode. `lending_to` is the channel to which this thread lends arrays. loan_moves()
 // records that a component's process has taken the arrays in the block, or has passed them on.

@@ -48,7 +48,7 @@ PyObject* observed(const char* op, PyObject* target, PyObject* value, F&& f) {
 // Called when the flight recorder was switched on or off. Updates the flags and hooks.
 void observe_more() noexcept;
 
-// Each of these functions is defined in the file that defines the functions to exchange.
+// Each of the next functions is defined in the same file as the functions that it exchanges.
 void observe_operations(bool on) noexcept;
 void observe_selects(bool on) noexcept;
 void observe_groups(bool on) noexcept;

@@ -320,8 +320,8 @@ PyObject* feed_may(PyObject* o, PyObject* whether) {
   if (f->direct) f->direct->may = whether == Py_True && !f->direct->rest;
   Py_RETURN_NONE;
 }
-// rest(): returns the bytes of a direct send that the socket did not accept, or None. Needs the
-// lock for TLS.
+// rest(): returns the bytes of a direct send that the socket did not accept, or None. The caller
+// must hold the lock for TLS.
 PyObject* feed_rest(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;

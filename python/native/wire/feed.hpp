@@ -2,9 +2,9 @@
 // loop's callbacks received bytes are delivered, and the bytes to send are fetched. So there is
 // neither a thread nor a socket between a session and its connection.
 //
-//   what has come ──input()──► the session ──flush()──► the bell, if it does not know ──► the loop
-//         └──turn(): TLS, too──►  │ └──────────next()──► what is to go ◄──────────────────────┘
-//                                 └─the sender waits now─► send_owed() ──TLS──► the socket
+//   bytes received ──input()──► the session ──flush()──► the bell, if it does not know ──► the loop
+//         └──turn(): TLS, too──►   │ └──────────next()──► bytes to send ◄──────────────────────┘
+//                                  └─the sender waits now─► send_owed() ──TLS──► the socket
 //
 // A thread that waits for an answer sends its own frames (Direct), if nothing else of the session
 // is under way. Then no loop is woken, and the thread's sleep is the only thread switch.

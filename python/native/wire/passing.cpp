@@ -7,8 +7,8 @@
 //   the caller ══TCP══► TLS ──pieces taken apart──► the OS process
 //              ◄═══════ TLS ◄──a length first──────
 //
-//   passes ──the OS process has said all, and the caller is told──► hears the rest, for some seconds ──► over
-//     └──the caller has said all │ TLS or its connection ends │ the bell──► over
+//   passes ──the OS process has sent all, which is announced to the caller──► receives the rest, for some seconds ──► ended
+//     └──the caller has sent all │ TLS or its connection ends │ the bell──► ended
 //
 // Invariants
 //  1 The socket, and TLS, belong to this thread from the call until it returns.

@@ -46,7 +46,7 @@ namespace {
 
 // --- links ---------------------------------------------------------------------------------------
 
-// A link of any kind.
+// A link of any type.
 class AnyLink {
  public:
   AnyLink(wire::LinkBase& j, Carries c) noexcept : joint(j), what(c), board(c != Carries::pickle) {}
