@@ -305,7 +305,7 @@ void call_dealloc(PyObject* o) {
 PyMethodDef call_methods[] = {
     {"run", gated<call_run>, METH_NOARGS, "Makes the call, on a thread of the pool."},
     {"wait", gated<call_wait>, METH_NOARGS,
-     "Has the call made on a thread of the pool, and waits for it: in a greenlet process."},
+     "Makes the call on a thread of the pool, and waits for it, in a greenlet process."},
     {"send", gated<call_pysend>, METH_O, nullptr},
     {"throw", method(gated<call_throw>), METH_FASTCALL, nullptr},
     {"close", gated<call_close>, METH_NOARGS, nullptr},

@@ -195,7 +195,7 @@ PyMethodDef process_methods[] = {
     {"_give_up", gated<process_give_up>, METH_NOARGS,
      "Marks the process as one that will not be started, on purpose: no warning is given."},
     {"_never_run", gated<process_never_run>, METH_NOARGS,
-     "Ends the process without running it, and lets go of its ends."},
+     "Ends the process without running it, and releases its ends."},
     {"__reduce_ex__", gated<no_copy>, METH_O, nullptr},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};

@@ -2,8 +2,8 @@
 // loop's callbacks received bytes are delivered, and the bytes to send are fetched. So there is
 // neither a thread nor a socket between a session and its connection.
 //
-//   bytes received ──input()──► the session ──flush()──► the bell, if it does not know ──► the loop
-//         └──turn(): TLS, too──►   │ └──────────next()──► bytes to send ◄──────────────────────┘
+//   bytes received ──input()──► the session ──flush()──► the bell, if the loop does not know ──► the loop
+//         └──turn(): TLS, too──►   │ └──────────next()──► bytes to send ◄─────────────────────────────┘
 //                                  └─the sender waits now─► send_owed() ──TLS──► the socket
 //
 // A thread that waits for an answer sends its own frames (Direct), if nothing else of the session
