@@ -226,6 +226,7 @@ PyObject* rows_of(const Places& places) {
 }
 
 // Returns the facts that weft/_watching/deadlocks.py puts into words: ([Waiter], {key: Place}).
+//
 // Sets `where` to the places at which processes wait, as one number; 0 means that some process can
 // go on. `at_rest` means that no process can go on without an event from outside, even though a
 // process that waits for the answer of another OS process is in no waiting queue.

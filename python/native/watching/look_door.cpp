@@ -1,5 +1,6 @@
 // The door through which other programs examine this one (rule 14.9); the signals that ask where
 // every process is, or for the flight recorder's file; and the names of threads.
+//
 //   the first run ──► the door (cpp/include/weft/runtime/door.hpp)
 //   ──a program connects──► a thread for it──► weft._watching.look.serve()
 //
