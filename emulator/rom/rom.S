@@ -4,12 +4,12 @@
  * - Everything that a program may rely on is at its address in the datasheet: the magic number at
  *   0x10, the version at 0x13, three pointers of 16 bits
  *   at 0x14 (functions, data, look-up). Every other address is an implementation detail.
- * - `udf #n` enters src/rom.mjs, which does the work and takes its cycles; all other code is
+ * - `udf #n` enters src/rom.mjs, which does the work and counts its cycles; all other code is
  *   ordinary code, and costs what its
  *   instructions cost. A function keeps r4-r11 and ip (the pico-sdk relies on ip), and needs no RAM but the
  * caller's stack.
- * - Only `code … code_end` is ever executed: the emulator faults on a jump to another place of the ROM, a
- *   null pointer's above all.
+ * - Only `code … code_end` is ever executed: the emulator faults on a jump to another place of the ROM, in
+ *   particular through a null pointer.
  *
  * rom/make assembles this into src/rom_image.mjs, which is committed: running the emulator needs no compiler.
  */
@@ -74,7 +74,7 @@ revision:
     .endr
     .endm
     .balign 4
-    .hword 0, 32                /* the number of words, two bytes before the table: the pico-sdk looks there */
+    .hword 0, 32                /* the number of words, two bytes before the table, where the pico-sdk reads it */
 float_table:
     table 0x20
     .hword 0, 32
@@ -163,7 +163,7 @@ none:
     movs r0, #32
     bx lr
 
-/* uint8_t *memset(uint8_t *to, uint8_t value, uint32_t bytes): words from the first whole one on, four at a time. */
+/* uint8_t *memset(uint8_t *to, uint8_t value, uint32_t bytes): whole words from the first aligned address on, four at a time. */
 memset:
     push {r0, lr}
     uxtb r1, r1
@@ -199,7 +199,7 @@ memset:
     bne 7b
 9:  pop {r0, pc}
 
-/* uint8_t *memcpy(uint8_t *to, const uint8_t *from, uint32_t bytes): words if both ends can be aligned, else bytes. */
+/* uint8_t *memcpy(uint8_t *to, const uint8_t *from, uint32_t bytes): words if both addresses can be aligned, otherwise bytes. */
 memcpy:
     push {r0, r4, r5, r6, r7, lr}
     mov r3, r0

@@ -5,7 +5,7 @@
  * datasheet 2.14).
  *
  * Invariant: when the firmware sets the reset bit of a block, the block's registers get their state
- * after a reset. (Unlike the chip's, the block still answers while the bit is set.)
+ * after a reset. (Unlike on the chip, the block still answers while the bit is set.)
  */
 import { Adc } from './adc.mjs';
 import { I2c } from './i2c.mjs';
@@ -62,9 +62,9 @@ export function makeBlocks(rp, clock, pins) {
 }
 
 /**
- * Mends two faults of the package's PWM. With this change a slice begins to count when it is turned
- * on, and not when its divider is written; and its outputs are high from that cycle on, and not
- * from its first wrap on (4.5.2.1). @param {any} slice
+ * Corrects two faults of the package's PWM. With this change a slice begins to count when it is
+ * turned on, not when its divider is written; and its outputs are high from that cycle on, not from
+ * its first wrap on (4.5.2.1). @param {any} slice
  */
 function mendStart(slice) {
   const write = slice.writeRegister.bind(slice);

@@ -3,7 +3,7 @@
  * Connects UARTs to Unix sockets and runs the machine in real time, for a program on this computer
  * at the other end of the serial line.
  *
- * A socket stands for the cable: the connected program receives the bytes that the UART sends, and
+ * A socket represents the cable: the connected program receives the bytes that the UART sends, and
  * the bytes of the program go to the UART. While no program is connected, bytes are lost, as on an
  * unplugged cable. A second program that tries to connect is refused.
  *
@@ -23,11 +23,11 @@ export class Cable {
     this.peer = null;
     /** The bytes that the UART has sent since the last exchange. @type {number[]} */
     this.said = [];
-    /** The bytes that have come since the last slice. @type {Buffer[]} */
+    /** The bytes that have arrived since the last slice. @type {Buffer[]} */
     this.heard = [];
     this.path = path;
     this.feed = (/** @type {Buffer} */ bytes) => machine.feed(bytes, uart);
-    /** Called when bytes have come. */
+    /** Called when bytes have arrived. */
     this.onNews = () => {};
     machine.onUart((byte) => void this.said.push(byte), uart);
     this.server = createServer((peer) => this.plug(peer));
@@ -81,7 +81,7 @@ export class Cable {
   }
 }
 
-/** Microseconds of a slice: the longest time that a byte may wait before the machine sees it. */
+/** The length of a slice in microseconds: the longest time for which a received byte may wait. */
 const SLICE = 1000;
 
 /** Runs a machine no faster than real time, with cables. */
@@ -111,7 +111,7 @@ export class Pace {
     else await new Promise((resolve) => setImmediate(resolve));
     for (const cable of this.cables) cable.exchange();
     const end = machine.clock.cycleOf(machine.clock.nanos + SLICE * 1000);
-    // A byte that comes may wake two cores that would otherwise sleep forever.
+    // A byte that arrives may wake two cores that would otherwise sleep forever.
     const cancel = machine.at(end + 1, () => {});
     const stop = machine.run(Math.min(end, limit));
     cancel();
@@ -120,7 +120,7 @@ export class Pace {
   }
 
   /**
-   * Waits for the given time, but no longer than until bytes have come.
+   * Waits for the given time, or until bytes arrive.
    * @param {number} ms
    * @returns {Promise<void>}
    */

@@ -8,8 +8,8 @@
  *   as cycle * 32 + port * 2 + retry.
  * - When both cores request a port anew in the same cycle, they win in turn. The loser waits one
  *   cycle and then wins, and that access does not count as the core's turn: round robin, the reset
- *   state of BUS_PRIORITY (2.1.1). If the winner's instruction is simulated second, it pushes back
- *   what the other core has already done from that cycle on.
+ *   state of BUS_PRIORITY (2.1.1). If the winner's instruction is simulated second, it delays
+ *   the accesses that the other core has already made from that cycle on.
  * - In the striped address range of SRAM bits 3:2 select banks 0-3, in the non-striped alias bits
  *   17:16; scratch X and Y are banks 4 and 5.
  * - The XIP cache has 1024 sets of two 8-byte lines; a miss holds the port until the line has been
@@ -206,7 +206,7 @@ export class BusModel {
       const next = slots[c & 255];
       slots[c & 255] = moved + 32;
       moved = next;
-      // The access of cycle c is now at c + 1; the access that was at c + 1 moves on in turn.
+      // The access of cycle c is now at c + 1; the access that was at c + 1 is delayed in turn.
     }
     if (this.free[id] > cycle) this.free[id]++;
     if (blocked) {

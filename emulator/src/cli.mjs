@@ -140,7 +140,7 @@ function explainCode(args, about) {
     about(elf);
     const data = readImage(elf);
     if (at === undefined)
-      elfSymbols(data); // A file that is no ELF is named all the same.
+      elfSymbols(data); // Throws if the file is not an ELF.
     else where = whereIs(data, elf, address);
   }
   put(1, explain(code, where, json));
@@ -371,8 +371,7 @@ async function prepare(image, values, texts) {
   return { machine, say, vcd };
 }
 
-/** Options that determine when `run` stops and what it counts; under gdb the debugger decides this.
- * */
+/** Options that determine when `run` stops and what it counts; under gdb the debugger decides. */
 const NOT_FOR_GDB = [
   'max-cycles',
   'max-us',
@@ -518,7 +517,7 @@ async function run(path, image, values, texts) {
 }
 
 /**
- * Returns how to learn more about a stop at a code of Weft's; empty if it has none.
+ * Returns advice on how to find the place of a stop at one of Weft's codes; empty for other stops.
  * @param {string} path @param {import('./image.mjs').Image} image
  * @param {import('./machine.mjs').Stop} stop
  */

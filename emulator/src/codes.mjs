@@ -9,8 +9,8 @@
  *   them. The texts of mistakes.json are copies of the texts in the sources: `node
  *   mcu/tests/codes.mjs --write` writes that file.
  * - Each status whose name begins with WEFT_ has a number of its own. The functions of lta.h return
- *   1 for all that they have not done (M16), and a breakpoint may have the number of a status: then
- *   each meaning of the number is an entry.
+ *   1 for every failure (M16), and a breakpoint may have the number of a status: then each meaning
+ *   of the number is an entry.
  */
 import { readFileSync } from 'node:fs';
 
@@ -114,7 +114,7 @@ const STATUSES = [
   },
 ];
 
-/** The number of the breakpoint of weft_panic, and the one of handlers that nobody has defined. */
+/** The breakpoint numbers of weft_panic, and of handlers that the program does not define. */
 export const PANIC = 77;
 export const NO_HANDLER = 78;
 
@@ -169,9 +169,9 @@ export function mistakesOf(code) {
 }
 
 /**
- * Returns the meanings of a code as a user has it: the number or the name of a status, also a
- * negative number as its 32 bits; or `bkpt N`, also without the space. A number alone finds
- * every status and breakpoint with this number. Returns an empty list if nothing has it.
+ * Returns the meanings of a code as a user types it: the number or the name of a status, also a
+ * negative number as its 32 bits; or `bkpt N`, also without the space. A number alone finds every
+ * status and breakpoint with this number. Returns an empty list for an unknown code.
  * @param {string} text
  * @returns {Code[]}
  */

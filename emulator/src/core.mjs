@@ -6,7 +6,7 @@
  *
  * Invariants
  * - `t` is the core's local time in cycles: the start of its next instruction. Only the run loop
- *   and wake() move it.
+ *   and wake() change it.
  * - `check` is true whenever an exception may have become takeable since the last check;
  *   takeException() clears it.
  * - `line` contains the level of each peripheral's interrupt line; `pending` is the latch. A
@@ -24,8 +24,8 @@ import { BusFault, SRAM, SRAM_SIZE } from './memory.mjs';
 import { WFE, WFI, execute } from './thumb.mjs';
 
 /**
- * Cycles from taking an exception to the first cycle of its handler; zero-wait-state memory
- * (Cortex-M0+ TRM 1.1).
+ * Cycles from taking an exception to the first cycle of its handler, with memory without wait
+ * states (Cortex-M0+ TRM 1.1).
  */
 export const ENTRY_CYCLES = 15;
 /** Cycles from the return instruction to the first cycle of the resumed program. */
@@ -129,7 +129,7 @@ export class Core {
      */
     this.onFault = () => {};
     /**
-     * Called on the way into and out of each handler, for analysers.
+     * Called at entry to each handler and at return from it, for analysers.
      * @type {((core: Core, exception: number, entry: boolean) => void) | null}
      */
     this.onException = null;
@@ -244,8 +244,8 @@ export class Core {
   }
 
   /**
-   * Latches interrupts; a new one raises an event under SEVONPEND, enabled or not (ARMv6-M
-   * B1.5.18).
+   * Latches interrupts. Under SEVONPEND a newly pending interrupt raises an event, whether or not
+   * it is enabled (ARMv6-M B1.5.18).
    * @param {number} bits
    */
   pend(bits) {
@@ -476,7 +476,7 @@ export class Core {
 
   // ---- execution ----
 
-  /** Runs one instruction, or enters one exception. @returns {number} cycles it took */
+  /** Runs one instruction, or enters one exception. @returns {number} the cycles spent */
   step() {
     try {
       if (this.check) {

@@ -6,7 +6,7 @@
  * Invariants
  * - The function comes from the symbols of the ELF. The lines come from arm-none-eabi-addr2line;
  *   if it is not installed, or the ELF was built without -g, the output says so.
- * - An odd address is a return address, as lr has it. The place shown is the call before this
+ * - An odd address is a return address, as in lr. The place shown is the call before this
  *   address; the call may be the last instruction of its function.
  */
 import { spawnSync } from 'node:child_process';
@@ -30,7 +30,7 @@ const ADDR2LINE = 'arm-none-eabi-addr2line';
  *   negative number
  */
 export function explainArguments(args) {
-  // parseArgs would take -1 for an option.
+  // parseArgs would treat -1 as an option.
   const guarded = args.map((arg) => (/^-\d/.test(arg) ? `\0${arg}` : arg));
   const { values, positionals } = parseArgs({
     args: guarded,

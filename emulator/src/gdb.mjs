@@ -6,10 +6,10 @@
  * Invariants
  * - All-stop: a stop stops both cores, and while gdb inspects the machine no time passes.
  * - `Session.receive` answers every packet with one reply: an empty one for an unknown packet, E01
- *   for a packet that makes no sense. It never throws, whatever a client sends. The answer to a
- *   command that runs the machine comes later, through `send`.
+ *   for an invalid packet. It never throws, whatever a client sends. The answer to a command that
+ *   runs the machine is sent later, through `send`.
  * - The server listens only on the loopback interface, and serves one client at a time. Between
- *   clients the machine's time stands still.
+ *   clients the machine's time does not advance.
  *
  *   HALTED ── c, s, vCont ──▶ RUNNING ── breakpoint, step done, Ctrl-C, end ──▶ HALTED
  */
@@ -80,7 +80,7 @@ export class Session {
 
   /**
    * @param {string} text of a packet
-   * @returns {string | null} the reply; null if the reply comes when the target stops, or never
+   * @returns {string | null} the reply; null if the reply is sent when the target stops, or never
    */
   receive(text) {
     const rest = text.slice(1);
@@ -381,7 +381,7 @@ export function serve(machine, { port, signal, onListening }) {
 }
 
 /**
- * Serves one client until it leaves.
+ * Serves one client until it disconnects.
  * @param {import('node:net').Socket} socket
  * @param {Target} target
  * @param {() => void} killed
@@ -407,7 +407,7 @@ function attend(socket, target, killed) {
     if (!turning) setImmediate(turn);
     turning = true;
   };
-  /** Called when the current client is done, so that the next client may connect. */
+  /** Called when the current client has disconnected, so that the next client may connect. */
   let left = () => {};
   socket.on('data', (bytes) => {
     for (const event of reader.push(bytes)) {

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Packets of gdb's remote serial protocol (gdb manual, appendix E): bytes in, packets out.
+ * Packets of gdb's remote serial protocol (gdb manual, appendix E), made from the bytes received.
  *
  * Invariants
  * - A text has one character per byte (latin1). Packets from PacketReader are unescaped and have a
@@ -11,7 +11,7 @@
  *   IDLE ── '$' ──▶ BODY ── '#' ──▶ FIRST ──▶ SECOND ──▶ IDLE
  *                    │ ▲ '$' begins again
  *
- * At the end there is a packet, or 'bad': its checksum is wrong, or it is longer than LIMIT.
+ * The result is a packet, or 'bad' if its checksum is wrong or it is longer than LIMIT.
  */
 
 /** The length of the longest packet that is accepted; the answer to qSupported announces it. */

@@ -1,15 +1,15 @@
 // @ts-check
 /**
  * The machine as gdb sees it: each core is a thread (1 and 2), registers have gdb's numbers, memory
- * has addresses, and there are breakpoints, and orders that determine how far a core runs. The
- * protocol is in gdb.mjs.
+ * has addresses, and there are breakpoints, and orders that determine how far a core runs. gdb.mjs
+ * implements the protocol.
  *
  * Invariants
  * - Time passes only in `advance`. Inspecting and changing the machine takes no time.
  * - Memory (SRAM, flash, ROM) is read and written directly, as a debugger's loader does. Registers
  *   of peripherals are accessed as if by core 0, with all side effects of such an access.
  * - A breakpoint stops a core before the instruction. A core whose stop at this breakpoint has been
- *   reported goes on; any other core stops.
+ *   reported continues; any other core stops.
  */
 import { BusFault, FLASH, SRAM, SRAM_SIZE } from './memory.mjs';
 import { ROM_SIZE } from './rom.mjs';
@@ -129,7 +129,7 @@ export class Target {
   /**
    * @param {number} address
    * @param {number} length
-   * @returns {Uint8Array | null} null: nothing answers at that address
+   * @returns {Uint8Array | null} null if nothing answers at that address
    */
   read(address, length) {
     const plain = this.plain(address, length);
@@ -230,7 +230,7 @@ export class Target {
   }
 
   /**
-   * Sends core 0 through the boot ROM again, and core 1 back into it. Peripherals stay as they are.
+   * Sends core 0 through the boot ROM again, and core 1 back into it. Peripherals keep their state.
    */
   restart() {
     this.machine.waitForVector();

@@ -104,7 +104,7 @@ export class I2c extends BasePeripheral {
     this.reset();
   }
 
-  /** Puts the registers into their state after a reset. The bus and its parts stay as they are. */
+  /** Puts the registers into their state after a reset. The bus and its parts keep their state. */
   reset() {
     this.phase.cancel();
     this.registers = new Map([
@@ -142,7 +142,7 @@ export class I2c extends BasePeripheral {
     this.parts.set(address, part);
   }
 
-  /** Holds the clock low, as a part that hangs does, or lets it go. @param {boolean} on */
+  /** Holds the clock low, as a part that hangs does, or releases it. @param {boolean} on */
   hold(on) {
     this.holding = on;
     if (!on && this.ending && !this.phase.scheduled) this.phase.scheduleAt(this.clock.cycle);

@@ -169,7 +169,7 @@ export function parseElf(data) {
 }
 
 /**
- * Returns the symbols of an ELF for any chip with an ARM core, by address. Of the names of one
+ * Returns the symbols of an ELF for any chip with an ARM core, by address. Among the names of one
  * address the weak ones are last, such as those of handlers that the program does not define.
  * @param {Uint8Array} data
  * @returns {Symbol[]}
@@ -241,7 +241,7 @@ export function rawBinary(data, base) {
 }
 
 /**
- * Finds out the format from the content, and parses the image.
+ * Determines the format from the content, and parses the image.
  * @param {Uint8Array} data
  * @param {number} [base] address of a raw binary
  * @param {string} [name] the file's name, for better messages
@@ -273,7 +273,7 @@ export function boot2Crc(bytes) {
 }
 
 /**
- * How the chip would start an image.
+ * The way in which the chip starts an image.
  * @typedef {{ how: 'vectors', vectors: number, boot2: boolean } | { how: 'entry', pc: number }}
  *   Start
  */

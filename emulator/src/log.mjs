@@ -117,7 +117,7 @@ export class LogReader {
     this.say = say;
     /** @type {number[]} */
     this.line = [];
-    /** the time of the last record, in microseconds; a packet has only its lower 32 bits */
+    /** the time of the last record in microseconds; a packet contains only its lower 32 bits */
     this.time = 0;
     /** bytes that belonged to no packet */
     this.passed = 0;

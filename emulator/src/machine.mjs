@@ -107,7 +107,7 @@ export class Machine {
     /** Called before every instruction. @type {((core: Core) => void) | null} */
     this.onInstruction = null;
     /**
-     * Called before the boot ROM erases or programs flash, with what the flash will hold.
+     * Called before the boot ROM erases or programs flash, with the new contents of the flash.
      * @type {((change: import('./rom.mjs').FlashChange) => void) | null}
      */
     this.onFlash = null;
@@ -231,8 +231,8 @@ export class Machine {
 
   /**
    * Returns the reason why a breakpoint instruction ends the run as a failure, or null. The
-   * instruction is a failure if its number is not 0; if it stands in an exception handler, like the
-   * pico-sdk's default handlers; or if it stands in `_exit` called with a status other than 0 (by
+   * instruction is a failure if its number is not 0; if it is in an exception handler, such as the
+   * pico-sdk's default handlers; or if it is in `_exit` called with a status other than 0 (by
    * panic, abort, assert).
    * @param {Core} core @param {number} code
    */
@@ -516,7 +516,7 @@ export class Machine {
     return () => alarm.cancel();
   }
 
-  /** As at(), some microseconds from now. @param {number} micros @param {() => void} action */
+  /** Like at(), some microseconds from now. @param {number} micros @param {() => void} action */
   after(micros, action) {
     return this.at(this.clock.cycleOf(this.clock.nanos + micros * 1000), action);
   }
@@ -551,7 +551,7 @@ export class Machine {
   }
 
   /**
-   * Stops run() before `place` executes; if the action returns false, the run goes on.
+   * Stops run() before `place` executes; if the action returns false, the run continues.
    * @param {Place} place
    * @param {(core: Core) => boolean | void} [action]
    */
@@ -571,7 +571,7 @@ export class Machine {
   }
 
   /**
-   * As injectInterrupt, with any action.
+   * Like injectInterrupt(), but runs an action.
    * @param {number} core
    * @param {number} instruction
    * @param {() => void} action

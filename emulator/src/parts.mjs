@@ -1,14 +1,14 @@
 // @ts-check
 /**
  * Models of parts for test benches: the parts that a board has at the other end of its I²C and SPI
- * lines. Each model behaves as the data sheets of its kind say. The sensor and the flash can be
+ * lines. Each model behaves as the data sheets of such parts say. The sensor and the flash can be
  * slow. The sensor can also be absent, and can refuse bytes.
  */
 
 /**
  * A temperature sensor on I²C with the registers of an LM75: a pointer register, then register 0
  * (temperature, 16 bits, in 1/256 °C), 1 (configuration, 8 bits), 2 and 3 (hysteresis and limit, 16
- * bits). A write sets the pointer, then the register; a read gives the register again and again.
+ * bits). A write sets the pointer, then the register; a read returns the register repeatedly.
  */
 export class TemperatureSensor {
   /** @param {number} celsius */
@@ -24,7 +24,7 @@ export class TemperatureSensor {
     this.absent = false;
     this.refuses = false;
     this.stretchMicros = 0;
-    /** How often the part was addressed. */
+    /** The number of times that the part was addressed. */
     this.transfers = 0;
   }
 
@@ -92,7 +92,7 @@ export class SpiFlash {
     this.writable = false;
     /** The microsecond until which the chip is busy. */
     this.busyUntil = 0;
-    /** Commands that came while the chip was busy, or not enabled to write. */
+    /** Commands that arrived while the chip was busy, or not enabled to write. */
     this.ignored = 0;
     /** @type {number[]} */
     this.sent = [];

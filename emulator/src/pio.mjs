@@ -54,7 +54,7 @@ export class LockstepPio extends RPPIO {
       : machine.clockDivInt * 256 + machine.clockDivFrac;
   }
 
-  /** Makes rp2040js check whether the wait of machine n is over. @param {number} n */
+  /** Makes rp2040js check whether the wait of machine n has ended. @param {number} n */
   mayGoOn(n) {
     const machine = this.machines[n];
     if (this.ticking || !machine.enabled) {
@@ -165,8 +165,8 @@ export class LockstepPio extends RPPIO {
   }
 
   run() {
-    // Does nothing. rp2040js would step in real time here; instead, writeUint32 has set an alarm of
-    // the clock.
+    // Empty on purpose. rp2040js would step in real time here; instead, writeUint32 has set an
+    // alarm of the clock.
   }
 
   stop() {

@@ -1,17 +1,17 @@
 // @ts-check
 /**
- * How long the chip was in each state of low power, and which clocks it keeps meanwhile (RP2040
+ * Records how long the chip was in each low-power state, and which clocks run in that state (RP2040
  * datasheet 2.11, 2.15.3.5). No current is modelled.
  *
  *   run ──both cores sleep──► wait (WFE, WFI: every clock runs)
  *                         └─► sleep (both with SLEEPDEEP: only the clocks of SLEEP_EN0/1 run)
  *
  * Invariants
- * - A core that has not been launched counts as asleep with SLEEPDEEP: we take it that the boot ROM
- *   waits so.
+ * - A core that has not been launched counts as asleep with SLEEPDEEP, because the boot ROM is
+ *   assumed to wait in this state.
  * - The sum of the three times is the time since the start.
- * - The emulated blocks go on in the state `sleep`, whatever SLEEP_EN0/1 say. If the timer or its
- *   tick has no clock there, a warning says that a chip's timer would stand still.
+ * - The emulated blocks continue to run in the state `sleep`, whatever SLEEP_EN0/1 contain. If the
+ *   timer or its tick has no clock there, a warning reports that the timer of a chip would stop.
  */
 
 /** @typedef {import('./machine.mjs').Machine} Machine */

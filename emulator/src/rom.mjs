@@ -3,8 +3,8 @@
  * The boot ROM: its image, and the native functions behind its `udf` instructions (rom/rom.S).
  *
  * Invariants
- * - A native does its work when it is entered, and writes its result when its cycles are over.
- *   Until then the core stands on the `udf` and takes interrupts every CHUNK cycles. Calls under
+ * - A native does its work when it is entered, and writes its result when its cycles have passed.
+ *   Until then the core stays at the `udf` and takes interrupts every CHUNK cycles. Calls under
  *   way are distinguished by core and stack pointer. A call that has been abandoned (by a longjmp
  *   or a reset) is forgotten as soon as a call with a higher stack pointer begins. A call that is
  *   forgotten too early starts again, and gives the same result.
@@ -84,7 +84,7 @@ export class Rom {
   }
 
   /**
-   * Runs one step of the native on whose `udf` the core stands.
+   * Runs one step of the native at whose `udf` the core is.
    * @param {import('./core.mjs').Core} core
    * @param {number} n the number in `udf #n`
    * @returns {number} cycles
@@ -115,7 +115,7 @@ export class Rom {
    * @param {import('./core.mjs').Core} core
    * @param {number} n
    * @param {Int32Array} r r0-r3, to be replaced by the result
-   * @returns {number | null} cycles including the return; null if the core does not go on from here
+   * @returns {number | null} cycles including the return; null if the core continues elsewhere
    */
   begin(core, n, r) {
     const native =

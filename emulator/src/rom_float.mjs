@@ -5,7 +5,7 @@
  *
  * Invariants
  * - A denormal operand or result becomes zero of the same sign. A NaN operand counts as infinity
- *   of its sign, and no result is a NaN: where IEEE 754 gives one, the result is infinite. Other
+ *   of its sign, and no result is a NaN: where IEEE 754 gives a NaN, the result is infinite. Other
  *   results are the nearest number, ties to even.
  * - Conversions to integers round towards minus infinity and are clamped to the range of their
  *   type.

@@ -92,7 +92,7 @@ export class Spi extends BasePeripheral {
     this.parts.push({ pin, part, warned: false });
   }
 
-  /** Tells the parts that a pad has changed. @param {number} pin @param {0 | 1} level */
+  /** Notifies the parts that a pad has changed. @param {number} pin @param {0 | 1} level */
   padChanged(pin, level) {
     for (const one of this.parts) {
       if (one.pin !== pin) continue;
@@ -140,7 +140,7 @@ export class Spi extends BasePeripheral {
     this.update();
   }
 
-  /** @param {number} out @returns {number} what the line brings; all ones if no part drives it */
+  /** @param {number} out @returns {number} the value on the line; all ones if no part drives it */
   exchange(out) {
     let value = -1;
     for (const one of this.parts) {

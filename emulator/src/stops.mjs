@@ -1,12 +1,12 @@
 // @ts-check
 /**
- * What a machine tells about a `bkpt` at which the firmware stops: a sentence, and the address of
- * the place in the program that has caused the stop.
+ * Explains a `bkpt` at which the firmware stops: by a sentence, and by the address of the place in
+ * the program that has caused the stop.
  *
  * Invariants
  * - A number of Weft's runtime (codes.mjs) is explained only if one of the runtime's own functions
  *   has stopped. A program may use the same numbers for itself. In an image without symbols the two
- *   cannot be told apart, and each such stop is taken for the runtime's.
+ *   cannot be distinguished, and each such stop counts as the runtime's.
  * - The functions of this file read the machine and do not change it.
  */
 import { CODES, NO_HANDLER, PANIC } from './codes.mjs';
@@ -76,8 +76,8 @@ function sentenceOf(machine, core, code) {
 }
 
 /**
- * Returns the address that tells most about a stop. For weft_panic this is the return address in
- * weft_panic's caller, as lr has it. For a handler that nobody has defined it is the address of the
+ * Returns the most useful address for a stop. For weft_panic this is the return address in its
+ * caller, from lr. For a handler that the program does not define, it is the address of the
  * instruction that the exception interrupted.
  * @param {Machine} machine @param {Core} core @param {number} code
  */
@@ -95,8 +95,8 @@ function placeOf(machine, core, code) {
 }
 
 /**
- * Returns the sentence and the address for a `bkpt` of Weft's runtime, or null for a `bkpt` of the
- * program's own.
+ * Returns the sentence and the address for a `bkpt` of Weft's runtime; null for a `bkpt` of the
+ * program itself.
  * @param {Machine} machine @param {Core} core @param {number} code
  */
 export function explainStop(machine, core, code) {

@@ -10,7 +10,7 @@
  * - The cycle counts assume memory without wait states. SIO answers in one cycle; an APB register
  *   adds 2 cycles to a load and 3 to a store compared with SRAM (RP2040 datasheet 2.1.3). With a
  *   contention model every access also passes through the model at its own cycle.
- * - `core.branched` tells the fetch model that the prefetch buffer is empty.
+ * - `core.branched` informs the fetch model that the prefetch buffer is empty.
  */
 import { BusFault } from './memory.mjs';
 import { ROM_SIZE, guard } from './rom.mjs';
@@ -95,7 +95,7 @@ function fetch(core, pc) {
 }
 
 /**
- * Writes the PC; this may be an exception return.
+ * Writes the PC, which may cause an exception return.
  * @param {Core} core
  * @param {number} target
  * @returns {number} extra cycles
@@ -530,7 +530,7 @@ function miscellaneous(core, op, cycles) {
       if (op & 0x100) {
         if (bus !== null) cycles += bus.data(core, core.t + cycles, a);
         const target = core.load32(a);
-        // SP moves first: an exception return takes its frame from above the popped words.
+        // SP changes first: an exception return reads its frame from above the popped words.
         r[13] = a + 4;
         cycles += 3 + branchExchange(core, target);
         core.branched = true;

@@ -92,7 +92,7 @@ test('SPI: the JEDEC id of a flash; a part that is not selected sends ones; over
   assert.equal(m.spis[0].hz, 6.25e6);
 });
 
-test('SPI: a part in another mode, or with a clock that is too fast, is named once a selection', () => {
+test('SPI: a warning names a part in another mode, or with too fast a clock, once per selection', () => {
   const m = boot(`${SPI}
     int main(void) { on(9 << 8 | 1 << 7 | 7); hold(1); move(0x9f); move(0); hold(0); return 0; }`);
   m.spis[0].attach(17, new SpiFlash(m));
@@ -140,7 +140,7 @@ test('PWM: a slice counts and drives its pins from the cycle in which it is turn
   );
 });
 
-test('an address of 8 bits and an input that is not there are refused', () => {
+test('an address of 8 bits and an input that does not exist are refused', () => {
   const m = boot('int main(void) { return 0; }');
   assert.throws(() => m.i2cs[0].attach(0x90, new TemperatureSensor()), /7 bits/);
   assert.throws(() => m.adc.set(5, 0), /inputs 0 to 4/);

@@ -31,8 +31,8 @@ test('the non-striped alias shows the words of its bank (2.6.2)', () => {
 });
 
 /**
- * Runs loops on two cores, each over data of its own. Returns the cycles that core 0 took for its
- * 1000 rounds.
+ * Runs loops on two cores, each of which uses its own data. Returns the cycles that core 0 took for
+ * its 1000 rounds.
  * @param {number} address0
  * @param {number} address1
  * @param {boolean} conflicts
@@ -56,7 +56,7 @@ function loops(address0, address1, conflicts) {
   return edges[1] - edges[0];
 }
 
-test('loads of two cores from different banks do not meet, from one bank they do (2.1.1, 2.6.2)', () => {
+test('loads of two cores conflict in one bank, and do not conflict in different banks (2.1.1, 2.6.2)', () => {
   const free = loops(0x20020000, 0x20020004, false);
   // Six loads in eleven cycles: two such loops on one bank use the bank twelve times, so one of
   // them must wait at least once a round. Outside the loop core 0's caller is in striped SRAM and
@@ -93,7 +93,7 @@ test('the XIP cache: a line of 8 bytes is missed once, 16 KB fit, two lines a se
   assert.equal(bus.lookUp(700, 0x10004000), MISS_CYCLES);
 });
 
-test('XIP aliases: no-allocate leaves the cache as it was, no-cache never hits (2.6.3)', () => {
+test('XIP aliases: no-allocate leaves the cache unchanged, no-cache never hits (2.6.3)', () => {
   const bus = /** @type {import('../src/index.mjs').BusModel} */ (
     new Machine({ conflicts: true }).bus
   );
@@ -143,7 +143,7 @@ test('figure 6.5: stacks on one non-striped bank are about 19 % slower than in s
   assert.ok(striped / scratch < 1.08, `striped ${striped / scratch}`);
 });
 
-test('figure 6.7: the matrix product hardly feels where its stack is', () => {
+test('figure 6.7: the place of the stack hardly changes the time of the matrix product', () => {
   const scratch = mean({ work: 'matrices', amount: 3, core1: 'same' });
   for (const stack of /** @type {const} */ (['striped', 'blocked'])) {
     const other = mean({ work: 'matrices', amount: 3, core1: 'same', stack });
@@ -151,7 +151,7 @@ test('figure 6.7: the matrix product hardly feels where its stack is', () => {
   }
 });
 
-test('with the model off nothing waits for anything', () => {
+test('with the model off no access waits', () => {
   const idle = interference({ work: 'fib', amount: 12, core1: 'idle', conflicts: false }).mean;
   const loop = interference({ work: 'fib', amount: 12, core1: 'loop', conflicts: false }).mean;
   assert.equal(idle, loop);

@@ -6,7 +6,7 @@ import { boot, finish, reach } from './bench.mjs';
 
 const IDLE = 'int main(void) { for (;;) wfe(); }';
 
-test('CPUID tells the cores apart, and core 1 starts by the handshake with its own SP and vectors (2.3.1.1, 2.8.2)', () => {
+test('CPUID distinguishes the cores, and core 1 starts by the handshake with its own SP and vectors (2.3.1.1, 2.8.2)', () => {
   const m = boot(
     'volatile uint32_t id[2] = {9, 9}, sp; static void core1(void) { id[1] = REG(SIO); __asm volatile("mov %0, sp" : "=r"(sp)); sev(); for (;;) wfe(); } int main(void) { id[0] = REG(SIO); start_core1(core1, 0x20041000); for (volatile int i = 0; i < 100; i++) {} return 0; }',
   );
@@ -16,7 +16,7 @@ test('CPUID tells the cores apart, and core 1 starts by the handshake with its o
   assert.ok(m.read32('sp') <= 0x20041000 && m.read32('sp') > 0x20040f00);
 });
 
-test('the handshake starts over after a wrong word (2.8.2)', () => {
+test('the handshake starts again after a wrong word (2.8.2)', () => {
   const m = boot(`
     static void put(uint32_t w) { REG(SIO + 0x54) = w; sev(); }
     volatile uint32_t started; static void core1(void) { started = 1; for (;;) wfe(); }
@@ -24,7 +24,7 @@ test('the handshake starts over after a wrong word (2.8.2)', () => {
   assert.equal(finish(m), 0);
 });
 
-test('PSM holds core 1 in reset and lets it start again; out of reset it sends a 0 (2.13, 2.8.2)', () => {
+test('PSM holds core 1 in reset and releases it again; after reset core 1 sends a 0 (2.13, 2.8.2)', () => {
   const m = boot(`
     volatile uint32_t runs; static void core1(void) { runs++; for (;;) wfe(); }
     int main(void) {
@@ -189,7 +189,7 @@ test('pin interrupts: edges latch once, levels follow, each core has its own ena
   assert.ok(m.cores[0].t > 6000 && m.cores[0].t < 6200);
 });
 
-test('a pad: pull-up when nobody drives it, an output read back, a short recorded (2.19.4)', () => {
+test('a pad: pulled up when it is not driven, an output read back, a short recorded (2.19.4)', () => {
   const m = boot(
     `volatile uint32_t in[3]; int main(void) { REG(0x4001c004 + 4 * 9) = 0x5a; REG(IO_BANK0 + 8 * 9 + 4) = 5; in[0] = REG(SIO + 4) >> 9 & 1; pin_out(10); pin_high(10); in[1] = REG(SIO + 4) >> 10 & 1; wfe(); in[2] = REG(SIO + 4) >> 9 & 1; return 0; }`,
   );
@@ -279,7 +279,7 @@ test('a fractional PIO divider jitters by one cycle and does not drift (3.5.5)',
   assert.equal(edges[n] - edges[0], n * 2.5);
 });
 
-test('a PIO machine stalled on PULL goes on at its next tick, on a pin after the synchroniser (3.5.6.3, 3.4.7)', () => {
+test('a PIO machine stalled on PULL continues at its next tick, on a pin after the synchroniser (3.5.6.3, 3.4.7)', () => {
   const m = boot(`int main(void) {
     REG(IO_BANK0 + 8 * 3 + 4) = 6; uint32_t program[] = {0xe081, 0x80a0, 0x2088, 0xe001, 0xe000};
     for (int i = 0; i < 5; i++) REG(${PIO}u + 0x48 + 4 * i) = program[i];
@@ -336,7 +336,7 @@ test('two runs of one image make the same edges; another offset of core 1 makes 
   assert.notEqual(digest(40, false), digest(41, false));
 });
 
-test('all asleep with nothing to wake them is told, not waited for', () => {
+test('a run in which both cores sleep and nothing can wake them ends as a deadlock', () => {
   const m = boot(IDLE);
   assert.equal(m.run(1e9).reason, 'deadlock');
 });

@@ -54,7 +54,7 @@ test('two runs print the same hash', () => {
   assert.equal(hash(), first);
 });
 
-test('--until-uart stops at the text, and fails when it does not come', () => {
+test('--until-uart stops at the text, and fails if the text is not sent', () => {
   const r = weft('run', hello, '--until-uart', 'hello');
   assert.equal(r.status, 0);
   assert.equal(r.stdout, 'hello');
@@ -94,7 +94,7 @@ test('--trace writes VCD: header, first levels, edges in order with their nanose
   );
 });
 
-test('--profile adds every awake cycle up, by function', () => {
+test('--profile counts every awake cycle, by function', () => {
   const r = weft('run', hello, '--profile', '--json', '--no-uart');
   const { profile, cores } = JSON.parse(r.stdout);
   const total = profile.reduce(
@@ -158,7 +158,7 @@ test('--uart-socket: a program at the other end of the line, one at a time, and 
   assert.equal(existsSync(path), false);
 });
 
-test('--uart-socket: cores that sleep until somebody writes do not end the run', () => {
+test('--uart-socket: cores that sleep until bytes arrive do not end the run', () => {
   const path = join(directory, 'asleep.sock');
   const r = weft('run', asleep, '--uart-socket', path, '--max-us', '20000');
   assert.equal(r.status, 0, r.stderr);
@@ -288,7 +288,7 @@ test('Ctrl-C ends the run with a complete trace and status 130', async () => {
   assert.match(text.trimEnd().split('\n').slice(-1)[0], /^(#\d+|[01]%)$/);
 });
 
-test('info tells format, segments, start and symbols', () => {
+test('info prints format, segments, start and symbols', () => {
   const r = weft('info', hello);
   assert.equal(r.status, 0);
   assert.match(

@@ -10,7 +10,7 @@ import { ENTRY_CYCLES, EXIT_CYCLES } from '../src/index.mjs';
 
 const PEND = (/** @type {number} */ irq) => `NVIC_ISPR = 1u << ${irq};`;
 
-test('WFE with the event register set clears it and goes on; the second one sleeps (ARMv6-M B1.5.18)', () => {
+test('WFE with the event register set clears it and continues; a second WFE sleeps (ARMv6-M B1.5.18)', () => {
   const m = boot(
     assembler(
       'code',
@@ -39,7 +39,7 @@ test('exception entry and return set the event register (ARMv6-M B1.5.18)', () =
   assert.equal(finish(m), 0);
 });
 
-test('SEVONPEND: a pending but disabled interrupt ends WFE; without it the core sleeps on (ARMv6-M B3.2.7)', () => {
+test('SEVONPEND: a pending but disabled interrupt ends WFE; without SEVONPEND the core stays asleep (ARMv6-M B3.2.7)', () => {
   const source = (/** @type {number} */ scr) =>
     `int main(void) { SCR = ${scr}; sev(); wfe(); wfe(); return 0; }`;
   const awake = boot(source(16));
@@ -51,7 +51,7 @@ test('SEVONPEND: a pending but disabled interrupt ends WFE; without it the core 
   assert.equal(asleep.run(100000).reason, 'deadlock');
 });
 
-test('SEVONPEND counts only a transition to pending, not a pending interrupt that stays so (ARMv6-M B3.2.7)', () => {
+test('SEVONPEND counts only a transition to pending, not an interrupt that stays pending (ARMv6-M B3.2.7)', () => {
   const m = boot(`int main(void) { SCR = 16; ${PEND(5)} wfe(); ${PEND(5)} wfe(); return 0; }`);
   assert.equal(m.run(100000).reason, 'deadlock');
 });
@@ -321,7 +321,7 @@ test('SLEEPONEXIT: the return to thread mode sleeps instead (ARMv6-M B1.5.20)', 
   assert.equal(m.read32('n'), 2);
 });
 
-test('an injected interrupt is taken at exactly the instruction asked for, wherever that is', () => {
+test('an injected interrupt is taken exactly at the requested instruction, whichever it is', () => {
   const source = `volatile uint32_t x; void timer1(void) { x += 100; } int main(void) { NVIC_ISER = 2; for (int i = 0; i < 5; i++) x++; return 0; }`;
   const plain = boot(source);
   finish(plain);

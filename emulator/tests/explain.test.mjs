@@ -29,14 +29,14 @@ function weft(args, env = process.env) {
   return { status, stdout, stderr };
 }
 
-/** Has a weft_panic that stops as the one of mcu/ports/cortex_m/panic.h does. */
+/** A firmware with a weft_panic that stops like that of mcu/ports/cortex_m/panic.h. */
 const PANIC = `#include "fw.h"
 __attribute__((noinline, noreturn)) void weft_panic(const char *what) {
   register const char *text __asm("r0") = what;
   for (;;) __asm volatile("bkpt 77" ::"r"(text));
 }
 `;
-/** Has the handler of mcu/ports/rp2040/vectors.S. */
+/** A firmware with the handler of mcu/ports/rp2040/vectors.S. */
 const HANDLER = `#include "fw.h"
 __attribute__((naked)) void weft_isr_default(void) { __asm volatile("bkpt 78"); }
 void hardfault(void) __attribute__((alias("weft_isr_default")));
@@ -68,7 +68,7 @@ test('a code is found by its number, its 32 bits, its name, and as a breakpoint'
     assert.deepEqual(names(text), [], text);
 });
 
-test('every code has sentences, which end, and each is found', () => {
+test('every code is found, and its sentences end with a full stop', () => {
   for (const code of CODES) {
     assert.match(code.sentence, /^\w.*\.$/);
     assert.match(code.remedy, /^[A-Z].*\.$/);
@@ -138,7 +138,7 @@ test("the printed command can be pasted also if the file's name is odd", () => {
   assert.match(r.stdout, /called from application/);
 });
 
-test('without addr2line the function is told, and why there is no line', () => {
+test('without addr2line the output names the function, and says why there is no line', () => {
   const at = stopOf(panics).at ?? 0;
   const args = ['explain', 'bkpt77', panics, '--at', hex(at)];
   const r = weft(args, { ...process.env, PATH: directory });
@@ -149,7 +149,7 @@ test('without addr2line the function is told, and why there is no line', () => {
   );
 });
 
-test('an odd address is a return address, also behind the last instruction of a function', () => {
+test('an odd address is a return address, also directly after the last instruction of a function', () => {
   const data = new Uint8Array(readFileSync(panics));
   const { symbols } = parseImage(data);
   const of = (/** @type {number} */ address) =>
@@ -163,7 +163,7 @@ test('an odd address is a return address, also behind the last instruction of a 
   assert.notEqual(of(address | 1), 'application');
 });
 
-test('of the names of one address a weak one is not taken', () => {
+test('of several names of one address, a name that is not weak is used', () => {
   const elf = build({
     source: `#include "fw.h"
 __attribute__((noinline)) void real_name(void) { __asm volatile(""); }
@@ -208,13 +208,13 @@ test('an interrupt or a fault without a handler is named, with the address that 
   }
 });
 
-test('a stop of the program itself is not taken for one of Weft', () => {
+test('a stop of the program itself does not count as a stop of Weft', () => {
   const own = build({
     source: '#include "fw.h"\nint main(void) { __asm volatile("bkpt 77"); return 0; }',
   });
   assert.equal(stopOf(own).failed, 'the firmware stopped with bkpt 77 on core 0');
   assert.equal(stopOf(own).at, undefined);
-  // Nothing tells whose stop it is in an image without symbols.
+  // In an image without symbols the owner of a stop is unknown.
   assert.match(
     stopOf(own, { symbols: [] }).failed ?? '',
     /core 0: weft_panic has stopped this core/,
@@ -272,7 +272,7 @@ test('bad usage is status 2 and one line that says what to do (M15)', () => {
   assert.throws(() => whereIs(new Uint8Array(3), 'x', 0), ImageError);
 });
 
-test('help and --json before the command; an ELF without --at says what it is for', () => {
+test('help and --json before the command; for an ELF without --at the output explains --at', () => {
   assert.match(weft(['explain', '--help']).stdout, /weft-rp2040 explain CODE \[ELF\]/);
   assert.equal(JSON.parse(weft(['--json', 'explain', '-2']).stdout).codes[0].code, -2);
   const r = weft(['explain', '-2', panics]);

@@ -69,7 +69,7 @@ function dice(seed) {
 
 // ---- packets ----
 
-test('a packet is text, checksum and escapes, and comes apart again, in whatever pieces it comes', () => {
+test('a packet has text, checksum and escapes, and is parsed again from pieces of any size', () => {
   assert.equal(packet('OK'), '$OK#9a');
   const text = 'X20000000,4:}#$*\x03\xff';
   const bytes = Buffer.from(`+${packet(text)}-\x03${packet('?')}`, 'latin1');
@@ -100,7 +100,7 @@ test('a wrong checksum, and more than the limit, are bad packets; the next one i
   assert.ok(reader.body.length <= LIMIT);
 });
 
-test('any bytes are taken, in any pieces, to the same events', () => {
+test('any bytes, in pieces of any size, give the same events', () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = dice(seed * 7919);
     const parts = Array.from({ length: 20 }, () => {
@@ -146,7 +146,7 @@ test('registers of each core, one and all; sp, pc and flags as the core has them
     assert.equal(s.receive(bad), 'E01', bad);
 });
 
-test('memory: SRAM, flash (as a loader writes it), ROM, registers; what is not there is an error', () => {
+test('memory: SRAM, flash (as a loader writes it), ROM, registers; a read or write at an empty address is an error', () => {
   const { machine, s, place } = session(TWO);
   machine.runTo('main');
   assert.equal(s.receive(`m${place('word')},4`), '44332211');
@@ -178,7 +178,7 @@ test('memory: SRAM, flash (as a loader writes it), ROM, registers; what is not t
     assert.equal(s.receive(bad), 'E01', bad);
 });
 
-test('a breakpoint stops the core that comes to it, before the instruction, each time; a removed one no more', () => {
+test('a breakpoint stops a core before the instruction, each time, until the breakpoint is removed', () => {
   const { machine, s, go, place } = session(TWO);
   assert.equal(s.receive(`Z1,${place('zero')},2`), 'OK');
   for (let n = 0; n < 3; n++) {
@@ -197,7 +197,7 @@ test('a breakpoint stops the core that comes to it, before the instruction, each
   assert.equal(s.receive('Z2,20000000,4'), '');
 });
 
-test('both cores at one breakpoint: each is told of', () => {
+test('both cores at one breakpoint: each stop is reported', () => {
   const { machine, s, go, place } = session(`
     volatile uint32_t n[2]; __attribute__((noinline)) void both(void) { n[REG(SIO)]++; }
     static void core1(void) { for (;;) both(); }
@@ -207,7 +207,7 @@ test('both cores at one breakpoint: each is told of', () => {
   for (let i = 0; i < 40; i++) {
     const before = [machine.read32('n'), machine.read32(machine.address('n') + 4)];
     seen[Number(/thread:(\d)/.exec(String(go('c')))?.[1]) - 1]++;
-    // Neither core passed the breakpoint more often than its stop there was reported.
+    // Neither core passed the breakpoint more often than a stop there was reported for that core.
     assert.ok(
       machine.read32('n') - before[0] <= 1 &&
         machine.read32(machine.address('n') + 4) - before[1] <= 1,
@@ -218,7 +218,7 @@ test('both cores at one breakpoint: each is told of', () => {
   assert.ok(seen[0] > 5 && seen[1] > 5);
 });
 
-test('a step is one instruction of one core; the other runs, or stands still if it is not named', () => {
+test('a step is one instruction of one core; the other core runs, or is held if it is not named', () => {
   const { machine, s, go, place } = session(TWO);
   s.receive(`Z1,${place('one')},2`);
   go('c');
@@ -230,7 +230,7 @@ test('a step is one instruction of one core; the other runs, or stands still if 
   for (let n = 0; n < 10; n++) go('vCont;s:1;c');
   assert.equal(zero.instructions, before[0] + 10);
   assert.ok(one.instructions > before[1] + 4);
-  // A stopped core does not fall behind in time: it goes on from the current cycle.
+  // A stopped core does not fall behind in time: it continues from the current cycle.
   for (let n = 0; n < 50; n++) go('vCont;s:1');
   assert.ok(one.t >= zero.t - 10, `${one.t} ${zero.t}`);
   s.receive('Hc1');
@@ -245,7 +245,7 @@ test('a step is one instruction of one core; the other runs, or stands still if 
     assert.equal(s.receive(bad), 'E01', bad);
 });
 
-test('a step into a pending interrupt is the entry of its handler; core 1 in the boot ROM steps nowhere', () => {
+test('a step into a pending interrupt is the entry of its handler; core 1 in the boot ROM does not move', () => {
   const { machine, go, s } = session(
     'void timer0(void) { NVIC_ICER = 1; } int main(void) { NVIC_ISER = 1; for (;;) {} }',
   );
@@ -260,7 +260,7 @@ test('a step into a pending interrupt is the entry of its handler; core 1 in the
   assert.equal(machine.cycle, at);
 });
 
-test('Ctrl-C stops a run; the program’s end and a deadlock stop it with a word', () => {
+test('Ctrl-C stops a run; the program’s end and a deadlock stop it with a message', () => {
   const { s, go, sent } = session(FOREVER);
   assert.equal(go('c', 3), null);
   s.interrupt();
@@ -285,7 +285,7 @@ test('Ctrl-C stops a run; the program’s end and a deadlock stop it with a word
   }
 });
 
-test('threads, features, memory map, monitor; what is not known is answered empty', () => {
+test('threads, features, memory map, monitor; the reply to an unknown packet is empty', () => {
   const { machine, s, place } = session(TWO);
   assert.equal(s.receive('qfThreadInfo') + ' ' + s.receive('qsThreadInfo'), 'm1,2 l');
   assert.match(
@@ -326,7 +326,7 @@ test('threads, features, memory map, monitor; what is not known is answered empt
     assert.equal(s.receive(bad), 'E00', bad);
 });
 
-test('debugging changes nothing: stepped and stopped all the way, a program makes the same edges in the same cycles', () => {
+test('debugging changes nothing: stepped and stopped throughout, a program makes the same edges in the same cycles', () => {
   const plain = boot(TWO);
   assert.equal(finish(plain), 0);
   const { machine, s, go, place } = session(TWO);
@@ -342,7 +342,7 @@ test('debugging changes nothing: stepped and stopped all the way, a program make
   assert.equal(machine.edges.digest, plain.edges.digest);
 });
 
-test('any packet is answered and none throws, also while registers, memory and breakpoints are all over the place', () => {
+test('any packet is answered and none throws, with any registers, memory and breakpoints', () => {
   const words = [
     'g',
     'G',
@@ -449,7 +449,7 @@ async function client(port) {
   };
 }
 
-test('over TCP: acknowledgements, a lost packet again, Ctrl-C, one client at a time, detach and come back, kill', async (t) => {
+test('over TCP: acknowledgements, a lost packet sent again, Ctrl-C, one client at a time, detach and reconnect, kill', async (t) => {
   const machine = boot(FOREVER);
   const ended = new AbortController();
   t.after(() => ended.abort()); // even if an assertion has failed
@@ -489,7 +489,7 @@ test('over TCP: acknowledgements, a lost packet again, Ctrl-C, one client at a t
   assert.equal(machine.breakpoints.size, 1);
   assert.equal(await third.ask(`z1,${machine.address('work').toString(16)},2`), 'OK');
   third.socket.write(packet('c'));
-  third.socket.destroy(); // disconnects during a run: time stands still again
+  third.socket.destroy(); // disconnects during a run, which stops time again
   let fourth = await client(n);
   // Waits until the stub has noticed that the third client has disconnected.
   for (let reply = await fourth.ask('?'); reply === null; reply = await fourth.ask('?'))
@@ -502,7 +502,7 @@ test('over TCP: acknowledgements, a lost packet again, Ctrl-C, one client at a t
   assert.equal(await served, 'killed');
 });
 
-test('a port that is taken is an error; nothing but the loopback interface is listened on', async () => {
+test('a port in use is an error; the stub listens only on the loopback interface', async () => {
   const ended = new AbortController();
   /** @type {(port: number) => void} */
   let listening = () => {};

@@ -60,17 +60,17 @@ test('records have times and arguments (M23)', () => {
   ]);
 });
 
-test('the time goes on above 32 bits', () => {
+test('the time continues beyond 32 bits', () => {
   const late = packet([0xf0, 0xff, 0xff, 0xff, 0, 0, 0]);
   const wrapped = packet([16, 0, 0, 0, 0, 0, 0]);
   assert.deepEqual(lines([...late, ...wrapped]).said, ['4294.967280 begin', '4294.967312 begin']);
 });
 
-test('lost records are told of (M23)', () => {
+test('lost records are reported (M23)', () => {
   assert.match(lines(packet([1, 0, 0, 0, 0x81, 2, 0, 0])).said[0], /^257 records were lost here/);
 });
 
-test('what is no packet of the log is passed over, and a spoilt packet is', () => {
+test('bytes that are no packet of the log, and damaged packets, are skipped', () => {
   const text = [...Buffer.from('hello\n\0')];
   const spoilt = three.map((byte, i) => (i === 9 ? byte ^ 1 : byte));
   const { said, passed } = lines([...text, ...spoilt, ...three, 3, 0, 0, 255, 0]);
@@ -78,7 +78,7 @@ test('what is no packet of the log is passed over, and a spoilt packet is', () =
   assert.equal(passed, text.length + spoilt.length + 2 + 2);
 });
 
-test('random bytes say nothing', () => {
+test('random bytes print no line', () => {
   let seed = 1;
   const noise = Array.from({ length: 20000 }, () => {
     seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
@@ -87,7 +87,7 @@ test('random bytes say nothing', () => {
   assert.deepEqual(lines(noise).said, []);
 });
 
-test('a text that the ELF does not have is named', () => {
+test('a record whose text is missing from the ELF is reported', () => {
   assert.match(lines(packet([1, 0, 0, 0, 0, 4 * 9, 0])).said[0], /text 9 is not in this ELF/);
 });
 
@@ -101,7 +101,7 @@ test('formats are those of printf', () => {
     assert.equal(format(text, args), wanted);
 });
 
-test('an ELF without a log, and a file that is none, are errors of one line', () => {
+test('an ELF without a log, and a file that is no ELF, give errors of one line', () => {
   assert.throws(() => logTexts(new Uint8Array(100)), ImageError);
   const empty = new Uint8Array(52);
   empty.set([0x7f, 0x45, 0x4c, 0x46, 1, 1]);

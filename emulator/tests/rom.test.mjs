@@ -26,8 +26,8 @@ const back = machine.address('main');
 const half = (address) => machine.cores[0].load16(address);
 
 /**
- * Calls a function of the ROM on a core that stands still; returns its result and its cycles.
- * Asserts that it kept the registers that it must keep.
+ * Calls a function of the ROM on a stopped core; returns the result and the cycles of the function.
+ * Asserts that the function kept the registers that it must keep.
  * @param {number} place with the Thumb bit @param {number[]} args
  */
 function call(place, ...args) {
@@ -63,7 +63,7 @@ function random() {
   return seed | 0;
 }
 
-test('rom/make gives the committed image', () => {
+test('rom/make produces the committed image', () => {
   execFileSync(process.execPath, [join(here, '../rom/make'), '--check']);
 });
 
@@ -119,7 +119,7 @@ test('popcount32, reverse32, clz32, ctz32 (2.8.3.1.1), and their costs', () => {
   assert.ok(most <= 29, `${most}`);
 });
 
-test('memset and memcpy: every length to 70 at every alignment touch their bytes and no other, and return where they wrote (2.8.3.1.2)', () => {
+test('memset and memcpy: for lengths up to 70 at every alignment, only the given bytes change, and the destination is returned (2.8.3.1.2)', () => {
   const [set, copy] = [look('MS'), look('MC')];
   assert.deepEqual([look('S4'), look('C4')], [set, copy]);
   for (let bytes = 0; bytes <= 70; bytes++)
@@ -263,7 +263,7 @@ test('every entry of both tables takes the cycles that its list says, whatever i
 
 const INTERRUPTED = `
   typedef void *(*look_t)(uint16_t *, uint32_t);
-  static volatile uint32_t rom; /* 0, but the compiler must not know */
+  static volatile uint32_t rom; /* 0, which the compiler must not know */
   #define POINTER(at) ((uintptr_t)*(volatile uint16_t *)(rom + at))
   static uint32_t (*sine)(uint32_t), (*add)(uint32_t, uint32_t);
   volatile uint32_t sum, result, taken;
@@ -277,7 +277,7 @@ const INTERRUPTED = `
     return 0;
   }`;
 
-test('a native is interrupted every few cycles, also by a handler that calls one, and comes to the same result', () => {
+test('a native is interrupted every few cycles, also by a handler that calls one, and gives the same result', () => {
   const plain = boot(INTERRUPTED);
   assert.equal(finish(plain), 0);
   const expected = plain.read32('result');
@@ -301,7 +301,7 @@ test('a native is interrupted every few cycles, also by a handler that calls one
   assert.ok(inside > 100);
 });
 
-test('a jump into the ROM where there is no function is a fault that says so', () => {
+test('a jump into the ROM where there is no function is a fault, and the message gives the reason', () => {
   for (const [place, words] of /** @type {[number, RegExp][]} */ ([
     [1, /null function pointer/],
     [0x2001, /no function/],
@@ -341,7 +341,7 @@ test('flash: a sector is erased, a page programmed (ones to zeros only), each in
   assert.equal(machine.read(0x10100033, 1)[0], 0x30);
 });
 
-test('the ROM sends core 0 through the start of the image again: the way in of a debugger and of the SDK (2.8.1)', () => {
+test('the ROM sends core 0 through the start of the image again: the entry that a debugger and the SDK use (2.8.1)', () => {
   const m = boot(`
     int main(void) {
       volatile uint32_t *count = (volatile uint32_t *)0x2003ff00;

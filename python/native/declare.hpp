@@ -15,7 +15,7 @@ inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
 }
 
 // Stores the function's arguments in `To`. When the package is imported, it calls such functions to
-// pass to the extension the objects that the extension needs.
+// give the extension the Python objects that the extension needs.
 template <PyObject**... To>
 PyObject* keep_given(PyObject*, PyObject* args) {
   if (PyTuple_GET_SIZE(args) != sizeof...(To))

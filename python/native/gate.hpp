@@ -3,13 +3,13 @@
 //
 //   Python ──method, slot, finaliser, callback: gated<f>──► Gate: inside ──OutsideGate: user code──► outside ──back──► inside
 //
-// The gate is one critical section of CPython's, over an object that no other code knows. So
-// whatever makes a thread release its critical sections opens the gate too, as it would release the
-// GIL elsewhere: waiting for a lock of the interpreter's, sleeping, PyEval_SaveThread(). Afterwards
-// the thread takes the gate again.
+// The gate is one critical section of CPython's, over an object that no other code knows. Therefore
+// any operation that makes a thread release its critical sections also opens the gate, as it would
+// release the GIL elsewhere: waiting for a lock of the interpreter's, sleeping,
+// PyEval_SaveThread(). Afterwards the thread takes the gate again.
 //
 // Invariants
-//  1 A function that Python calls and that touches anything of the extension's is registered as
+//  1 A function that Python calls, and that uses any state of the extension, is registered as
 //    gated<f>. tp_traverse is not, because all threads are stopped while it runs.
 //  2 Where the extension calls the user's code (a process's body, what a select computes, an
 //    observer, iterables, finalisers of values that are dropped) the extension holds an
@@ -17,13 +17,13 @@
 //    code inside the gate (a finaliser, a `__float__`): that code may wait for locks and use Weft,
 //    but an endless loop there stops all of Weft.
 //  3 Inside, the gate is the thread's innermost critical section, except while a function of the
-//    interpreter's runs. A function of the extension that is called then takes the gate as if from
-//    outside; the section that was suspended comes back when the function returns.
-//  4 Under a lock of the runtime or of the core nothing is called that might open the gate: the
-//    next holder of the gate would wait for that lock, and the lock's holder for the gate. Under
-//    such a lock code may read and make objects, fill objects that no other code knows, and take
-//    references. It drops references by defer_decref().
-//  5 Builds with an interpreter lock have none of this: gated<f> is f, and the classes are empty.
+//    interpreter runs. If such a function calls the extension, the extension takes the gate as if
+//    from outside; the section that was suspended is restored when the call returns.
+//  4 Under a lock of the runtime or of the core, no function may be called that might open the
+//    gate: the next holder of the gate would wait for that lock, and the lock's holder for the
+//    gate. Under such a lock code may read and make objects, fill objects that no other code knows,
+//    and take references. It drops references by defer_decref().
+//  5 Builds with an interpreter lock have no gate: gated<f> is f, and the classes are empty.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -54,14 +54,14 @@ inline PyCriticalSection* inside_gate() noexcept {
   return s && s->_cs_mutex == &gate_object.ob_base.ob_mutex ? s : nullptr;
 }
 
-// The interpreter ends a thread that outlives it by pthread_exit(), which destroys the objects on
-// the thread's stack without a thread state. So the thread stays here forever, as threads do in
-// later versions of CPython.
+// If a thread outlives the interpreter, the interpreter ends that thread by pthread_exit(), which
+// destroys the objects on the thread's stack without a thread state. Therefore the thread stays
+// here forever, as threads do in later versions of CPython.
 inline void stay_if_ended() noexcept {
   while (!PyThreadState_GetUnchecked()) pause();
 }
 
-class Gate {  // while this object lives, the thread is inside the gate
+class Gate {  // while this object exists, the thread is inside the gate
  public:
   Gate() : taken_(!inside_gate()) {
     if (taken_) PyCriticalSection_Begin(&section_, &gate_object.ob_base);
@@ -78,7 +78,7 @@ class Gate {  // while this object lives, the thread is inside the gate
   const bool taken_;
 };
 
-class OutsideGate {  // while this object lives, the thread is outside the gate
+class OutsideGate {  // while this object exists, the thread is outside the gate
  public:
   OutsideGate() noexcept : section_(inside_gate()) {
     if (section_) PyCriticalSection_End(section_);

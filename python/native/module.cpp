@@ -8,7 +8,8 @@ namespace weft::py {
 namespace {
 // Types and objects of the extension are static, and its threads enter the main interpreter (rule
 // 16.11). A subinterpreter that shares the lock gets a copy of the module's dictionary without a
-// call of PyInit__native. So weft._extension also checks that it is in the main interpreter.
+// call of PyInit__native. Therefore weft._extension also checks that it runs in the main
+// interpreter.
 bool in_main_interpreter() { return PyInterpreterState_Get() == PyInterpreterState_Main(); }
 
 PyMethodDef functions[] = {

@@ -1,5 +1,6 @@
 // Lists and tuples that are made item by item. If an item cannot be made, the list or tuple becomes
-// null and the exception is set. So a loop that fills one goes on only while it is not null.
+// null and the exception is set. Therefore a loop that fills a list or a tuple continues only while
+// it is not null.
 #pragma once
 #include "owned.hpp"
 

@@ -17,8 +17,8 @@ PyObject* make_channels = nullptr;
 PyMethodDef arrays_functions[] = {
     {"_set_arrays", gated<keep_given<&make_clones, &make_channels>>, METH_VARARGS, nullptr}, {}};
 
-// Stores the operand that is a number in `n`, and returns the other operand. Null means
-// NotImplemented.
+// Stores the operand that is a number in `n`, and returns the other operand. Returns null if there
+// is no number; the operator then returns NotImplemented.
 PyObject* times(PyObject* a, PyObject* b, PyTypeObject* type, Py_ssize_t& n) {
   PyObject* it = Py_IS_TYPE(a, type) ? a : b;
   PyObject* number = it == a ? b : a;

@@ -225,7 +225,7 @@ PyObject* make_end(PyObject* o, PyObject*) {
     checking->touches(place_at(c->core), Access::make);
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
     // The status with which an operation on this end would fail (rule 2.5). If no operation would
-    // fail, all ends of this side are gone.
+    // fail, all ends of this side have been closed.
     constexpr Side other = S == Side::in ? Side::out : Side::in;
     Status s = c->core.how_ended<S>();
     if (!is_end(s)) s = c->core.how_ended<other>();
@@ -269,13 +269,13 @@ PyObject* channel_stats(PyObject* o, PyObject*) {
   long r = 0, w = 0;
   unsigned long long transfers = 0, dropped = 0;
   unsigned long buffered = 0;
-  // A lender does not count, since it waits for nothing (core/lending.hpp). A watch of a choice
-  // over several homes does wait.
+  // A lender is not counted, since it waits for nothing (core/lending.hpp). A watch of a choice
+  // over several homes is counted.
   const auto waits = [](core::Link* l) {
     const auto* const n = static_cast<core::Node*>(l);
     return !n->is(core::NodeFlags::watch) || n->index == 0;
   };
-  // the lock is needed because components meet here without the GIL
+  // the lock is needed because components use the channel without the GIL
   c.with_lock([&](core::Queue& rq, core::Queue& wq) {
     for (core::Link* l = rq.front(); l; l = l->next) r += waits(l);
     for (core::Link* l = wq.front(); l; l = l->next) w += waits(l);

@@ -46,7 +46,7 @@ void end_block(ExtendedObject* x, bool back) noexcept {
   if (!x->inside) return;
   x->inside = false;
   ChannelObject* const c = x->end->channel;
-  if (!of_this_fork(c)) return;  // the block belongs to the parent process
+  if (!of_this_fork(c)) return;  // the block belongs to the parent of the fork
   if (is_far(c)) return side_of(c).held_end(x->number, back);
   core::Node n;
   n.hold(x->partner);
@@ -59,8 +59,8 @@ void leave_block(ExtendedObject* x, bool back) noexcept { end_block(x, back && x
 
 namespace {
 
-// Returns whether a MemoryError ends this OS process (rule 7.17). If it does, the value of the
-// block goes back, as at any other death.
+// Returns whether a MemoryError ends this OS process (rule 7.17). If so, the value of the block
+// returns to the channel, as after any other death.
 bool limited(const ExtendedObject* x) noexcept {
   const ChannelObject* const c = x->end->channel;
   return is_far(c) && (side_of(c).loops & 4) != 0;
@@ -75,8 +75,8 @@ void extended_dealloc(PyObject* o) {
                          channel_name(ext(o)->end->channel).c_str()) < 0)
       PyErr_WriteUnraisable(Py_None);
   }
-  // A loop of a supervised process drops its block when the loop is left. An exception that is set
-  // then is the one that has left the loop.
+  // A loop of a supervised process drops its block when the loop is left. If an exception is set at
+  // that moment, that exception has left the loop.
   const bool died =
       PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError) && limited(ext(o));
   end_block(ext(o), ext(o)->keeps || died);
@@ -93,9 +93,9 @@ PyObject* extended_aenter(PyObject* o, PyObject*) {
     return bad_use("async with over an extended read is for coroutine processes: use with");
   return new_operation(OpType_::extended, o);
 }
-// Returns whether the value goes back, by the arguments of __exit__. With redeliver=True it goes
-// back if an exception left the block; without it, if a MemoryError that ends this OS process left
-// the block.
+// Returns whether the value returns to the channel, from the arguments of __exit__. With
+// redeliver=True it does so if any exception has left the block; otherwise only if a MemoryError
+// that ends this OS process has left the block.
 bool goes_back(const ExtendedObject* x, PyObject* args) noexcept {
   PyObject* const raised = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : Py_None;
   if (raised == Py_None) return false;

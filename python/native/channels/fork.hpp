@@ -1,5 +1,5 @@
-// The generation of this OS process, which a fork changes in the child. It shows whether an object
-// was made by this OS process or by a parent of it (rule 11.2).
+// The generation of this OS process, which a fork changes in the child. The generation shows
+// whether an object was made by this OS process or by a parent of it (rule 11.2).
 #pragma once
 #include <cstdint>
 

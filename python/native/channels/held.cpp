@@ -1,13 +1,13 @@
 // The ends that processes hold until they end (rule 2.3): the process object lists the ends that
 // the process was given, and this file lists the ends that it received as values (rule 2.4).
 //
-//   channel ──carry_ends(): an end is about to be written to it──► its reads examine what they take
+//   channel ──carry_ends(): an end is about to be written to it──► its reads examine their values
 //   end under way ──taken by a process: note_received()──► received ──the process ends──► closed, unless it was sent on, given to a
 //                                                             │        process or returned
 //                                                             └──collected──► retired, as any (rule 2.2)
 //
-// Only reads of a channel that carries ends examine their values: each read checks the channel once
-// it has its value (taken_from).
+// Only reads of a channel that carries ends examine their values: each read checks the channel when
+// it has received its value (taken_from).
 //
 // Invariants
 //  1 An end has a receipt if and only if `received` is set; a process is in `first` if and only if
@@ -73,7 +73,7 @@ void let_go_of_received(ProcessObject* p, PyObject* result) noexcept {
   Ends returned;
   if (result) {
     const SavedException kept;
-    // An exception that an iterator of the program raises here is not the process's own.
+    // An exception that an iterator of the program raises here does not end the process.
     collect_ends(result, returned);
   }
   const Line& line = first.find(p)->second;

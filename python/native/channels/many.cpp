@@ -11,9 +11,9 @@
 //  1 Observers see operations, so while there is an observer, each value is an operation of its
 //    own. Each value is an operation of its own at a rendezvous too, and at channels to other OS
 //    processes.
-//  2 Every value taken from the buffer is in the list that is returned. So the list is made before
-//    the read begins, and room for a value is made in it before the value is taken. If a value
-//    cannot be converted to a Python object, the exception is raised and the list is lost.
+//  2 Every value taken from the buffer is in the list that is returned. Therefore the list is made
+//    before the read begins, and room for a value is made in it before the value is taken. If a
+//    value cannot be converted to a Python object, the exception is raised and the list is lost.
 #include <algorithm>
 
 #include "channels/ends.hpp"
@@ -205,8 +205,9 @@ PySendResult many_send(PyObject* o, PyObject* arg, PyObject** r) {
 }
 PyObject* many_iternext(PyObject* o) { return iternext_by(gated<many_send>, o); }
 PyObject* many_pysend(PyObject* o, PyObject*) { return send_by(gated<many_send>, o); }
-// Throws into the waiting operation. In a task that operation may have committed. Then it completes
-// (rule 6.3), and the cancellation comes at the next write, or after the block that was read.
+// Throws the exception into the waiting operation. In a task that operation may already have
+// committed. Then it completes (rule 6.3); the cancellation takes effect at the next write, or
+// after the block read.
 PyObject* many_throw(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   ManyObject* const m = many(o);
   m->begun = true;

@@ -1,4 +1,4 @@
-// Reads, writes, syncs and the operations like them: one state machine over three ways of waiting
+// Reads, writes, syncs and similar operations: one state machine for three ways of waiting
 // (ways.hpp).
 //
 //   begin() ──begin_at(): at its channel or barrier──► decided ──────────────────────────────► conclude()
@@ -189,8 +189,8 @@ template <class W>
   }
 }
 
-// Ends the operation without its value, and raises the reason. The way of waiting is passed by
-// value, so that it stays in registers on the path where nothing is refused.
+// Ends the operation without its value, and raises the reason. `way` is passed by value, so that it
+// stays in registers on the path where no operation is refused.
 template <class W>
 [[gnu::noinline]] PySendResult refused(Operation& o, W way, Status s) {
   Owned<> value;
@@ -444,7 +444,7 @@ PySendResult op_send_plainly(PyObject* self, PyObject* arg, PyObject** r) {
   return observing() ? op_send_observed(self, arg, r) : op_send(self, arg, r);
 }
 
-// Returns the place at which a process arrives, and sets `how` to the kind of access. Returns null
+// Returns the place at which a process arrives, and sets `how` to the type of access. Returns null
 // if no other process can notice the operation.
 const void* arrival_of(const Operation& o, Access& how) noexcept {
   switch (o.type) {

@@ -23,7 +23,7 @@ struct OpObject;
 struct Operation {
   PyObject* target;  // the end, the barrier or the Extended object
   OpType_ type;
-  bool transit;  // whether the value stands for an end that is being sent: see `transits`
+  bool transit;  // whether the value represents an end that is being sent: see `transits`
 };
 
 struct ExtendedObject {
@@ -46,8 +46,8 @@ PyObject* new_operation(OpType_ type, PyObject* target) noexcept;
 PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept;
 const char* verb_of(OpType_ type) noexcept;
 
-// Ensures that only one read at a time uses the object, since its block is left only once. Returns
-// -1, with an exception, if a read has already begun.
+// Checks that no other read uses the object, since its block is left only once. Returns -1, with an
+// exception, if a read has already begun.
 int check_free(ExtendedObject* x);
 // Called when the read is about to begin, in process p.
 void enter_block(ExtendedObject* x, ProcessBase& p) noexcept;

@@ -1,5 +1,5 @@
 // The operations at channels and barriers, as methods call them. Each operation waits in the way
-// that suits its caller.
+// that suits its caller: as an awaitable, or by blocking.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

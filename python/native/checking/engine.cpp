@@ -1,4 +1,4 @@
-// How the points of Python processes choose the process that goes on, and what they report to the
+// How the points of Python processes choose the process that runs next, and what they report to the
 // engine (engine.hpp).
 #include "checking/engine.hpp"
 
@@ -72,8 +72,8 @@ void Checker::is(const ProcessBase* p, int n) noexcept {
   of(n).begin_anew(p);
 }
 
-// Ordinary code goes on only when nothing else can, so all processes that ran before have ended. A
-// step of ordinary code begins here.
+// Ordinary code continues only when no process can continue, so all processes that ran before have
+// ended. A step of ordinary code begins here.
 void Checker::in_ordinary_code(ProcessBase* p, runtime::Run* program) noexcept {
   if (number(p) != 0) is(p, 0);
   program_ = program;
@@ -98,7 +98,7 @@ void Checker::wakes(int n) noexcept {
 
 // --- deciding -----------------------------------------------------------------------------------
 
-// Called when `chosen` goes on. Records that this step passes over all other ready processes.
+// Called when `chosen` continues. Records that this step passes over all other ready processes.
 void Checker::passes_over(std::span<const int> ready, std::size_t chosen) noexcept {
   if (!fair) return;
   of(ready[chosen]).ready_since = 0;
@@ -112,8 +112,8 @@ void Checker::passes_over(std::span<const int> ready, std::size_t chosen) noexce
   }
 }
 
-// Puts the running process into the queue, and returns whether another process goes on before it.
-// The result is false for ordinary code outside a block, since no other process runs beside it.
+// Puts the running process into the queue, and returns whether another process runs before it. The
+// result is false for ordinary code outside a block, since no other process runs beside such code.
 bool Checker::another_goes(ProcessBase* p) noexcept {
   core::RunQueue* const queue = services->queue();
   return queue && Deciding::another_goes(*queue, p, number(p), true);
@@ -215,7 +215,7 @@ void Checker::touches(const void* place, Access how) noexcept {
   if (how == Access::all) return run.record.does_all(place, here());
   run.record.touch(run.record.place_of(place, here()), how);
 }
-// For a select the death of an end is an outcome, as poison is.
+// To a select, the death of an end is an outcome, as poison is.
 void Checker::closes(const void* place, bool last, bool died) noexcept {
   run.record.closes(place, died ? Access::all : last ? Access::close : Access::close_other);
 }

@@ -1,9 +1,9 @@
 // A Checker is called at the points of Python's processes (points.hpp), and decides which process
-// goes next (weft/deciding.hpp).
+// runs next (weft/deciding.hpp).
 //
 // Invariants
-//  1 Process 0 is ordinary code, "main". It goes on while nothing else runs, or when it is chosen
-//    at a point: its operations in a block (rule 7.5) are points, as the operations of other
+//  1 Process 0 is ordinary code, "main". It continues while no other process runs, or when it is
+//    chosen at a point: its operations in a block (rule 7.5) are points, as the operations of other
 //    processes are.
 #pragma once
 #include <map>
@@ -126,8 +126,8 @@ class Checker final : public Points, public Deciding<Checker> {
       choice.forget();
     }
     const ProcessBase* base = nullptr;
-    const void* paused = nullptr;  // the operation before which the process lets others go first
-    // the step at which another process first went before this one; 0 if none did
+    const void* paused = nullptr;  // the operation before which the process lets others run
+    // the step at which another process first ran before this one; 0 if none did
     unsigned ready_since = 0;
     bool yields = false;  // whether the operation that begins is a yield
     Arrival arrival;

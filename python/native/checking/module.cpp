@@ -41,7 +41,7 @@ PyObject* to_str(const std::string& s) {
 }
 
 // configure(search, any_time, park, seed, bound, depth, limit, early): sets how the next search
-// makes its schedules (Options in weft/_checking/engine.py).
+// makes its schedules (see Options in weft/_checking/engine.py).
 PyObject* f_configure(PyObject*, PyObject* args) {
   const char* search;
   int any_time, park;
@@ -137,8 +137,8 @@ PyObject* f_begin(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// end(): ends the run. Returns (why it stopped, steps, values lost, early times, what cut the run,
-// product of the numbers of choices, whether a timer was set).
+// end(): ends the run. Returns a tuple of (the reason why it stopped, steps, values lost, early
+// times, what cut the run short, product of the numbers of choices, whether a timer was set).
 PyObject* f_end(PyObject*, PyObject*) {
   if (!checker->on) return refuse("no run of a check is under way");
   checker->end();
@@ -153,7 +153,7 @@ PyObject* f_end(PyObject*, PyObject*) {
                        run.record.timed ? Py_True : Py_False);
 }
 
-// noted(): returns what the last run noted: ([(channel, values lost)…], [sentence about
+// noted(): returns the observations of the last run: ([(channel, values lost)…], [sentence about
 // starvation…]).
 PyObject* f_noted(PyObject*, PyObject*) {
   Owned lost(PyList_New(0)), starved(PyList_New(0));
@@ -240,7 +240,8 @@ PyObject* f_events(PyObject*, PyObject*) {
   return list.release();
 }
 
-// flip(access, access, buffered): inverts an entry of the relation, or restores it. For tests.
+// flip(access, access, buffered): inverts or restores an entry of the table of conflicts. For
+// tests.
 PyObject* f_flip(PyObject*, PyObject* args) {
   unsigned a, b;
   int buffered;
@@ -250,7 +251,7 @@ PyObject* f_flip(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// conflicts(access, access, buffered): returns the entry of the relation. For tests.
+// conflicts(access, access, buffered): returns an entry of the table of conflicts. For tests.
 PyObject* f_conflicts(PyObject*, PyObject* args) {
   unsigned a, b;
   int buffered;

@@ -157,8 +157,8 @@ void Abroad::committed(std::uint32_t seat) noexcept {
   failed();  // the value will never be made
   bury();
 }
-// Destroys an Abroad that no longer has an owner, when the step is over. The ends of the Abroad are
-// dropped with it, and another process might be waiting for that.
+// Destroys an Abroad that no longer has an owner, at the end of the step. The ends of the Abroad
+// are dropped with it, and another process might be waiting for their release.
 void Abroad::bury() noexcept { space_->bury(std::shared_ptr<Abroad>(this)); }
 bool Abroad::made(PyObject* value, core::Waker& waiter) {
   values_[std::exchange(making_, -1)].o = value;
@@ -360,8 +360,8 @@ int Choice::await_word(ProcessBase& p, std::uint32_t guards, runtime::Run* run) 
   if (r == core::Select::none) r = select_->enrol();
   return r >= 0 ? heard(r) : parked_or(r, run);
 }
-// Handles the guard that has woken the choice. Guard 0 is the homes' answer. For any other guard
-// the homes must be asked first.
+// Handles the guard that has woken the choice. Guard 0 is the homes' answer. Any other guard can be
+// chosen only after the homes have been asked.
 int Choice::heard(int r) {
   if (const int seat = abroad_->to_make(); seat >= 0) {
     // A home has committed this guard, so any other event comes too late.
@@ -397,7 +397,7 @@ int Choice::come_back() {
 }
 
 // Sends the value of an output that had committed at another home. Returns 0 if an answer is
-// awaited, 1 or -1 if the choice is over.
+// awaited; otherwise 1 with the result in `r`, or -1 with an exception.
 int Choice::deliver_far(PyObject* value, ProcessBase& p, PyObject** r) {
   if (!abroad_->made(value, p)) return 0;
   *r = finish_held(p);
@@ -414,8 +414,8 @@ PyObject* Choice::finish_far() {
   return raise_end(o.in_doubt ? Status::in_doubt : o.status, c, "select", chosen_, nullptr);
 }
 
-// Called when the owner is destroyed: an outcome that has already arrived is lost, and an outcome
-// that arrives later has no owner.
+// Called when the owner is destroyed. An outcome that has already arrived is lost, and no code
+// receives an outcome that arrives later.
 void Choice::give_up_far() noexcept {
   if (armed_) armed_->disarm(timer_);
   armed_ = nullptr;

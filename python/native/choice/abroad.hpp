@@ -5,13 +5,13 @@
 //                                 └──withdraw()──► over, now or by the answer
 //
 // Guards of one home are one offer, which that home decides. Guards of several homes make a choice
-// over several homes: then the local guards are one part of the choice, the guards of each far home
+// over several homes. In such a choice the local guards are one part, the guards of each far home
 // are another part, and the homes are asked in turn.
 //
-// Invariants (the GIL)
-//  1 Values lie in `values`, which every wire::Room shares. So an operation that its home can no
-//    longer withdraw has a place for its value.
-//  2 An Abroad that is not over is in `abroads`, and is not destroyed: see LetGo.
+// Invariants (all state is protected by the GIL)
+//  1 Values are stored in `values`, which every wire::Room shares. So an operation that its home
+//    can no longer withdraw has a place for its value.
+//  2 An Abroad that has not ended is in `abroads`, and is not destroyed: see LetGo.
 #pragma once
 #include <algorithm>
 
@@ -45,7 +45,7 @@ class Abroad final : public wire::FarOp {
   void withdraw();
   void look_once();  // withdraws because a timer has expired (WIRE.md 5.9)
   bool is_over() const noexcept { return over_; }
-  // Returns whether the choice was withdrawn before it was over. If so, the guard that would have
+  // Returns whether the choice was withdrawn before it had ended. If so, the guard that would have
   // been chosen instead is not chosen (rule 6.1), since perhaps not every home was asked.
   bool unwanted() const noexcept { return unwanted_; }
   bool trying() const noexcept {
@@ -58,8 +58,8 @@ class Abroad final : public wire::FarOp {
                          [&](const auto& at) { return at.get() == &e; });
   }
   // Returns the seat that has committed without its value, or -1. The owner makes the value, and
-  // calls made() or failed(). made() takes ownership of the value. It returns true if the choice is
-  // over; otherwise `waiter` is woken once the choice is over.
+  // calls made() or failed(). made() takes ownership of the value. It returns true if the choice
+  // has ended; otherwise `waiter` is woken when the choice ends.
   int to_make() const noexcept { return over_ ? -1 : making_; }
   bool made(PyObject* value, core::Waker& waiter);
   void failed();
@@ -68,8 +68,8 @@ class Abroad final : public wire::FarOp {
   // Returns a value for this channel that is not packed yet; null if there is none.
   Value* bare(const Engine& c) noexcept;
 
-  // The latch is set when the choice is over (unless begin() has said so), or when a value is to be
-  // made.
+  // The latch is set when the choice ends (unless begin() has reported that), or when a value is to
+  // be made.
   core::LatchEngine<Shared> latch;
 
  private:

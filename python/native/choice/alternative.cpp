@@ -21,7 +21,7 @@ AlternativeObject* alt_of(PyObject* o) noexcept { return reinterpret_cast<Altern
 
 struct Options {
   Mode mode = Mode::fair;
-  bool loud = false;  // ended="raise" for all guards (rule 5.6)
+  bool loud = false;  // whether ended="raise" holds for all guards (rule 5.6)
 };
 
 int option_of(PyObject* name, PyObject* value, Options& o, const char* verb) {

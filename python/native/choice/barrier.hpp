@@ -8,8 +8,8 @@ namespace weft::py {
 
 struct BarrierObject {
   PyObject_HEAD PyObject* name;
-  // For a barrier that another OS process has made: the Reader at which a read is an arrival. If
-  // this is null, this OS process has made the barrier, and uses the core below.
+  // For a barrier that another OS process has made: the Reader at which a read is an arrival. Null
+  // if this OS process has made the barrier; then the core below is used.
   PyObject* far;
   std::uint32_t generation;  // the fork in which the barrier was made, as for channels
   BarrierEngine core;
@@ -17,7 +17,7 @@ struct BarrierObject {
 
 extern PyTypeObject BarrierType;
 
-// does for a barrier what check_end() does for an end (ends.hpp)
+// like check_end() (ends.hpp), for a barrier
 int check_barrier(const BarrierObject* b, const char* verb);
 
 }  // namespace weft::py

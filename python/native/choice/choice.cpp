@@ -201,8 +201,8 @@ int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* v
   return PyErr_Occurred() ? -1 : 0;
 }
 
-// Raises the core's report of bad use (rule 5.5). Returns -1, or 0 if there is no fault. Another
-// check, before each select, finds out whether any guard is enabled.
+// Raises BadUse for a fault that the core has found (rule 5.5). Returns -1, or 0 if there is no
+// fault. Whether any guard is enabled is checked separately, before each select.
 int Choice::raise_fault(const core::Fault& f, const char* verb) {
   switch (f.what) {
     case core::Fault::no_guard:
@@ -394,8 +394,8 @@ template <class Now>
 int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign) {
   if (foreign) unstand();
   run_ = run;
-  // In a task, reading the clock can run Python code. That is allowed here, so the clock is read
-  // here.
+  // In a task, reading the clock can run Python code, which is allowed here. Therefore the clock is
+  // read before the select begins.
   const std::int64_t begun = timers_ && !run ? now_ns() : 0;
   const auto now = [run, begun]() noexcept { return run ? run->now() : begun; };
   if (timers_) set_deadlines(now());
@@ -595,7 +595,7 @@ Owned<> Choice::compute(std::uint32_t i, const Spec& s) {
   return value;
 }
 
-// Computes and delivers the value after the commit, before the reader goes on (rule 5.8).
+// Computes and delivers the value after the commit, before the reader continues (rule 5.8).
 int Choice::conclude_computed(std::uint32_t i, const Spec& s, ProcessBase& p, PyObject** r) {
   ChannelObject* const c = channel_of(i);
   core::Guard& g = guards_[i];

@@ -49,13 +49,13 @@ class Choice {
   bool held() const noexcept { return standing_ ? standing_->held() : select_ && select_->held(); }
   // Returns true if the choice has committed, but the partner still has the node of the chosen
   // guard: the partner is an extended reader whose block is open, or a writer that is making its
-  // value. When the block is left or the value is made, the choice is woken; the choice must live
-  // until then.
+  // value. The choice is woken when the block is left or the value is made, and must exist until
+  // then.
   bool with_partner() const noexcept;
 
   bool any_far() const noexcept { return far_; }
   // Begins the choice. Returns the index of the chosen guard, or parked. `foreign` means that p
-  // belongs to an asyncio task (rule 6.6), and the caller keeps the timer.
+  // belongs to an asyncio task (rule 6.6), and that the caller sets the timer.
   int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign = false);
   // Called when a choice in an asyncio task has been woken, to check its guards again.
   int look_again() noexcept { return select_->look_again(); }
@@ -63,7 +63,7 @@ class Choice {
   std::int64_t deadline() noexcept;
   bool expire() noexcept { return word().finish_as(core::TIMED_OUT); }
   // Called when the choice has been woken. Returns an index, cancelled, or parked if a standing
-  // choice goes on waiting.
+  // choice must wait again.
   int woken() noexcept;
   bool withdraw() noexcept;
   void visit(runtime::WaitVisitor& v);
@@ -74,8 +74,8 @@ class Choice {
   // set.
   int conclude_guard(int i, ProcessBase& p, PyObject** r);
   PyObject* finish_held(ProcessBase& p);
-  // Called after a withdrawal. If a value of an output could not be packed, raises the exception
-  // for that and returns true.
+  // Called after a withdrawal. If a value of an output could not be packed, raises the exception of
+  // that failure and returns true.
   bool raise_refused();
   int chosen() const noexcept { return chosen_; }
   // Describes the choice for observers. The result has a tuple for each guard: its kind; its end,

@@ -4,11 +4,11 @@
 
 namespace weft::py {
 
-// For a process whose `op` is set: facing() returns `able` if anything besides its places and its
-// children could wake it, or has already woken it.
+// For a process whose `op` is set: facing() returns `able` if anything except its places and its
+// children could wake it, or if it has already been woken.
 enum class Facing : std::uint8_t { able, blocked };
 Facing facing(ProcessBase& p) noexcept;
-// Returns whether the process is in an operation that has its outcome, but has not gone on yet.
+// Returns whether the process is in an operation that has its outcome, but has not run since.
 bool is_woken(ProcessBase& p) noexcept;
 
 // Counts the ends closed so far, and the other events after which alternatives check their guards

@@ -187,7 +187,7 @@ PyObject* end_wait(PyObject* o, PyObject*) {
   run_deferred();
   return end_operation(o);
 }
-// Outside a process of weft.coroutines, an `await` has nothing that could go on meanwhile.
+// Raises BadUse outside coroutine processes and tasks: no other code could run during an `await`.
 bool may_await(const char* what) {
   if (current_coroutine() || in_task()) return true;
   bad_use("await %s outside a process of weft.coroutines: call wait(), or await it in a process",

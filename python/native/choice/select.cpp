@@ -136,8 +136,8 @@ bool park(Choice& c, W& way, const runtime::OpKind& kind) {
   return way.wait(kind);
 }
 
-// Called when the value of the chosen guard, which until now was being computed or held back, can
-// be given to its reader.
+// Called when the value of the chosen guard can be given to its reader. Until now the value was
+// being computed or held back.
 template <class W, class Over>
 PySendResult deliver(Choice& c, Purpose purpose, W& way, int index, PyObject* value, Over& over) {
   way.decided(Status::ok);
@@ -281,8 +281,8 @@ void SelectOpObject::over(ProcessBase&, Status) noexcept {
   finish(this);
 }
 
-// The outcome is dropped at the wake-up, although the choice has committed: by then the value of
-// the chosen guard might have been made and delivered.
+// The outcome is dropped at the wake-up, although the choice has committed, because by then the
+// value of the chosen guard might have been made and delivered.
 Late SelectOpObject::leave_to_partner() noexcept {
   if (task_waiter) silence(this);
   if (state == OpState::held) return [](PyObject* o, ProcessBase&) noexcept { finish(sel(o)); };

@@ -16,7 +16,7 @@ enum class Purpose : std::uint8_t { select, sleep, tick, end, reads, writes };
 // Returns an awaitable for a choice that the awaitable owns, or for an alternative's choice.
 PyObject* new_select(Choice* owned, AlternativeObject* alternative, Purpose purpose);
 PyObject* blocking_select(Choice& c, Purpose purpose, bool remember);
-// Selects in the way in which the caller waits: it returns an awaitable, or blocks.
+// Performs a select as the caller waits: returns an awaitable, or blocks.
 PyObject* select_here(Choice* owned, Purpose purpose);
 // Returns the operation of sleep, or of a timer's tick.
 PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer);

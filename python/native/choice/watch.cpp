@@ -1,5 +1,5 @@
-// The end of a process as a guard (rule 7.11). It is a latch of the core, to which a choice commits
-// as to any other guard.
+// The end of a process as a guard (rule 7.11). The guard's place is a latch of the core, to which a
+// choice commits as to any other guard.
 //
 //   not watched (no Watch) ──ended() │ watched()──► watched ──the process ends: tell_watchers()──► set, for good
 #include "choice/watch.hpp"

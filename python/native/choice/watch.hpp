@@ -12,7 +12,7 @@ PyObject* how_it_ended(ProcessObject* p);  // returns an Ended
 void name_watch(ProcessObject* p);
 // Returns whether the failure of `p` is reported to watchers that are still alive.
 bool watched_by_others(ProcessObject* p) noexcept;
-// Called when the process is done, to wake its watchers, if there are any.
+// Called when the process has ended. Wakes its watchers, if there are any.
 void tell_watchers(ProcessObject* p) noexcept;
 void forget_watchers(ProcessObject* p) noexcept;
 // Returns the run of the process whose end `e` is; null if the process has not been started.

@@ -296,8 +296,8 @@ PyObject* f_call(PyObject*, PyObject* args) {
   return reinterpret_cast<PyObject*>(o);
 }
 
-// Runs the body of the process. The arguments are not passed, since the call already holds them and
-// the ends among them.
+// Runs the body of the process. No arguments are passed, since the call already holds the arguments
+// and the ends among them.
 PyObject* call_run(PyObject* o, PyObject*, PyObject*) {
   return run_call(*reinterpret_cast<CallObject*>(o)->call);
 }

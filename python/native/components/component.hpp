@@ -4,7 +4,7 @@
 //   component.cpp         loads a library, reads its declarations, and makes a call of one of its
 //                         processes
 //   component_calls.cpp   a call that runs: the table of functions through which it uses channels,
-//                         time and its run (component_calls.hpp says which files define them)
+//                         time and its run (component_calls.hpp lists the files that define them)
 //   component_abroad.cpp  the same functions at channels with ends in other OS processes
 #pragma once
 #include <deque>
@@ -78,7 +78,7 @@ struct NativeCall {
   struct Checked;
   std::unique_ptr<Checked> checked;
   // The choices, by their numbers of guards. They are kept, because a report may examine a choice
-  // that is over.
+  // after it has ended.
   std::deque<std::unique_ptr<Choosing>> choosing;
 
   NativeCall();

@@ -5,7 +5,7 @@
 //   write ──from_native()──► an object ─► the thread's own operation, which packs it
 //
 // A round trip to another OS process costs more than the interpreter's lock and a pickle, so
-// avoiding those two would save nothing.
+// avoiding those two would save little.
 //
 // Invariant: all of this happens with the GIL, which the operations release while they wait. An
 // exception that they raise becomes a status.

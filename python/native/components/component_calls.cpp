@@ -1,5 +1,5 @@
-// A running call of a component's process, and its table of functions. It does without the GIL, for
-// values that are cells, what operation.cpp and choice.cpp do for Python threads.
+// A running call of a component's process, and its table of functions. For values that are cells,
+// this file does without holding the GIL what operation.cpp and choice.cpp do for Python threads.
 //
 //   run_call() ──Aside──► info->run(): read │ write │ select ─► core ──pending──► ThreadProcess::block() ──► status
 //        ◄──with the GIL── its outcome, as the exception that a Python process would have raised
@@ -267,8 +267,8 @@ bool read_at_once_abroad(Call& c, std::uint32_t end, weft_value* to) {
   *to = g[0].value;
   return true;
 }
-// Another reader can come between a look and a read. So the core looks and reads in one step, by a
-// choice with a skip.
+// Another reader could take the value between a test and a read. Therefore the core tests and reads
+// in one step, by a choice with a skip.
 bool read_at_once(Call& c, Engine& core, Value& slot) {
   core::Guard g[2];
   g[0].kind = core::Kind::input;
@@ -506,7 +506,7 @@ void pin(int cpu) noexcept {
 
 // Called when the component has ended its thread (rule 7.14), so that its process has failed. The
 // thread stays here forever: the next frames to unwind belong to the interpreter, and must not be
-// unwound. So the ThreadProcess of the call stays too.
+// unwound. Therefore the ThreadProcess of the call is not destroyed either.
 [[noreturn]] void thread_ended(Call& c) {
   ThreadProcess* const t = c.thread;
   PyErr_Clear();

@@ -27,11 +27,10 @@ struct NativeCall::Choosing {
   bool armed = false;
   bool told = false;               // whether the beginning of the select was reported to observers
   std::uint32_t* start = nullptr;  // the guard at which the next select over these guards begins
-  int at_once = 0;                 // what the beginning of the select has returned
+  int at_once = 0;                 // the value that the beginning of the select returned
 };
 
-// Makes the process a member of the group, and its call one that has begun. `ops` says how the
-// process is run.
+// Adds the process to the group, and marks its call as begun. `ops` defines how the process is run.
 NativeCall& join_group(runtime::Group& g, ProcessObject* p, const runtime::ProcessOps& ops);
 // Resumes the coroutine, with this table of functions. Returns WEFT_PENDING if it waits, or how it
 // has ended.
@@ -73,7 +72,7 @@ class Operation {
 
 inline weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
 // Return the outcome of an operation. An operation that returns cancelled() has consumed the
-// request to cancel, so the next operation goes on (rule 6.1).
+// request to cancel, so the next operation is not cancelled (rule 6.1).
 weft_status cancelled(Call& c) noexcept;
 weft_status status_of(Call& c, Status s) noexcept;
 // Records that an operation has met this end of a channel (rule 3.5). Returns `end`.
@@ -131,7 +130,7 @@ weft_status finish_select(Call& c);
 // --- component_pool.cpp
 //
 // Called when an operation has completed without waiting. Returns true if the process is on the
-// pool and lets others run first (rule 7.7); the process is then in the run queue.
+// pool and must let other processes run first (rule 7.7); it is then in the run queue.
 bool gives_way(Call& c) noexcept;
 weft_status start_read(weft_process* p, std::uint32_t end, weft_value* to, weft_place at);
 weft_status start_write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at);
@@ -140,8 +139,8 @@ weft_status finish(weft_process* p);
 // --- component_checked.cpp
 //
 void start_checked(runtime::Group& g, ProcessObject* p);
-// Called when a select of a process that is checked begins. Returns the guard at which the select
-// looks first.
+// Called when a select of a process that is checked begins. Returns the guard that the select
+// examines first.
 std::uint32_t begins_checked(Call& c, Call::Choosing& x, Mode mode, std::uint64_t key,
                              std::uint32_t from) noexcept;
 

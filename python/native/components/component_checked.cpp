@@ -2,13 +2,13 @@
 // the check, with the GIL, one at a time. The check decides when each of their operations begins,
 // and which process runs after it.
 //
-//   step() ──start_…()──► ask() ──it runs on──► begin_asked() ──over, it runs on──► step() goes on
+//   step() ──start_…()──► ask() ──it runs on──► begin_asked() ──ended, it runs on──► step() continues
 //     ▲                    │ another runs first    │ parked, or another runs first
 //     │                    └──────WEFT_PENDING─────┘
 //     └── resumed: an operation that was asked for begins now; finish() gives its status
 //
 // Invariants
-//  1 Such a process has no PoolThread. Its Checked exists as long as its call.
+//  1 Such a process has no PoolThread. Its Checked exists as long as its call exists.
 //  2 An operation that was asked for and has not begun is in `asked`. Its arguments belong to the
 //    frame of the coroutine, which keeps them until finish().
 #include <utility>
@@ -30,21 +30,21 @@ struct NativeCall::Checked {
   enum class Kind : std::uint8_t { none, read, write, select, sync };
   struct Asked {
     Kind kind = Kind::none;
-    std::uint32_t number = 0;  // of the end or the barrier; for a select: how many guards it has
+    std::uint32_t number = 0;  // the number of the end or barrier; for a select, of guards
     std::uint32_t fair = 0;
     weft_value* value = nullptr;
     weft_guard* guards = nullptr;
     std::uint32_t* chosen = nullptr;
     weft_place at{};
   } asked;
-  // The outcome of an operation that is over, or of a coroutine that has ended, while other
-  // processes go first.
+  // The outcome of an operation, or of a coroutine, that has ended, while other processes run
+  // first.
   weft_status status = WEFT_OK;
   bool ended = false;  // whether the coroutine has ended
   weft_failure failure{};
 };
 
-// The destructor is here, since Checked is complete here.
+// The constructor and the destructor are defined here, where Checked is complete.
 NativeCall::NativeCall() = default;
 NativeCall::~NativeCall() {
   for (EndObject* e : ends) Py_DECREF(reinterpret_cast<PyObject*>(e));
@@ -74,7 +74,7 @@ weft_status begin_plainly(Call& c, const Checked::Asked& a) {
 }
 
 // Begins the operation that was asked for. Returns its status; WEFT_PENDING if the process has
-// parked, or if others go before it.
+// parked, or if other processes run before it.
 weft_status begin_asked(Call& c) {
   const Checked::Asked a = std::exchange(c.checked->asked, {});
   c.process->line.begin_anew();  // only the check decides that an operation gives way
@@ -91,7 +91,7 @@ weft_status ask(Call& c, const Checked::Asked& a) {
   return checking->pauses(c.process, nullptr, false) ? WEFT_PENDING : begin_asked(c);
 }
 
-// An end or a barrier that the process does not have is refused before anything is decided.
+// An operation without a valid end or barrier is refused before anything is decided.
 weft_status ask_read(weft_process* p, std::uint32_t end, weft_value* to, weft_place at) {
   Call& c = call_of(p);
   if (!end_at(c, end, true, "read")) return WEFT_BAD_USE;
@@ -118,7 +118,7 @@ weft_status ask_sync(weft_process* p, std::uint32_t number, weft_place at) {
   return ask(c, {.kind = Checked::Kind::sync, .number = number, .at = at});
 }
 
-// The functions that do not wait report what they touch.
+// The functions that do not wait report the places that they touch.
 weft_status checked_poison(weft_process* p, std::uint32_t end, std::uint32_t strength) {
   Call& c = call_of(p);
   if (end < c.ends.size()) checking->touches(place_at(c.ends[end]->channel->core), Access::all);
@@ -164,7 +164,7 @@ void end_checked(ProcessObject* p, Call& c) {
   end_process(p, p->base, r);
 }
 
-// Runs the process until it waits, or lets others go first, or has ended.
+// Runs the process until it waits, lets other processes run first, or has ended.
 void go_on(ProcessObject* p, Call& c) {
   Checked& k = *c.checked;
   if (k.ended) return end_checked(p, c);

@@ -5,13 +5,13 @@
 //   tell_begin(guards) ─► scan, enrol ──parked──► tell_park() ─► block ─► tell_outcome(guards)
 //
 // Invariants
-//  1 Each function takes the GIL while it reports. None is called within an Operation, and none
-//    while there is no observer: the caller tests that.
+//  1 Each function takes the GIL while it reports. None of the functions is called within an
+//    Operation, or while there is no observer: the caller checks both.
 //  2 An outcome is reported only to observers to which the beginning was reported. At channels with
 //    ends in other OS processes the operations are those of a Python thread (component_abroad.cpp),
 //    which are reported elsewhere.
 //  3 Values are not shown, since they belong to the component. Observation does not change what
-//    happens to the process: no request to cancel is consumed here.
+//    happens to the process: these functions consume no request to cancel.
 #include "channels/marks.hpp"
 #include "choice/barrier.hpp"
 #include "components/component.hpp"

@@ -4,15 +4,15 @@
 //   start_pooled() ──posts to the thread that has the fewest──► pooled_run() ─► info->step() ──WEFT_PENDING──► parked (op says on what)
 //                                                                   ▲                                             │ woken: posted
 //                                                                   └─────────────────────────────────────────────┘
-//   step() ends ──With──► ended: its group is notified; the last one takes its thread with it, and the group waits for the thread
+//   step() ends ──With──► ended: its group is notified; the last one ends its thread, and the group waits for the thread
 //
 // For a cancellation, nudge() posts a waker that belongs to the thread and withdraws the cancelled
 // operation. The withdrawal is done with the GIL, which it may need. A thread that has the GIL may
-// wait for the locks of groups (aside.hpp, invariant), so the GIL is taken before them.
+// wait for the locks of groups (aside.hpp, invariant), so the GIL is taken before those locks.
 //
 // Invariants
 //  1 A process stays on its thread: all of its steps and withdrawals are done there.
-//  2 A pooled process has a Scheduler of its run; a thread exists as long as it has processes.
+//  2 A thread of the pool has a Scheduler of its run, and exists as long as it has processes.
 //    `live` and the run's list of its threads are protected by the GIL.
 #include <algorithm>
 

@@ -193,8 +193,8 @@ Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
                       weft_status& status) {
   *chosen = n;
   status = WEFT_BAD_USE;
-  // A select of timers alone is refused too, since a choice whose value is being made might be
-  // stored in the same place.
+  // A select of timers alone is refused too, since a choice whose value is being made might use the
+  // same storage.
   if (!idle(c, "select or sleep")) return nullptr;
   if (n == 0) {
     bad(c, "select without guards would wait for ever");

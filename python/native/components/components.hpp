@@ -23,15 +23,15 @@ inline bool is_pooled(const ProcessBase& p) noexcept {
   return p.ops->run == &pooled_run || p.ops->run == &checked_component_run;
 }
 
-// Returns whether the thread runs a component, which itself reports its place in its source. Needs
-// the GIL.
+// Returns whether the thread runs a component, which itself reports its place in its source. The
+// caller must hold the GIL.
 bool in_component(const ThreadProcess& t) noexcept;
 
-// Tasks of asyncio that wait at channels (TaskWaiter). They may be woken any number of times, and
-// may be destroyed at any time. So a party that wakes them must hold the GIL from its first access
-// to the waiting queue to its last. While there is such a task, operations of components are done
-// with the GIL (component_calls.cpp); the first task waits until the operations that were begun
-// without the GIL are over.
+// Tasks of asyncio that wait at channels (TaskWaiter). Such a task may be woken any number of
+// times, and may be destroyed at any time. Therefore a party that wakes it must hold the GIL from
+// its first access to the waiting queue to its last. While such a task exists, operations of
+// components are done with the GIL (component_calls.cpp); the first task waits until the operations
+// that were begun without the GIL have ended.
 void task_waiter_comes();  // can release the GIL
 void task_waiter_goes() noexcept;
 // Called in the child of a fork, where the parent's calls do not exist. Otherwise the child would

@@ -5,9 +5,9 @@
 //
 // Such a thread uses cores and wakes other threads as a C++ thread does: cores have locks of their
 // own, and they move cells (cells.hpp), which have no reference count. Code that may run on such a
-// thread, and that needs the interpreter or state that the GIL protects, makes a With first. Such
-// code is the conclusion of a run (report.cpp), tasks and guests of asyncio (asyncio.cpp), and the
-// end of a sleep that was a standstill.
+// thread, and that needs the interpreter or state that the GIL protects, first makes a With. This
+// applies to the conclusion of a run (report.cpp), to tasks and guests of asyncio (asyncio.cpp),
+// and to the end of a sleep that was a standstill.
 //
 // Invariant: a thread that is aside holds no lock of the core's or the runtime's while it waits for
 // the GIL: the holder of the GIL may wait for that lock.
@@ -18,12 +18,12 @@
 
 namespace weft::py {
 
-// The thread state of a thread that is aside. If it is null, the thread has the GIL, or is not one
-// of Weft's.
+// The thread state of a thread that is aside. Null if the thread has the GIL, or is not one of
+// Weft's.
 inline constinit thread_local PyThreadState* aside_state = nullptr;
 inline bool aside() noexcept { return aside_state != nullptr; }
 
-class Aside {  // while this object lives, the thread is aside
+class Aside {  // while this object exists, the thread is aside
  public:
   Aside() noexcept { aside_state = give_up_lock(); }
   Aside(const Aside&) = delete;
@@ -31,7 +31,7 @@ class Aside {  // while this object lives, the thread is aside
   ~Aside() { take_lock(std::exchange(aside_state, nullptr)); }
 };
 
-// while this object lives, a thread that is aside has the GIL; no effect on other threads
+// while this object exists, a thread that is aside has the GIL; no effect on other threads
 class With {
  public:
   With() noexcept : state_(std::exchange(aside_state, nullptr)) {

@@ -32,10 +32,10 @@ struct DoorPlace {
   ~DoorPlace() { --coming; }
 };
 
-// Waits until no thread is entering. Next the interpreter frees the states of all threads but this
-// one. A thread that entered at that moment would find its own state freed. This thread's state is
-// released meanwhile, because an entering thread might wait for this thread to stop, or for the
-// gate.
+// Waits until no thread is entering, because the interpreter next frees the states of all other
+// threads, and a thread that was entering would find its own state freed. Meanwhile the state of
+// this thread is released, because an entering thread might wait for this thread to stop, or for
+// the gate.
 void wait_for_who_comes() noexcept {
   PyThreadState* const mine = PyEval_SaveThread();
   while (coming > 0) sched_yield();
@@ -55,15 +55,15 @@ class Door {
   void leave() noexcept { sem_post(&places_); }
 
  private:
-  // Just enough places to keep the lock busy: while one thread is leaving the kernel, another is
-  // ready.
+  // Just enough places to keep the lock busy: while one thread is leaving the kernel, another
+  // thread is ready.
   static constexpr unsigned kPlaces = 4;
   sem_t places_;
 };
 Door door;
 void wait_for_who_comes() noexcept {}
 
-class DoorPlace {  // while this object lives, the thread has one of the places
+class DoorPlace {  // while this object exists, the thread has a place
  public:
   DoorPlace() noexcept { door.enter(); }
   DoorPlace(const DoorPlace&) = delete;

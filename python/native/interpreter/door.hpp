@@ -6,17 +6,17 @@
 //                                └──the interpreter ends──► stays where it is, forever
 //
 // In CPython every thread that waits for the lock wakes at each switch interval (5 ms), to ask the
-// holder for the lock. A few such threads do no harm. When a thousand wait, because they were
-// started or poisoned together, the machine does little but wake them.
+// holder for the lock. A few such threads do no harm. When a thousand threads wait, because they
+// were started or poisoned together, the machine spends most of its time waking them.
 //
 // Invariants
 //  1 A thread at the door does not have the lock, and a thread with the lock never waits at the
 //    door. So no two threads wait for each other.
-//  2 A thread that the ending interpreter stops while the thread asks stays where it is forever.
+//  2 A thread that the ending interpreter stops while the thread asks stays in that call forever.
 //    The place of the thread is free for the next thread, which is stopped too.
-//  3 Without an interpreter lock there is no crowd: a thread waits only for its own state. In such
-//    builds close_door() waits for the threads that are entering, since the states of threads are
-//    freed next.
+//  3 Without an interpreter lock no crowd forms, since a thread waits only for its own state. In
+//    such builds close_door() waits for the threads that are entering, since the states of threads
+//    are freed next.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -1,4 +1,4 @@
-// Turns the outcomes of the core into Python exceptions, which name process, operation and channel.
+// Turns outcomes of the core into Python exceptions, which name process, operation and channel.
 #include "interpreter/errors.hpp"
 
 #include <cstdarg>
@@ -254,8 +254,8 @@ bool is_met(PyObject* end) {
   return met == Py_True;
 }
 
-// Replaces the text of the exception, which comes from asyncio. The type of the exception stays,
-// for code that catches it.
+// Replaces the text of the exception, which asyncio has raised. The type stays the same, for code
+// that catches the exception.
 void explain_no_loop(PyObject* failure) noexcept {
   if (!Py_IS_TYPE(failure, reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError))) return;
   const Owned args(PyObject_GetAttrString(failure, "args"));

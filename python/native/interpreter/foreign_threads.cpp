@@ -1,6 +1,7 @@
-// Foreign threads, which are not processes, and their ends (rule 10.3). A run that stands still
-// goes on waiting while a thread lives that may hold an end for which the run waits. When the last
-// of these threads has ended, the run must check again, and only this file can make it do so.
+// Foreign threads, which are not processes, and their ends (rule 10.3). A run at a standstill
+// continues to wait as long as there is a thread that may hold an end for which the run waits. When
+// the last of these threads has ended, the run must check again, and only this file can make it do
+// so.
 //
 //   a run finds it in Python: watch_foreign_thread()    it uses Weft: note_foreign_thread()
 //        │ it leaves Python (its state is cleared)            │
@@ -9,19 +10,21 @@
 //                             └──a run has looked for such threads──► look_again(), on a thread of
 //                                                                     its own
 //
-// The interpreter knows a thread that a C library has made only while that thread calls Python:
-// each call makes a state for it. So such a thread is recorded here until it ends.
+// The interpreter knows a thread that a C library has made only while that thread calls Python,
+// because each call makes a new state for it. Therefore such a thread is recorded here until it
+// ends.
 //
 // Invariants
-//  1 `natives` is protected by `lock`, under which no other lock is taken: a thread that ends does
-//    not have the GIL, and may not wait for the GIL, since the holder of the GIL may wait for that
-//    thread.
+//  1 `natives` is protected by `lock`, under which no other lock is taken. A thread that ends does
+//    not have the GIL, and must not wait for the GIL, since the holder of the GIL may be waiting
+//    for that thread.
 //  2 A run that looks for foreign threads sets `asked` first. So a thread that ends either is not
 //    found, or sees in `asked` that it must make the runs check again.
-//  3 Without a GIL the states of other threads cannot be reached. There weft/_foreign_threads.py
-//    waits for Python threads; C threads that have not used Weft are not known. While `watching` is
-//    set, that module calls _foreign_threads_wanted() whenever it has found no thread and is about
-//    to stop. So the module notices a run that has come to a standstill in between.
+//  3 Without a GIL the states of other threads cannot be reached. In such builds
+//    weft/_foreign_threads.py waits for Python threads; C threads that have not used Weft are not
+//    known. While `watching` is set, that module calls _foreign_threads_wanted() whenever it has
+//    found no thread and is about to stop. So the module notices a run that has come to a
+//    standstill meanwhile.
 #include "interpreter/foreign_threads.hpp"
 
 #include <algorithm>
@@ -49,7 +52,7 @@ namespace {
 // GIL.
 std::map<PyThreadState*, runtime::Run*> own_threads;
 std::set<PyThreadState*> helpers;  // threads of the package's own Python modules
-// Stands for the run of a worker whose call is no longer waited for; that worker is not idle.
+// Represents the run of a worker whose call is no longer waited for; that worker is not idle.
 runtime::Run* of_the_users() noexcept {
   static char nobody;
   return reinterpret_cast<runtime::Run*>(&nobody);
@@ -74,7 +77,7 @@ bool on_a_thread() noexcept {
     PyGILState_Release(gil);
   };
   // The result is false if no thread could be started. Then the next thread that ends, or the next
-  // run that stands still, tries again.
+  // run at a standstill, tries again.
   return PyThread_start_new_thread(body, nullptr) != static_cast<unsigned long>(-1);
 }
 
@@ -103,14 +106,15 @@ void note_this_thread() noexcept { static thread_local const Native here; }
 #ifndef Py_GIL_DISABLED
 constexpr const char* kMark = "weft.foreign_thread";
 
-// The mark in a thread's state is destroyed with the state, by that thread and with the GIL. But
-// when the interpreter ends, and in the child of a fork, another thread clears all states.
+// The mark in a thread's state is destroyed with the state, by that thread and with the GIL. There
+// are two exceptions: at the end of the interpreter, and in the child of a fork, another thread
+// clears all states.
 void leaves_python(PyObject* mark) {
   const auto whose = reinterpret_cast<std::uintptr_t>(PyCapsule_GetContext(mark));
   if (whose == PyThread_get_thread_ident() && !interpreter_ends()) note_this_thread();
 }
 #else
-bool wanted = false;        // whether a run stands still because of a foreign thread
+bool wanted = false;        // whether a foreign thread keeps a run at a standstill
 bool watching = false;      // whether a helper waits for foreign threads to end, or is about to
 PyObject* watch = nullptr;  // the function weft._foreign_threads.watch
 
@@ -121,8 +125,8 @@ void begin_watching() {
     PyErr_Clear();
   }
 }
-// _foreign_threads_wanted(): returns whether a run has stood still because of a foreign thread
-// since the last call. If no run has, the helper stops watching.
+// _foreign_threads_wanted(): returns whether a foreign thread has kept a run at a standstill since
+// the last call. If not, the helper stops watching.
 PyObject* f_wanted(PyObject*, PyObject*) {
   watching = std::exchange(wanted, false);
   return PyBool_FromLong(watching);
@@ -163,8 +167,8 @@ PyMethodDef foreign_threads_functions[] = {
 #endif
     {}};
 
-// Returns the identities of the recorded threads. They count until they end, even while they are
-// not in Python.
+// Returns the identities of the recorded threads. A recorded thread counts until it ends, even
+// while it is not in Python.
 std::set<unsigned long> native_foreign_threads() {
   asked = true;
   const std::lock_guard g(lock);

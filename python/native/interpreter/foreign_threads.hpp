@@ -18,13 +18,13 @@ bool is_helper(PyThreadState* t) noexcept;
 // that have used Weft or were found in Python. If watch_foreign() is called next, runs check again
 // when one of these threads ends.
 bool foreign_threads(runtime::Run& run);
-// Called when the run stands still because of these threads.
+// Called when the run is at a standstill because of these threads.
 void watch_foreign(runtime::Run& run) noexcept;
 // Returns true if there is no run, and no other Python thread that could use an end.
 bool nobody_else() noexcept;
-// Returns the identities of the live Python threads that do not belong to the run, as far as they
-// can be found. With a null `run`, returns those of all threads that are not processes, except the
-// caller's.
+// Returns the identities of the live Python threads that do not belong to the run, as far as these
+// threads can be found. With a null `run`, returns the identities of all threads that are not
+// processes, except the caller's.
 PyObject* foreign_idents(runtime::Run* run);
 #ifdef Py_GIL_DISABLED
 // Returns the identities of the threads that the interpreter counts and that are not foreign to all

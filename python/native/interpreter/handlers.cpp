@@ -1,23 +1,23 @@
 // Signal handlers that may act (rule 10.3): handlers from which an end, a channel, a barrier, a
-// process or a group can be reached. While one is set, a run in which all processes wait is not
-// deadlocked: a signal may come, and its handler may act on the run.
+// process or a group can be reached. While such a handler is set, a run in which all processes wait
+// is not deadlocked, because a signal may arrive and its handler may act on the run.
 //
 //   Search: the handler ──► each function that it calls, and that those call: a Context
 //   Context: what the function refers to (closure, defaults, the object it is bound to),
 //            and the names it uses: in these objects, in its globals and in modules
 //
 // Only names are followed; otherwise the handler of a web server would reach the whole program. A
-// function may hand the objects of its context to the functions that it calls. So the names of
-// those functions are looked up in the caller's context too, kCalls calls deep.
+// function may pass the objects of its context to the functions that it calls. Therefore the names
+// of those functions are looked up in the caller's context too, kCalls calls deep.
 //
 // Invariants
-//  1 The search may run under locks of the runtime, so no Python code runs, whatever the objects
-//    are: no method of a key is called, attributes are read directly from memory, and the collector
-//    is off. References are borrowed, for no object is freed meanwhile.
+//  1 The search may run under locks of the runtime. Therefore it runs no Python code, whatever the
+//    objects are: no method of a key is called, attributes are read directly from memory, and the
+//    collector is off. References are borrowed, since no object is freed meanwhile.
 //  2 The search ends: after kMaxSteps steps a handler counts as one that may act. Functions more
 //    than kCalls calls deep are not searched.
 //  3 Functions of Python's own library and of Weft are not followed: they use only the ends that
-//    the program has handed to them. Weft's objects are searched whole.
+//    the program has passed to them. Weft's own objects are searched completely.
 #include "interpreter/handlers.hpp"
 
 #include <signal.h>
@@ -411,8 +411,8 @@ bool may_act(const std::vector<PyObject*>& handlers) noexcept {
 }
 
 #else
-// Other threads can change the objects meanwhile, and no lock must be taken here. So every handler
-// counts as one that may act.
+// Other threads can change the objects meanwhile, and no lock must be taken here. Therefore every
+// handler counts as a handler that may act.
 bool may_act(const std::vector<PyObject*>& handlers) noexcept { return !handlers.empty(); }
 #endif
 

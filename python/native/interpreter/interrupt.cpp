@@ -2,20 +2,20 @@
 // kills the OS processes that were started, and raises KeyboardInterrupt in the code that runs.
 //
 // Python's own handler, in C, only records a signal; the main thread calls the Python function when
-// that thread checks for signals (PyErr_CheckSignals). A signal that comes between that check and
-// the moment the kernel puts the thread to sleep, or on another thread, would go unnoticed. So
-// Weft's handler wraps Python's and wakes the main thread. Weft's handler is set while a network
-// runs, and when ordinary code of the main thread waits outside any network; after such a wait it
-// stays set. The program may set its own handler. While a network runs, that handler is left as it
-// is. In ordinary code Weft's handler wraps a new handler of SIGINT at the next wait; it wraps a
-// new handler of another signal only once the handler of SIGINT has changed too, or a network has
-// run.
+// that thread checks for signals (PyErr_CheckSignals). A signal would go unnoticed if it arrived on
+// another thread, or between that check and the moment at which the kernel puts the thread to
+// sleep. Therefore Weft's handler wraps Python's and wakes the main thread. Weft's handler is set
+// while a network runs, and when ordinary code of the main thread waits outside any network; after
+// such a wait it stays set. The program may set its own handler. While a network runs, that handler
+// is left unchanged. In ordinary code Weft's handler wraps a new handler of SIGINT at the next
+// wait; it wraps a new handler of another signal only after the handler of SIGINT has changed too,
+// or a network has run.
 //
 // Invariants
 //  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits
 //    for handlers on other threads.
-//  2 If a bit of `held_back` is set while no HoldSignals lives, the thread that set the bit takes
-//    it back, so no signal is lost.
+//  2 If a bit of `held_back` is set while no HoldSignals exists, the thread that set the bit clears
+//    it and passes the signal on, so no signal is lost.
 //  3 While a run begins and ends, handlers are read and set without running bytecode: between
 //    bytecodes Python calls signal handlers, which may raise. So this file calls the functions of
 //    `_signal`, not those of `signal`, which are Python code. One of these functions checks for
@@ -45,7 +45,7 @@ std::atomic<Handler> pythons{nullptr};  // Python's handler, one function for al
 std::atomic<runtime::Parking*> sleeper{nullptr};
 std::atomic<int> handling{0};
 std::atomic<bool> holding{false};         // whether the main thread has a HoldSignals
-std::atomic<std::uint64_t> held_back{0};  // bit n-1 is set if signal n came while signals were held
+std::atomic<std::uint64_t> held_back{0};  // bit n-1: signal n arrived while signals were held
 std::size_t watchers = 0;
 std::uint64_t watched = 0;  // bit n-1 is set if signal n has Weft's handler
 unsigned long main_thread = 0;
@@ -62,7 +62,7 @@ void stirring_handler(int number) {
   const int error = errno;
   if (const std::uint64_t bit = std::uint64_t{1} << (number - 1); holding.load()) {
     held_back.fetch_or(bit);
-    // If the hold has ended meanwhile without noticing this signal, the signal is passed on here.
+    // If the hold has ended meanwhile without noticing this signal, the signal is passed on below.
     if (holding.load() || !(held_back.fetch_and(~bit) & bit)) return;
   }
   if (const Handler h = pythons.load(std::memory_order_relaxed)) h(number);
@@ -98,9 +98,9 @@ void stir_by_signals() {
 Handler sigint_then{};
 bool known = false;
 
-// Called when the main thread waits outside any run. From then on Weft's handlers stay, until the
-// program sets others. To notice that, only the handler of SIGINT is checked, which takes one
-// system call.
+// Called when the main thread waits outside any run. From then on Weft's handlers stay set until
+// the program sets others. To notice such a change, only the handler of SIGINT is checked, which
+// takes one system call.
 void stir_outside() {
   struct sigaction a {};
   if (sigaction(SIGINT, nullptr, &a) != 0 || (known && a.sa_handler == sigint_then)) return;
@@ -122,7 +122,7 @@ void leave_signals() noexcept {
 }
 
 // Functions of weft._distributed_deadlock.rounds. everywhere([row]) -> [line] returns where each of
-// these processes is, and where each process is that other programs run for this one.
+// these processes is, and where the processes are that other programs run for this program.
 // end_elsewhere() ends those programs.
 PyObject *everywhere = nullptr, *end_elsewhere = nullptr;
 
@@ -198,8 +198,8 @@ void say(std::string s, const std::vector<std::string>& lines) {
   PySys_FormatStderr("%s", s.c_str());
 }
 
-// Called when Ctrl-C was pressed again: a process that was cancelled but has not reached an
-// operation since might never reach one.
+// Called when Ctrl-C was pressed again, because a process that has reached no operation since its
+// cancellation might never reach one.
 void insist() {
   const Owned r(end_elsewhere ? PyObject_CallNoArgs(end_elsewhere) : nullptr);
   if (!r && end_elsewhere) PyErr_WriteUnraisable(end_elsewhere);
@@ -271,8 +271,8 @@ Interrupts::~Interrupts() {
   if (!old_) return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
-  // The exception that a handler has raised for a signal at the very end. It is reported, and
-  // Weft's handler is removed in spite of it.
+  // The exception that a handler has raised for a signal at the very end. The exception is
+  // reported, and Weft's handler is removed in spite of it.
   PyObject* raised = nullptr;
   for (int n = 0; n < kSignals; ++n) {
     const Owned r(set_sigint(old_));

@@ -1,4 +1,4 @@
-// Handles Ctrl-C while a network runs, and signals that come when the main thread is about to
+// Handles Ctrl-C while a network runs, and signals that arrive when the main thread is about to
 // sleep.
 #pragma once
 #define PY_SSIZE_T_CLEAN
@@ -12,7 +12,7 @@ struct PyRun;
 
 inline constexpr int kSignals = 64;  // the numbers of signals are 1 to kSignals
 
-// While this object lives, during an outermost run on the main thread, Ctrl-C cancels the network,
+// While this object exists, during an outermost run on the main thread, Ctrl-C cancels the network,
 // unless the program has its own handler. Meanwhile each signal that Python handles wakes the main
 // thread.
 class Interrupts {
@@ -35,9 +35,9 @@ void say_where(PyRun& run);  // writes each process to standard error
 bool watch_signals();
 void unwatch_signals() noexcept;
 
-// While such an object lives on the main thread, no handler of a watched signal runs there: signals
-// that arrive are passed on to Python when the object is destroyed. On other threads the object
-// does nothing.
+// While such an object exists on the main thread, no handler of a watched signal runs there:
+// signals that arrive are passed on to Python when the object is destroyed. On other threads the
+// object has no effect.
 class HoldSignals {
  public:
   HoldSignals() noexcept;
@@ -50,12 +50,12 @@ class HoldSignals {
 };
 
 // Called when the main thread is about to check for signals and then to sleep in `p`; null means
-// that the thread is awake. On other threads this function does nothing.
+// that the thread is awake. On other threads this function has no effect.
 void main_sleeps_by(runtime::Parking* p) noexcept;
 
 // Does what PyErr_CheckSignals() does, on a thread that is in an operation.
 int run_handlers() noexcept;
-// Returns a text for messages that says which code ran on this thread while it was in an operation.
+// Returns a text, for messages, for the code that ran on this thread while it was in an operation.
 const char* who_ran_there() noexcept;
 
 // Called in the child of a fork: the thread that forked is the main thread there.

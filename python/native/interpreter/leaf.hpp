@@ -1,8 +1,8 @@
 // Channels and ends that cannot be part of a cycle of references: a channel without a buffer refers
-// only to its name, and its ends refer only to it. The garbage collector does not track such
-// objects, and they have no header for the collector. With a million processes, three in five of
-// the objects that the collector visits would be such objects. In builds without a GIL the ends are
-// tracked, so that they can be found.
+// only to its name, and its ends refer only to the channel. The garbage collector does not track
+// such objects, and they have no header for the collector. In a program with a million processes,
+// three in five of the objects that the collector would visit are such objects. In builds without a
+// GIL the ends are tracked, so that they can be found.
 //
 //   allocate(type, traced) ──► track() ──► untrack() ──► release()
 //

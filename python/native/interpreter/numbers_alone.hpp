@@ -1,5 +1,5 @@
-// Checks whether an array consists only of its memory. Anything that a class derived from
-// numpy.ndarray has besides its numbers (a mask, a unit) is in no buffer, and would be lost
+// Checks whether an array consists only of its memory. If a class derived from numpy.ndarray adds
+// anything to the numbers (a mask, a unit), that addition is in no buffer, and would be lost
 // silently.
 #pragma once
 #define PY_SSIZE_T_CLEAN
@@ -9,9 +9,9 @@
 
 namespace weft::py {
 
-// Returns advice for an object that has more than its memory; "" if it has nothing more.
+// Returns advice for an array that may have more than its numbers; "" for any other object.
 std::string more_than_numbers(PyObject* o);
-// Returns advice for an object that exports no buffer, whatever its shape; "" if there is none.
+// Returns advice for an object that exports no buffer, whatever its shape; "" if none is known.
 std::string no_buffer_of(PyObject* o);
 
 }  // namespace weft::py

@@ -1,4 +1,4 @@
-// weft.Outside: while the token is open, something that Weft cannot see may act (rule 10.3).
+// weft.Outside: while the token is open, something outside may act on a run (rule 10.3).
 //
 //   Outside() ──► open ──close(), the end of its block──► closed
 //                  └────dropped──► pending (pending.cpp) ──► closed

@@ -1,7 +1,7 @@
-// Without a GIL, dropping the last reference frees an object only if its owner, the thread that
-// made it, drops it. If another thread drops the last reference, the object is queued until its
-// owner runs Python code again. But an owner that sleeps in Weft may wait for an end within that
-// object (rule 12.2).
+// Without a GIL, an object is freed at once only if the last reference to it is dropped by its
+// owner, the thread that made it. If another thread drops the last reference, the object is queued
+// until its owner runs Python code again. But an owner that sleeps in Weft may be waiting for an
+// end within that object (rule 12.2).
 //
 //   a thread drops what another has made ──► CPython marks its owner
 //      └──the owner sleeps here: wake_owners()──► disturbed, drop_own()

@@ -7,10 +7,10 @@
 // Invariants
 //  1 `something_pending` is true whenever a queue is not empty. Everything here is protected by the
 //    GIL.
-//  2 While an end or a token is pending no thread falls asleep, and no run concludes that nothing
+//  2 While an end or a token is pending, no thread falls asleep, and no run concludes that nothing
 //    can wake it (report.cpp). When an end or a token is dropped, a sleeping thread is woken, and
-//    runs the deferred work. The wake-up takes no lock, because the finaliser may run under locks
-//    of the extension's.
+//    runs the deferred work. This wake-up takes no lock, because the finaliser may run under locks
+//    of the extension.
 #include "interpreter/pending.hpp"
 
 #include "gate.hpp"

@@ -5,8 +5,8 @@
 //       takes the value, and drops the StopIteration ──► spare
 //
 // The StopIteration raised here is of a subclass that keeps its last freed object for reuse, so
-// that a communication allocates none. It has no context (the exception being handled), since no
-// program sees it.
+// that a communication allocates no such object. It has no context (the exception being handled),
+// since no program sees it.
 //
 // Invariant: the spare object is untracked, and holds no value and no attribute that was set on it.
 // Its `args` are empty, as are those of every object of this subclass.

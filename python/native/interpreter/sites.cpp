@@ -1,7 +1,7 @@
-// Numbers of lines: see sites.hpp.
+// The numbers of lines (sites.hpp).
 //
-// Making an end takes few instructions, and recording its place is one of them. In CPython 3.11
-// this code reads the running frame directly, whose layout is fixed for the minor version. In other
+// Making an end takes few instructions, so recording its place must be fast. In CPython 3.11 this
+// code reads the running frame directly, whose layout is fixed for the minor version. In other
 // versions it uses the public calls, which take longer.
 #include "interpreter/sites.hpp"
 
@@ -39,9 +39,9 @@ std::uint32_t number_of(PyCodeObject* code, int line) {
   return at->second;
 }
 
-// To find a line the interpreter searches the table of all lines of a code object. So the last
-// results are kept. They own their code objects, so that no other code object can have the same
-// address.
+// To find a line the interpreter searches the table of all lines of a code object, so the last
+// results are kept. The entries own their code objects, so that no other code object can have the
+// same address.
 struct Place {
   PyCodeObject* code;  // owned
   const void* instruction;

@@ -23,8 +23,8 @@ Site site_of(std::uint32_t number) noexcept;  // the number must not be 0
 
 // Returns the name of a file as reports show it. Where the encoding of the file system is not UTF-8
 // (the C locale), a name may contain bytes that are not characters: reports show such a byte as
-// "\\udcc3". The result is borrowed, and kept forever if it is not `name` itself. Null: an
-// exception is set.
+// "\\udcc3". The result is borrowed; unless it is `name` itself, it is kept forever. Returns null
+// with an exception.
 PyObject* file_name(PyObject* name) noexcept;
 
 }  // namespace weft::py

@@ -1,6 +1,6 @@
 // Refuses the use of one of Weft's awaitables as if it were its result: `a, b = select(r)`, `if
 // r.read() == 3`. Python would step the awaitable, or compare the object itself. So each such use
-// raises BadUse, which says to write `await` (rule 11.2).
+// raises BadUse, which advises the user to write `await` (rule 11.2).
 //
 // Invariant: `await` calls am_await first, which sets `awaited`. So if tp_iter is called while
 // `awaited` is false, the program iterates over the awaitable; the call does not come from `yield

@@ -1,8 +1,8 @@
 // The link between Weft and an asyncio loop, whose tasks are foreign waiters (rule 6.6).
 //
-//   TaskWaiter:  begin ──► done │ waiting: its task awaits a future ──told (look again) or woken (decided)──► the future is set, the task runs
-//   throw:  not committed ──► withdrawn, the exception goes on
-//           committed     ──► the operation completes; the cancellation is owed: it comes at the task's next point (rule 6.3)
+//   TaskWaiter:  begin ──► done │ waiting: its task awaits a future ──notified (check again) or woken (decided)──► the future is set, the task runs
+//   throw:  not committed ──► withdrawn, the exception is raised
+//           committed     ──► the operation completes; the cancellation is owed: it is raised at the task's next point (rule 6.3)
 #include "processes/asyncio.hpp"
 
 #include <sys/eventfd.h>
@@ -34,7 +34,7 @@ thread_local LinkObject* in_section = nullptr;  // the link of the section that 
 
 PyObject* get_running = nullptr;  // asyncio's function, once asyncio has been imported
 PyObject* cancelled_error = nullptr;
-// the dictionary of current tasks, by loop; if it is null, `current` is called instead
+// the dictionary of current tasks, by loop; null if `current` must be called instead
 PyObject* tasks = nullptr;
 PyObject* current = nullptr;  // asyncio.current_task
 std::size_t owing = 0;        // the number of tasks to which a cancellation is owed
@@ -208,7 +208,7 @@ void bell_dealloc(PyObject* o) {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   abandon_orphans(l);
-  // These objects are dropped after the walk, because dropping them can remove entries from the
+  // The objects are dropped after the loop below, because dropping them can remove entries from the
   // lists.
   std::vector<PyObject*> kept;
   let_go_of_tasks(l, kept);
@@ -246,8 +246,8 @@ PyObject* f_owing(PyObject*, PyObject* n) {
   if (PyErr_Occurred()) return nullptr;
   Py_RETURN_NONE;
 }
-// _watch_signals(): returns an object that holds signals back from the loop's methods as long as it
-// lives; None on any thread but the main one.
+// _watch_signals(): returns an object that holds signals back from the loop's methods as long as
+// the object exists; returns None on any thread but the main one.
 void end_watch(PyObject*) { unwatch_signals(); }
 PyObject* f_watch(PyObject*, PyObject*) {
   if (!watch_signals()) Py_RETURN_NONE;
@@ -286,7 +286,7 @@ PyObject* raised_by_signals() noexcept {
 void raise_in_main(PyObject* e) noexcept {
   if (!e) return;
   Py_XSETREF(raised, e);
-  // If the queue of calls is full, an earlier call of Weft's in it will raise the exception.
+  // If the queue of calls is full, an earlier call of Weft's in the queue will raise the exception.
   Py_AddPendingCall(gated<raise_it>, nullptr);
 }
 
@@ -330,7 +330,7 @@ LinkObject* link_here() noexcept {
   return cached;
 }
 
-// This also works for a loop that has not used Weft yet and has no link.
+// This function also works for a loop that has not used Weft yet and has no link.
 bool is_virtual(PyObject* loop) noexcept {
   if (cached && refers_to(cached, loop)) return cached->virtual_time;
   const Owned is(PyObject_GetAttr(loop, asyncio_names.virtual_time));

@@ -1,18 +1,18 @@
 // Weft inside a running asyncio loop (rules 6.6 and 13): the link to a loop, the loop's tasks that
 // wait at channels, and the networks that are its guests.
 //
-//   told, woken, work for a guest ──ring()──► on the loop's thread, in a Section: passed on when the section is left
-//                                        └──► else: its eventfd, whose reader opens a section
+//   notified, woken, work for a guest ──ring()──► on the loop's thread, in a Section: passed on when the section is left
+//                                            └──► else: its eventfd, whose reader opens a section
 //
 // Invariants
 //  1 ring() runs no Python code and may be called wherever a waker is woken. The loop's own methods
-//    are called only from deliver(), which runs on the loop's thread, under no lock.
+//    are called only from deliver(), which runs on the loop's thread without any lock held.
 //  2 A Link refers to its loop weakly. The Link is kept alive by the loop's reader, by
-//    `weft._backends.asyncio`, and by everything that waits.
+//    `weft._backends.asyncio`, and by every object that waits.
 //  3 A guest and a task waiter keep the task that waits alive, and the task keeps the loop alive. A
 //    closed loop drops its reader, a Bell, which makes the link's guests and waiters drop their
 //    tasks. So tasks that asyncio has left pending can be collected; the operations for which they
-//    waited are given up then.
+//    waited are then abandoned.
 #pragma once
 #include <optional>
 
@@ -55,8 +55,8 @@ void ring(LinkObject* l) noexcept;
 // sets the future's result to None, unless the future is done
 void set_future(PyObject* future) noexcept;
 
-// While a Section lives, notices to waiters are collected; its destructor delivers them. Sections
-// are used only on the loop's thread. A Section with a null link does nothing.
+// While a Section exists, notices to waiters are collected; its destructor delivers them. Sections
+// are used only on the loop's thread. A Section with a null link has no effect.
 class Section {
  public:
   explicit Section(LinkObject* l) noexcept;
@@ -72,7 +72,7 @@ const void* current_task() noexcept;  // the current task of the running loop
 // Counts n operations of a task that have completed without waiting. Returns true if the task must
 // now let other tasks of the loop run.
 bool count_at_once(LinkObject& l, const void* task, std::size_t n) noexcept;
-// Returns true if the task is neither done nor collected, and its loop is not closed.
+// Returns whether the task is neither done nor collected, and its loop is not closed.
 bool task_lives(LinkObject* l, const void* task) noexcept;
 
 }  // namespace weft::py

@@ -1,17 +1,17 @@
-// The life of an awaited operation. Each kind of operation has its own begin() and go_on(). This
-// file has what all kinds share: which code may step an operation, and what happens to an operation
-// that is left before it is over.
+// The states of an awaited operation. Each type of operation has its own begin() and go_on(). This
+// file contains what all types share: the rules for the code that may step an operation, and the
+// treatment of an operation that is left before it has ended.
 //
 //   fresh ──send()──► begin() ──► done (a value is returned, or an exception raised)
-//     │                  ├──► gives_way: over; the next step gives the outcome ──send()──► done
+//     │                  ├──► gives_way: ended; the next step gives the outcome ──send()──► done
 //     │                  └──► waiting │ held ──send(): go_on()──► done │ waiting │ held
 //     │                           ├──throw_in()──► done: withdrawn, or it was left
 //     │                           │         └──► waiting yet: a task's, committed; it completes, and
-//     │                           │              the cancellation comes next (rule 6.3)
+//     │                           │              the cancellation follows (rule 6.3)
 //     │                           └──close_it(), collected, forsaken: leave_it()──► done
 //     └──collected: RuntimeWarning, it was never awaited
 //
-//   deciding: user code runs within begin() or go_on(). No other code may step it.
+//   deciding: user code runs within begin() or go_on(). No other code may step the operation.
 //   gives_way: many operations have completed at once, so that others run now (rule 7.7). The
 //   operation cannot be cancelled in this state, unless it is a yield of the program's own
 //   (only_yields()).
@@ -91,7 +91,7 @@ void leave_task(D* o) noexcept {
   }
 }
 
-// Drops the outcome of an operation that is over but has not given the outcome to its process or
+// Drops the outcome of an operation that has ended but has not given the outcome to its process or
 // task, which is still running.
 template <class D>
 void leave_outcome(D* o) noexcept {
@@ -129,7 +129,7 @@ void drop_awaited_it(PyObject* self) noexcept {
   o->state = OpState::done;
 }
 
-// Called when the operation has begun; `how` says whether it is over. An operation that is over
+// Called when the operation has begun; `how` says whether it has ended. An operation that has ended
 // gives way if it must (rule 7.7).
 template <class D, class W>
 [[gnu::always_inline]] inline PySendResult begun(D* o, W& way, PySendResult how, PyObject** r) {
@@ -146,8 +146,8 @@ inline bool pauses(ProcessObject* me, PyObject* operation, bool yields, PyObject
   *r = Py_NewRef(Py_None);
   return true;
 }
-// Like pauses(), but called after the operation has begun. If `how` says that the operation is
-// over, another process can run first, and the operation gives way.
+// Like pauses(), but called after the operation has begun. If `how` says that the operation has
+// ended, another process can run first, and the operation gives way.
 template <class D>
 [[gnu::noinline]] PySendResult begun_checked(D* o, ProcessObject* me, PySendResult how,
                                              PyObject** r) {
@@ -187,7 +187,7 @@ template <class D>
   return *r ? PYGEN_RETURN : PYGEN_ERROR;
 }
 
-// Reports the outcome of a step to observers. For them an operation that gives way is over.
+// Reports the outcome of a step to observers. To observers, an operation that gives way has ended.
 template <class D>
 void observe_step(D* o, PySendResult s, PyObject* target, PyObject* result) {
   if (s != PYGEN_NEXT || o->state != OpState::gives_way || o->only_yields())

@@ -10,8 +10,8 @@
 //    the process. Whichever of the two is destroyed first clears both references.
 //  2 `base.op` is null from the moment at which the process is resumed until it begins to wait
 //    again.
-//  3 While a process is `owed` a wake-up nothing begins at its node, and it does not end: that
-//    wake-up runs it first.
+//  3 While a process is `owed` a wake-up, no operation begins at its node, and the process does not
+//    end: it first runs because of that wake-up.
 #pragma once
 #include "processes/process.hpp"
 
@@ -29,11 +29,11 @@ inline bool resumed(ProcessObject* p, PyObject* operation) noexcept {
 // operation. Only then is it allowed to throw into the operation, or to close it.
 inline bool driven_by(ProcessObject* p) noexcept { return this_process() == &p->base; }
 
-// Called when the operation's process ends, or goes on to another operation.
+// Called when the operation's process ends, or begins another operation.
 void drop_awaited(PyObject* operation) noexcept;
 
 // Called before an operation begins. Returns whether a wake-up that belongs to an earlier operation
-// is on its way. If so, the process waits for that wake-up, and the operation begins afterwards. An
+// is under way. If so, the process waits for that wake-up, and the operation begins afterwards. An
 // earlier operation that was woken but never stepped again is dropped.
 inline bool woken_first(ProcessObject* p) noexcept {
   if (p->waits && !p->base.op) [[unlikely]]
@@ -62,8 +62,8 @@ PyObject* being_awaited(const char* verb, ProcessObject* by);
 
 enum class Left : std::uint8_t { withdrawn, resumed, decided };
 // Called when the operation is no longer awaited. `withdraw` returns whether the operation was left
-// before the commit. A process that is parked in the operation is woken, and then finds the
-// operation over.
+// before the commit. A process that is parked in the operation is woken, and then finds that the
+// operation has ended.
 template <class Withdraw>
 Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept {
   if (p->waits != operation) return Left::resumed;
@@ -84,7 +84,7 @@ using Late = void (*)(PyObject*, ProcessBase&) noexcept;
 void keep_until_woken(ProcessObject* p, PyObject* owned, Late late);
 void wake_up_came(ProcessObject* p) noexcept;
 // The drop_awaited functions are called when the process has ended, and has left an operation to
-// which something else refers.
+// which another object refers.
 extern PyTypeObject OpType, SelectOpType, GroupOpType, SocketOpType;
 void drop_awaited_operation(PyObject*) noexcept;   // operation.cpp
 void drop_awaited_select(PyObject*) noexcept;      // select.cpp

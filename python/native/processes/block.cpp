@@ -3,7 +3,7 @@
 //   made ──enter──► open: processes are started as the block runs ──exit: all are waited for──► ended
 //
 // The owner of blocks (a process, the thread of ordinary code, an asyncio task) leaves them, the
-// innermost first; anything else is bad use that changes nothing (rule 11.1). Blocks that can no
+// innermost first; any other order is bad use that changes nothing (rule 11.1). Blocks that can no
 // longer be left end as follows:
 //
 //   open ──its owner ends: leave_blocks()──────► cancelled; its owner's group waits for it
@@ -15,10 +15,10 @@
 // Invariant: `innermost` lists each owner's open blocks, linked by `around`; it owns a block that
 // is `left`.
 //
-// A block of ordinary code is an outermost run, whose thread is a process of it (`own_group`) until
-// the block ends: the thread can be cancelled, and it is counted when a deadlock is looked for.
-// Whenever the thread waits, it runs the coroutines and greenlets of the run (block_thread.cpp); so
-// do blocks and Parallels within the block.
+// A block of ordinary code is an outermost run. The thread of that code is a process of the run
+// (`own_group`) until the block ends: the thread can be cancelled, and the search for deadlocks
+// includes it. Whenever the thread waits, it runs the coroutines and greenlets of the run
+// (block_thread.cpp); the same holds when blocks and Parallels within the block wait.
 #include "processes/block.hpp"
 
 #include "checking/points.hpp"
@@ -76,8 +76,8 @@ const void* task_here() noexcept {
   return t ? t : link_here();
 }
 
-// Checks that the block can be left here. `here` identifies the caller in the way in which owners
-// are identified. Returns -1 for bad use.
+// Checks that the block can be left here. `here` identifies the caller, as owners are identified.
+// Returns -1 for bad use.
 int check_leaving(GroupObject* g, const void* here) {
   if (g->state == GroupState::left)
     bad_use("this Group's block is already ending, and cannot be left again");
@@ -170,8 +170,7 @@ void leave_with(GroupObject* g, PyObject* e) {
     g->outermost->run.self.group = nullptr;
     delete std::exchange(g->own_group, nullptr);
   }
-  // Whether a signal handler has raised an exception that no operation of the block has raised so
-  // far.
+  // Whether a signal handler has raised an exception that no operation of the block has raised yet.
   const bool interrupted = g->outermost && g->outermost->run.interrupt;
   if (e == Py_None && !interrupted) return;
   if (e != Py_None) Py_XSETREF(g->block, Py_NewRef(e));
@@ -210,8 +209,8 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e);
 // Sets the block's scheduler and groups, in a thread or in ordinary code.
 void open_in_thread(GroupObject* g, runtime::ThreadProcess* t) {
   runtime::Scheduler* const of_block = scheduler_of_block(*t);
-  // For a thread without a scheduler, one is made only to wait for the end, unless this is a new
-  // block in ordinary code.
+  // If the thread has no scheduler, a scheduler is made only to wait for the end, unless this is a
+  // new block in ordinary code.
   g->scheduler = of_block ? of_block : new runtime::Scheduler(*t->run, g->outermost ? nullptr : t);
   g->borrowed = of_block != nullptr;
   // Coroutine processes of a group in a thread run on the scheduler of the outermost run, because
@@ -300,7 +299,7 @@ const void* caller_here() noexcept {
   if (greenlet_of(p)) return p;
   if (coroutine_of(p) || in_asyncio()) return nullptr;
   // While a thread waits, it runs other processes and finalisers. If one of these makes the call,
-  // the caller is not the thread.
+  // the thread is not the caller.
   runtime::ThreadProcess* const t = runtime::ThreadProcess::plain();
   return t && !t->op ? static_cast<const ProcessBase*>(t) : nullptr;
 }
@@ -373,8 +372,8 @@ int group_clear(PyObject* o) {
   return 0;
 }
 
-// Abandons the block of a thread within a run: its processes are cancelled, and the run waits for
-// them instead of the thread.
+// Abandons the block of a thread within a run: its processes are cancelled, and the run, instead of
+// the thread, waits for them.
 void abandon_block(GroupObject* g) noexcept {
   runtime::Scheduler* const own = g->borrowed ? nullptr : std::exchange(g->scheduler, nullptr);
   g->scheduler = nullptr;
@@ -409,7 +408,7 @@ void name_left(GroupObject* g, const char* how) noexcept {
     PyErr_WriteUnraisable(Py_None);
 }
 
-// Returns whether the block can be waited for now: its run's thread is the current one, and is
+// Returns whether the block can be waited for now: its run's thread is the current thread, and is
 // idle.
 bool can_close(GroupObject* g) noexcept {
   return g->outermost && caller_here() == g->owner && innermost[g->owner] == g &&

@@ -9,7 +9,7 @@ namespace weft::py {
 struct GroupObject;
 
 extern std::size_t blocks_open;
-// Called when a process ends: its group takes over the groups whose blocks it never left.
+// Called when a process ends: its group receives the groups whose blocks the process never left.
 void leave_blocks(ProcessBase& p) noexcept;
 void end_block(GroupObject* g) noexcept;  // removes the block from the open ones
 void forget_blocks() noexcept;            // called in the child of a fork

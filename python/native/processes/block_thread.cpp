@@ -4,8 +4,8 @@
 //   ordinary code ──waits: wait_in_block()──► the scheduler's loop: all others run ──its own turn comes: block_thread_run()──► ordinary code
 //
 // Invariants
-//  1 The scheduler runs only while its thread waits for something of Weft. Processes that are woken
-//    at other times stay in the scheduler's inbox until the thread waits again.
+//  1 The scheduler runs only while its thread waits for a Weft operation or group. Processes that
+//    are woken at other times stay in the scheduler's inbox until the thread waits again.
 //  2 The thread waits only in that loop. It is woken like a coroutine, by being posted there; it is
 //    cancelled through the scheduler.
 #include "processes/block_thread.hpp"

@@ -19,7 +19,7 @@ void wait_in_block(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexc
 void yield_in_block(runtime::ThreadProcess& t) noexcept;
 
 // --- in a check ---
-// The queue of the block's scheduler; null: the thread is in no block.
+// Returns the queue of the block's scheduler; null if the thread is in no block.
 core::RunQueue* queue_of_block(runtime::ThreadProcess& t) noexcept;
 // Called when the thread is in the queue that queue_of_block() returns. Runs the scheduler until
 // the thread's turn comes.

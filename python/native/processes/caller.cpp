@@ -1,10 +1,10 @@
 // The caller of an operation that blocks, and how it waits. Threads and greenlets differ only here.
 //
 //   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_in_block()
-//                 │    ordinary code that no process can wake, or can wake any more: BadUse instead
-//                 │    (rule 11.2); ordinary code that waits long: told (10.6)
+//                 │    ordinary code that nothing can wake, now or any more: BadUse instead
+//                 │    (rule 11.2); ordinary code that waits long: a report (10.6)
 //                 └──► a greenlet: parked (op says on what) ──woken──► run again
-//                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
+//                                     └──thrown into──► withdrawn, or parked until the committed value arrives
 #include "processes/caller.hpp"
 
 #include <sched.h>
@@ -51,8 +51,8 @@ bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noex
   t.op = nullptr;
   return blocked && !handlers_may_act();
 }
-// Returns the names of the places at which the thread waits, each preceded by the kind of place,
-// for a message.
+// Returns the names of the places at which the thread waits, each preceded by the type of the
+// place, for a message.
 std::string names_of(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   struct Names final : runtime::WaitVisitor {
     std::string all;
@@ -105,15 +105,14 @@ bool tell_alone(runtime::ThreadProcess& t) noexcept {
 }
 
 // Called when the thread has waited outside any run for as long as patience() allows. Reports the
-// wait, unless a run goes on that might wake the thread (rule 10.6). If nothing that might wake the
-// thread is left, the wait is bad use (rule 11.2). Returns true if this function must be called
-// again.
+// wait, unless a run might still wake the thread (rule 10.6). If nothing can wake the thread any
+// more, the wait is bad use (rule 11.2). Returns true if this function must be called again.
 bool stands_alone(runtime::ThreadProcess& t) noexcept {
   // A helper thread waits for other threads to act.
   if (is_helper(PyThreadState_Get())) return false;
   if (any_board() || open_tokens().due) return true;
   if (!t.op || facing(t) != Facing::blocked || runtime::Limit::any_armed(t, *t.run)) return false;
-  // Everything that might have woken the thread has ended.
+  // Everything that could have woken the thread has ended.
   if (nobody_else() && !handlers_may_act()) {
     const SavedException kept;
     keep_interrupt_for(nullptr, told_so(t, *t.op));  // the operation will raise this exception
@@ -203,7 +202,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
       wait_in_block(*thread_, kind);
     } else if (waits_for_ever(*thread_, kind)) [[unlikely]] {
       Owned e(told_so(*thread_, kind));
-      // The withdrawal always succeeds, since no other party is there.
+      // The withdrawal always succeeds, since no other party can have committed the operation.
       if (kind.withdraw(*thread_)) thrown_ = std::move(e);
     } else {
       thread_->block(kind);
@@ -216,7 +215,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   process_->op = &kind;
   while (!greenlet_park(greenlet_)) {
     thrown_.reset(take_exception());
-    // If the withdrawal fails, the operation has committed, and the wake-up is under way.
+    // If the withdrawal fails, the operation has committed, and the wake-up will follow.
     if (kind.withdraw(*process_)) break;
   }
   process_->op = nullptr;

@@ -1,5 +1,5 @@
-// Process functions: the objects that @process makes of functions. Calling one makes a process
-// object, which holds the ends among its arguments.
+// Process functions: the objects that @process makes from functions. A call of a process function
+// makes a process object, which holds the ends among its arguments.
 //
 //   @process def f ──function_call()──► process object, not started (process.cpp)
 //   f.on(backend) ──function_on()──► the same function for another backend or place (rule 15.3)
@@ -30,8 +30,8 @@ struct FunctionObject {
 };
 FunctionObject* func(PyObject* o) noexcept { return reinterpret_cast<FunctionObject*>(o); }
 
-// Names of processes are compared by address (group.hpp), and outlive the processes in reports. So
-// each name is stored once.
+// Names of processes are compared by address (group.hpp), and outlive the processes in reports.
+// Therefore each name is stored once.
 PyObject* kept_names = nullptr;
 
 }  // namespace
@@ -107,8 +107,8 @@ class Search {
       }
     }
     std::reverse(ahead_.begin() + static_cast<std::ptrdiff_t>(before), ahead_.end());
-    // The largest size of a container that is not remembered. If such a container has no ends or
-    // containers inside, it is quickly searched again each time it occurs.
+    // The largest size of a container that is not remembered. Such a container, if it has no ends
+    // or containers inside, can quickly be searched again each time it occurs.
     constexpr Py_ssize_t kSmall = 16;
     if (ahead_.size() > before || size > kSmall) seen_.insert(o);
     return 0;
@@ -291,8 +291,8 @@ PyObject* function_on(PyObject* self, PyObject* where) {
       "weft.processes, or its name",
       where);
 }
-// Called when an attribute of processes is read from their function. The error says that the call
-// is missing.
+// Called when an attribute of processes is read from their function. The error message says that
+// the call is missing.
 PyObject* function_getattro(PyObject* o, PyObject* name) {
   PyObject* const found = PyObject_GenericGetAttr(o, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !PyUnicode_Check(name) ||

@@ -1,16 +1,17 @@
-// Closes async generators that a coroutine of a run has begun but not iterated to their end. The
-// run closes them, in processes that it starts (rule 7.15).
+// Closes async generators that a coroutine of a run has begun but not iterated to the end. The run
+// closes such generators in processes that it starts (rule 7.15).
 //
 //   begun: first_call() ──► open, in the run's set ──exhausted, closed by the program──► nothing to do
 //                             ├──collected: hooks_call()────────────────────────────────► a process closes it
 //                             └──all processes of the run have ended: close_generators()► the same
 //
 // The interpreter reports generators through two hooks of each thread (sys.set_asyncgen_hooks).
-// While a thread runs a run's scheduler it has the run's hooks; afterwards it has its own again.
-// The thread of a guest keeps the hooks of its loop, which closes generators in its own way.
+// While a thread runs a run's scheduler, it has the run's hooks; afterwards its own hooks are
+// restored. The thread of a guest keeps the hooks of its loop, which closes generators in its own
+// way.
 //
 // Invariant: a generator that has begun keeps the run's hook alive, perhaps longer than the run
-// lives. Then `run` is null.
+// exists. After the end of the run, `run` is null.
 #include "processes/generators.hpp"
 
 #include "channels/fork.hpp"

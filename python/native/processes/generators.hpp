@@ -6,7 +6,7 @@ namespace weft::py {
 
 struct PyRun;
 
-// While this object lives, its thread runs the scheduler of a run. Async generators that begin or
+// While this object exists, its thread runs the scheduler of a run. Async generators that begin or
 // are collected on the thread are reported to that run.
 class GeneratorHooks {
  public:

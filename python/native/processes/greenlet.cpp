@@ -7,17 +7,17 @@
 // Invariants
 //  1 The hub is the greenlet in which the scheduler's loop runs: the greenlet that called run, or
 //    the greenlet that waits in a block of ordinary code, which may be a different one each time.
-//    Greenlets are started from the hub only. If they were started from within each other, each
-//    would lie deeper on the stack.
+//    Greenlets are started from the hub only. Greenlets started from within each other would lie
+//    deeper and deeper on the stack.
 //  2 A greenlet that parks switches to the next greenlet if that greenlet has started
 //    (Scheduler::take), otherwise to the hub.
-//  3 The stack of a greenlet is in place only while it runs. Memory that others may write while it
-//    is parked is in its GreenletState. The same holds for a hub that waits deeper on the stack
-//    than a greenlet was started (a block of ordinary code): memory that others may touch is on the
-//    heap.
+//  3 The stack of a greenlet is in place only while the greenlet runs. Memory that other code may
+//    write while the greenlet is parked is in its GreenletState. The same holds for a hub that
+//    waits deeper on the stack than a greenlet was started (a block of ordinary code): memory that
+//    other code may use is on the heap.
 //  4 For each greenlet the package greenlet keeps the exception state, the context variables, the
-//    frames and the depth of recursion. It does not keep the critical sections of a free-threaded
-//    build: NoCriticalSections suspends these and takes them again.
+//    frames and the depth of recursion. The package does not keep the critical sections of a
+//    free-threaded build: NoCriticalSections suspends them and takes them again.
 #include "processes/greenlet.hpp"
 
 #include <greenlet/greenlet.h>

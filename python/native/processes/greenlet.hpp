@@ -4,7 +4,7 @@
 
 namespace weft::py {
 
-// does for a greenlet what coroutine_run() does for a coroutine
+// like coroutine_run(), for a greenlet
 void greenlet_run(core::Waker* w);
 void greenlet_start(core::Waker* w);  // performs the greenlet's first run
 inline ProcessObject* greenlet_of(ProcessBase* p) noexcept {
@@ -16,7 +16,7 @@ inline ProcessObject* current_greenlet() noexcept { return greenlet_of(this_proc
 
 int need_greenlets();  // returns -1, with ImportError set, if the package is missing
 // Parks until the greenlet is run again. Returns false, with the exception set, if an exception was
-// thrown into it.
+// thrown into the greenlet.
 bool greenlet_park(ProcessObject* p) noexcept;
 Value& greenlet_slot(ProcessObject* p) noexcept;  // the slot of the process's operation
 // Returns the frame in which the greenlet is parked, or null without an exception.

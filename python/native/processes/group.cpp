@@ -72,9 +72,9 @@ bool withdraw_wait(ProcessBase& p) noexcept {
 }  // namespace
 
 // Called when an exception has left a block in which a process has failed. Returns whether that
-// exception is not itself a failure, because it would end a process quietly (rules 3.5, 4.3, 6.5).
-// Such an exception follows from the failure, which cancelled the block and released ends, in
-// either order.
+// exception would end a process quietly (rules 3.5, 4.3, 6.5), and so is not itself a failure. Such
+// an exception follows from the failure, which cancelled the block and released ends, in either
+// order.
 static bool quiet(PyObject* e) noexcept {
   if (PyErr_GivenExceptionMatches(e, errors.Cancelled)) return true;
   return (PyErr_GivenExceptionMatches(e, errors.Retired) ||
@@ -225,8 +225,8 @@ bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::excepti
 namespace {
 
 // Runs the processes in `list` on this thread, whose process is `self`. The outermost run waits for
-// spawned processes too. Returns null if an exception must be raised. `alone`: the list contains
-// one process, and an exception that leaves it is raised (rule 7.1).
+// spawned processes too. Returns null if an exception must be raised. `alone` means that the list
+// contains one process; an exception that leaves this process is raised (rule 7.1).
 PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost* outermost,
                      PyObject* list, bool alone) {
   std::vector<std::exception_ptr> failures;
@@ -279,8 +279,7 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
   }
   const auto outermost = std::make_unique<Outermost>(clock);
   PyObject* r = nullptr;
-  // If the run is cancelled, an enclosing timeout has cancelled it, because that timeout had
-  // expired.
+  // If the run is cancelled, the time limit of an enclosing block has expired and has cancelled it.
   if (outermost->run.self.cancel().load()) {
     never_run(list);
     raise_cancelled(outermost->run.self, nullptr);
@@ -377,7 +376,7 @@ PyObject* conclude(GroupObject* g, ProcessBase& p, bool parallel) {
   if (!failures.empty()) return raise_failures(std::move(failures), g->block);
   if ((parallel || !g->block) && p.cancel().load()) return raise_cancelled(p, nullptr);
   if (left) return raise_left(left);
-  // if the block raised an exception, that exception goes on
+  // if the block raised an exception, that exception continues
   return parallel ? results_of(g->list) : Py_NewRef(Py_False);
 }
 
@@ -412,7 +411,7 @@ const char* verb_of(GroupOpObject* o) noexcept {
   return o->parallel ? "Parallel" : "leaving a Group";
 }
 
-// Called when the operation is no longer awaited. The processes that it waited for are cancelled,
+// Called when the operation is no longer awaited. The processes for which it waited are cancelled,
 // and the owner's group waits for them (rules 6.2, 7.6).
 void give_up(GroupOpObject* o) noexcept {
   GroupObject* const g = o->group;
@@ -594,7 +593,7 @@ PyObject* f_current_process(PyObject*, PyObject*) {
   ProcessObject* p = process_object(this_process());
   return Py_NewRef(p ? reinterpret_cast<PyObject*>(p) : Py_None);
 }
-// _where(): returns the kind of the caller: 0 for ordinary code, 1 for a coroutine process, 2 for a
+// _where(): returns the type of the caller: 0 for ordinary code, 1 for a coroutine process, 2 for a
 // thread process (or a thread that runs a network), 3 for a greenlet process, 4 for an asyncio
 // loop.
 PyObject* f_where(PyObject*, PyObject*) {
@@ -607,8 +606,8 @@ PyObject* f_where(PyObject*, PyObject*) {
 PyObject* f_flatten(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return process_list(args, n);
 }
-// Returns the processes of a Sequence, which starts them later. None of them must already be
-// started, or be listed twice.
+// Returns the processes of a Sequence, which starts them later. Raises BadUse if a process was
+// already started, or is listed twice.
 PyObject* f_in_turn(PyObject*, PyObject* const* args, Py_ssize_t n) {
   Owned list(process_list(args, n));
   if (!list || claim_processes(list.get()) < 0) return nullptr;
@@ -630,7 +629,7 @@ PyObject* f_after_fork(PyObject*, PyObject*) {
   forget_blocks();
   main_is_this_thread();
   runtime::this_context = nullptr;
-  // In the parent this thread was a process, which does not exist here.
+  // In the parent this thread was a process, which does not exist in the child.
   runtime::ThreadProcess::become(nullptr);
   root_run = nullptr;
   Py_RETURN_NONE;

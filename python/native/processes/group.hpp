@@ -16,7 +16,7 @@ class Outermost;
 struct GuestObject;
 struct PyRun;
 
-// A failure on its way through runtime::Group.
+// The form in which a runtime::Group stores a failure.
 struct Failure {
   Owned<> exception;
   explicit Failure(PyObject* owned) noexcept : exception(owned) {}
@@ -63,11 +63,11 @@ void abandon_group(GroupObject* g, runtime::Group& successor) noexcept;
 // Waits, as the scheduler of this thread, until the groups have ended.
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group,
                runtime::Group* spawned);
-// Called in a check when ordinary code in a block goes on after a network within the block. Other
-// processes can go on first.
+// Called in a check when ordinary code in a block continues after a network within the block. Other
+// processes can run first.
 void goes_on_after(runtime::ThreadProcess& self, std::initializer_list<runtime::Group*> groups);
-// Returns true if a network on the thread `self` has a result; otherwise raises the network's
-// outcome, and returns false. `outermost` is null for a network within another.
+// Returns false if the network on the thread `self` has a result; otherwise raises the network's
+// outcome, and returns true. `outermost` is null for a network within another network.
 bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures,
                    PyObject* block = nullptr);
 // Raises the exception that left the one process of a run quietly (rule 7.1). Returns null.

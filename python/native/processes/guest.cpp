@@ -5,8 +5,8 @@
 //                  ▲                  nothing is: resting (no callback but that of the earliest timer) ──rung by a wake-up──► scheduled
 //                  └─timer            all have ended: ended, the waiting task is woken ──finish()──► results or failures
 //
-// The time of a turn is limited, so that the loop's own timers and sockets are served in between.
-// An idle network schedules nothing.
+// The time of a turn is limited, so that the loop can serve its own timers and sockets between
+// turns. An idle network schedules nothing.
 #include "processes/guest.hpp"
 
 #include <algorithm>
@@ -158,8 +158,8 @@ void disarm(GuestObject* g) noexcept {
       with_signals_held([&] { return PyObject_CallMethodNoArgs(h.get(), names.cancel); }));
 }
 
-// Sets the timer. `least` is in ns: a loop with a coarse clock can call early, and the timer must
-// not be shorter than that clock can resolve.
+// Sets the timer, to at least `least` ns: a loop with a coarse clock can call early, and the timer
+// must not be shorter than that clock can resolve.
 void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0) noexcept {
   if (at == g->armed) return;
   disarm(g);
@@ -202,8 +202,8 @@ void tell_waiter(GuestObject* g) noexcept {
 }
 
 // Returns True if nothing else on the loop could wake a process (rules 10.4 and 13.6), False if
-// something could, None if there are only callbacks that are about to run. It also records whether
-// a signal handler of the loop may act.
+// something could, None if only callbacks that are about to run could. The function also records
+// whether a signal handler of the loop may act.
 PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   if (g->awaiting > 0 || g->open || !g->waiter) return Py_False;
   const Owned r(with_signals_held([&] { return PyObject_CallOneArg(names.alone, loop); }));
@@ -213,8 +213,8 @@ PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   return r == Py_True || r == Py_None ? r.get() : Py_False;
 }
 
-// A process has failed, so the block must end (rule 7.5). The task is cancelled once; leaving the
-// block withdraws that request.
+// Called when a process has failed, so that the block must end (rule 7.5). The task is cancelled
+// once; leaving the block withdraws that request.
 void tell_block(GuestObject* g) noexcept {
   if (!g->open || g->told || !g->task || g->run->self.cancel().load() == 0) return;
   g->told = true;
@@ -359,7 +359,7 @@ void begin_run(GuestObject* g, runtime::Clock clock) {
   g->run->spawned = g->spawned;
 }
 
-// `alone`: there is exactly one process, and an exception that leaves it is raised (rule 7.1).
+// `alone`: there is exactly one process; an exception that leaves it is raised (rule 7.1).
 GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool alone = false) {
   LinkObject* link = link_here();
   if (!link) {
@@ -413,8 +413,8 @@ void free_run(GuestObject* g) noexcept {
     delete g->scheduler;
     delete g->run;
   } else {
-    // Threads of the network go on, and refer to the guest. From now on no task waits for them, and
-    // they ring no loop.
+    // The threads of the network continue, and refer to the guest. From now on no task waits for
+    // them, and they ring no loop.
     g->group->end_wait(g->ends[0]);
     g->spawned->end_wait(g->ends[1]);
     g->scheduler->host_by(nullptr, nullptr);
@@ -476,8 +476,8 @@ PyObject* guest_wait(PyObject* o, PyObject* future) {
   GuestObject* g = gst(o);
   Py_XSETREF(g->waiter, Py_NewRef(future));
   const Owned loop(g->run ? loop_of(g->link) : nullptr);
-  // The guest might already be resting. It does not count as alone on its loop until a task waits
-  // for it (alone()), so that is determined again here.
+  // The guest might already be resting. Until a task waits for the guest, the guest does not count
+  // as alone on its loop (alone()). Therefore alone() is evaluated again.
   if (loop && !g->scheduled) {
     const Section s(g->link);
     if (std::exchange(g->resting, false)) g->scheduler->begin_turn();

@@ -30,14 +30,14 @@ struct GuestObject {
   PyRun* run;  // null once the guest is finished
   runtime::Scheduler* scheduler;
   runtime::Group *group, *spawned;
-  // Only for an open block: a request to end the block wakes the guest through this object.
+  // Only for an open block: an object through which a request to end the block wakes the guest.
   runtime::ThreadProcess::Hosting* hosting;
   EndWaker ends[2];
   GuestObject* next_due;
   GuestObject *next, *before;  // the guests of the same loop
   std::int64_t armed;          // the time for which `timer` is set, in ns
   std::size_t awaiting;        // how many processes wait for futures
-  // How often, since its last wake-up, the guest has searched the loop for other work in vain.
+  // How many times since its last wake-up the guest has searched the loop for other work in vain.
   std::uint8_t looks;
   bool due;        // whether the guest is in the list of guests that are to be scheduled
   bool scheduled;  // whether turn() is among the loop's callbacks

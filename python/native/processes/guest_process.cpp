@@ -7,7 +7,7 @@
 //
 // asyncio cancels the process by _task_cancel(). If the process waits for a future, the future is
 // cancelled; if the process waits in an operation, the operation is withdrawn; otherwise the
-// cancellation comes at the process's next point (rules 6.1 to 6.3).
+// cancellation takes effect at the process's next point (rules 6.1 to 6.3).
 #include "gate.hpp"
 #include "interpreter/errors.hpp"
 #include "processes/asyncio.hpp"
@@ -208,7 +208,7 @@ PyObject* guest_cancellation(ProcessBase& b) noexcept {
   GuestPart* part = p ? p->guest : nullptr;
   if (!part || !(part->must_cancel || part->interrupted)) return nullptr;
   part->must_cancel = part->interrupted = false;
-  // If Weft itself has asked the process to end, that request comes next.
+  // If Weft itself has asked the process to end, that request takes effect next.
   b.cancel().take_back(runtime::Identity::Cancel::host);
   return new_cancellation(part->message.get());
 }

@@ -1,9 +1,9 @@
 // A blocking function on a worker thread, and the process that waits for it (rule 7.9).
 //
 //   fresh ──awaited, or wait(): begin()──► waiting ──run() on a worker──► done
-//     │                                       └──cancelled, closed: left; the call goes on
+//     │                                       └──cancelled, closed: left; the call continues
 //     ├──collected: RuntimeWarning
-//     └──the pool could not take it: refused
+//     └──the pool could not accept the call: refused
 //
 // `process` is the waiting process; it is changed only under the GIL. While a process waits, the
 // call counts as outside (rule 10.3). The pool of workers is written in Python
@@ -73,8 +73,8 @@ bool begin(CallObject* c, ProcessBase& p) {
     // The call has already been done or cancelled, so the pool has accepted it. Only the exception
     // of a signal handler matters.
     if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
-    // The exception of a signal handler is raised here, as if the signal had come a little later.
-    // In a guest no run would raise it.
+    // The exception of a signal handler is raised here, as if the signal had arrived a little
+    // later. In a guest no run would raise the exception.
     else if (p.status == Status::ok)
       Py_XSETREF(c->error, take_exception());
     else
@@ -253,7 +253,7 @@ PyObject* call_run(PyObject* self, PyObject*) {
     runtime::Run* run = c->run;
     p->status = Status::ok;
     p->ops->wake(p);
-    // Only now: before wake() nothing of the run would be runnable or outside, which is a deadlock.
+    // The call follows wake(), since a run with nothing runnable or outside is deadlocked.
     run->leave_outside();
   } else {
     look_again();
@@ -305,7 +305,7 @@ void call_dealloc(PyObject* o) {
 PyMethodDef call_methods[] = {
     {"run", gated<call_run>, METH_NOARGS, "Makes the call, on a thread of the pool."},
     {"wait", gated<call_wait>, METH_NOARGS,
-     "Has the call made on a thread of the pool, and waits for it: in a greenlet process."},
+     "Makes the call on a thread of the pool, and waits for it, in a greenlet process."},
     {"send", gated<call_pysend>, METH_O, nullptr},
     {"throw", method(gated<call_throw>), METH_FASTCALL, nullptr},
     {"close", gated<call_close>, METH_NOARGS, nullptr},

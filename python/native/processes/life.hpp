@@ -30,8 +30,8 @@ PyObject* call_body(ProcessObject* p);
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);
 runtime::Executor* executor_of_group(ProcessBase& p) noexcept;
 void post_to_group(core::Waker* w) noexcept;
-// Starts a thread for a process. If no thread can be started, returns false with an exception, in
-// which `instead` says what to do.
+// Starts a thread for a process. If no thread can be started, returns false with an exception,
+// whose message contains the advice `instead`.
 bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead);
 
 // Called after user code has run within a wait, with the exception that it raised. If that code has
@@ -39,7 +39,7 @@ bool begin_thread(void (*body)(void*), void* arg, const char* process, const cha
 // before the code ran.
 void not_in_child(std::uint32_t before);
 // _end_program(exception │ None): ends this program with status 0, or as that exception ends a
-// program. The code on the calling thread does not go on, and none of its `finally` blocks runs.
+// program. The code on the calling thread does not continue, and none of its `finally` blocks runs.
 PyObject* f_end_program(PyObject*, PyObject* error);
 PyObject* f_continue_with_parent(PyObject*, PyObject*);
 

@@ -51,7 +51,8 @@ ProcessBase* owner() {
 }
 
 // Converts `when`, in seconds or None, to ns of the process's clock. `relative` means that the
-// seconds count from now. Returns false, with an exception set, if `when` cannot be converted.
+// seconds count from the present time. Returns false, with an exception set, if `when` cannot be
+// converted.
 bool deadline_of(PyObject* when, bool relative, ProcessBase& p, std::int64_t& ns) {
   ns = prim::forever;
   if (when == Py_None) return true;

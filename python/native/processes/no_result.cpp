@@ -4,11 +4,11 @@
 //   end_process() ──quiet──► a Why in p->outcome ──the result is asked for: result_of()──► a NoResult in p->outcome
 //                 ──a failure that is its watchers'──► a Why in its Watch ──result_of()──► a NoResult there
 //
-// Processes commonly end without a result, and the reason is rarely needed. So when a process ends,
-// only references are taken. The texts are made when a program asks for the result.
+// Many processes end without a result, and the reason is rarely needed. Therefore only references
+// are taken when a process ends. The texts are made when a program asks for the result.
 //
-// Invariant: a Why refers to strings and to the code of a function; never to an exception, a
-// traceback, a frame or an end.
+// Invariant: a Why refers only to strings and to the code of a function; it never refers to an
+// exception, a traceback, a frame or an end.
 #include "processes/no_result.hpp"
 
 #include <cstring>

@@ -15,10 +15,8 @@ class Outcome {
     value_.reset();
     error_.reset();
   }
-  PyObject* value() const noexcept {
-    return value_.get();
-  }  // null if the operation raised an
-     // exception
+  // Returns the value (borrowed); null if the operation raised an exception.
+  PyObject* value() const noexcept { return value_.get(); }
 
  private:
   Owned<> value_, error_;

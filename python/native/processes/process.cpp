@@ -2,14 +2,14 @@
 // thread or in a greenlet (greenlet.cpp). process_type.cpp defines the type that Python code sees.
 //
 //   made (holds its ends) ──start_process()──► running ──► ended: releases its ends, then its group
-//     │                                                   is told (rule 7.7)
+//     │                                                   is notified (rule 7.7)
 //     └──collected: its ends are released, RuntimeWarning
 //
 // A coroutine *apart* runs on its own thread and scheduler. Groups that it started but did not
 // leave run to their ends on that thread:
 //
-//   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──►
-//   apart_body(): its group is told
+//   its coroutine ends ──coroutine_over()──► its thread continues while anybody_here() ──►
+//   apart_body(): its group is notified
 //
 // A process has returned, or ended quietly by a Cancelled or by a Retired or Poisoned that it met,
 // or failed (rules 3.5, 4.3, 4.6, 6.5). A process that a Poisoned ends poisons the ends that it
@@ -71,8 +71,8 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   p->kind = kind;
   p->given_up = p->done = p->failed = p->yielded = p->within = p->owed = p->over = p->receives =
       p->native_code = 0;
-  // Code that finds the process among the collector's objects must not start it before it is
-  // complete: see made().
+  // Code that finds the process among the collector's objects must not start the process before it
+  // is complete: see made().
   p->started = 1;
 #ifdef Py_GIL_DISABLED
   p->stepping = 0;
@@ -105,8 +105,8 @@ namespace {
 
 // --- ending --------------------------------------------------------------------------------------
 
-// Takes the current exception, which is leaving the process, and returns it (owned). Sets `how` to
-// whether it is a failure.
+// Takes the current exception, which is leaving the process, and returns it (owned). Records in
+// `how` how the process ended.
 PyObject* judge(ProcessObject* p) {
   const bool by_asyncio = ended_by_asyncio(p);
   PyObject* e = take_exception();
@@ -179,7 +179,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   runtime::Limit::close_all(b, g->run);
   p->done = 1;
   // A coroutine has no stack any more: operations that finalisers begin from now on belong to no
-  // process. The other kinds of process refuse such operations elsewhere (Caller).
+  // process. For the other types of process, Caller refuses such operations.
   if (coroutine_of(&b) && this_process() == &b) runtime::this_context->running = nullptr;
   take_outcome(p, result, failure, std::move(why));
   let_go_of_all(p);
@@ -189,7 +189,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   std::exception_ptr ptr;
   if (left && !(failure && watched_by_others(p)))
     ptr = std::make_exception_ptr(Failure(left.release()));
-  left.reset();  // before the group is notified, because the run might be over afterwards
+  left.reset();  // before the group is notified, because the run might then end
   const auto how = static_cast<weft::Ending>(p->how);
   if (checking) [[unlikely]]
     checking->ended(p, g);
@@ -199,9 +199,9 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   if (waits_for_thread) runtime::Scheduler::current()->stop();
 }
 
-// Called when the code that was to start these processes was cancelled first, failed, or was never
-// reached (rules 6.1, 7.3). The processes end without having run, and release their ends (rules
-// 2.3, 6.5).
+// Called when the code that was to start these processes was cancelled before it did so, failed, or
+// was never reached (rules 6.1, 7.3). The processes end without having run, and release their ends
+// (rules 2.3, 6.5).
 void never_run(PyObject* list) noexcept {
   const SavedException kept;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
@@ -225,7 +225,7 @@ void never_run(PyObject* list) noexcept {
 
 // Called in the child of a fork that a process made, when the code of the process has ended, with
 // `result` or, if that is null, the current exception. The code that would run next belongs to the
-// parent. So this program ends, as other programs do (rule 11.4).
+// parent. Therefore this program ends here, as other programs do (rule 11.4).
 [[noreturn]] static void end_child(PyObject* result) {
   const OutsideGate beyond;
   if (!result) PyErr_Print();  // for SystemExit this ends the program
@@ -233,9 +233,9 @@ void never_run(PyObject* list) noexcept {
 }
 
 // _continue_with_parent(): makes the system send SIGCONT to this program when the thread that
-// started it ends, usually with its whole program, since this program might be stopped at that
+// started it ends (usually with its whole program), since this program might be stopped at that
 // time. A signal that ends this program would be wrong, because that thread can end alone. Only
-// Linux has such a request.
+// Linux supports such a request.
 PyObject* f_continue_with_parent(PyObject*, PyObject*) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGCONT);
@@ -447,8 +447,8 @@ static void coroutine_left(ProcessObject* p, PyObject* result) {
     coroutine_over(p, result);
 }
 
-// Called when the wake-up that the process was owed has come. Returns true if the process had
-// already ended, and is over now.
+// Called when the wake-up that the process was owed has arrived. Returns true if the process had
+// already ended, and is now complete.
 static bool is_over_by_wake_up(ProcessObject* p) {
   wake_up_came(p);
   if (!p->over) return false;

@@ -3,7 +3,7 @@
 //
 // Invariant: a process has at most one outstanding operation. The operation's node is in the
 // process, and its slot is in the operation. While a greenlet is parked, its stack may hold the
-// frames of another greenlet, so memory that others may touch is not on a stack.
+// frames of another greenlet, so memory that other code may use is not on a stack.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ struct CoroutineProcess final : ProcessBase {
   CoroutineProcess() = default;
 };
 
-// The kinds of processes: `apart` is a coroutine on its own scheduler and thread, `pooled` a
+// The types of processes: `apart` is a coroutine on its own scheduler and thread, `pooled` a
 // coroutine of a native component (component_pool.cpp).
 enum class Kind : std::uint8_t { coroutine, thread, greenlet, apart, pooled };
 inline bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind::apart; }
@@ -38,8 +38,8 @@ struct Watch;
 struct ProcessObject {
   PyObject_VAR_HEAD  // ob_size: the number of ends held
       CoroutineProcess base;
-  // The coroutine; for other kinds a tuple (function, arguments, keywords); null once the process
-  // has ended.
+  // The coroutine; for other types of process a tuple (function, arguments, keywords). Null once
+  // the process has ended.
   PyObject* body;
   PyObject* context;  // the process's context variables; null if there are none
   // The result, or the reason why there is none (no_result.cpp), or the failure; before the start,
@@ -95,7 +95,7 @@ inline ProcessBase& base_of(ProcessObject* p) noexcept {
   return p->kind == Kind::thread && p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
 }
 
-// Runs a coroutine process; the address of this function also marks the kind of a process
+// Runs a coroutine process; the address of this function also identifies a process as a coroutine
 // (coroutine_of).
 void coroutine_run(core::Waker* w);
 

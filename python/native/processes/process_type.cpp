@@ -3,7 +3,7 @@
 //
 // Invariants
 //  1 A process that was never started closes its coroutine and releases its ends when it is
-//    collected. It warns, unless it was given up.
+//    collected. A warning is given, unless `given_up` is set.
 //  2 While a coroutine belongs only to its process (`within`), the garbage collector reaches the
 //    coroutine's references through the process.
 #include "processes/process_type.hpp"
@@ -195,7 +195,7 @@ PyMethodDef process_methods[] = {
     {"_give_up", gated<process_give_up>, METH_NOARGS,
      "Marks the process as one that will not be started, on purpose: no warning is given."},
     {"_never_run", gated<process_never_run>, METH_NOARGS,
-     "Ends the process without running it, and lets go of its ends."},
+     "Ends the process without running it, and releases its ends."},
     {"__reduce_ex__", gated<no_copy>, METH_O, nullptr},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};

@@ -1,5 +1,5 @@
-// A Rare has the fields that only few processes need. They are separate, so that the other
-// processes are smaller.
+// A Rare has the fields that only a few processes need. They are stored separately, so that all
+// other processes are smaller.
 #pragma once
 #include <memory>
 #include <string>
@@ -19,13 +19,13 @@ struct Watch {
   ProcessObject* process;                      // the watched process
   std::vector<Owned<ProcessObject>> watchers;  // kept until the process has ended
   bool beyond = false;                         // whether code that is not a process watches too
-  // whether the failure of the process goes to its watchers
+  // whether the failure of the process is reported to its watchers
   bool watched = false;
   Owned<> why;  // the reason of such a failure (no_result.cpp)
 };
 
 // For each set of guards, the guard at which the process's next one-shot select over these guards
-// begins. This makes repeated selects fair (rule 5.4).
+// begins. This memory makes repeated selects fair (rule 5.4).
 struct SelectMemory {
   std::uint64_t key = 0;
   std::uint32_t start = 0;
@@ -35,7 +35,7 @@ struct SelectMemory {
 
 struct Rare {
   SelectMemory selects;
-  std::unique_ptr<Watch> watch;  // null if nobody has asked for the end of the process
+  std::unique_ptr<Watch> watch;  // null if no code has asked for the end of the process
   Outcome kept;                  // the outcome of an operation that gives way
 };
 

@@ -22,14 +22,14 @@ struct PyRun {
   PyThreadState* state = nullptr;
   runtime::Group* spawned = nullptr;
   // The exception that a signal handler raised while the run slept. In a block of ordinary code,
-  // the thread raises it where it waits, or at its next operation (Cancel::host makes the thread do
-  // so). Elsewhere the run is cancelled, and raises it at its end.
+  // the thread raises this exception where it waits, or at its next operation (by Cancel::host).
+  // Elsewhere the run is cancelled, and raises the exception at its end.
   PyObject* interrupt = nullptr;
   bool interrupted = false;  // whether Ctrl-C has interrupted the run
   // For a guest: its scheduler, which checks for such an exception in its next turn.
   runtime::Scheduler* guest = nullptr;
-  // For a guest that concludes that nothing goes on: whether its loop has a signal handler that may
-  // act (handlers.hpp).
+  // For a guest that concludes that no process can continue: whether its loop has a signal handler
+  // that may act (handlers.hpp).
   bool loop_acts = false;
   PyObject* generators = nullptr;  // the run's hook for async generators (generators.cpp); owned
 #ifdef Py_GIL_DISABLED

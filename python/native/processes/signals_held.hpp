@@ -7,8 +7,8 @@
 namespace weft::py {
 
 // A signal handler could raise in the middle of a loop's method that is written in Python. Then a
-// future could be done whose task is never notified. So signals are held back during such a call
-// (HoldSignals). Exceptions from handlers of earlier signals must not be raised in such a call
+// future could be done whose task is never notified. Therefore signals are held back during such a
+// call (HoldSignals). Exceptions from handlers of earlier signals must not be raised in such a call
 // either. They are kept, and raised in the main thread as soon as it runs Python code again.
 //
 // raised_by_signals() returns the exception that handlers of earlier signals raise (a new
@@ -18,9 +18,9 @@ void raise_in_main(PyObject* owned_or_null) noexcept;
 // Returns the exception that was kept so far, on the main thread (a new reference); null if there
 // is none.
 PyObject* raised_meanwhile() noexcept;
-// Returns the call's result; null if it raised an exception, which is cleared. A signal whose
-// handler was set after Weft first met the loop is not held back. If such a handler raises, the
-// call is made again. So `call` must be something that can safely be done twice.
+// Returns the call's result; null if the call raised an exception, which is cleared. A signal whose
+// handler was set after Weft first used the loop is not held back. If such a handler raises, the
+// call is made again. Therefore `call` must be an operation that can safely be done twice.
 template <class F>
 PyObject* with_signals_held(F call) noexcept {
   Owned raised(raised_by_signals());

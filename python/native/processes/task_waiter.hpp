@@ -20,8 +20,8 @@ struct TaskWaiter final : runtime::ProcessBase {
   bool listed = false;         // whether the waiter is in the list of those to be notified
   bool woken = false;          // whether the operation has its outcome
   bool owed = false;           // whether the task was cancelled after the commit (rule 6.3)
-  // The operation of a task that is gone or closed, if the operation has committed and a partner
-  // holds it. It is kept until the wake-up, when `late` is called.
+  // The operation of a task that no longer exists or is closed, if the operation has committed and
+  // a partner holds it. The operation is kept until the wake-up, when `late` is called.
   PyObject* kept = nullptr;
   Late late = nullptr;
   Outcome outcome;  // the outcome of an operation that gives way
@@ -43,7 +43,7 @@ std::unique_ptr<TaskWaiter> begin_task_waiter(const char* verb) noexcept;
 // Returns whether the thrown exception is asyncio's cancellation.
 bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept;
 // Called when the running task was cancelled after its operation had committed. The cancellation
-// comes at the task's next point (rule 6.3).
+// takes effect at the task's next point (rule 6.3).
 void owe_cancellation() noexcept;
 // Raises asyncio's cancellation instead of the current exception.
 void raise_cancellation() noexcept;

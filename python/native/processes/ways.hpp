@@ -1,5 +1,5 @@
-// One struct for each kind of caller says how an operation waits, is woken and is cancelled. An
-// operation is written once, over any of the three (operation.cpp, select.cpp). `Caller` is in
+// One struct for each type of caller says how an operation waits, is woken and is cancelled. An
+// operation is written once, for all three structs (operation.cpp, select.cpp). `Caller` is in
 // caller.hpp.
 //
 //                InProcess (coroutine)     InTask (of asyncio)       InCaller (thread, greenlet)
@@ -11,13 +11,13 @@
 //                                          what is there
 //
 // Invariants
-//  1 wait() returns false if control goes back to the code that awaits the operation: then the
-//    operation returns suspended(), and continues when send() is called again (awaited.hpp). It
-//    returns true if the operation must look at its channel at once.
+//  1 wait() returns false if control returns to the code that awaits the operation: then the
+//    operation returns suspended(), and continues when send() is called again (awaited.hpp). wait()
+//    returns true if the operation must check its channel at once.
 //  2 Where wait() suspends, the operation's object refers to the waiting process or task waiter:
 //    `process` or `task_waiter`.
-//  3 give() is the last thing that is done with a result: instead, an exception may be thrown into
-//    a greenlet there.
+//  3 give() is the last use of a result: in place of the result, an exception may be thrown into a
+//    greenlet there.
 #pragma once
 #include "channels/marks.hpp"
 #include "processes/caller.hpp"
@@ -72,7 +72,8 @@ class InProcess {
   Status status(Engine*) const noexcept { return me_->base.status; }
   int look(Choice& c) const noexcept;  // used for a choice that has been parked
 
-  // Called while user code decides the outcome: until then the process is in the operation `kind`.
+  // Called while user code decides the outcome. Until release(), the process is in the operation
+  // `kind`.
   void hold(const runtime::OpKind& kind) const noexcept { me_->base.op = &kind; }
   void release() const noexcept { me_->base.op = nullptr; }
 
@@ -125,7 +126,7 @@ class InTask {
   }
   void give_way(PyObject* owned) noexcept {
     o_->task_waiter->outcome.keep(owned);
-    *r_ = Py_NewRef(Py_None);  // this is asyncio's own kind of yield, at which the other callbacks
+    *r_ = Py_NewRef(Py_None);  // this is asyncio's own form of yield, at which the other callbacks
                                // run
     result_ = PYGEN_NEXT;
   }
@@ -188,8 +189,8 @@ class InCaller {
     return is_far(c) ? caller_.begin_lazily(begins) : begins();
   }
 
-  // Like begin_far() for a plain operation, but for a choice. `parked` means that the choice waits
-  // next.
+  // Like begin_far() for a plain operation, but for a choice. The result `parked` means that the
+  // choice waits next.
   template <class F>
   int begin_far(F&& begins, int parked) const {
     return caller_.begin_saying(begins, parked);

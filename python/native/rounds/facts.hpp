@@ -10,14 +10,14 @@ namespace weft::py {
 
 struct PyRun;
 
-// Whether Python code has set a function to call when an executor falls idle.
+// Whether Python code has set a function that is called when an executor becomes idle.
 extern bool looking;
 void locate(ProcessBase& p) noexcept;               // updates the process's file and line
 void watch_standstill(runtime::Run& run) noexcept;  // notices a standstill (rule 10.6)
 void fell_idle() noexcept;                          // called when an executor is about to sleep
 // Returns whether the process waits at a channel of another program, in this operation, which is
 // not a choice. Such a party waits at the channel's home, and is in no waiting queue of this
-// program; so facing() and is_woken() cannot tell.
+// program; so facing() and is_woken() cannot recognise it.
 bool waits_afar(ProcessBase& p, const runtime::OpKind& op) noexcept;
 // Returns which process waits where in a run that is idle, in the form of _facts(); null if the run
 // is not idle. Runs no Python code.
@@ -46,8 +46,8 @@ struct Holders {
 };
 inline PyObject* key_of(const void* place) { return PyLong_FromVoidPtr(const_cast<void*>(place)); }
 
-// While this object lives, nothing in any run moves (partial.cpp, invariants 1 and 2): no component
-// begins an operation, and the garbage collector is off.
+// While this object exists, nothing in any run moves (partial.cpp, invariants 1 and 2): no
+// component begins an operation, and the garbage collector is off.
 class OneMoment {
  public:
   OneMoment() noexcept;
@@ -58,7 +58,7 @@ class OneMoment {
  private:
   int collector_;
 };
-PyObject* every_fact(bool at_rest);  // in the form of _facts(); called while a OneMoment lives
+PyObject* every_fact(bool at_rest);  // in the form of _facts(); called while a OneMoment exists
 // Returns numbers that change whenever a value enters or leaves a channel: values passed, values
 // dropped, values in the buffer.
 std::array<unsigned long long, 3> figures_of(const Engine& c) noexcept;

@@ -3,11 +3,11 @@
 //
 //   a report notes such channels (report.cpp) ──the network has ended──► say_left_open(): searches those that are still open
 //
-// There is no list of all ends. So the search covers all objects that the collector knows, and the
-// variables of the functions that run (weft/_watching/left_open.py). The search runs once all
-// processes have ended and no lock is held. Without an interpreter lock other threads change the
-// references of objects during the search; but there the collector knows all ends themselves
-// (leaf.hpp).
+// There is no list of all ends. Therefore the search covers all objects that the collector knows,
+// and the variables of the functions that run (weft/_watching/left_open.py). The search runs once
+// all processes have ended and no lock is held. Without an interpreter lock other threads change
+// the references of objects during the search; but in such builds the collector knows all ends
+// themselves (leaf.hpp).
 #include "rounds/left_open.hpp"
 
 #include <set>

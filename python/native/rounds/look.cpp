@@ -5,14 +5,14 @@
 //   wanted ──► _look_rows(): pieces, until one is empty ──► _look_channels() ──► _look_parts() …
 //
 // No process counts or records anything for a look. A sample reads, with the GIL, the state that
-// the runtime keeps in any case. So looks cost nothing while no program looks.
+// the runtime keeps in any case. Therefore looks cost nothing unless a program takes samples.
 //
 // Invariants
 //  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces, and
 //    a round begins and ends in parts of the processes, since the GIL is not released within a call.
-//  2 Between two samples processes and channels come and go. A process is identified by its number.
-//    A channel is identified by its address, and by its counts, which never fall: if the counts at
-//    an address have become smaller, another channel is there.
+//  2 Between two samples processes and channels may be made and destroyed. A process is identified
+//    by its number. A channel is identified by its address, and by its counts, which never fall: if
+//    the counts at an address have become smaller, another channel has that address.
 //  3 A Look drops what it keeps of a process once the samples do not find that process any more, and
 //    what it keeps of a channel at the end of the second round that does not find the channel.
 #include <pthread.h>
@@ -102,7 +102,7 @@ Now state_of(ProcessBase& p, Sides& sides) {
   if (!op) return runs_now(process_object(&p)) ? runs : due;
   const Now now = by_verb(op->verb);
   if (now == timed || now == io || now == children) return now;
-  // The thread of a component moves on meanwhile, so its place is not looked at.
+  // The thread of a component continues meanwhile, so its place is not examined.
   const ProcessObject* const o = process_object(&p);
   const bool afar = o && !o->native_code && o->kind != Kind::pooled && waits_afar(p, *op);
   if (!afar && is_woken(p)) return due;
@@ -161,7 +161,7 @@ struct Look {
 };
 
 // The approximate largest numbers of processes that a sample, and a part of a round, examine. The
-// limits keep each of them short, since other threads wait for the GIL meanwhile.
+// limits keep each of them short, since other threads wait for the GIL during a sample or a part.
 constexpr std::size_t kInASample = 10'000, kInAPart = 10'000;
 
 constexpr const char* kLook = "weft look";
@@ -388,8 +388,8 @@ PyObject* f_rows(PyObject*, PyObject* args) {
         append(held, Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False));
       look->flow(place);
     });
-    // A value has passed at the process's ends, so the process might have gone on and come back to
-    // the same state.
+    // A value has passed at the process's ends, so the process might have left this state and
+    // returned to it.
     if (mark != s.mark) {
       s.since = at;
       s.before = false;
@@ -457,7 +457,7 @@ PyObject* f_channels(PyObject*, PyObject* args) {
   const OneMoment moment;
   Owned by_key(PyDict_New());
   bool failed = !by_key;
-  // Only channels at which a living process waits, or of which a living process holds an end, are
+  // Only a channel at which a living process waits, or of which a living process holds an end, is
   // certain to exist.
   const auto tell = [&](const core::SyncObject* place) {
     Flow& f = look->flow(place);

@@ -1,4 +1,4 @@
-// This program's part in finding out whether a network over several OS processes stands still
+// This program's part in the search for a standstill of a network over several OS processes
 // (WIRE.md 10). weft/_distributed_deadlock/rounds.py implements the rounds and the reports.
 //
 // All facts are read with the GIL held and without running Python code, so they describe one
@@ -198,8 +198,8 @@ PyObject* f_declare(PyObject*, PyObject* args) {
   return PyBool_FromLong(any);
 }
 
-// _ask_links(standing): from now on, links are asked too. standing() is called when a run waits for
-// links and for nothing else.
+// _ask_links(standing): from now on, links are asked too. standing() is called when a run waits
+// only for links.
 PyObject* f_ask_links(PyObject*, PyObject* f) {
   Py_XSETREF(standing, Py_NewRef(f));
   runtime::links_are_asked = true;
@@ -215,9 +215,9 @@ PyObject* f_waits_at(PyObject*, PyObject* o) {
   const Space::Step step(*side.peer->space);
   return PyBool_FromLong(side.peer->far.waits_at(side.number));
 }
-// _foreign_threads(): returns (True, identities of the threads that are not a process of any run
-// and not Weft's). On a free-threaded build, where these threads cannot be listed: (False,
-// identities of the other threads), without threads that C code has made known.
+// _foreign_threads(): returns (True, identities of the threads that are neither processes of any
+// run nor Weft's own). On a free-threaded build, where these threads cannot be listed, returns
+// (False, identities of the other threads), without threads that C code has made known.
 PyObject* f_foreign_threads(PyObject*, PyObject*) {
 #ifdef Py_GIL_DISABLED
   return Py_BuildValue("ON", Py_False, known_of_all());
@@ -226,7 +226,7 @@ PyObject* f_foreign_threads(PyObject*, PyObject*) {
 #endif
 }
 // _ends_under_way(): returns how many ends of other programs' channels this program has sent and is
-// still responsible for, or has taken over without confirmation by their home so far (WIRE.md 7.4).
+// still responsible for, or has received without confirmation by their home so far (WIRE.md 7.4).
 PyObject* f_under_way(PyObject*, PyObject*) {
   std::size_t n = 0;
   if (const std::shared_ptr<Space> space = this_space()) {
@@ -252,8 +252,8 @@ PyObject* f_lent(PyObject*, PyObject*) {
   for (ChannelObject* c : found) append(list, reinterpret_cast<PyObject*>(c));
   return list.release();
 }
-// _ancestors(process): returns the number of the process, then the number of the process whose
-// group it is in, and so on.
+// _ancestors(process): returns the number of the process, then the number of the process to whose
+// group it belongs, and so on.
 PyObject* f_ancestors(PyObject*, PyObject* o) {
   if (!Py_IS_TYPE(o, &ProcessType)) return bad_use("_ancestors: expected a process, got %R", o);
   const ProcessBase& first = base_of(reinterpret_cast<ProcessObject*>(o));

@@ -1,5 +1,5 @@
-// A report on demand (rules 10.5, 14.3). It says what every process of every run waits for at this
-// moment, which processes hold the ends there, and which processes may go on.
+// A report on demand (rules 10.5, 14.3). The report states what every process of every run waits
+// for at this moment, which processes hold the ends there, and which processes may go on.
 // weft/_watching/deadlocks.py puts these facts into words.
 //
 //   each process: look() ──► places_of() ──► going_on() ──► rows for Python: facts_of()
@@ -8,10 +8,10 @@
 //  1 Everything is read with the GIL held and without running Python code, so the report describes
 //    one moment: nothing in a run moves meanwhile (value.hpp, invariant 1), and the garbage
 //    collector runs no finalisers.
-//  2 Components run without the GIL. While a report on demand lasts, their operations take the GIL
-//    (aside.hpp), so no operation that waits is committed, and no process that is woken waits
-//    again. An operation that was woken before may clear its `op` at any time, so `op` is read only
-//    once.
+//  2 Components run without the GIL. While a report on demand is made, their operations take the
+//    GIL (aside.hpp), so no operation that waits is committed, and no process that is woken waits
+//    again. An operation that was woken earlier may clear its `op` at any time, so `op` is read
+//    only once.
 #include <array>
 #include <map>
 #include <optional>
@@ -61,8 +61,8 @@ struct Place final : Holders {
   // The number of open ends whose holder is not known.
   unsigned long unknown_readers = 0, unknown_writers = 0;
 
-  // Returns true if an unknown process might come to the place, or if the other side has no end in
-  // a known process.
+  // Returns true if an unknown process might operate at the place, or if the other side has no end
+  // in a known process.
   bool open(bool writing) const {
     return unknown_readers + unknown_writers > 0 || (writing ? readers : writers).empty();
   }
@@ -75,7 +75,7 @@ struct One {
   const char* state = "able";
   // The places at which the process waits, each with a flag: whether the process writes there.
   std::vector<std::pair<const core::SyncObject*, bool>> at;
-  // The names of channels that have ended, so that no party comes to them (rule 5.6).
+  // The names of channels that have ended, so that no party can arrive there (rule 5.6).
   std::vector<std::string> silent;
 };
 
@@ -109,7 +109,7 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   ProcessBase& p = *one.process;
   collect.one = &one;
   collect.never = false;
-  // A virtual clock stands still as well (rule 8.6).
+  // A virtual clock does not advance at a standstill (rule 8.6).
   const bool timers_stand = at_rest && run.run.clock() != runtime::Clock::steady;
   // A time limit counts like a timer in a select.
   if (!timers_stand && runtime::Limit::any_armed(p, run.run)) return;
@@ -225,11 +225,11 @@ PyObject* rows_of(const Places& places) {
   return by_key.release();
 }
 
-// Returns the facts that weft/_watching/deadlocks.py names: ([Waiter], {key: Place}).
+// Returns the facts that weft/_watching/deadlocks.py puts into words: ([Waiter], {key: Place}).
 //
 // Sets `where` to the places at which processes wait, as one number; 0 means that some process can
-// go on. `at_rest` says that no process can go on unaided, even though a process that waits for the
-// answer of another OS process is in no waiting queue.
+// go on. `at_rest` means that no process can go on without an event from outside, even though a
+// process that waits for the answer of another OS process is in no waiting queue.
 PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = false) {
   std::vector<One> all;
   // The processes in `all` stay alive, because they need the GIL to end.
@@ -295,7 +295,7 @@ runtime::Run::Standstill* look_at_standstill(runtime::Run& run) noexcept {
   const SavedException kept;
   const int collector = PyGC_Disable();
   std::uint64_t where = 0;
-  // A virtual clock stands still as well: no process goes on by a timer.
+  // A virtual clock does not advance either, so no process can continue because of a timer.
   Owned facts(facts_of(run_of(run), &where, run.clock() != runtime::Clock::steady));
   if (collector) PyGC_Enable();
   if (!facts || where == 0 || !run.first_of(where)) return nullptr;
@@ -353,7 +353,7 @@ PyMethodDef partial_functions[] = {{"_facts", gated<f_facts>, METH_VARARGS, null
 }  // namespace
 
 OneMoment::OneMoment() noexcept {
-  // waits for components in operations, and prevents them from beginning another
+  // waits until components have left their operations, and prevents new operations of components
   task_waiter_comes();
   collector_ = PyGC_Disable();
 }

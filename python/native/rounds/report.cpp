@@ -45,8 +45,8 @@ namespace {
 
 // --- sleeping ------------------------------------------------------------------------------------
 
-// Without a GIL a frame can be read only while no thread runs it. A thread's frame can be read
-// while the thread sleeps here, which this flag shows.
+// Without a GIL a frame can be read only while no thread runs it. The frame of a thread can be read
+// while the thread sleeps here; this flag records that.
 void say_asleep([[maybe_unused]] bool is) noexcept {
 #ifdef Py_GIL_DISABLED
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
@@ -63,9 +63,9 @@ void* give_up() {
   return give_up_lock();
 }
 // A thread that runs a component sleeps and yields without the GIL (aside.hpp). The address that
-// step_aside() returns and step_back() receives says which of the two it does.
+// step_aside() returns and step_back() receives shows whether the thread sleeps or yields.
 char as_it_sleeps, as_it_yields;
-// Not null while a sleeping thread is taken out of its sleep for a moment.
+// Not null while a sleeping thread is called out of its sleep for a moment.
 thread_local PyThreadState* called_back = nullptr;
 
 void* step_aside() {
@@ -81,7 +81,7 @@ void step_back(void* state) {
   take_lock(called_back = std::exchange(aside_state, nullptr));
 }
 
-// Acquires the GIL, which a run needs to draw its conclusion.
+// Acquires the GIL, which a run needs in order to conclude (Run::conclude).
 void* take_to_conclude() {
   if (!aside()) return nullptr;
   PyThreadState* const mine = std::exchange(aside_state, nullptr);
@@ -96,7 +96,7 @@ void leave_concluded(void* state) {
 struct Sleeper {
   runtime::Parking* by = nullptr;
   PyThreadState* state = nullptr;
-  // How many sleeps of signal handlers are nested in this sleep. Those are not in the list.
+  // How many sleeps of signal handlers are nested in this sleep. Nested sleeps are not in the list.
   unsigned within = 0;
   Sleeper *next = nullptr, *before = nullptr;
 };
@@ -218,7 +218,7 @@ void at_frame(ProcessBase& p, PyFrameObject* f) {
 }
 #ifdef Py_GIL_DISABLED
 // No frame object is made, because it would belong to this thread. If another thread then returned
-// from the frame, the variables, with the ends in them, would move to the frame object, and stay
+// from the frame, the variables, with the ends in them, would move to the frame object, and remain
 // there until this thread runs Python code again.
 void at_frame_itself(ProcessBase& p, _PyInterpreterFrame* f) {
   PyObject* const code = f ? PyUnstable_InterpreterFrame_GetCode(f) : nullptr;
@@ -287,7 +287,7 @@ void locate_thread(ThreadProcess& t) {
 
 std::map<const core::SyncObject*, Holders> held;  // filled during a report
 // The ends that the last report has found. They are borrowed, so they are valid only until
-// processes go on.
+// processes run again.
 std::vector<LeftOpen> left_open;
 
 void note_ends(ProcessBase& p) {
@@ -334,8 +334,8 @@ void holders_of(const core::SyncObject& c, bool readers, runtime::Numbers& add) 
   if (add.empty() && (readers ? core.reader_ends() : core.writer_ends()) > 0)
     left_open.push_back({channel_of_core(core), readers});
 }
-// Returns whether this side has never had an end. (Otherwise the release of its last end would have
-// woken the party that waits at the channel; and that party keeps the channel alive.)
+// Returns whether this side has never had an end. (If it had had one, the release of its last end
+// would have woken the party that waits at the channel; that party keeps the channel alive.)
 bool never_had(const core::SyncObject& c, bool readers) {
   const auto& core = static_cast<const Engine&>(c);
   return !is_far(channel_of_core(core)) && (readers ? core.reader_ends() : core.writer_ends()) == 0;

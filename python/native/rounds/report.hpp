@@ -17,7 +17,7 @@ PyObject* block_interrupt(
 extern thread_local PyObject* guest_interrupt;
 // Wakes a sleeping thread, which then retires the pending ends (pending.hpp).
 void look_for_ends() noexcept;
-// Makes each run check again whether anything outside might wake the run.
+// Makes each run check again whether something outside might wake it.
 void look_again() noexcept;
 void look_again_in_loops() noexcept;  // does the same for the runs that are guests of a loop
 void forget_threads() noexcept;       // called in the child of a fork

@@ -2,9 +2,9 @@
 // (WIRE.md 10.6, 10.8). wire/everywhere.hpp evaluates the answers, both for programs in Python and
 // for programs in C++.
 //
-// rounds.py (weft/_distributed_deadlock/rounds.py) puts this program's answer together. It has to
-// ask this program's hosts first, so it runs on a thread that may wait. This file keeps the news
-// for that thread, and rings its bell.
+// rounds.py (weft/_distributed_deadlock/rounds.py) composes this program's answer. It must first
+// ask this program's hosts, so it runs on a thread that may wait. This file keeps the news for that
+// thread, and rings the thread's bell.
 //
 //   ASK ──asked_first()──► news ──the bell──► rounds.py: _rounds_news() … _rounds_say() ──► SAID
 //   _rounds_ask() … _rounds_say() ──the answers: found()──► news ──the bell──► rounds.py
@@ -14,9 +14,9 @@
 // Invariants
 // - The news is read and changed only in a step of the space, which is taken with the GIL.
 // - A run is condemned within the step in which the deadlock is announced. The first program that
-//   learns of the deadlock releases the ends of its run. The frames that report this come over the
-//   same session, and must not let a run here end without an error.
-// - A run stays condemned until take_condemned() takes it, or until it is over.
+//   learns of the deadlock releases the ends of its run. The frames that report this arrive over
+//   the same session, and must not let a run here end without an error.
+// - A run stays condemned until take_condemned() takes it, or until the run ends.
 #include "rounds/rounds.hpp"
 
 #include <unistd.h>
@@ -51,7 +51,7 @@ class Questions final : public wire::Asking {
 
   struct News {
     std::vector<std::pair<std::uint64_t, std::uint32_t>> asked;
-    std::optional<std::uint32_t> round;  // the number of the round of this program that is over
+    std::optional<std::uint32_t> round;  // the number of this program's round that has ended
     Buffer found;
     bool whole = false;
     // The announced deadlocks, each with a list (owned) of the processes that waited here.
@@ -133,7 +133,7 @@ PyObject* f_answer(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 // _rounds_news(): returns the news since the last call: ([(asker, its round)], None or (this
-// program's round that is over, the answers, whether all have answered), [(what was announced, the
+// program's round that has ended, the answers, whether all have answered), [(the announcement, the
 // processes that waited in the runs that it condemned, in the form of _facts())]).
 PyObject* f_news(PyObject*, PyObject*) {
   Questions::News news;
@@ -159,8 +159,8 @@ PyObject* f_ask(PyObject*, PyObject*) {
   return Py_BuildValue("KI", static_cast<unsigned long long>(questions->me()),
                        questions->ask(false));
 }
-// _rounds_say(asker, its round, this program's answer, whether all that it knows wait, whether it
-// knows all): gives this program's answer.
+// _rounds_say(asker, its round, this program's answer, whether everything that this program knows
+// waits, whether this program knows everything): gives this program's answer.
 PyObject* f_say(PyObject*, PyObject* args) {
   unsigned long long who;
   unsigned round;
@@ -188,8 +188,8 @@ PyObject* f_tell(PyObject*, PyObject* args) {
 
 // --- what follows from the answers of a round ----------------------------------------------------
 
-// _rounds_still(answers, whole): returns whether all programs stand still, with nothing under way
-// between them.
+// _rounds_still(answers, whole): returns whether all programs are at a standstill, with nothing
+// under way between them.
 PyObject* f_still(PyObject*, PyObject* args) {
   Given all;
   int whole;
@@ -257,7 +257,7 @@ void await_declared(PyRun* run) noexcept {
     take_lock(state);
   }
 }
-// Called in the child of a fork, where the space belongs to the parent, as the questions do.
+// Called in the child of a fork, where the space and the questions belong to the parent.
 void forget_rounds() noexcept { questions = nullptr; }
 
 int init_rounds(PyObject* m) { return PyModule_AddFunctions(m, rounds_functions); }

@@ -35,7 +35,7 @@ std::pair<std::string, std::string> name_and_port(const std::string& address) {
 struct LookUp::Shared {
   std::vector<io::Address> found;
   std::exception_ptr error;
-  std::atomic<bool> over{false};  // set once found and error are final
+  std::atomic<bool> over{false};  // set when `found` and `error` are final
 };
 
 LookUp::LookUp(std::string name, std::string port) : shared_(std::make_shared<Shared>()) {

@@ -23,7 +23,7 @@
 
 namespace weft::py {
 
-// Returns the message without the names of C++. They come first, or after the path of the process.
+// Returns the message without C++ names, which are at its beginning or after the process's path.
 static std::string plain(std::string what) {
   for (const std::string_view ours : {"weft::io: ", "weft::io::"})
     if (const std::size_t at = what.find(ours);
@@ -64,7 +64,7 @@ namespace {
 struct SocketOpObject {
   PyObject_HEAD SocketWork* work;  // owned
   ProcessObject* process;          // the process, while a coroutine process waits
-  TaskWaiter* task_waiter;         // null but within a refused attempt to await it in a task
+  TaskWaiter* task_waiter;         // null except while an attempt to await in a task is refused
   OpState state;
   bool awaited;
 
@@ -74,7 +74,7 @@ struct SocketOpObject {
   template <class W>
   PySendResult go_on(W& way);
   bool is_mine() const noexcept { return task_waiter->is_mine(); }
-  // A wake-up commits nothing: the process itself then reads or writes.
+  // A wake-up commits nothing: after it, the process itself reads or writes.
   bool with_partner(ProcessBase&) const noexcept { return false; }
   void over(ProcessBase& p, Status) noexcept {
     if (state == OpState::waiting) work->end(p);
@@ -94,8 +94,8 @@ PySendResult cancelled(W& way) {
   return way.give(nullptr);
 }
 
-// Makes one attempt. Returns true if the operation is over; then `*r` is its outcome. Otherwise
-// `waits` says whether the process has begun to wait; if it has not, it has to try again.
+// Makes one attempt. Returns true if the operation has ended; then `*r` is its outcome. Otherwise
+// `waits` reports whether the process has begun to wait; if it has not, it must try again.
 bool tried(SocketWork& work, ProcessBase& p, bool& waits, PyObject** r) {
   try {
     switch (work.attempt()) {

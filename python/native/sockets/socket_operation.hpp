@@ -6,7 +6,7 @@
 //           └─┘ the descriptor is ready again    └──cancelled, left──► done: nothing was read
 //
 // Only attempt() reads or writes, on the process's own thread and with the GIL held, and it never
-// blocks. So a wait that ends early has taken no bytes. In a coroutine the operation is an
+// blocks. Therefore a wait that ends early has taken no bytes. In a coroutine the operation is an
 // awaitable; awaited.hpp describes the states of an awaitable.
 #pragma once
 #include "channels/operations.hpp"
@@ -41,7 +41,7 @@ class SocketWork : public io::detail::Waiting {
 PyObject* raise_from_io() noexcept;
 
 // Begins the operation. In a coroutine process, and in a task of asyncio, returns an awaitable.
-// Elsewhere blocks until the operation is over, and returns its result.
+// Elsewhere blocks until the operation has ended, and returns its result.
 PyObject* socket_operation(std::unique_ptr<SocketWork> work);
 
 }  // namespace weft::py

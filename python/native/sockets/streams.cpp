@@ -1,11 +1,11 @@
 // Stream, Listener, connect and listen (rule 18.11): the objects of weft::io, for Python.
 //
 // Invariants
-//  1 A Work holds the Stream or Listener that it works on, and the buffer that it writes, until its
-//    operation is destroyed. So the bytes stay where they are while the process waits.
-//  2 close() drops the object's own handle, so that the system gets the descriptor back as soon as
-//    no operation is under way at it. So a Stream or Listener without a handle is closed.
-//  3 A read makes the object for its result before it reads. So a lack of memory loses no byte.
+//  1 A Work holds the Stream or Listener on which it works, and the buffer that it writes, until
+//    its operation is destroyed. So the bytes stay in place while the process waits.
+//  2 close() drops the object's own handle, so that the system can close the descriptor as soon as
+//    no operation uses it. A Stream or Listener without a handle is closed.
+//  3 A read makes the object for its result first, so a lack of memory loses no byte.
 #include <optional>
 #include <string>
 
@@ -25,7 +25,7 @@ namespace {
 
 struct StreamObject {
   PyObject_HEAD io::Stream stream;
-  std::size_t sent;  // how many bytes of the last write the system has taken
+  std::size_t sent;  // how many bytes of the last write the system has accepted
 };
 struct ListenerObject {
   PyObject_HEAD std::optional<io::Listener> listener;  // empty if the Listener was closed
@@ -117,7 +117,7 @@ class Reading final : public WorkOf<io::detail::ReadSome> {
 template <bool All>
 class Writing final : public WorkOf<io::detail::Write<All>> {
  public:
-  // Takes over the buffer `bytes`, and releases it when the operation is destroyed.
+  // Takes ownership of the buffer `bytes`, and releases it when the operation is destroyed.
   Writing(StreamObject* s, const Py_buffer& bytes)
       : WorkOf<io::detail::Write<All>>(
             All ? "write_all" : "write_some", reinterpret_cast<PyObject*>(s),
@@ -174,14 +174,14 @@ class ConnectingByName final : public SocketWork {
 
  private:
   LookUp look_up_;
-  std::optional<io::detail::ConnectWork> connect_;  // once the look-up is over
+  std::optional<io::detail::ConnectWork> connect_;  // set once the look-up has ended
 };
 
 // --- addresses -----------------------------------------------------------------------------------
 
 // Returns the text of an address that is given as a text ("127.0.0.1:80", "[::1]:80", "unix:/path")
-// or as a tuple, as socket.getsockname() returns it. If it is neither, or
-// is empty, sets an exception of Python and returns an empty text. May throw.
+// or as a tuple, as socket.getsockname() returns it. If the argument is neither, or is empty, sets
+// an exception of Python and returns an empty text. May throw.
 std::string address_text(PyObject* given, const char* verb) {
   if (PyUnicode_Check(given)) {
     Py_ssize_t n = 0;

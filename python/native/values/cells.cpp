@@ -71,8 +71,8 @@ void forget_native(ChannelObject* c) noexcept { natives.erase(c); }
 
 namespace {
 
-// If the current exception says that a value does not convert, replaces it by a BadUse that names
-// the channel. Other exceptions stay.
+// If the current exception means that a value does not convert, replaces it by a BadUse that names
+// the channel. Other exceptions remain.
 PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
   Owned why(take_exception());
   if (!says_no_value(why.get())) {
@@ -119,8 +119,8 @@ PyObject* convert(ChannelObject* c, const Native& n, PyObject* value, const char
   return PyErr_NoMemory();
 }
 
-// Checks that each value that waits at a channel converts. The values stay as they are. Returns -1
-// with BadUse if one does not convert.
+// Checks that each value that waits at a channel converts. The values remain unchanged. Returns -1
+// with BadUse if a value does not convert.
 int check_waiting(ChannelObject* c, const Native& n) {
   if (is_far(c)) return 0;  // a far channel's home checks these values
   std::vector<Owned<>> all;
@@ -306,8 +306,8 @@ int value_native(ChannelObject* c, const NativeType* t, PyObject* o, weft_value&
 }
 
 int cells_to_objects(ChannelObject* c) {
-  // Until the slot has its new content, no other code must take the value. So no finaliser runs
-  // here, and components wait for the GIL.
+  // Until the slot has its new content, no other code may take the value. Therefore no finaliser
+  // runs here, and components wait for the GIL.
   const bool collects = PyGC_Disable();
   std::vector<PyObject*> done;  // the replaced cells; views own their arrays now
   int r = 0;

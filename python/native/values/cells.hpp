@@ -8,9 +8,9 @@
 // a native end. The channel keeps its type, and a value that is written here is converted before it
 // is packed (rule 16.7).
 //
-// A cell stands where the core has a reference to an object. It looks like an object, of a type
-// that no program sees, so a slot drops a cell as it drops an object. A cell does not come from the
-// interpreter's allocator, has one owner, and refers to no object.
+// A cell takes the place of a reference to an object in the core. It looks like an object, of a
+// type that no program sees, so a slot drops a cell as it drops an object. A cell does not come
+// from the interpreter's allocator, has one owner, and refers to no object.
 //
 // Invariants
 //  1 A native channel carries cells of its one type and nothing else, from attach() on until it is

@@ -32,7 +32,7 @@ BlockHead* head_of(void* block) noexcept { return static_cast<BlockHead*>(block)
 struct DLManaged;
 struct Loan {    // exists while the debug mode is on
   Owned<> note;  // the lender and the place of the loan, for the debug mode
-  // The checksum of the numbers for the time in which nothing must change them.
+  // The checksum of the numbers during the time in which nothing may change them.
   std::uint64_t sum;
   std::string touched;  // how a change was noticed; empty if there was none
   std::string holder;   // the process that has the array, or that had it last
@@ -88,7 +88,7 @@ void give_back_lent(void* block) noexcept {
 
 // --- the buffer protocol -------------------------------------------------------------------------
 
-// Returns the kind of numbers of a format of the buffer protocol: i, u or f; 0 for an unknown
+// Returns the type of the numbers in a format of the buffer protocol: i, u or f; 0 for an unknown
 // format.
 char kind_of_format(const char* f) noexcept {
   if (!f) return 'u';
@@ -149,7 +149,7 @@ int lend_buffer(const NativeType* t, PyObject* v, Lent* l) {
 
 // --- DLPack --------------------------------------------------------------------------------------
 // A capsule "dltensor" holds a DLManaged. A consumer that takes the tensor out renames the capsule
-// to say so, and calls the deleter.
+// to show that it has done so, and later calls the deleter.
 
 struct DLTensor {
   void* data;

@@ -2,7 +2,7 @@
 // defines; their conversion from and to Python; and blocks.
 //
 // Arrays are not copied. A Python buffer is exported while the component holds the array (Lent); a
-// component's memory is a buffer for Python while a view of it lives. A Python array that a
+// component's memory is a buffer for Python while a view of it exists. A Python array that a
 // component gives back waits in a queue for a thread that has the GIL.
 //
 // Invariant: a type, once parsed, is kept forever, so the same text always gives the same object.
@@ -47,10 +47,10 @@ void release_block(void* block) noexcept;
 void keep_part(void* block, void* part) noexcept;  // from now on `part` is released with the block
 // From now on `part` is not released with the block.
 void take_part(void* block, void* part) noexcept;
-// Releases the arrays that components have given back. Needs the GIL.
+// Releases the arrays that components have given back. The caller must hold the GIL.
 void release_lent() noexcept;
 // For the debug mode. `lending_to` is the channel to which this thread lends arrays. loan_moves()
-// records that a process of a component has taken the arrays in the block, or passes them on.
+// records that a component's process has taken the arrays in the block, or has passed them on.
 inline constinit thread_local PyObject* lending_to = nullptr;
 void loan_moves(void* block, const char* process, const char* component, bool taken);
 // For write(move=True): returns -1 with BadUse if other code can use the memory.

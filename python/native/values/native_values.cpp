@@ -141,7 +141,7 @@ int flatten_fields(const NativeType* t, PyObject* v, Flattened& to) {
   return 0;
 }
 
-// In the flattened form a value of type v is preceded by a letter: the type that the value has.
+// In the flattened form a value of type v is preceded by a letter for the type of that value.
 constexpr int kDeepestValue = 100;  // the deepest nesting of lists and dicts
 // Returns the letter of a value that is neither a list nor a dict; 0 if it cannot be a Value.
 char kind_of_scalar(PyObject* v) noexcept {

@@ -32,7 +32,7 @@ struct Recorder {
 std::unique_ptr<Recorder> recorder;
 PyObject* on_failure = nullptr;  // the function that is called when an outermost run raises
 
-// Returns the name of a thread that is not a process. The function runs Python code, so it is
+// Returns the name of a thread that is not a process. The function runs Python code, so it must be
 // called before the lane is changed.
 const std::string& name_of_thread() noexcept {
   static thread_local std::string name;
@@ -69,8 +69,8 @@ Known* the_thread();
   return &recorder->lane.process(-id, [&]() -> const std::string& { return name; });
 }
 
-// When the last process parked, and which process its scheduler runs next. When that process goes
-// on, no time has passed, so its event needs no reading of the clock.
+// The time when the last process parked, and the process that its scheduler runs next. When that
+// process continues, no time has passed, so its event needs no reading of the clock.
 struct GoneOn {
   std::uint64_t time = 0;
   const core::Waker* next = nullptr;  // null if it is not known
@@ -84,8 +84,8 @@ std::uint64_t time_of(const Known& me, const ProcessBase* b) noexcept {
 std::string plain_name(const core::SyncObject& place) {
   return place.line || !place.name ? runtime::name_of(place) : place.name;
 }
-// Returns a number that distinguishes a place from an earlier one at its address, whose name might
-// have had the same address too.
+// Returns a number that distinguishes a place from an earlier place at the same address, whose name
+// might have had the same address too.
 const void* identity(PyObject* name, const core::SyncObject& place) noexcept {
   // A string keeps its hash once the hash has been computed.
   Py_hash_t hash = PyUnicode_CheckExact(name) ? reinterpret_cast<PyASCIIObject*>(name)->hash : -1;

@@ -4,8 +4,9 @@
 //
 // Invariants
 //  1 The recorder is used only with the GIL held (inside the gate), so there is one lane.
-//  2 An operation is recorded when it is over, with the time for which it waited. An operation that
-//    waits when the file is written is recorded as a wait. So a communication is two events.
+//  2 An operation is recorded when it ends, with the time for which it waited. An operation that
+//    waits when the file is written is recorded as a wait. So a communication is recorded as two
+//    events.
 #pragma once
 #include "owned.hpp"
 #include "processes/process.hpp"
@@ -22,7 +23,7 @@ extern bool flight_is_alone;
 void flight_parks() noexcept;  // called when the running process begins to wait
 // Called when a read or a write at `end` has committed: flight_over() without what these never need.
 void flight_commits(bool writes, EndObject* end) noexcept;
-// Called when an operation is over. If `result` is null, `left` is the exception (owned by the
+// Called when an operation has ended. If `result` is null, `left` is the exception (owned by the
 // caller); `left` can be null too, at the end of a loop. `target` is as for observe().
 void flight_over(const char* op, PyObject* target, PyObject* result, PyObject* left) noexcept;
 void flight_starts(ProcessObject* p) noexcept;

@@ -77,9 +77,9 @@ Files::~Files() {
   for (const Open& f : files_) close(f.fd);
 }
 
-// Finds the shift of each file, which is added to the file's times. If the clocks of all files were
-// compared with one machine's steady clock, that clock is used. Otherwise the clocks of the systems
-// are used.
+// Computes the shift of each file, which is added to the file's times. If the clocks of all files
+// were compared with one machine's steady clock, that clock is used. Otherwise the clocks of the
+// systems are used.
 void Files::shift() {
   const Head* one = nullptr;
   bool several = false;
@@ -194,8 +194,8 @@ std::uint32_t Files::process_of(std::uint32_t file, std::int64_t id, std::string
   const auto [it, fresh] =
       process_numbers_[file].try_emplace(id, static_cast<std::uint32_t>(processes.size()));
   if (fresh) processes.push_back({std::string(path), id, file});
-  // A path gets an index once there is a second process of its name. If the events are read
-  // backwards, the first name that is found is the final one.
+  // A path gets an index when there is a second process of its name. If the events are read
+  // backwards, the first name that is found is the final name.
   if (!fresh && !backwards_) processes[it->second].path = path;
   return it->second;
 }
@@ -263,8 +263,8 @@ bool Files::load(Lane& lane) {
   return true;
 }
 
-// Reads the lane's next event from its block. Returns false at the end, where the block is cut off,
-// and at a fault.
+// Reads the lane's next event from its block. Returns false at the end, at a fault, and where the
+// block is cut off.
 bool Files::decode(Lane& lane) {
   Event& e = lane.event;
   const unsigned char* p = lane.p;

@@ -3,8 +3,9 @@
 //
 // Invariants
 //  1 Only one block of each lane is in memory, whatever the size of a file.
-//  2 Nothing in a file is trusted: numbers are looked up, lengths are compared with the bytes that
-//    exist. Events that were read before a fault count; `fault` says where the rest is missing.
+//  2 Nothing in a file is trusted: numbers are checked, and lengths are compared with the bytes
+//    that exist. Events that were read before a fault count; `fault` describes where the rest is
+//    missing.
 //  3 A file that is cut off anywhere is read up to the point where it is cut off.
 #pragma once
 #include <cstdint>
@@ -35,7 +36,7 @@ struct Event {
   form::Op op = form::Op::other;
   form::Outcome outcome = form::Outcome::commit;
   form::Why why = form::Why::retired;
-  std::uint8_t what = 0;  // a form::Tag; kOther stands for an operation that is over
+  std::uint8_t what = 0;  // a form::Tag; kOther means an operation that has ended
   std::uint8_t how = 0;
   bool parked = false;
   bool reads() const noexcept {
@@ -58,10 +59,10 @@ struct Head {
   std::uint64_t units0 = 0, ns0 = 0, units1 = 0, ns1 = 0, system = 0, pid = 0, dropped = 0;
   std::string host, program, version;
   // The largest error of the file's times, in ns, from the file's piece C; kExact if there is no
-  // such piece, kUnknown if the file's clock was compared with no other.
+  // such piece, kUnknown if the file's clock was compared with no other clock.
   std::int64_t within = kExact;
   static constexpr std::int64_t kExact = -2, kUnknown = -1;
-  // To be added to the file's steady clock, in ns, to get the steady clock of the host `reference`.
+  // The ns to be added to the file's steady clock to get the steady clock of the host `reference`.
   // Without `reference` the file's times are those of its own host.
   std::int64_t difference = 0;
   std::string reference;

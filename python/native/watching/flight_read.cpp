@@ -2,10 +2,10 @@
 // critical path, and the events one after the other.
 //
 // The critical path is found backwards, from the last event. A process that had waited at a place
-// could go on because of the last process that did the matching thing there (at the other side of a
-// channel, as the last to arrive at a barrier, or as a child that ended). Before that moment the
-// path is the path of that other process. So one pass is enough, and only a sum for each process
-// and place is kept.
+// could go on because of the last process that acted there (at the other side of a channel, as the
+// last to arrive at a barrier, or as a child that ended). Before that moment the path is the path
+// of that other process. Therefore one pass is enough, and only a sum for each process and place is
+// kept.
 #include <map>
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ using flight_file::kNone;
 using form::Op;
 using form::Outcome;
 
-// The kinds of waiting of an operation, which are the categories of shares.py.
+// The types of waiting of an operation, which are the categories of shares.py.
 enum Kind : std::uint8_t { kReads, kWrites, kTime, kIo, kOtherWait, kKinds };
 Kind kind_of(const Event& e) noexcept {
   if (e.reads()) return kReads;
@@ -238,7 +238,7 @@ class Backwards {
       return;
     }
     if (e.process == me_ || !lets_go_on(e)) return;
-    // On one thread, the process could not go on before that other process had finished its step.
+    // On one thread, the process could not go on before the other process had finished its step.
     const std::int64_t until = std::min(at_, std::max(step_of(e.process), e.t));
     processes[me_].late += std::max<std::int64_t>(at_ - until, 0);
     if (wanted_.place != kNone) ++hands[{wanted_.place, {e.process, me_}}];

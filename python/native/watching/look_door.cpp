@@ -1,5 +1,5 @@
-// The door through which a program is looked at (rule 14.9); the signals that ask where every
-// process is, or for the flight recorder's file; and the names of threads.
+// The door through which other programs examine this one (rule 14.9); the signals that ask where
+// every process is, or for the flight recorder's file; and the names of threads.
 //
 //   the first run ──► the door (cpp/include/weft/runtime/door.hpp)
 //   ──a program connects──► a thread for it──► weft._watching.look.serve()
@@ -7,9 +7,9 @@
 // Invariants
 //  1 Until a program connects, the interpreter does not know the thread of the door, so no Python
 //    code sees that thread.
-//  2 The pipe for signals is like the door: a child of a fork has no thread for the pipe, and
-//    before each use of a descriptor of the pipe the code checks whether the descriptor still
-//    refers to its file (Door::File).
+//  2 The pipe for signals has the same limits as the door: in a child of a fork no thread serves
+//    the pipe, and before each use of a descriptor of the pipe the code checks whether the
+//    descriptor still refers to its file (Door::File).
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -49,7 +49,7 @@ void as_helper(const char* module, const char* function, const int* argument) {
     if (!r && PyErr_ExceptionMatches(PyExc_Exception) && !argument)
       PyErr_WriteUnraisable(m);
     else if (!r)
-      PyErr_Clear();  // the program that has connected sees that no more data comes
+      PyErr_Clear();  // the program that has connected sees that no more data arrives
     Py_XDECREF(r);
     Py_XDECREF(m);
     Py_XDECREF(helps);
@@ -126,7 +126,7 @@ bool hang_bell() {
   return true;
 }
 
-// _on_signal(number, flight=False): when this signal comes, a helper thread calls
+// _on_signal(number, flight=False): from now on, when this signal arrives, a helper thread calls
 // weft._watching.on_signal.say(), or weft._watching.flight.say().
 PyObject* f_on_signal(PyObject*, PyObject* args) {
   int number, flight = 0;

@@ -2,13 +2,13 @@
 // on demand (rule 14).
 //
 // Invariants
-//  1 While there is no observer, the hooks cost an operation of a coroutine process nothing:
-//    observing exchanges the functions that the interpreter calls (am_send). One flag is tested
+//  1 While there is no observer, the hooks cost the operations of coroutine processes nothing: an
+//    observer exchanges the functions that the interpreter calls (am_send). One flag is tested
 //    where a thread blocks, at each step of the scheduler, and in each operation of a component.
 //  2 The observer is called with the GIL held, outside every lock, before the operation begins and
-//    after it has its outcome; never from within itself. A component takes the GIL to call the
-//    observer (component_observe.cpp), but not to read the flags. So an observer that was set a
-//    moment ago may miss an operation.
+//    after the operation has its outcome; the observer never calls itself. A component takes the
+//    GIL to call the observer (component_observe.cpp), but not to read the flags. Therefore an
+//    observer that was set a moment ago may miss an operation.
 //  3 An exception of the observer does not reach the process. An Exception is printed; an exception
 //    that a signal handler raised in the observer is kept for the run.
 #pragma once
@@ -45,10 +45,10 @@ PyObject* observed(const char* op, PyObject* target, PyObject* value, F&& f) {
   return r;
 }
 
-// Called when the flight recorder was switched on or off. Sets the flags and hooks again.
+// Called when the flight recorder was switched on or off. Updates the flags and hooks.
 void observe_more() noexcept;
 
-// Each of these functions is defined in the file that defines the functions to exchange.
+// Each of the next functions is defined in the same file as the functions that it exchanges.
 void observe_operations(bool on) noexcept;
 void observe_selects(bool on) noexcept;
 void observe_groups(bool on) noexcept;

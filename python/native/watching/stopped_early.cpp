@@ -1,6 +1,6 @@
 // Readers that stopped early (rule 3.6): the Retired of a write has ended a process, because all
-// readers of the channel had returned after one read each. Weft logs this. The usual cause is a
-// `read()` in place of a loop, and without the log the values that were not read would be lost
+// readers of the channel had returned after one read each. Weft logs this event. The usual cause is
+// a `read()` in place of a loop, and without the log the values that were not read would be lost
 // silently.
 //
 //   a process returns: let_go() ──its readers──► ++readers_returned

@@ -7,8 +7,8 @@
 
 namespace weft::py {
 
-// A value of ChannelObject::readers_returned. It means that a reader end was closed in another way
-// than by the return of its process, or that too many were closed to be counted.
+// A value of ChannelObject::readers_returned, which means that a reader end was closed in another
+// way than by the return of its process, or that too many were closed to be counted.
 inline constexpr std::uint8_t kOtherwise = 255;
 
 // Called when this Retired has ended a process. `why`: see no_result.hpp.

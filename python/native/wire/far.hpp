@@ -1,6 +1,6 @@
 // Far channels, for wire.cpp, far_channel.cpp, abroad.cpp and other files: values in a wire::Room,
-// a channel as its home's code sees it, and the party's side of a far channel. wire.cpp states the
-// invariants.
+// a channel as the code of its home sees it, and the party's side of a far channel. wire.cpp states
+// the invariants.
 #pragma once
 #include <unordered_map>
 
@@ -23,7 +23,7 @@ inline const char* type_of(Carries what) noexcept {
   return what == Carries::typed ? kValues : what == Carries::cbor ? kCbor : kPickle;
 }
 
-// Returns the value that a frame contains; null if the payload is not a value of that kind.
+// Returns the value that a frame contains; null if the payload is not a value of that form.
 inline PyObject* value_from(Carries what, const wire::Payload& p, wire::Carrier& by) noexcept {
   if (what == Carries::nothing) return p.in_body || p.small ? nullptr : Py_NewRef(Py_None);
   return what == Carries::pickle ? packed_from(p, by) : cbor_from(p, what);
@@ -77,7 +77,7 @@ template <Side S>
 class ChannelPort : public wire::Port {
  public:
   static constexpr Carries kCarries = Carries::pickle;
-  // Takes over one count of the core, if `counted`.
+  // Takes ownership of one count of the core, if `counted`.
   explicit ChannelPort(ChannelObject* c, bool counted = true) noexcept
       : Port(S == Side::out), closed_(!counted), channel_(c) {
     Py_INCREF(reinterpret_cast<PyObject*>(c));
@@ -302,7 +302,7 @@ class FarSide : public core::FarAgent {
   std::shared_ptr<wire::FarEnd> end;  // null if the end was given back
 
   // Returns the number by which the home knows an extended read that has committed. Called once for
-  // each such read, when its block is over.
+  // each such read, when its block has ended.
   std::uint64_t happened(const core::Node& n) noexcept {
     const Space::Step step(*peer->space);
     const auto at = blocks_.extract(&n);
@@ -350,7 +350,7 @@ class FarSide : public core::FarAgent {
       core->has_ended<Side::out>(s, strength);
   }
 
-  // Called in a step when an operation is over and has its outcome.
+  // Called in a step when an operation has ended and has its outcome.
   void over(Asked& a) noexcept {
     const wire::Outcome o = a.outcome;
     core::Node& n = a.node;
@@ -410,7 +410,7 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
                   Carries what = Carries::pickle);
 
 std::shared_ptr<Space> this_space() noexcept;  // null if no link has been made yet
-// The far channels of each session, which are notified when the session is over.
+// The far channels of each session, which are notified when the session ends.
 extern std::unordered_map<Peer*, std::vector<FarSide*>> far_sides;
 // Calls f(side) for each far channel.
 template <class F>

@@ -31,7 +31,7 @@ constexpr std::chrono::seconds kBound{10};
 constexpr std::chrono::milliseconds kPiece{50};
 
 // A message about the barrier's parties that is under way. The message keeps itself alive until it
-// is answered, since its sender might stop waiting earlier.
+// is answered, since its sender might stop waiting before that.
 class Word final : public wire::FarOp {
  public:
   Word(std::uint32_t end, Parties what) {
@@ -61,8 +61,8 @@ bool has_others() noexcept {
   return coroutine_of(p) || greenlet_of(p) || in_asyncio();
 }
 
-// Waits until the message is answered. Returns false if an exception is set. The answer comes in a
-// step with the GIL, so it is complete when this thread has the GIL again.
+// Waits until the message is answered. Returns false if an exception is set. The answer arrives in
+// a step with the GIL, so it is complete when this thread has the GIL again.
 bool wait_for(Word& word, const BarrierObject* b, const char* verb) {
   const auto until = std::chrono::steady_clock::now() + kBound;
   const bool bound = has_others();

@@ -38,15 +38,15 @@ PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called
 // Returns the share to be handed to a peer, or to be sent in a value. Returns null, with an
 // exception, if the barrier has died.
 std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b);
-// Tells the home that the barrier has died, because a process that was to receive it was killed. In
-// this program the barrier has already died. Does nothing if the home has already been told.
+// Reports to the home that the barrier has died, because a process that was to receive it was
+// killed. In this program the barrier has already died. Only the first report is sent.
 void far_dies(BarrierObject* b);
 // Sends a message about the parties to the home, and waits for the answer. Returns the number of
 // enrolled parties for `ask`, otherwise None; null with an exception on failure.
 //
 // The message cannot be withdrawn or cancelled: once it has been sent, it takes effect (rule 8.2).
-// Also, a process that was cancelled must still be able to resign. So the call blocks its thread
-// for a round trip, or for at most 10 s if others need that thread.
+// Also, a process that was cancelled must still be able to resign. Therefore the call blocks its
+// thread for a round trip, or for at most 10 s if other processes need that thread.
 PyObject* far_parties(BarrierObject* b, Parties what);
 
 }  // namespace weft::py

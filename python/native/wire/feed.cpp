@@ -250,7 +250,7 @@ Feed* feed_of(PyObject* o) noexcept {
 }
 void feed_dealloc(PyObject* o) {
   auto* const f = reinterpret_cast<FeedObject*>(o);
-  // In any other case the feed is not destroyed, for the same reasons as in close_link().
+  // In any other case the feed is kept, for the same reasons as in close_link().
   if (f->generation == generation && !door_is_closed()) delete f->feed;
   run_deferred();
   Py_TYPE(o)->tp_free(o);
@@ -320,8 +320,8 @@ PyObject* feed_may(PyObject* o, PyObject* whether) {
   if (f->direct) f->direct->may = whether == Py_True && !f->direct->rest;
   Py_RETURN_NONE;
 }
-// rest(): returns the bytes of a direct send that the socket did not accept, or None. Needs the
-// lock for TLS.
+// rest(): returns the bytes of a direct send that the socket did not accept, or None. The caller
+// must hold the lock for TLS.
 PyObject* feed_rest(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;
@@ -329,7 +329,7 @@ PyObject* feed_rest(PyObject* o, PyObject*) {
   if (rest) return rest;
   Py_RETURN_NONE;
 }
-// hush(): records that the bell was heard, although nothing can be sent now.
+// hush(): records that the bell was heard, although no bytes can be sent now.
 PyObject* feed_hush(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;

@@ -1,24 +1,24 @@
 // A link over a network whose bytes a Python event loop carries (wire 12.2, 17.13). Within the
-// loop's callbacks received bytes are delivered, and the bytes to send are fetched. So neither a
-// thread nor a socket stands between a session and its connection.
+// loop's callbacks received bytes are delivered, and the bytes to send are fetched. So there is
+// neither a thread nor a socket between a session and its connection.
 //
-//   what has come ──input()──► the session ──flush()──► the bell, if it does not know ──► the loop
-//         └──turn(): TLS, too──►  │ └──────────next()──► what is to go ◄──────────────────────┘
-//                                 └─the sender waits now─► send_owed() ──TLS──► the socket
+//   bytes received ──input()──► the session ──flush()──► the bell, if the loop does not know ──► the loop
+//         └──turn(): TLS, too──►   │ └──────────next()──► bytes to send ◄─────────────────────────────┘
+//                                  └─the sender waits now─► send_owed() ──TLS──► the socket
 //
 // A thread that waits for an answer sends its own frames (Direct), if nothing else of the session
-// is under way. So no loop is woken, and the thread's sleep is the only thread switch.
+// is under way. Then no loop is woken, and the thread's sleep is the only thread switch.
 //
 // Invariants (the space's lock)
-//  1 `told_`: the loop knows that there are bytes to send, and asks for them until there are none.
-//    So the bell rings once each time that there are new bytes to send.
-//  2 A thread that gives input asks for output by itself afterwards, unless bells of other links
-//    have rung meanwhile. The frames of those links were queued first (WIRE.md 4.2), so the bell of
-//    the thread's own link then rings after their bells. For the same reason no thread sends by
-//    itself while a bell of any link has not been heard. All sessions share one lock for the use of
-//    TLS, and it is taken before a bell is heard.
+//  1 `told_`: the loop knows that there are bytes to send, and asks for bytes until there are none.
+//    So the bell rings once each time new bytes are to be sent.
+//  2 A thread that gives input afterwards asks for output itself, unless bells of other links have
+//    rung meanwhile. The frames of those links were queued first (WIRE.md 4.2), so the bell of the
+//    thread's own link then rings after their bells. For the same reason no thread sends its own
+//    frames while a bell of any link has not been heard. All sessions share one lock for the use of
+//    TLS, and this lock is taken before a bell is heard.
 //  3 Under the lock for TLS (and the interpreter's): `may` is false while the loop's transport
-//    keeps bytes that the socket did not take, and while there is a `rest`; these bytes go first.
+//    keeps bytes that the socket did not take, or there is a `rest`; these bytes are sent first.
 #pragma once
 #include <atomic>
 #include <thread>
@@ -74,8 +74,8 @@ class Feed final : public wire::LinkBase {
   // next turn: the caller must parse those, and then ask TLS again.
   PyObject* turn();
 
-  // Returns whether this thread has frames that it must send before it waits. It must be called
-  // right after the frames were queued, with the GIL, before anything else.
+  // Returns whether this thread has frames that it must send before it waits. This function must be
+  // called with the GIL directly after the frames were queued.
   static bool owes() noexcept { return owed_ != nullptr; }
   // Sends the frames that this thread owes. Returns true if a signal handler has raised an
   // exception meanwhile, which is kept.

@@ -1,4 +1,4 @@
-// What the writes of a channel, and of native channels, have to do with arrays that are given away
+// The functions with which writes of channels, and of native channels, give arrays away
 // (places.hpp, rule 9.7).
 #pragma once
 #define PY_SSIZE_T_CLEAN

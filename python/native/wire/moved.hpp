@@ -1,10 +1,10 @@
 // Ends in values that are sent, or that were received (WIRE.md 7.4).
 //
 //   pickling: an end's __reduce__ ──► a Moved with a count of its own ──put_moved()──► a description in the frame
-//   a frame ──take_moved()──► a Moved ──unpickling: _end_found()──► an end of this program's │ put_moved(): the end goes on
+//   a frame ──take_moved()──► a Moved ──unpickling: _end_found()──► an end of this program's │ put_moved(): the end is sent on
 //
-// Invariant: a Moved has one count of its end, which it drops when it is destroyed. So an end that
-// is never unpickled is given back to its home.
+// Invariant: a Moved has one count of its end, and drops that count when it is destroyed. So an end
+// that is never unpickled is given back to its home.
 #pragma once
 #include "wire/far.hpp"
 

@@ -1,12 +1,12 @@
 // The memory of numpy's arrays: in the blocks of weft.processes.arrays_in_shared_memory numpy makes
-// large arrays in places (places.hpp), so that they go to another OS process without a copy.
+// large arrays in places (places.hpp), so that an array goes to another OS process without a copy.
 //
 //   numpy: take_memory() ──large, and there is a place──► a place │ else──► malloc
 //   give_back(), take_other() ──whose memory is it?──► drop_place() │ free
 //
-// numpy keeps the allocator with each array, so an array is freed by the functions that have made
-// it, also after the block. numpy's functions for this are in a table of pointers, which it exports
-// as a capsule; their numbers in the table do not change between its versions.
+// numpy keeps the allocator with each array, so an array is freed by the functions that allocated
+// it, even after the block. numpy's functions for this are in a table of pointers, which it exports
+// as a capsule; their indexes in the table do not change between versions of numpy.
 #include <cstdlib>
 #include <cstring>
 
@@ -55,11 +55,11 @@ struct Handler {
 };
 Handler memory_handler{"weft", 1, nullptr, &take_memory, &take_zeros, &take_other, &give_back};
 
-constexpr std::size_t kFeatureVersion = 211, kSetHandler = 304;  // numbers in numpy's table
+constexpr std::size_t kFeatureVersion = 211, kSetHandler = 304;  // indexes in numpy's table
 constexpr unsigned kWithHandlers = 0xf;                          // numpy 1.22
 
 // _set_numpy_memory(api, before): makes numpy allocate in places in this context, or with `before`
-// as it did before. Returns what is to be passed as `before`; None if numpy is too old.
+// as it did earlier. Returns the value to be passed as `before`; None if numpy is too old.
 PyObject* f_set_numpy_memory(PyObject*, PyObject* args) {
   PyObject *api, *before;
   if (!PyArg_ParseTuple(args, "OO", &api, &before)) return nullptr;

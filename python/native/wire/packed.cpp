@@ -6,12 +6,12 @@
 //   A value of up to kInFrame bytes goes in a frame. A larger one, or one with a buffer of kApart
 //   bytes or more (an array), goes as a table in a slot (slot.hpp).
 //
-// A table has the number of parts, then the length of each, in 8 bytes; the pickle, then its
-// buffers, each at a multiple of 64. A plain array has the head of plain.hpp in place of the
-// pickle. The receiver of the value uses the buffers in place, and may write to them, since no
-// other code refers to them.
+// A table has the number of parts, then the length of each part, in 8 bytes each; then the pickle
+// and its buffers, each at a multiple of 64 bytes. A plain array has the head of plain.hpp in place
+// of the pickle. The receiver of the value uses the buffers in place, and may write to them, since
+// no other code refers to them.
 //
-// An array may lie in a slot already, and goes from there without a copy (places.hpp).
+// An array may already be in a slot, and is sent from there without a copy (places.hpp).
 #include "wire/packed.hpp"
 
 #include "channels/marks.hpp"
@@ -73,7 +73,7 @@ PyObject* protocol = nullptr;
 
 PackedObject* packed_of(PyObject* o) noexcept { return reinterpret_cast<PackedObject*>(o); }
 
-// Makes a packed value, which owns both references.
+// Makes a packed value, which takes ownership of both references.
 PyObject* new_packed(Owned<> bytes, std::shared_ptr<Slot> slot, bool table,
                      Owned<> original) noexcept {
   PackedObject* p = PyObject_New(PackedObject, &PackedType);
@@ -420,8 +420,8 @@ PyObject* Coming::last(wire::Bytes piece) noexcept {
   return as_cbor(o, nullptr, Carries::typed);
 }
 
-// The keeper owns the bytes instead of the packed value, which might be the last owner of the
-// Python object from which it was made. A bytes object runs no code when it is dropped.
+// The keeper owns the bytes, because the packed value itself might be the last owner of the Python
+// object from which it was made. A bytes object runs no code when it is dropped.
 wire::Keeper packed_keeper(PyObject* packed) {
   PyObject* const bytes = packed_of(packed)->bytes;
   if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // other code can write to a bytearray

@@ -1,18 +1,18 @@
 // weft._native._pass() (weft/_net/link.py).
 //
 // Carries a call's bytes between its caller and an OS process of an agent, on a separate thread
-// instead of the event loop (WIRE-NETWORKS.md 17.10, 17.13). When the loop carried them, Python
-// code took most of the time of a task's two messages.
+// instead of the event loop (WIRE-NETWORKS.md 17.10, 17.13). When the event loop carried the bytes,
+// Python code took most of the time of a task's two messages.
 //
 //   the caller ══TCP══► TLS ──pieces taken apart──► the OS process
 //              ◄═══════ TLS ◄──a length first──────
 //
-//   passes ──the OS process has said all, and the caller is told──► hears the rest, for some seconds ──► over
-//     └──the caller has said all │ TLS or its connection ends │ the bell──► over
+//   passes ──the OS process has sent all, which is announced to the caller──► receives the rest, for some seconds ──► ended
+//     └──the caller has sent all │ TLS or its connection ends │ the bell──► ended
 //
 // Invariants
 //  1 The socket, and TLS, belong to this thread from the call until it returns.
-//  2 Bytes that one side does not accept are kept, and meanwhile nothing more is read for that
+//  2 Bytes that one side does not accept are kept, and meanwhile no more bytes are read for that
 //    side. So in each direction at most a piece, and the bytes of one read, wait.
 //  3 Bytes for an OS process that has closed are still read: closing a connection with unread bytes
 //    resets it, and the bytes sent last may be lost.
@@ -86,16 +86,16 @@ class Kept {
 class Passing {
  public:
   int tcp = -1, link = -1, bell = -1;
-  // How long, in ms, this side goes on receiving after it has announced to the caller that it has
-  // finished.
+  // How long, in ms, this side continues to receive after it has announced to the caller that it
+  // has finished.
   int linger = 0;
   TlsIn in;
   // Two Python functions: write() gives TLS bytes to encrypt, read() takes encrypted bytes out of
   // TLS.
   PyObject *write = nullptr, *read = nullptr;
 
-  // Runs until the passing is over. `held` are bytes that came earlier; they are handled first.
-  // Returns false if there is no memory.
+  // Runs until the passing has ended. `held` are bytes that arrived earlier; they are handled
+  // first. Returns false if there is no memory.
   bool run(const char* held, std::size_t n);
   const Kept& rest() const noexcept { return to_tcp_; }
 
@@ -122,7 +122,7 @@ class Passing {
   Kept to_tcp_, to_link_;
   wire::detail::Lookout lookout_;
   std::int64_t until_ = 0;  // when to stop receiving; 0 if no time is set yet
-  // Whether TLS can contain decrypted bytes. They wait there while to_link_ is not empty.
+  // Whether TLS can contain decrypted bytes, which wait there while to_link_ is not empty.
   bool inside_ = true;
   bool said_all_ = false;  // whether this side has announced to the caller that it has finished
   bool heard_all_ = false;
@@ -163,8 +163,8 @@ pollfd polled(int fd, bool in, bool out) noexcept {
   return {events ? fd : -1, events, 0};
 }
 
-// Waits until bytes come or can be sent, and receives and sends them, where possible without the
-// interpreter's lock. Returns false when the passing is over: the bell has rung, or the time has
+// Waits until bytes arrive or can be sent, and receives and sends them, where possible without the
+// interpreter's lock. Returns false when the passing has ended: the bell has rung, or the time has
 // run out.
 bool Passing::wait() {
   const bool hears = !heard_all_ && to_link_.empty();
@@ -299,7 +299,7 @@ void Passing::send_said() {
 }
 
 // _pass(tcp, link, bell, came, tls, write, read, wants, linger, held) -> the bytes that the
-// connection did not accept. Blocks until the passing is over, or the bell can be read. `held`
+// connection did not accept. Blocks until the passing has ended, or the bell can be read. `held`
 // contains bytes that TLS had already decrypted.
 PyObject* f_pass(PyObject*, PyObject* args) {
   Py_buffer held;

@@ -1,5 +1,5 @@
 // The frames of a session go over a connection in pieces, each preceded by its length: four bytes,
-// the least significant first. A length of 0 means that nothing more comes (WIRE-NETWORKS.md
+// the least significant first. A length of 0 means that no more pieces follow (WIRE-NETWORKS.md
 // 17.13).
 #pragma once
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Places, parts of slots as buffers, and the arrays that go to another OS process without a copy.
+// Places (parts of slots as buffers), and arrays sent to another OS process without a copy.
 #include "wire/places.hpp"
 
 #include <cstring>
@@ -40,7 +40,7 @@ std::mutex places_lock;
 auto& places = *new std::unordered_map<const void*, Place>;
 
 // The opcodes with which a Python function calls an object with arguments from its stack, and the
-// number of bytes of an instruction. Empty: not known.
+// number of bytes of an instruction. Empty if they are not known.
 PyObject* plain_calls = nullptr;  // a bytes object
 
 void part_dealloc(PyObject* o) {
@@ -65,7 +65,7 @@ PartObject* new_part(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t
 }
 
 // Returns whether the calling Python function has just put the one argument of this call on its
-// stack. A call like f(*arguments) is none of these, because a tuple still has the argument then.
+// stack. The result is false for f(*arguments), because a tuple still has the argument then.
 bool is_called_plainly() noexcept {
   PyFrameObject* const frame =
       plain_calls && PyBytes_GET_SIZE(plain_calls) > 0 ? PyEval_GetFrame() : nullptr;
@@ -101,8 +101,8 @@ bool write_front(Slot& slot, std::size_t front, PyObject* head, std::size_t size
   return true;
 }
 
-// Returns the object that has the memory of this array: None for an array that has its memory itself,
-// or the last `base` of views. Returns null if something else refers to an array on the way.
+// Returns the object that owns the memory of this array: None for an array that has its own memory,
+// or the last `base` of views. Returns null if anything else refers to an array of that chain.
 Owned<> sole_owner(PyObject* array) {
   Owned at = new_ref(array);
   while (true) {
@@ -119,7 +119,7 @@ std::shared_ptr<Slot> of_part(PyObject* head, PyObject* array, const Py_buffer& 
   const Owned owner = sole_owner(array);
   if (!owner || !Py_IS_TYPE(owner.get(), &PartType)) return nullptr;
   PartObject* const part = part_of(owner.get());
-  // The program that has sent the array keeps its share until it knows that the array was taken.
+  // The program that has sent the array keeps its share until it knows that the array was received.
   if (part->at != b.buf || part->size != b.len || !is_alone_here(part) ||
       !(*part->slot)->is_alone())
     return nullptr;
@@ -155,7 +155,7 @@ PyMethodDef places_functions[] = {
 
 void forget_places() noexcept {
   new (&places_lock) std::mutex;  // a thread of the parent might have held the lock
-  // The arrays that numpy has made still free their places. Those count as the parent's.
+  // The arrays that numpy has made must still free their places, which count as the parent's.
   std::erase_if(places, [](const auto& p) { return p.second.of_empty != nullptr; });
 }
 
@@ -177,8 +177,8 @@ bool is_given_away(PyObject* value, int by_writer) noexcept {
   return false;  // another thread could take a reference meanwhile
 #else
   if (by_writer == 0 || Py_REFCNT(value) != by_writer || !is_plain_array(value)) return false;
-  // With one reference the operation alone has the array. With two the other one is on the stack of
-  // a caller, which might be anything.
+  // If there is one reference, only the operation has the array. If there are two, the second is on
+  // the stack of a caller, which might be any code.
   if (by_writer != 1 && !moves_now && !is_called_plainly()) return false;
   const Owned owner = sole_owner(value);
   return owner && (owner == Py_None || Py_IS_TYPE(owner.get(), &PartType));
@@ -198,7 +198,7 @@ std::shared_ptr<Slot> of_array(PyObject* head, PyObject* array, bool given_away)
     if (it != places.end() && it->second.size == static_cast<std::size_t>(b.len) &&
         (it->second.of_empty || given_away)) {
       slot = it->second.slot;
-      // From now on the array of empty() is one that was sent.
+      // From now on the array of empty() counts as sent.
       if (it->second.of_empty) places.erase(it);
     }
   }

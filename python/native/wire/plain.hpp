@@ -21,7 +21,7 @@ PyObject* plain_value(PyObject* pickle) noexcept;
 // (C) and writable. The array itself is the buffer. Returns null without an exception for any other
 // value.
 PyObject* array_head(PyObject* value, Py_ssize_t least);
-// Returns whether the value is an array of numpy itself, and not of a class derived from it.
+// Returns whether the type of the value is numpy.ndarray itself, and not a class derived from it.
 bool is_plain_array(PyObject* value) noexcept;
 bool is_array_head(wire::Bytes head) noexcept;
 // Returns the array that the head describes, over this buffer; null with an exception on failure.

@@ -4,8 +4,8 @@
 
 namespace weft::py {
 
-// True while this thread begins an operation that another program answers and for which the thread
-// then waits: the wait sends the frames.
+// True while this thread begins an operation that another program answers, and for which the thread
+// then waits: the frames are sent when the wait begins.
 inline constinit thread_local bool says_and_waits = false;
 
 }  // namespace weft::py

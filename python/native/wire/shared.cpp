@@ -74,7 +74,7 @@ bool has_objects(const char* format) noexcept {
   return false;
 }
 
-// Makes the Shared of a copy. `again`: the copy lies in memory that is used again for later copies.
+// Makes the Shared of a copy. `again`: the memory of the copy is used again for later copies.
 PyObject* shared_copy(PyTypeObject* type, PyObject* from, bool again) {
   if (const std::string more = more_than_numbers(from); !more.empty())
     return bad_use("Shared: %s", more.c_str());
@@ -126,8 +126,8 @@ PyObject* shared_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
     return nullptr;
   return shared_copy(type, from, false);
 }
-// _shared_again(array): does what Shared(array) does, in memory that is used again when no OS
-// process has the copy any more.
+// _shared_again(array): like Shared(array), but in memory that is used again when no OS process has
+// the copy any more.
 PyObject* f_shared_again(PyObject*, PyObject* from) { return shared_copy(&SharedType, from, true); }
 // _free_unused_shared(): frees the memory that _shared_again() keeps for further copies.
 PyObject* f_free_unused(PyObject*, PyObject*) {
@@ -217,9 +217,9 @@ struct OwnObject {
 PyTypeObject OwnType{PyVarObject_HEAD_INIT(nullptr, 0)};
 OwnObject* own_of(PyObject* o) noexcept { return reinterpret_cast<OwnObject*>(o); }
 
-// The last array of which this OS process had a copy to change, and that copy, if no code uses it
-// and no code has written to it. To map a large array takes longer than to read it, so several calls
-// of an Executor that have the same array use one mapping. Needs the GIL.
+// The last array of which this OS process had a copy to change, and that copy, if no code uses the
+// copy and no code has written to it. Mapping a large array takes longer than reading it, so
+// several calls of an Executor that have the same array use one mapping. Access needs the GIL.
 struct Recent {
   Sealed array;
   std::unique_ptr<wire::Sealed::Own> copy;
@@ -242,9 +242,8 @@ int own_buffer(PyObject* o, Py_buffer* view, int flags) {
 }
 #endif
 
-// _shared_to_change(shared): returns a buffer of the array's bytes that can be written to, and that
-// no other code sees. Its pages are copied when they are written to. Returns None if there is no
-// such memory.
+// _shared_to_change(shared): returns a writable buffer of the array's bytes, which no other code
+// sees. Its pages are copied when they are written to. Returns None if there is no such memory.
 PyObject* f_to_change(PyObject*, PyObject* o) {
   if (!PyObject_TypeCheck(o, &SharedType)) return bad_use("_shared_to_change takes a Shared array");
 #ifdef __linux__

@@ -1,5 +1,5 @@
-// The table of a large value (packed.cpp): the number of its parts, then the length of each, in 8
-// bytes; then the parts, each at a multiple of 64.
+// The table of a large value (packed.cpp): the number of its parts, then the length of each part,
+// in 8 bytes each; then the parts, each at a multiple of 64 bytes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace weft::py::tables {
 
 constexpr std::size_t aligned(std::size_t n) noexcept { return (n + 63) / 64 * 64; }
 
-// Returns the offset and length of each part of a table of `size` bytes; nothing if the lengths do
-// not add up to the table.
+// Returns the offset and length of each part of a table of `size` bytes; an empty list if the
+// lengths do not add up to the table.
 inline std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::byte* data,
                                                                  std::size_t size) {
   std::uint64_t n = 0;

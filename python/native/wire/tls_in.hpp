@@ -1,4 +1,4 @@
-// Decrypts bytes that have come over a connection, with Python's TLS (ssl.MemoryBIO and its
+// Decrypts bytes that have arrived over a connection, with Python's TLS (ssl.MemoryBIO and its
 // _SSLSocket). The functions of both are written in C, so no Python code runs. The caller holds the
 // interpreter's lock and the lock for TLS (feed.hpp).
 #pragma once
@@ -37,7 +37,7 @@ class TlsIn {
   }
 
   static constexpr Py_ssize_t kNone = 0, kOver = -1;
-  // Decrypts into `room`, and returns the number of bytes. kNone means that more bytes must come
+  // Decrypts into `room`, and returns the number of bytes. kNone means that more bytes must arrive
   // first. kOver means that TLS was closed, a record is forged, or there is no memory; a further
   // call returns kOver too, perhaps without the reason.
   Py_ssize_t take(char* room, std::size_t size) noexcept {

@@ -2,9 +2,9 @@
 // in other directories use.
 //
 // A value that may be sent to another OS process is *packed* by its writer: it consists of pickled
-// bytes and of the object, which is given back to the writer if nothing was sent. So an object that
-// cannot be pickled is an error at the write, and no code of the user's runs within a step of the
-// wire.
+// bytes and of the object, which is given back to the writer if nothing was sent. Therefore an
+// object that cannot be pickled is an error at the write, and no user code runs within a step of
+// the wire.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -14,8 +14,8 @@ namespace weft::py {
 struct ChannelObject;
 
 // Packs `value` (owned) for a write to `c`. Returns null with an exception; then `value` has been
-// dropped. `by_writer`: how many references to the value a write has that gives the value away, with
-// the caller's; 0: the value is copied in any case (rule 9.7).
+// dropped. `by_writer` is the number of references to the value that the write and its caller have,
+// if the write gives the value away; 0 if the value must be copied (rule 9.7).
 PyObject* pack(ChannelObject* c, PyObject* value, int by_writer = 0);
 // Unpacks a value that was taken from a wired channel (owned). Returns null with an exception on
 // failure.

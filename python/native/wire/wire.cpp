@@ -7,9 +7,9 @@
 // Invariants
 //  1 Every step of the space is taken with the GIL (a link's thread takes it first: Around). So
 //    cores over Value are used only under the GIL, and of the two locks the GIL is taken first.
-//  2 A far channel keeps its session alive. An operation that the home was asked about keeps the
+//  2 A far channel keeps its session alive. An operation about which the home was asked keeps the
 //    far channel alive, through the end to which the operation refers.
-//  3 In the child of a fork the parent's links are left as they are: nothing is sent through them.
+//  3 In the child of a fork the parent's links are left unchanged: nothing is sent through them.
 #include "wire/wire.hpp"
 
 #include <unordered_map>
@@ -47,7 +47,7 @@ namespace {
 
 // --- links ---------------------------------------------------------------------------------------
 
-// A link of any kind.
+// A link of any type.
 class AnyLink {
  public:
   AnyLink(wire::LinkBase& j, Carries c) noexcept : joint(j), what(c), board(c != Carries::pickle) {}
@@ -88,8 +88,8 @@ class FedLink final : public AnyLink {
 // A link in shared memory (WIRE-LINKS.md 12.4). Such links have not been tested without a GIL.
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
 unsigned shared_links = 0;
-// The largest number of links in shared memory that a program makes. Further links are made by
-// introductions; there can be 60 in all.
+// The largest number of links in shared memory that a program itself makes. Further links are made
+// by introductions; there can be 60 links in all.
 constexpr unsigned kSharedLinks = 24;
 // The attendant lives as long as the program, because it must not be destroyed under the GIL.
 std::shared_ptr<wire::Attendant>* attendant = nullptr;
@@ -113,7 +113,7 @@ struct WireObject {
 WireObject* wire_of(PyObject* o) noexcept { return reinterpret_cast<WireObject*>(o); }
 std::shared_ptr<Space> space;
 
-// The next two functions are called before and after each step of a link's thread, and of a Python
+// The next two functions are called before and after each step of a link's thread, or of a Python
 // thread that serves links in shared memory while it waits.
 thread_local PyThreadState* served = nullptr;  // the state of one of the wire's own threads
 thread_local PyThreadState* was_aside = nullptr;
@@ -341,11 +341,11 @@ PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyO
   return PyLong_FromUnsignedLong(number);
 }
 
-// give(end, name): the end moves to the peer. `last` is given for a supervised process: the end
+// give(end, name): moves the end to the peer. `last` is given for a supervised process: the end
 // moves if no other process will be started in its place; otherwise the peer holds the end as well.
 // `in_hand` is a list for the values of extended reads in which the process dies; if it is None,
-// those values go back. `lost` is a list for the last value that a plain read has given to the
-// process, which goes there if the process dies before it asks for another value.
+// those values return to the channel. `lost` is a list for the last value that a plain read has
+// given to the process; that value is added if the process dies before it asks for another value.
 PyObject* wire_give(PyObject* o, PyObject* args) {
   PyObject *end, *in_hand = nullptr, *lost = nullptr;
   const char* name;
@@ -435,7 +435,7 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
   }
 }
 
-// wait(): waits until the session is over, and returns why it ended.
+// wait(): waits until the session has ended, and returns why it ended.
 PyObject* wire_wait(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -453,7 +453,7 @@ PyObject* wire_wait(PyObject* o, PyObject*) {
   }
 }
 
-// refused(): returns why this side has ended the session, or None if this side has not ended it.
+// refused(): returns why this side has ended the session; None if it has not.
 PyObject* wire_refused(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -466,7 +466,7 @@ void close_link(WireObject* w, const char* why) noexcept {
   auto* const link = std::exchange(w->link, nullptr);
   if (!link || w->generation != generation) return;
   // The threads that serve the link might have been stopped while they hold its locks. The system
-  // tells the peer that this program has ended.
+  // reports to the peer that this program has ended.
   if (door_is_closed()) return;
   count(**link, false);
   {  // in an orderly end, the barriers that this program shares do not die (rule 8.7)

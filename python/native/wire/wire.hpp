@@ -13,7 +13,7 @@ namespace weft::py {
 
 struct ChannelObject;
 
-// Returns whether the channel stands for a barrier of another OS process (far_barrier.cpp).
+// Returns whether the channel represents a barrier of another OS process (far_barrier.cpp).
 bool is_far_barrier(const ChannelObject* c) noexcept;
 // Returns whether a link to a board, or over a network, is open. If so, a visitor from its other
 // end can meet any waiting party.

@@ -2,13 +2,13 @@
 // soon will.
 //
 //   wire_channel() ──each value that waits there unpacked ("bare")──► packed, in its place
-//                            └─it cannot be─► a writer waits with it: its write or select raises why, and the channel goes on
-//                                        └──► it is in the buffer, its writer has gone on: BadUse where the end is given; all is as before
+//                            └─it cannot be─► a writer waits with it: its write or select raises why, and the channel is wired
+//                                        └──► it is in the buffer, its writer has left: BadUse where the end is given; nothing is changed
 //
 // Invariants
 //  1 Packing runs user code, so afterwards the value's place is searched again.
 //  2 While values are packed, readers may take packed values from a channel that is not wired yet.
-//    These values are unpacked all the same (received(), held.cpp).
+//    These values are unpacked too (received(), held.cpp).
 #include "wire/wiring.hpp"
 
 #include "channels/held.hpp"
@@ -76,7 +76,7 @@ int refuse(Engine& c, const Bare& b) {
   return 1;
 }
 
-// Replaces the current exception by one that is meant for the code that gives the end away.
+// Replaces the current exception by an exception for the code that gives the end away.
 int in_the_buffer(ChannelObject* c) {
   if (!PyErr_ExceptionMatches(errors.BadUse)) return -1;
   const Owned cause(take_exception());
